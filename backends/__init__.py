@@ -1,0 +1,1 @@
+"""Everything that speaks to a model server or runs one."""

@@ -1,0 +1,1 @@
+"""Own engines: installed, planned, supervised and measured."""

@@ -1,0 +1,58 @@
+"""What can go wrong between us and a model server, translated once, at the border.
+
+    BackendError
+    |-- Unreachable        no connection (refused, DNS, TLS, connect deadline)   retryable
+    |-- Overloaded         429/503/529: the target refused before working        retryable
+    |-- ServerError        other 5xx                                              retryable
+    |-- HeadTimeout        no response head in time                               retryable
+    |-- IdleTimeout        the body went silent                                   not retryable
+    |-- UpstreamBroken     the body ended early or was malformed                  not retryable
+    `-- BadAnswer          the head was malformed or over a limit                 retryable
+
+`retryable` says whether another candidate may be tried while no byte has reached the client;
+`billable` whether the target may charge for the failed try (its hold then goes to suspense).
+Plain 4xx answers are not errors here: they are the target's answer to the client.
+"""
+
+from typing import ClassVar
+
+
+class BackendError(Exception):
+    retryable: ClassVar[bool] = False
+    billable: ClassVar[bool] = True
+    kind: ClassVar[str] = "backend_error"
+
+    def __init__(
+        self, message: str, *, status: int | None = None, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+class Unreachable(BackendError):
+    retryable, billable, kind = True, False, "unreachable"
+
+
+class Overloaded(BackendError):
+    retryable, billable, kind = True, False, "overloaded"
+
+
+class ServerError(BackendError):
+    retryable, kind = True, "server_error"
+
+
+class HeadTimeout(BackendError):
+    retryable, kind = True, "head_timeout"
+
+
+class IdleTimeout(BackendError):
+    kind = "idle_timeout"
+
+
+class UpstreamBroken(BackendError):
+    kind = "upstream_broken"
+
+
+class BadAnswer(BackendError):
+    retryable, kind = True, "bad_answer"

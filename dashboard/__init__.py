@@ -1,0 +1,1 @@
+"""Finance and SRE in the browser; reads the ledger, writes nothing."""

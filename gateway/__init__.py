@@ -1,0 +1,1 @@
+"""The HTTP surface and the only package that knows backends, router and ledger."""

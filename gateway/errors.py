@@ -1,0 +1,87 @@
+"""Errors of the gateway and their one mapping to HTTP: kind -> status -> OpenAI type and code.
+
+    GatewayError
+    |-- ConfigError          the configuration file, every fault at once (no HTTP)
+    `-- RequestError         one answer to one client, from the table below
+
+A new kind of refusal needs a new row. Messages say what to do; secrets never appear in them.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+
+class GatewayError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class ConfigError(GatewayError):
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
+
+
+class Row(NamedTuple):
+    status: int
+    type: str
+    code: str | None
+
+
+TABLE: dict[str, Row] = {
+    "bad_request": Row(400, "invalid_request_error", None),
+    "duplicate_key": Row(400, "invalid_request_error", "duplicate_key"),
+    "unsupported": Row(400, "invalid_request_error", "unsupported_parameter"),
+    "no_key": Row(401, "invalid_request_error", "invalid_api_key"),
+    "bad_key": Row(401, "invalid_request_error", "invalid_api_key"),
+    "forbidden": Row(403, "permission_error", "forbidden"),
+    "no_model": Row(404, "invalid_request_error", "model_not_found"),
+    "no_route": Row(404, "invalid_request_error", "unknown_url"),
+    "method": Row(405, "invalid_request_error", "method_not_allowed"),
+    "slow_client": Row(408, "invalid_request_error", "request_timeout"),
+    "duplicate_request": Row(409, "invalid_request_error", "duplicate_request"),
+    "too_large": Row(413, "invalid_request_error", "request_too_large"),
+    "media_type": Row(415, "invalid_request_error", "unsupported_media_type"),
+    "budget": Row(429, "insufficient_quota", "budget_exceeded"),
+    "no_capacity": Row(429, "rate_limit_error", "no_feasible_target"),
+    "internal": Row(500, "server_error", "internal_error"),
+    "upstream": Row(502, "server_error", "upstream_error"),
+    "unavailable": Row(503, "server_error", "unavailable"),
+    "overloaded": Row(503, "server_error", "overloaded"),
+    "timeout": Row(504, "server_error", "upstream_timeout"),
+}
+
+
+class RequestError(GatewayError):
+    """What one client is told. `kind` is a key of `TABLE`; `retry=False` stops SDK retries."""
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        param: str | None = None,
+        retry_after_s: float | None = None,
+        retry: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.row = TABLE[kind]
+        self.kind = kind
+        self.message = message
+        self.param = param
+        self.retry_after_s = retry_after_s
+        self.retry = retry
+
+
+def body(error: RequestError) -> bytes:
+    """The OpenAI error body: all four members present."""
+    return msgspec.json.encode(
+        {
+            "error": {
+                "message": error.message,
+                "type": error.row.type,
+                "param": error.param,
+                "code": error.row.code,
+            }
+        }
+    )

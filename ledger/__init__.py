@@ -1,0 +1,1 @@
+"""Money, prices, usage, budgets and double-entry postings: one row per attempt, exact to the pico-dollar."""

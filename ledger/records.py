@@ -1,0 +1,131 @@
+"""The journal's records: what a gateway worker promises to the ledger, and nothing else.
+
+A worker appends `AttemptOpened` before it dispatches and `AttemptSettled` before the last byte
+leaves; the ledger writer applies both, each at most once, keyed by `attempt_id`. Records are the
+only way from the request path into the books. Times are microseconds since the Unix epoch (UTC),
+durations are microseconds by the monotonic clock, money is integer pico-USD.
+"""
+
+from typing import Literal
+
+import msgspec
+
+Basis = Literal["reported", "continuous", "estimated", "bound"]
+Status = Literal[
+    "finished",  # the answer was complete
+    "client_gone",  # the client hung up; settled at what was used
+    "upstream_error",  # the target failed; partial usage kept
+    "timeout",  # one of our deadlines ended it
+    "rejected",  # the target refused before any work (4xx, 429, 503): nothing billed
+]
+
+
+class Hold(msgspec.Struct, frozen=True, array_like=True):
+    """An upper bound taken on one budget scope's window (`window` is its start, epoch seconds)."""
+
+    scope: str
+    window: int
+    amount_pusd: int
+
+
+class Tokens(msgspec.Struct, frozen=True, array_like=True):
+    """Tokens by kind. `output` includes `reasoning`; `input` excludes cached and cache writes."""
+
+    input: int = 0
+    cached: int = 0
+    cache_write: int = 0
+    cache_write_1h: int = 0
+    output: int = 0
+    reasoning: int = 0
+    audio_input: int = 0
+    audio_output: int = 0
+
+
+class Compared(msgspec.Struct, frozen=True, array_like=True):
+    """What a comparator would have charged: its price version and the token ratio applied.
+
+    `ratio_ppm` scales tokens between tokenizers, in parts per million (1_000_000: unscaled).
+    """
+
+    comparator: str
+    price_version: int
+    cost_pusd: int
+    ratio_ppm: int = 1_000_000
+
+
+class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True):
+    """Written before dispatch; survives SIGKILL. Everything known before the answer."""
+
+    attempt_id: str  # "{request_id}.{attempt_no}"
+    request_id: str
+    attempt_no: int
+    opened_us: int
+    key_id: str
+    user_id: str | None
+    team_id: str
+    org_id: str
+    kind: str  # router.Kind
+    stream: bool
+    model: str  # the logical model that was asked for
+    target: str  # Candidate.name
+    backend: Literal["own", "api"]
+    pool: str | None
+    engine: str | None  # replica, for own engines
+    provider: str | None
+    upstream_model: str
+    simulated: bool
+    policy: str
+    policy_version: str
+    reason: str  # router.Reason of the chosen candidate
+    spill_reason: str | None  # why the own engine was not taken, when an API serves an own model
+    price_version: int | None
+    bound_pusd: int
+    prompt_tokens_estimate: int
+    ttft_predicted_us: int | None = None
+    kv_headroom_ppm: int | None = None  # at the decision, of the best own engine
+    bid_price_pusd_per_s: int | None = None
+    holds: tuple[Hold, ...] = ()
+    tags: tuple[tuple[str, str], ...] = ()
+    decision: bytes = b""  # msgpack of the frozen inputs and verdicts, <= 800 bytes
+
+
+class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=True):
+    """Group-fsynced before the answer's last byte leaves; survives power loss.
+
+    `cost_pusd` is the provider's charge for APIs, the provisional charge for own engines
+    (`engine_us` of work at the contract rate). `None` means unpriced: flagged, never zero.
+    """
+
+    attempt_id: str
+    settled_us: int
+    status: Status
+    http_status: int
+    tokens: Tokens
+    basis: Basis
+    cost_pusd: int | None
+    ttft_us: int | None
+    duration_us: int
+    engine_us: int = 0
+    finish_reason: str | None = None
+    error: str | None = None
+    slo_met: bool | None = None
+    compared: tuple[Compared, ...] = ()
+
+
+class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True):
+    """No attempt was made: why, for the dashboard and for justifying every refusal."""
+
+    request_id: str
+    refused_us: int
+    key_id: str
+    team_id: str
+    org_id: str
+    model: str
+    policy: str
+    reason: str  # router.Reason of the best own or only candidate, or "budget", "rate"
+    http_status: int
+    scope: str | None = None  # the budget that refused
+    decision: bytes = b""
+
+
+Record = AttemptOpened | AttemptSettled | RequestRefused

@@ -1,0 +1,1 @@
+"""Pure routing decisions: a request, a policy and frozen candidates in, an explained choice out."""

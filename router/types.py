@@ -1,0 +1,275 @@
+"""The values a decision is made of. Frozen, plain, standard library only.
+
+Everything the router may know about the world is in these classes: the gateway freezes live state
+into them (`gateway.candidates`), `router.decide` reads nothing else. Money is integer pico-USD,
+times are seconds unless the name ends in a unit, token counts are tokens.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What the request asks for; filters and units differ per kind."""
+
+    CHAT = "chat"
+    COMPLETION = "completion"
+    EMBEDDING = "embedding"
+
+
+class Feature(StrEnum):
+    """What a request may use and a target must declare."""
+
+    TOOLS = "tools"
+    JSON_SCHEMA = "json_schema"
+    IMAGES = "images"
+    LOGPROBS = "logprobs"
+    N = "n"
+    REASONING = "reasoning"
+
+
+class Residency(StrEnum):
+    ANY = "any"
+    INTERNAL_ONLY = "internal_only"
+
+
+class Health(StrEnum):
+    """`UNKNOWN` is a missing or stale metric: never good news, never a reason to go random."""
+
+    HEALTHY = "healthy"
+    LOADING = "loading"
+    DRAINING = "draining"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+class Otherwise(StrEnum):
+    """What a policy does when no candidate is feasible."""
+
+    QUEUE = "queue"
+    BEST_EFFORT = "best_effort"
+    REJECT = "reject"
+
+
+class Reason(StrEnum):
+    """The closed set of answers to "why this one, why not that one?".
+
+    Response header, metric label, ledger column and `policy explain` all carry these words.
+    """
+
+    # chosen because
+    CHEAPEST = "cheapest"  # least expected dollars + SLO penalty among the feasible
+    STICKY = "sticky"  # the session's target is feasible
+    ONLY = "only"  # the only feasible candidate
+    BEST_EFFORT = "best_effort"  # nothing feasible, the policy said to try
+    # feasible but not chosen because
+    COSTLIER = "costlier"  # a candidate with a better objective exists
+    BID_PRICE = "bid_price"  # value density below the pool's bid price
+    BUSIER = "busier"  # same pool, higher predicted load
+    # filtered because
+    MODEL = "model"
+    FEATURE = "feature"
+    UNHEALTHY = "unhealthy"
+    LOADING = "loading"
+    DRAINING = "draining"
+    UNKNOWN_STATE = "unknown_state"
+    CONTEXT = "context"
+    RESIDENCY = "residency"
+    UNPRICED = "unpriced"
+    PRICE_CAP = "price_cap"
+    KV_HEADROOM = "kv_headroom"
+    CIRCUIT_OPEN = "circuit_open"
+    RATE_LIMIT = "rate_limit"
+    BUDGET = "budget"
+    TTFT = "ttft"
+    TPOT = "tpot"
+    SALT = "salt"
+
+
+@dataclass(frozen=True, slots=True)
+class Slo:
+    """Targets in milliseconds; `None` means not promised. `strict` filters APIs on a likely miss."""
+
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    attainment: float = 0.95
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutputMoments:
+    """Running moments of output length for this (tenant, model, prompt size): tokens."""
+
+    count: int
+    mean: float
+    mean_square: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the decision needs to know of a request.
+
+    `prompt_tokens` is the calibrated estimate, `prompt_tokens_bound` an upper bound.
+    `max_tokens` is what the client allows per choice (`None`: the model's limit).
+    """
+
+    kind: Kind
+    model: str
+    prompt_tokens: int
+    prompt_tokens_bound: int
+    max_tokens: int | None
+    output: OutputMoments
+    n: int = 1
+    features: frozenset[Feature] = frozenset()
+    residency: Residency = Residency.ANY
+    sticky_target: str | None = None
+    salted: bool = False  # the tenant's prefix cache is isolated: the target must accept a salt
+
+
+@dataclass(frozen=True, slots=True)
+class StepModel:
+    """`step = a + b*sequences + c*context_tokens + d*prefill_tokens`, seconds, fitted per engine.
+
+    `t0_s` is the constant part of TTFT outside the steps. Source: reference measurements, fitted
+    at warm-up by `backends.engine.profile`.
+    """
+
+    a_s: float
+    b_s: float
+    c_s: float
+    d_s: float
+    t0_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """One own engine now, by dead reckoning from the gateway's events, corrected by the scrape.
+
+    `kv_used_tokens` includes what running requests hold; `kv_promised_tokens` what admitted
+    requests may still grow by (their promise minus what they hold). Capacity excludes the block
+    the engine reserves. `step_feedback` is observed over predicted step time; `safety_*` scale
+    the SLO to track attainment.
+    """
+
+    health: Health
+    step: StepModel | None
+    running: int
+    waiting: int
+    context_tokens: float
+    queued_prefill_tokens: float
+    kv_capacity_tokens: int
+    kv_used_tokens: float
+    kv_promised_tokens: float
+    kv_block_tokens: int
+    max_num_seqs: int
+    prefill_budget_tokens: int
+    step_feedback: float = 1.0
+    safety_ttft: float = 0.85
+    safety_tpot: float = 0.80
+    prefill_rate_tokens_per_s: float = 0.0
+    tightest_ttft_ms: float | None = None
+    tightest_tpot_ms: float | None = None
+    prefix_hit_tokens: int = 0
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ApiState:
+    """One external target now: learned latency (lognormal), circuit and rate-limit room.
+
+    `ttft_median_ms is None` means nothing observed yet: the miss probability is then the prior's.
+    `requests_left`/`tokens_left` are `None` when the provider does not say.
+    """
+
+    health: Health = Health.HEALTHY
+    ttft_median_ms: float | None = None
+    ttft_sigma: float = 0.35
+    tpot_median_ms: float | None = None
+    tpot_sigma: float = 0.30
+    observations: int = 0
+    circuit_open: bool = False
+    requests_left: int | None = None
+    tokens_left: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One target frozen for one decision.
+
+    `name` is `pool:NAME/REPLICA` or `PROVIDER/MODEL`. Exactly one of `engine` and `api` is set.
+    `expected_pusd` is what the request is expected to cost there in marginal API dollars (0 for
+    own engines: the GPU-hour is sunk); `avoided_pusd` for own engines is what the cheapest
+    comparator would charge. `bound_pusd` is the hold's upper bound; `budget_room_pusd` the least
+    room of all hard scopes (`None`: no hard budget). `None` prices mean unpriced.
+    """
+
+    name: str
+    pool: str | None
+    features: frozenset[Feature]
+    kinds: frozenset[Kind]
+    context_tokens: int
+    internal: bool
+    expected_pusd: int | None
+    bound_pusd: int | None
+    avoided_pusd: int = 0
+    budget_room_pusd: int | None = None
+    bid_price_pusd_per_s: float = 0.0
+    accepts_salt: bool = True
+    engine: EngineState | None = None
+    api: ApiState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The part of a routing policy that the decision uses; matching happened before.
+
+    `kv_headroom_floor` is a ratio of KV capacity that must stay free after admission;
+    `None` switches the KV filter off. `penalty_pusd` is the price of one SLO miss.
+    """
+
+    name: str
+    slo: Slo = field(default_factory=Slo)
+    kv_headroom_floor: float | None = 0.10
+    penalty_pusd: int = 0
+    max_cost_pusd: int | None = None
+    otherwise: Otherwise = Otherwise.REJECT
+    residency: Residency = Residency.ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One candidate's answer: its reason and the numbers behind it (`None`: not reached)."""
+
+    candidate: Candidate
+    feasible: bool
+    reason: Reason
+    detail: str = ""
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    kv_ratio: float | None = None
+    load: float | None = None  # z: the worst of the three ratios to its limit
+    miss_probability: float | None = None
+    engine_seconds: float | None = None  # r
+    density_pusd_per_s: float | None = None  # D = v / r
+    objective_pusd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The feasible candidates in the order to try them, and every candidate's verdict.
+
+    `order` is empty when nothing is feasible and the policy does not say `best_effort`;
+    `otherwise` then says what to do. `reason` is the chosen verdict's, or the most frequent
+    rejection's.
+    """
+
+    policy: str
+    order: tuple[Verdict, ...]
+    verdicts: tuple[Verdict, ...]
+    reason: Reason
+    otherwise: Otherwise
+
+    @property
+    def chosen(self) -> Verdict | None:
+        return self.order[0] if self.order else None
