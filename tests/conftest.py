@@ -1,0 +1,265 @@
+"""What every test may use: databases, free ports, real parts, and a wall around the machine.
+
+* `database_url` runs a test on SQLite and on PostgreSQL; `postgres_url` on PostgreSQL alone.
+* `@pytest.mark.part("vllm")`, or a part's own fixture, marks a test that needs something real.
+  Missing: a loud skip with the install line; on CI a part that can be installed is a failure.
+* Python code in this process cannot connect anywhere but loopback.
+The summary says which real parts were used and how long each group of tests took.
+"""
+
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import psycopg
+import pytest
+
+from deploy import parts
+
+hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("suite")
+
+LOOPBACK_NAMES = frozenset({None, "", "localhost", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1"})
+USED = pytest.StashKey[Counter]()
+MISSING = pytest.StashKey[dict]()
+SECONDS = pytest.StashKey[dict]()
+
+
+# ---------------------------------------------------------------- the wall
+
+
+def is_loopback(host: object) -> bool:
+    name = host.decode() if isinstance(host, bytes) else host
+    return name in LOOPBACK_NAMES or str(name).startswith("127.") or name == socket.gethostname()
+
+
+def forbid_world(event: str, arguments: tuple) -> None:
+    if event == "socket.getaddrinfo":
+        host = arguments[0]
+    elif event == "socket.connect" and isinstance(arguments[1], tuple):
+        host = arguments[1][0]
+    else:
+        return
+    if not is_loopback(host):
+        raise RuntimeError(f"tests may reach loopback only, not {host!r}")
+
+
+sys.addaudithook(forbid_world)
+
+
+# ---------------------------------------------------------------- real parts
+
+
+def require_part(request: pytest.FixtureRequest | pytest.Item, name: str, *, uses: int = 1) -> Path:
+    """The part's path; without it skip, or fail where it could have been installed."""
+    part = parts.by_name(name)
+    path = part.find()
+    if path is not None:
+        request.config.stash[USED][name] += uses
+        return path
+    reason = f"{part.what} is missing: {part.install}"
+    request.config.stash[MISSING][name] = reason
+    if os.environ.get("CI") == "true" and part.installable():
+        pytest.fail(f"on CI a part that can be installed must be there: {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def engine_python(request: pytest.FixtureRequest) -> Path:
+    """The interpreter of the environment that vLLM is installed in."""
+    return require_part(request, "vllm")
+
+
+@pytest.fixture
+def chromium(request: pytest.FixtureRequest) -> Path:
+    return require_part(request, "chromium")
+
+
+@pytest.fixture
+def openai_2(request: pytest.FixtureRequest) -> Path:
+    """The interpreter of an environment with the `openai` SDK 2.x and nothing of ours."""
+    return require_part(request, "openai-2")
+
+
+@pytest.fixture
+def openai_3(request: pytest.FixtureRequest) -> Path:
+    return require_part(request, "openai-3")
+
+
+@pytest.fixture
+def openai_node(request: pytest.FixtureRequest) -> Path:
+    """A folder whose `node_modules` holds the `openai` SDK for Node: scripts go there."""
+    return require_part(request, "openai-node")
+
+
+# ---------------------------------------------------------------- ports and databases
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def database_user() -> str | None:
+    """PostgreSQL refuses to run as root; anyone else runs it as themselves."""
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def die_with_parent() -> None:
+    """A test run that is killed must not leave a server behind (Linux: PR_SET_PDEATHSIG = 1)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
+
+
+class PostgresServer:
+    """One throw-away server on a free loopback port; `create` makes an empty database."""
+
+    def __init__(self, binaries: Path) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="breakeven-pg-"))
+        user = database_user()
+        self.options = {"user": user, "group": pwd.getpwnam(user).pw_gid} if user else {}
+        if user:
+            self.options["extra_groups"] = []
+            shutil.chown(self.folder, user)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        data = self.folder / "data"
+        initdb = [binaries / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "-N"]
+        subprocess.run(
+            [*initdb, "-E", "UTF8", "--no-locale"],
+            check=True, cwd=self.folder, stdout=subprocess.DEVNULL, **self.options,
+        )  # fmt: skip
+        settings = {
+            "listen_addresses": "127.0.0.1", "port": self.port, "fsync": "off",
+            "unix_socket_directories": self.folder, "max_connections": 200,
+            "shared_buffers": "64MB", "full_page_writes": "off", "synchronous_commit": "off",
+        }  # fmt: skip
+        flags = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
+        self.log = (self.folder / "server.log").open("wb")
+        self.process = subprocess.Popen(
+            [binaries / "postgres", "-D", data, *flags],
+            cwd=self.folder, stdout=self.log, stderr=self.log, **self.options,
+            preexec_fn=die_with_parent,  # noqa: PLW1509  (runs once, before any thread exists)
+        )  # fmt: skip
+        self.admin = f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres"
+        self.count = 0
+        self.wait()
+
+    def wait(self) -> None:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                psycopg.connect(self.admin, autocommit=True).close()
+            except psycopg.OperationalError as error:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    log = (self.folder / "server.log").read_text()
+                    raise RuntimeError(f"PostgreSQL did not start: {error}\n{log}") from error
+                time.sleep(0.02)
+            else:
+                return
+
+    def create(self) -> str:
+        self.count += 1
+        name = f"test_{self.count}"
+        with psycopg.connect(self.admin, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return name
+
+    def url(self, name: str) -> str:
+        return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
+
+    def drop(self, name: str) -> None:
+        with psycopg.connect(self.admin, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(timeout=30)
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
+    server = PostgresServer(require_part(request, "postgres", uses=0))
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def postgres_url(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[str]:
+    """A SQLAlchemy URL of a fresh, empty PostgreSQL database."""
+    request.config.stash[USED]["postgres"] += 1
+    name = postgres_server.create()
+    yield postgres_server.url(name)
+    postgres_server.drop(name)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'ledger.db'}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A SQLAlchemy URL of a fresh, empty database: each test runs on SQLite and PostgreSQL."""
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+# ---------------------------------------------------------------- markers and summary
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[USED] = Counter()
+    config.stash[MISSING] = {}
+    config.stash[SECONDS] = defaultdict(float)
+    config.addinivalue_line("markers", "part(name): needs a real part, see deploy/parts.py")
+    config.addinivalue_line("markers", "long: belongs to `make test-long`")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("part"):
+        require_part(item, mark.args[0])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    places = item.nodeid.split("/")
+    group = places[1] if len(places) > 2 else "tests"
+    item.config.stash[SECONDS][group] += report.duration
+    return report
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    write = terminalreporter.write_line
+    terminalreporter.section("real parts")
+    for part in parts.PARTS:
+        used, missing = config.stash[USED][part.name], config.stash[MISSING].get(part.name)
+        state = (
+            f"SKIPPED: {missing}" if missing else f"used {used} times" if used else "not asked for"
+        )
+        write(f"{part.name:12} {state}")
+    terminalreporter.section("seconds by group")
+    for group, seconds in sorted(config.stash[SECONDS].items(), key=lambda pair: -pair[1]):
+        write(f"{seconds:8.1f}  {group}")

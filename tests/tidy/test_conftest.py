@@ -1,0 +1,41 @@
+"""The suite's own fixtures: databases are real and fresh, and the world is out of reach."""
+
+import socket
+
+import psycopg
+import pytest
+import sqlalchemy
+
+
+def test_each_database_is_empty_and_writable(database_url: str) -> None:
+    engine = sqlalchemy.create_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text("CREATE TABLE t (x BIGINT)"))
+        connection.execute(sqlalchemy.text("INSERT INTO t VALUES (9223372036854775807)"))
+        assert connection.execute(sqlalchemy.text("SELECT x FROM t")).scalar() == 2**63 - 1
+    engine.dispose()
+
+
+def test_postgres_databases_are_dropped(postgres_server, postgres_url: str) -> None:
+    with psycopg.connect(postgres_server.admin, autocommit=True) as connection:
+        names = [row[0] for row in connection.execute("SELECT datname FROM pg_database")]
+    assert [name for name in names if name.startswith("test_")] == [postgres_url.rpartition("/")[2]]
+
+
+@pytest.mark.parametrize("address", [("192.0.2.1", 80), ("10.0.0.1", 443)])
+def test_the_world_cannot_be_reached(address: tuple[str, int]) -> None:
+    with socket.socket() as client, pytest.raises(RuntimeError, match="loopback only"):
+        client.connect(address)
+
+
+def test_names_of_the_world_are_not_resolved() -> None:
+    with pytest.raises(RuntimeError, match="loopback only"):
+        socket.getaddrinfo("example.org", 443)
+
+
+def test_loopback_can_be_reached(free_port: int) -> None:
+    with socket.socket() as server, socket.socket() as client:
+        server.bind(("127.0.0.1", free_port))
+        server.listen()
+        client.connect(("127.0.0.1", free_port))
+        assert client.getpeername()[1] == free_port
