@@ -1,0 +1,93 @@
+"""Column types and the declarative base that every table of the ledger shares.
+
+Money in a row is BIGINT pico-USD (one row ends at 9.2 million USD). What adds rows up is wider:
+`Total` is NUMERIC(38) on PostgreSQL and decimal text on SQLite, a Python `int` on both; SQLite's
+own arithmetic must not touch it, so totals are read, added in Python and written under a lock.
+`exact_sum(column)` sums BIGINT money to a Python `int` on both databases; SQLite's `SUM` would
+overflow, so it adds two limbs there. Never order by an `exact_sum` on SQLite: it is text.
+"""
+
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Integer, MetaData, Numeric, String
+from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.expression import ColumnElement
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+Json = JSON(none_as_null=True)
+Serial = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers INTEGER keys only
+
+_LIMB = 10**12
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class Total(TypeDecorator[int]):
+    """An integer of up to 38 digits: totals, balances and limits."""
+
+    impl = Numeric
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(Numeric(38, 0))
+        return dialect.type_descriptor(String(40))
+
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> Any:
+        if value is None or dialect.name == "postgresql":
+            return value
+        return str(value)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> int | None:
+        del dialect
+        return None if value is None else int(value)
+
+
+class _Limbs(TypeDecorator[int]):
+    """The result of `exact_sum`: NUMERIC on PostgreSQL, `high|low` text on SQLite."""
+
+    impl = String
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> int | None:
+        if value is None or dialect.name == "postgresql":
+            return 0 if value is None else int(value)
+        high, _, low = str(value).partition("|")
+        return int(high) * _LIMB + int(low)
+
+
+class exact_sum(FunctionElement[int]):  # noqa: N801  (reads as the SQL function it compiles to)
+    """Sum of one BIGINT expression as a Python `int`; 0 over no rows."""
+
+    type = _Limbs()
+    inherit_cache = True
+
+    def __init__(self, column: ColumnElement[Any] | Any) -> None:
+        super().__init__(column)
+
+
+@compiles(exact_sum, "sqlite")
+def _two_limbs(element: exact_sum, compiler: SQLCompiler, **kw: Any) -> str:
+    inner = compiler.process(element.clauses, **kw)
+    return (
+        f"(coalesce(sum(({inner}) / {_LIMB}), 0) || '|' || coalesce(sum(({inner}) % {_LIMB}), 0))"
+    )
+
+
+@compiles(exact_sum)
+def _numeric(element: exact_sum, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"sum({compiler.process(element.clauses, **kw)})"
