@@ -1,0 +1,180 @@
+"""Hard budgets without a shared counter: limits are cut into grants, grants into holds.
+
+A granter (the ledger for a host, a host for its workers) owns a `Pot` per scope and window; a
+holder owns a `Slice` of it. Always `sum of grants <= limit` and, per slice,
+`granted = spent + held + free`, so nobody can overspend however the holders interleave.
+A scope whose remainder is small is not cut: its owner lends exactly one hold at a time, or
+crumbs in idle slices would refuse what the budget could still pay. A slice belongs to one
+window; a hold settles in the window it was taken in.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+# Below this many holds per holder left, cutting would strand more than it saves.
+SLICING_HOLDS_PER_HOLDER = 8
+# One loan takes at most this share of a holder's even part, so that late holders find room.
+LOAN_DIVISOR = 4
+SCOPE_KINDS = ("global", "org", "team", "user", "key", "provider", "model")
+
+
+class EscrowError(ValueError):
+    """A step that would break an invariant: a bug in the caller, never a refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What one holder may promise in one window of one scope."""
+
+    granted_pusd: int = 0
+    held_pusd: int = 0
+    spent_pusd: int = 0
+
+    @property
+    def free_pusd(self) -> int:
+        """What is left to hold; negative when a settle cost more than its hold."""
+        return self.granted_pusd - self.held_pusd - self.spent_pusd
+
+    @property
+    def overdrawn_pusd(self) -> int:
+        return max(0, -self.free_pusd)
+
+
+@dataclass(frozen=True, slots=True)
+class Pot:
+    """One scope's limit in one window and what each holder was granted of it."""
+
+    limit_pusd: int
+    granted: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def granted_pusd(self) -> int:
+        return sum(self.granted.values())
+
+    @property
+    def room_pusd(self) -> int:
+        """What can still be granted; negative after the limit was lowered below the grants."""
+        return self.limit_pusd - self.granted_pusd
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """Why nothing was taken: the first scope, in the fixed order, that lacks money."""
+
+    scope: str
+    missing_pusd: int
+
+
+def scope_order(scope: str) -> tuple[int, str]:
+    """The one order in which nested scopes are taken: from the widest to the narrowest."""
+    kind = scope.partition("@")[0].partition(":")[0]
+    if kind not in SCOPE_KINDS:
+        raise EscrowError(f"`{scope}` is no budget scope: {', '.join(SCOPE_KINDS)}")
+    return SCOPE_KINDS.index(kind), scope
+
+
+def budget_key(scope: str, period: str) -> str:
+    """`team:search@month`: a day's and a month's budget of one scope are two accounts."""
+    return f"{scope}@{period}"
+
+
+def take(
+    slices: Mapping[str, Slice], scopes: Iterable[str], amount_pusd: int
+) -> dict[str, Slice] | Shortfall:
+    """Hold the amount on every scope or on none; returns the changed slices only."""
+    _not_negative(amount_pusd)
+    taken: dict[str, Slice] = {}
+    for scope in sorted(set(scopes), key=scope_order):
+        held = hold(slices.get(scope, Slice()), amount_pusd)
+        if held is None:
+            missing = amount_pusd - slices.get(scope, Slice()).free_pusd
+            return Shortfall(scope, missing)
+        taken[scope] = held
+    return taken
+
+
+def hold(piece: Slice, amount_pusd: int) -> Slice | None:
+    """Promise the amount out of the slice; `None` when it does not fit."""
+    _not_negative(amount_pusd)
+    if amount_pusd > piece.free_pusd:
+        return None
+    return replace(piece, held_pusd=piece.held_pusd + amount_pusd)
+
+
+def settle(piece: Slice, held_pusd: int, actual_pusd: int) -> Slice:
+    """End a hold at its true cost (0: void). A dearer settle overdraws the slice, visibly."""
+    _not_negative(held_pusd)
+    _not_negative(actual_pusd)
+    if held_pusd > piece.held_pusd:
+        raise EscrowError("a hold that this slice does not carry was settled")
+    return replace(
+        piece,
+        held_pusd=piece.held_pusd - held_pusd,
+        spent_pusd=piece.spent_pusd + actual_pusd,
+    )
+
+
+def room_pusd(slices: Mapping[str, Slice], scopes: Iterable[str]) -> int | None:
+    """The least free amount over the scopes; `None` when there is no scope."""
+    return min((slices.get(scope, Slice()).free_pusd for scope in set(scopes)), default=None)
+
+
+def is_sliced(remaining_pusd: int, hold_pusd: int, holders: int) -> bool:
+    """Whether enough is left that idle slices cannot starve a holder."""
+    if holders < 1:
+        raise EscrowError("at least one holder is needed")
+    return hold_pusd > 0 and remaining_pusd >= SLICING_HOLDS_PER_HOLDER * hold_pusd * holders
+
+
+def loan_pusd(room: int, missing_pusd: int, hold_pusd: int, holders: int) -> int:
+    """How much to lend a holder that misses `missing_pusd` for one hold; 0 when it cannot be."""
+    if missing_pusd > room:
+        return 0
+    if not is_sliced(room, hold_pusd, holders):
+        return missing_pusd
+    return max(missing_pusd, room // (LOAN_DIVISOR * holders))
+
+
+def grant(pot: Pot, holder: str, amount_pusd: int) -> Pot | None:
+    """Raise a holder's grant; `None` when the pot has no room for it."""
+    _not_negative(amount_pusd)
+    if amount_pusd > pot.room_pusd:
+        return None
+    return _granted(pot, holder, pot.granted.get(holder, 0) + amount_pusd)
+
+
+def borrow(
+    pot: Pot, holder: str, piece: Slice, amount_pusd: int, *, holders: int
+) -> tuple[Pot, Slice] | None:
+    """Lend what `holder` misses for one hold; `None` when even a full recall is needed first."""
+    missing = amount_pusd - piece.free_pusd
+    if missing <= 0:
+        return pot, piece
+    loan = loan_pusd(pot.room_pusd, missing, amount_pusd, holders)
+    lent = grant(pot, holder, loan) if loan else None
+    if lent is None:
+        return None
+    return lent, replace(piece, granted_pusd=piece.granted_pusd + loan)
+
+
+def give_back(
+    pot: Pot, holder: str, piece: Slice, amount_pusd: int | None = None
+) -> tuple[Pot, Slice]:
+    """Return free money (all of it, or at most `amount_pusd`) from a slice to its pot."""
+    free = max(0, piece.free_pusd)
+    amount = free if amount_pusd is None else min(free, amount_pusd)
+    _not_negative(amount)
+    before = pot.granted.get(holder, 0)
+    if amount > before:
+        raise EscrowError(f"`{holder}` returns {amount} of a grant of {before}")
+    back = _granted(pot, holder, before - amount)
+    return back, replace(piece, granted_pusd=piece.granted_pusd - amount)
+
+
+def _granted(pot: Pot, holder: str, amount_pusd: int) -> Pot:
+    return replace(pot, granted={**pot.granted, holder: amount_pusd})
+
+
+def _not_negative(amount_pusd: int) -> None:
+    if amount_pusd < 0:
+        raise EscrowError("amounts are never negative")

@@ -1,0 +1,54 @@
+"""Calendar windows of budgets: a day or a month as its people's calendar has it.
+
+A window starts at local midnight and is half-open, so every instant lies in exactly one window.
+A day is 23 to 25 hours long where clocks change; where midnight itself is skipped the window
+starts at the first instant of that date.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+Period = Literal["day", "month"]
+
+
+class WindowError(ValueError):
+    """A period or a time zone that does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`start_s <= t < end_s`, epoch seconds; `start_s` is the window's name in the books."""
+
+    start_s: int
+    end_s: int
+
+
+def window_at(period: Period, timezone: str, at_s: int) -> Window:
+    """The window of the budget's calendar that holds the instant `at_s`."""
+    zone = zone_named(timezone)
+    today = datetime.fromtimestamp(at_s, tz=zone).date()
+    if period == "day":
+        first, following = today, today + timedelta(days=1)
+    elif period == "month":
+        first = today.replace(day=1)
+        following = (first + timedelta(days=31)).replace(day=1)
+    else:
+        raise WindowError(f"`{period}` is no budget period: day, month")
+    return Window(_midnight_s(first, zone), _midnight_s(following, zone))
+
+
+def zone_named(timezone: str) -> tzinfo:
+    """UTC needs no zone database, which slim systems lack."""
+    if timezone == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise WindowError(f"`{timezone}` is no IANA time zone known here") from error
+
+
+def _midnight_s(day: date, zone: tzinfo) -> int:
+    # fold=0 in a gap is read with the offset before it: exactly the instant of the jump.
+    return int(datetime(day.year, day.month, day.day, tzinfo=zone, fold=0).timestamp())
