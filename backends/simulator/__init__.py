@@ -1,1 +1,1 @@
-"""The simulated engine: the same HTTP and `vllm:` metrics as vLLM, from a fitted step-time model."""
+"""The simulated engine: HTTP and `vllm:` metrics like vLLM's, from a fitted step-time model."""

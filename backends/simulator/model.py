@@ -1,0 +1,283 @@
+"""The simulated engine in virtual time: continuous batching, KV blocks, queue, preemption.
+
+Pure and deterministic: no clock, no randomness. The caller submits, aborts and advances; time
+passes only in `advance`. One step serves every decoding sequence one token, then prefill chunks
+in arrival order up to the token budget, and lasts what `StepModel` says. A prompt is admitted
+when its blocks fit; when a decoding sequence finds no block, the last admitted one is preempted
+and later computed again. While nothing can change, many steps pass at once (`batch` has the
+arithmetic). A request becomes visible to the scheduler `t0` after it was submitted.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from backends.simulator.batch import Batch, Job
+from backends.simulator.kv import BlockPool
+from backends.simulator.shape import Event, Shape, TooLargeError, Totals, What
+
+
+class Engine:
+    """One replica. Call `advance(now)` before `submit(now)` or `abort` at the same time."""
+
+    def __init__(self, shape: Shape, *, tokens: bool = False) -> None:
+        self.shape = shape
+        self.totals = Totals()
+        self.now_s = 0.0
+        self._tokens = tokens
+        self._pool = BlockPool(
+            blocks=shape.blocks, block_tokens=shape.block_tokens, caching=shape.prefix_caching
+        )
+        self._batch = Batch(shape.step, self._pool)
+        self._arriving: deque[Job] = deque()
+        self._waiting: deque[Job] = deque()
+        self._prefilling: list[Job] = []
+        self._running: dict[str, Job] = {}  # in order of admission
+        self._chunks: list[tuple[Job, int]] = []  # of the step in progress
+        self._boundary_s = 0.0  # where the next step starts
+        self._end_s: float | None = None  # of the step in progress
+
+    def submit(
+        self,
+        id: str,  # noqa: A002 - the word of the domain, and of every event
+        now_s: float,
+        *,
+        prompt_tokens: int,
+        output_tokens: int,
+        hashes: Sequence[int] = (),
+    ) -> None:
+        """Queue a request that will generate exactly `output_tokens` unless aborted."""
+        length = prompt_tokens + output_tokens
+        if length > self.shape.context_tokens or length > self.shape.kv_capacity_tokens:
+            raise TooLargeError(f"{length} tokens do not fit")
+        if prompt_tokens < 1 or output_tokens < 1:
+            raise ValueError("a request has at least one prompt and one output token")
+        self.now_s = max(self.now_s, now_s)
+        full = (prompt_tokens - 1) // self.shape.block_tokens  # the last token is always computed
+        visible_s = now_s + self.shape.step.t0_s
+        self._arriving.append(
+            Job(id, prompt_tokens, output_tokens, tuple(hashes[:full]), visible_s)
+        )
+
+    def abort(self, id: str) -> int | None:  # noqa: A002
+        """Stop a request at once; returns the tokens it had generated, `None` if unknown."""
+        job = self._running.get(id)
+        if job is None:
+            for queue in (self._waiting, self._arriving):
+                for queued in queue:
+                    if queued.id == id:
+                        queue.remove(queued)
+                        self.totals.aborted += 1
+                        return queued.base
+            return None
+        generated = self._batch.generated(job)
+        self._drop(job)
+        self.totals.aborted += 1
+        return generated
+
+    def advance(self, until_s: float) -> list[Event]:
+        """Let time pass to `until_s`; events in order of time."""
+        events: list[Event] = []
+        while True:
+            if self._end_s is None and not self._begin(until_s, events):
+                break
+            if self._end_s is not None:
+                if self._end_s > until_s:
+                    break
+                self._complete(self._end_s, events)
+        self.now_s = max(self.now_s, until_s)
+        return events
+
+    def next_s(self) -> float | None:
+        """When something happens next; `None` when idle."""
+        if self._end_s is not None:
+            return self._end_s
+        if self._running or self._waiting:
+            return self._boundary_s
+        return self._arriving[0].visible_s if self._arriving else None
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def unfinished(self) -> int:
+        return len(self._running) + len(self._waiting) + len(self._arriving)
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens that the decoding sequences attend to."""
+        return self._batch.context_tokens
+
+    @property
+    def queued_prefill_tokens(self) -> int:
+        """Prompt tokens not yet computed: in progress, waiting and about to arrive."""
+        rest = sum(j.target - j.computed for j in self._prefilling)
+        queued = sum(j.target for j in (*self._waiting, *self._arriving))
+        return rest + queued
+
+    @property
+    def kv_used_tokens(self) -> int:
+        return self._pool.used * self.shape.block_tokens
+
+    @property
+    def kv_usage_ratio(self) -> float:
+        return self._pool.used / self._pool.capacity
+
+    def prefix_hit_tokens(self, hashes: Sequence[int]) -> int:
+        return self._pool.hits(hashes) * self.shape.block_tokens
+
+    def cached_tokens(self, id: str) -> int:  # noqa: A002
+        """Prompt tokens of a running request that came from the prefix cache."""
+        return self._running[id].cached
+
+    def reset_prefix_cache(self) -> None:
+        self._pool.forget()
+
+    # -- one step
+
+    def _begin(self, until_s: float, events: list[Event]) -> bool:
+        """Start the next step, or let many pass; False when nothing can start by `until_s`."""
+        if not self._running and not self._waiting:
+            if not self._arriving or self._arriving[0].visible_s > until_s:
+                return False
+            self._boundary_s = max(self._boundary_s, self._arriving[0].visible_s)
+        if self._boundary_s > until_s:
+            return False
+        self._arrive()
+        preempted = self._make_room(events)
+        self._chunks = list(self._plan(admit=not preempted))
+        if self._chunks:
+            self._batch.reserve(1)
+            prefill = sum(tokens for _, tokens in self._chunks)
+            self._end_s = self._boundary_s + self._batch.step_s(prefill)
+            return True
+        horizon_s = self._arriving[0].visible_s if self._arriving else None
+        limit = 1 if self._tokens else None
+        steps, end_s = self._batch.steps(self._boundary_s, until_s, horizon_s, limit)
+        if steps > 1:
+            self._pass(steps, end_s, events)
+        else:
+            self._batch.reserve(1)
+            self._end_s = self._boundary_s + self._batch.step_s(0)
+        return True
+
+    def _arrive(self) -> None:
+        while self._arriving and self._arriving[0].visible_s <= self._boundary_s:
+            self._waiting.append(self._arriving.popleft())
+
+    def _make_room(self, events: list[Event]) -> bool:
+        """Preempt the last admitted until every decoding sequence has its next block."""
+        preempted = False
+        while self._batch.growth(1) > self._pool.free:
+            victim = next(reversed(self._running.values()))
+            generated = self._batch.generated(victim)
+            self._drop(victim)
+            victim.restart(generated)
+            self._waiting.appendleft(victim)
+            self.totals.preemptions += 1
+            events.append(Event(self._boundary_s, victim.id, What.PREEMPTED, generated))
+            preempted = True
+        return preempted
+
+    def _plan(self, *, admit: bool) -> Iterator[tuple[Job, int]]:
+        """Prefill chunks of this step in arrival order, admitting from the queue."""
+        budget = self.shape.prefill_budget_tokens - self._batch.size
+        for job in self._prefilling:
+            if budget <= 0:
+                return
+            tokens = self._chunk(job, budget)
+            budget -= tokens
+            yield job, tokens
+        while admit and budget > 0 and self._waiting:
+            if len(self._running) >= self.shape.max_num_seqs or not self._admit(self._waiting[0]):
+                return
+            job = self._waiting.popleft()
+            tokens = self._chunk(job, budget)
+            budget -= tokens
+            yield job, tokens
+
+    def _chunk(self, job: Job, budget: int) -> int:
+        """Schedule a job's next tokens; blocks that they fill can be hit from here on."""
+        tokens = min(budget, job.target - job.computed)
+        filled = (job.computed + tokens) // self.shape.block_tokens
+        job.shared += self._pool.publish(job.hashes[job.published : filled])
+        job.published = max(job.published, filled)
+        return tokens
+
+    def _admit(self, job: Job) -> bool:
+        size = self.shape.block_tokens
+        total = -(-job.target // size)
+        hits = self._pool.acquire(job.hashes, total, spare=self._batch.growth(1))
+        if hits is None:
+            return False
+        job.shared = list(job.hashes[:hits])
+        job.published = hits
+        job.computed = hits * size
+        job.blocks = total
+        if job.preemptions == 0:
+            job.cached = hits * size
+            self.totals.prefix_queries += job.prompt_tokens
+            self.totals.prefix_hits += job.cached
+        self._running[job.id] = job
+        self._prefilling.append(job)
+        return True
+
+    def _complete(self, end_s: float, events: list[Event]) -> None:
+        """The step in progress ends: one token each, and the chunks are computed."""
+        chunks, self._chunks, self._end_s = self._chunks, [], None
+        self._pass(1, end_s, events, reserved=True)
+        for job, tokens in chunks:
+            if self._running.get(job.id) is not job:
+                continue  # aborted while its chunk was computed
+            job.computed += tokens
+            if job.computed < job.target:
+                continue
+            self._prefilling.remove(job)
+            fresh = job.base == 0
+            if fresh:
+                self.totals.prompt_tokens += job.prompt_tokens
+            job.base += 1
+            self.totals.generation_tokens += 1
+            if fresh:
+                events.append(Event(end_s, job.id, What.FIRST, 1))
+            elif self._tokens:
+                events.append(Event(end_s, job.id, What.TOKEN, job.base))
+            self._batch.join(job)
+        self._finish(end_s, events)
+
+    def _pass(
+        self, steps: int, end_s: float, events: list[Event], *, reserved: bool = False
+    ) -> None:
+        if not reserved:
+            self._batch.reserve(steps)
+        self.totals.busy_s += end_s - self._boundary_s
+        self.totals.steps += steps
+        self.totals.generation_tokens += steps * self._batch.size
+        self._boundary_s = end_s
+        self._batch.advance(steps)
+        if self._tokens:
+            events.extend(
+                Event(end_s, j.id, What.TOKEN, self._batch.generated(j))
+                for j in self._batch.members()
+            )
+        if not reserved:
+            self._finish(end_s, events)
+
+    def _finish(self, end_s: float, events: list[Event]) -> None:
+        for job in self._batch.finished():
+            self._drop(job)
+            self.totals.finished += 1
+            events.append(Event(end_s, job.id, What.FINISHED, job.output_tokens))
+
+    def _drop(self, job: Job) -> None:
+        """Take a running request out and give its blocks back."""
+        del self._running[job.id]
+        if job.decoding:
+            self._batch.leave(job)
+        else:
+            self._prefilling.remove(job)
+        self._pool.release(job.shared, job.blocks - len(job.shared))
