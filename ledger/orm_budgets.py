@@ -11,7 +11,7 @@ from ledger.orm_types import Base, Total
 
 
 class Budget(Base):
-    """`id` is `{scope}/{period}`, which is what `records.Hold.scope` carries."""
+    """`id` is `escrow.budget_key(scope, period)`, which is what `records.Hold.scope` carries."""
 
     __tablename__ = "budgets"
 
@@ -47,16 +47,16 @@ class Grant(Base):
 
 
 class HoldRow(Base):
-    """`state`: open, then once one of posted | void | suspense."""
+    """`state` is a `holds.HoldState`: held, then once posted, voided or suspense."""
 
     __tablename__ = "holds"
     __table_args__ = (
         Index(
-            "ix_holds_open",
+            "ix_holds_held",
             "budget_id",
             "window",
-            sqlite_where=text("state = 'open'"),
-            postgresql_where=text("state = 'open'"),
+            sqlite_where=text("state = 'held'"),
+            postgresql_where=text("state = 'held'"),
         ),
         {"sqlite_with_rowid": False},
     )

@@ -1,0 +1,156 @@
+"""Engines for the ledger's two databases, opened so that a commit means durable.
+
+SQLite: write-ahead log, `synchronous=FULL`, foreign keys on, every write transaction begins
+IMMEDIATE so that reading before writing is safe. PostgreSQL: as the server is configured, and
+`check_durable` refuses to bill on one that acknowledges commits before they are on disk.
+The dashboard opens read-only on both, enforced by the database and not by good manners.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.pool import NullPool
+
+BUSY_TIMEOUT_MS = 10_000
+CONNECT_TIMEOUT_S = 5
+_HERE = Path(__file__).resolve().parent
+
+
+class DatabaseError(Exception):
+    """A database that the ledger must not be kept in, or cannot be reached."""
+
+
+class NotDurable(DatabaseError):
+    """The server may lose a commit that it acknowledged."""
+
+
+def sqlite_url(path: Path) -> str:
+    return f"sqlite:///{path.absolute()}"
+
+
+def make_engine(url: str, *, pool_size: int = 5) -> Engine:
+    """For reading and writing. Connections are checked before use: a server may have restarted."""
+    target = _with_driver(url)
+    if target.get_backend_name() == "sqlite":
+        engine = create_engine(
+            target, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000}, poolclass=NullPool
+        )
+        event.listen(engine, "connect", _open_sqlite)
+        event.listen(engine, "begin", _begin_immediate)
+        return engine
+    if target.get_backend_name() != "postgresql":
+        raise DatabaseError(
+            f"the ledger is kept in SQLite or PostgreSQL, not `{target.drivername}`"
+        )
+    return create_engine(
+        target,
+        pool_pre_ping=True,
+        pool_size=pool_size,
+        connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "breakeven"},
+    )
+
+
+def open_readonly(url: str) -> Engine:
+    """For the dashboard and reports: the database itself refuses every write."""
+    target = _with_driver(url)
+    if target.get_backend_name() != "sqlite":
+        return create_engine(
+            target,
+            pool_pre_ping=True,
+            connect_args={
+                "connect_timeout": CONNECT_TIMEOUT_S,
+                "options": "-c default_transaction_read_only=on",
+            },
+        )
+    path = Path(target.database or "")
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"file:{quote(str(path.absolute()))}?mode=ro",
+            uri=True,
+            timeout=BUSY_TIMEOUT_MS / 1000,
+            check_same_thread=False,
+        )
+
+    return create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+
+def check_durable(engine: Engine) -> None:
+    """Raise `NotDurable` when a commit could be lost; an operator may choose not to ask."""
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection:
+            mode = connection.execute(text("PRAGMA journal_mode")).scalar_one()
+            level = connection.execute(text("PRAGMA synchronous")).scalar_one()
+        if mode != "wal" or level < 2:
+            raise NotDurable(f"SQLite: journal_mode={mode}, synchronous={level}; wal and 2 needed")
+        return
+    with engine.connect() as connection:
+        faults = [
+            f"{name}={value}"
+            for name in ("fsync", "full_page_writes", "synchronous_commit")
+            if (value := connection.execute(text(f"SHOW {name}")).scalar_one()) == "off"
+        ]
+    if faults:
+        raise NotDurable(f"PostgreSQL may lose acknowledged commits: {', '.join(faults)}")
+
+
+def migrate(url: str, revision: str = "head") -> None:
+    """Bring the schema up to `revision`; concurrent callers wait for one another."""
+    command.upgrade(_config(url), revision)
+
+
+def downgrade(url: str, revision: str) -> None:
+    command.downgrade(_config(url), revision)
+
+
+def is_away(error: DBAPIError) -> bool:
+    """Whether the statement failed because the database was not there, not because it was wrong.
+
+    A locked SQLite file and a full disk count as away: the same statement may succeed later.
+    """
+    return error.connection_invalidated or isinstance(error, OperationalError)
+
+
+def _config(url: str) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
+    config.attributes["url"] = _with_driver(url).render_as_string(hide_password=False)
+    return config
+
+
+def _scripts() -> Path:
+    """Inside the wheel the migrations lie beside this file, in the repository beside the package."""
+    packaged = _HERE / "migrations"
+    return packaged if packaged.is_dir() else _HERE.parent / "migrations"
+
+
+def _with_driver(url: str) -> URL:
+    target = make_url(url)
+    if target.drivername in ("postgresql", "postgres"):
+        return target.set(drivername="postgresql+psycopg")
+    return target
+
+
+def _open_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    connection.isolation_level = None  # transactions begin where `_begin_immediate` says
+    cursor = connection.cursor()
+    for pragma in (
+        f"busy_timeout={BUSY_TIMEOUT_MS}",
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        "cache_size=-65536",  # 64 MiB: a history's indexes stay in memory while it is written
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_immediate(connection: Any) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,113 @@
+"""Schema up, down and up again, and the engines' promises, on both databases."""
+
+import sqlite3
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import inspect, select, text
+from sqlalchemy.exc import DBAPIError
+
+from ledger import orm
+from ledger.database import (
+    DatabaseError,
+    NotDurable,
+    check_durable,
+    downgrade,
+    is_away,
+    make_engine,
+    migrate,
+    open_readonly,
+    sqlite_url,
+)
+
+
+def tables(url: str) -> set[str]:
+    engine = make_engine(url)
+    try:
+        return set(inspect(engine).get_table_names()) - {"alembic_version"}
+    finally:
+        engine.dispose()
+
+
+def test_migrations_go_up_down_and_up(database_url):
+    migrate(database_url)
+    assert tables(database_url) == set(orm.Base.metadata.tables)
+    downgrade(database_url, "base")
+    assert tables(database_url) == set()
+    migrate(database_url)
+    migrate(database_url)  # a second run changes nothing
+    assert tables(database_url) == set(orm.Base.metadata.tables)
+
+
+def test_the_schema_equals_the_table_definitions(database_url):
+    migrate(database_url)
+    engine = make_engine(database_url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        drift = compare_metadata(context, orm.Base.metadata)
+    engine.dispose()
+    assert drift == []
+
+
+def test_readonly_refuses_every_write_and_still_reads(database_url):
+    migrate(database_url)
+    writer = make_engine(database_url)
+    with writer.begin() as connection:
+        connection.execute(orm.Meta.__table__.insert().values(name="key_generation", value=7))
+    reader = open_readonly(database_url)
+    with reader.connect() as connection:
+        assert connection.execute(select(orm.Meta.value)).scalar_one() == 7
+    for statement in ("UPDATE meta SET value = 8", "DROP TABLE meta", "CREATE TABLE x (i int)"):
+        with reader.connect() as connection, pytest.raises(DBAPIError):
+            connection.execute(text(statement))
+    reader.dispose()
+    writer.dispose()
+
+
+def test_sqlite_is_opened_durable(sqlite_url):
+    engine = make_engine(sqlite_url)
+    check_durable(engine)
+    with engine.connect() as connection:
+        assert connection.execute(text("PRAGMA foreign_keys")).scalar_one() == 1
+        assert connection.execute(text("PRAGMA busy_timeout")).scalar_one() == 10_000
+    engine.dispose()
+
+
+def test_a_database_that_may_lose_commits_is_refused(postgres_url):
+    # The test server runs with fsync off: the very thing that billing must not stand on.
+    engine = make_engine(postgres_url)
+    with pytest.raises(NotDurable, match="fsync=off, full_page_writes=off, synchronous_commit=off"):
+        check_durable(engine)
+    engine.dispose()
+
+
+def test_other_databases_are_refused():
+    with pytest.raises(DatabaseError, match="SQLite or PostgreSQL"):
+        make_engine("oracle://somewhere")
+
+
+def test_away_is_told_from_wrong(tmp_path, database_url):
+    migrate(database_url)
+    engine = make_engine(database_url)
+    with engine.connect() as connection, pytest.raises(DBAPIError) as wrong:
+        connection.execute(text("INSERT INTO meta (name, value) VALUES ('a', NULL)"))
+    assert not is_away(wrong.value)
+    engine.dispose()
+    gone = make_engine(sqlite_url(tmp_path / "missing" / "ledger.db"))
+    with pytest.raises(DBAPIError) as away, gone.connect() as connection:
+        connection.execute(text("SELECT 1"))
+    assert is_away(away.value)
+    gone.dispose()
+
+
+def test_writers_of_sqlite_take_turns(sqlite_url):
+    migrate(sqlite_url)
+    first = make_engine(sqlite_url)
+    other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), timeout=0)
+    with first.begin() as connection:
+        connection.execute(select(orm.Meta))  # reading alone already takes the write lock
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("INSERT INTO meta VALUES ('a', 1)")
+    other.close()
+    first.dispose()
