@@ -1,0 +1,181 @@
+"""Cost of own engines per period and per token, with the token basis as part of every value.
+
+A figure per token means nothing without its basis: at 512 tokens in and 256 out, the same engine
+is three times dearer per output token than per token of any kind. `Volume` and `UnitPrice` carry
+their basis, and combining two bases raises instead of answering. Money is pico-USD, exact (`int`
+or `Fraction`); one pico-USD per token is one micro-USD per 1M tokens.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from ledger.money import PUSD_PER_USD
+
+Exact = int | Fraction
+
+HOURS_OF_A_CONVENTIONAL_MONTH = 720  # 30 days of 24 h; actual hours are always preferred
+HOURS_PER_WEEK = 168
+SECONDS_PER_HOUR = 3600
+TOKENS_PER_MILLION = 10**6
+
+
+class TokenBasis(StrEnum):
+    """Which tokens a figure counts. Figures on different bases are never compared."""
+
+    INPUT_OUTPUT = "input + output"
+    OUTPUT = "output only"
+
+
+class BasisMismatchError(ValueError):
+    """Two figures on different token bases met in one formula."""
+
+    def __init__(self, left: TokenBasis, right: TokenBasis) -> None:
+        super().__init__(f"a figure per {left} token cannot meet one per {right} token")
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """Tokens of one period."""
+
+    tokens: Exact
+    basis: TokenBasis
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPrice:
+    """Money per token."""
+
+    pusd_per_token: Exact
+    basis: TokenBasis
+
+    @property
+    def usd_per_million(self) -> Fraction:
+        return Fraction(self.pusd_per_token) * TOKENS_PER_MILLION / PUSD_PER_USD
+
+
+@dataclass(frozen=True, slots=True)
+class FixedCost:
+    """What a period costs whether or not a token is served."""
+
+    gpu_pusd: Exact
+    ops_pusd: Exact = 0
+    overhead_pusd: Exact = 0  # power, egress, storage, amortised set-up
+
+    @property
+    def total_pusd(self) -> Exact:
+        return self.gpu_pusd + self.ops_pusd + self.overhead_pusd
+
+
+def same_basis(*figures: Volume | UnitPrice) -> TokenBasis:
+    """The one basis of all figures, or `BasisMismatchError`."""
+    basis = figures[0].basis
+    for figure in figures[1:]:
+        if figure.basis is not basis:
+            raise BasisMismatchError(basis, figure.basis)
+    return basis
+
+
+def gpu_cost(*, gpus: int, pusd_per_hour: Exact, hours: Exact) -> Exact:
+    """What GPUs cost over a period: every hour of the contract counts, busy or not."""
+    return gpus * pusd_per_hour * hours
+
+
+def ops_cost(*, hours_per_week: Exact, pusd_per_hour: Exact, weeks: Exact) -> Exact:
+    """People's time spent on own engines over a period."""
+    return hours_per_week * pusd_per_hour * weeks
+
+
+def weeks_of(hours: Exact) -> Fraction:
+    return Fraction(hours) / HOURS_PER_WEEK
+
+
+def peak_unit_cost(*, pusd_per_hour: Exact, tokens_per_s: Exact, basis: TokenBasis) -> UnitPrice:
+    """Cost per token of an engine that never idles: a floor, not what is paid."""
+    if tokens_per_s <= 0:
+        raise ValueError("a throughput must be above zero")
+    tokens_per_hour = Fraction(tokens_per_s) * SECONDS_PER_HOUR
+    return UnitPrice(Fraction(pusd_per_hour) / tokens_per_hour, basis)
+
+
+def tokens_per_usd(*, pusd_per_hour: Exact, tokens_per_s: Exact) -> Fraction:
+    """The inverse of the peak unit cost: tokens that one dollar buys at full load."""
+    if pusd_per_hour <= 0:
+        raise ValueError("a rate must be above zero")
+    return Fraction(tokens_per_s) * SECONDS_PER_HOUR * PUSD_PER_USD / Fraction(pusd_per_hour)
+
+
+def allocation_unit_cost(*, fixed_pusd: Exact, served: Volume) -> UnitPrice | None:
+    """The whole bill over the tokens served, idle included: the figure to hold against an API.
+
+    `None` when nothing was served: the bill is then a loss, not a price.
+    """
+    if served.tokens <= 0:
+        return None
+    return UnitPrice(Fraction(fixed_pusd) / Fraction(served.tokens), served.basis)
+
+
+def usage_unit_cost(*, pusd_per_hour: Exact, busy_s: Exact, served: Volume) -> UnitPrice | None:
+    """Only the busy time over the tokens served. For tuning engines, never to compare with APIs."""
+    if served.tokens <= 0:
+        return None
+    busy_pusd = Fraction(pusd_per_hour) * Fraction(busy_s) / SECONDS_PER_HOUR
+    return UnitPrice(busy_pusd / Fraction(served.tokens), served.basis)
+
+
+def capacity(*, tokens_per_s: Exact, hours: Exact, duty: Exact, basis: TokenBasis) -> Volume:
+    """What an engine can serve inside its SLO in a period, at the share of hours it can be used."""
+    if not 0 <= duty <= 1:
+        raise ValueError("duty is a share of the period, 0 to 1")
+    return Volume(Fraction(tokens_per_s) * SECONDS_PER_HOUR * Fraction(hours) * duty, basis)
+
+
+def on_all_tokens(output: Volume, *, input_per_output: Exact) -> Volume:
+    """Restate an output-only volume as input + output, at a named mix."""
+    if output.basis is not TokenBasis.OUTPUT:
+        raise BasisMismatchError(output.basis, TokenBasis.OUTPUT)
+    return Volume(output.tokens * (1 + Fraction(input_per_output)), TokenBasis.INPUT_OUTPUT)
+
+
+def utilisation(*, served: Volume, capacity: Volume) -> Fraction:
+    """Tokens served over what could have been served inside the SLO.
+
+    The driver's "GPU utilisation" is not this: it is high on an almost idle engine.
+    """
+    same_basis(served, capacity)
+    return Fraction(served.tokens) / Fraction(capacity.tokens)
+
+
+def average_price(charges: Iterable[tuple[int, int]], *, basis: TokenBasis) -> UnitPrice | None:
+    """Average avoided price `a` from (avoided pico-USD, tokens) pairs; `None` without tokens."""
+    total = tokens = 0
+    for charge, count in charges:
+        total += charge
+        tokens += count
+    return UnitPrice(Fraction(total, tokens), basis) if tokens else None
+
+
+def blended_price(
+    *, input_price: Exact, cached_price: Exact, output_price: Exact, mix: "Mix"
+) -> UnitPrice:
+    """One price for a mix of input, cached input and output, per input + output token."""
+    cached = mix.input_share * mix.cached_share
+    pusd = (
+        (mix.input_share - cached) * input_price
+        + cached * cached_price
+        + (1 - mix.input_share) * output_price
+    )
+    return UnitPrice(Fraction(pusd), TokenBasis.INPUT_OUTPUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Of all tokens, the share that is input; of the input, the share read from a cache."""
+
+    input_share: Fraction
+    cached_share: Fraction
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.input_share <= 1 and 0 <= self.cached_share <= 1):
+            raise ValueError("a share lies between 0 and 1")

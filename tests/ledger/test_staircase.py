@@ -1,0 +1,105 @@
+"""Whole GPUs, overflow by the minute, and the volumes where each number of GPUs is best."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger.economics import BasisMismatchError, TokenBasis, UnitPrice, Volume
+from ledger.staircase import Band, Staircase, bands, best, load_curve
+
+BOTH = TokenBasis.INPUT_OUTPUT
+
+
+def staircase(minutes: list[int], **changes: object) -> Staircase:
+    values = {
+        "gpu_pusd": 1_000,
+        "other_pusd": 0,
+        "spares": 0,
+        "capacity_per_minute": 100,
+        "api": UnitPrice(10, BOTH),
+        "load": load_curve(minutes),
+    }
+    return Staircase(**(values | changes))
+
+
+def volume(tokens: int) -> Volume:
+    return Volume(tokens, BOTH)
+
+
+def test_overflow_is_summed_by_the_minute() -> None:
+    """Two curves with one total: the peaky one overflows, the flat one fits."""
+    flat, peaky = load_curve([50, 50, 50, 50]), load_curve([0, 0, 0, 200])
+    assert flat.overflow(100, volume=200) == 0
+    assert peaky.overflow(100, volume=200) == 100
+    assert peaky.overflow(100, volume=100) == 0
+    assert flat.overflow(100, volume=800) == 400
+    assert flat.overflow(100, volume=0) == 0
+
+
+def test_costs_at_each_number_of_gpus() -> None:
+    steps = staircase([0, 0, 0, 200], other_pusd=300, spares=1)
+    assert [steps.fixed_pusd(n) for n in range(3)] == [0, 2_300, 3_300]
+    assert steps.total_pusd(0, volume(200)) == 2_000
+    assert steps.total_pusd(1, volume(200)) == 2_300 + 1_000
+    assert steps.total_pusd(2, volume(200)) == 3_300
+
+
+def test_bands_meet_where_two_totals_cross() -> None:
+    steps = staircase([1] * 10)  # flat: N GPUs carry 1,000 tokens each per period
+    assert bands(steps, most_gpus=3) == (
+        Band(0, 0, 101),
+        Band(1, 101, 1_101),
+        Band(2, 1_101, 2_101),
+        Band(3, 2_101, None),
+    )
+    advice = best(steps, volume(1_100), most_gpus=3)
+    assert (advice.gpus, advice.total_pusd) == (1, 2_000)
+    assert advice.band == Band(1, 101, 1_101)
+
+
+def test_dear_gpus_are_never_best() -> None:
+    steps = staircase([1] * 10, gpu_pusd=20_000)  # a full GPU avoids 10,000
+    assert bands(steps, most_gpus=4) == (Band(0, 0, None),)
+
+
+def test_shared_ops_skip_the_first_step() -> None:
+    """With dear ops one GPU never pays for itself, several do: its band does not exist."""
+    steps = staircase([1] * 10, gpu_pusd=5_000, other_pusd=6_000)
+    assert [band.gpus for band in bands(steps, most_gpus=3)] == [0, 2, 3]
+
+
+def test_a_curve_needs_tokens_and_one_basis() -> None:
+    for minutes in ([], [0, 0], [-1, 5]):
+        with pytest.raises(ValueError, match="load curve"):
+            load_curve(minutes)
+    with pytest.raises(BasisMismatchError):
+        staircase([1]).total_pusd(1, Volume(1, TokenBasis.OUTPUT))
+
+
+@settings(max_examples=60)
+@given(
+    minutes=st.lists(st.integers(0, 50), min_size=1, max_size=12).filter(any),
+    gpu=st.integers(1, 3_000),
+    other=st.integers(0, 3_000),
+    spares=st.integers(0, 2),
+    tokens=st.integers(0, 20_000),
+)
+def test_bands_agree_with_trying_every_number(
+    minutes: list[int], gpu: int, other: int, spares: int, tokens: int
+) -> None:
+    steps = staircase(minutes, gpu_pusd=gpu, other_pusd=other, spares=spares)
+    totals = [oracle(minutes, gpu, other, spares, n, tokens) for n in range(5)]
+    advice = best(steps, volume(tokens), most_gpus=4)
+    assert advice.total_pusd == min(totals)
+    found = [
+        b for b in bands(steps, most_gpus=4) if b.start <= tokens and tokens < (b.end or 10**9)
+    ]
+    assert [b.gpus for b in found] == [totals.index(min(totals))]
+
+
+def oracle(minutes: list[int], gpu: int, other: int, spares: int, n: int, tokens: int) -> Fraction:
+    fixed = (n + spares) * gpu + other if n else 0
+    scaled = [Fraction(tokens * minute, sum(minutes)) for minute in minutes]
+    return fixed + 10 * sum(max(Fraction(0), minute - 100 * n) for minute in scaled)
