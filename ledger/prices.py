@@ -1,0 +1,202 @@
+"""The price book: which version of which price counts for a name at an instant.
+
+`find` tries the exact name, then the alias that a price file declares, then, in this order, the
+name without its region (`openai/gpt-5.5#eu`: no surcharge is listed, so the base price counts), in
+lower case, and without its snapshot suffix (`-2026-03-17`, `-20260317`, `-latest`). Nothing else
+is guessed: an unknown name is unpriced (`None`), never free. Costs are computed in `rates`, whose
+names this module passes on.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from enum import StrEnum
+
+from ledger.rates import (
+    BIGINT_LIMIT,
+    KINDS,
+    STANDARD,
+    TOKENS_LIMIT,
+    Price,
+    PriceError,
+    Rates,
+    Schedule,
+    Terms,
+    UnpricedTierError,
+    bound_pusd,
+    cost_pusd,
+    prompt_tokens,
+    rates_for,
+    rates_from,
+)
+
+__all__ = [
+    "STANDARD",
+    "Flag",
+    "Price",
+    "PriceBook",
+    "PriceError",
+    "PriceFlag",
+    "Rates",
+    "Schedule",
+    "Terms",
+    "UnpricedTierError",
+    "bound_pusd",
+    "check",
+    "cost_pusd",
+    "prompt_tokens",
+    "rates_for",
+    "rates_from",
+    "tier_of",
+]
+
+STALE_AFTER_DAYS = 90
+_US_PER_S = 1_000_000
+_SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
+_STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard", "standard_only"})
+
+
+class Flag(StrEnum):
+    """`STALE`: the source was last read long ago, or nobody wrote when."""
+
+    STALE = "stale"
+    NO_SOURCE = "no_source"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class PriceFlag:
+    name: str
+    version: int
+    flag: Flag
+    detail: str
+
+
+class PriceBook:
+    """Immutable: a reload builds another. Refuses prices that fail their dry run, all at once."""
+
+    __slots__ = ("_aliases", "_by_name", "_by_version")
+
+    def __init__(self, prices: Iterable[Price], aliases: Mapping[str, str] | None = None) -> None:
+        self._aliases = dict(aliases or {})
+        self._by_version: dict[int, Price] = {}
+        by_book: dict[str, dict[tuple[int, str], list[Price]]] = {}
+        faults: list[str] = []
+        for price in sorted(prices, key=lambda one: (one.effective_from_us, one.version)):
+            faults += [f"{price.name} (version {price.version}): {why}" for why in check(price)]
+            self._by_version[price.version] = price
+            by_book.setdefault(price.name, {}).setdefault((price.rank, price.book), []).append(
+                price
+            )
+        if faults:
+            raise PriceError("; ".join(faults))
+        # Per name: each book's versions by time, the overriding book first.
+        self._by_name: dict[str, tuple[tuple[Price, ...], ...]] = {
+            name: tuple(tuple(books[key]) for key in sorted(books, reverse=True))
+            for name, books in by_book.items()
+        }
+
+    def __len__(self) -> int:
+        return len(self._by_version)
+
+    def find(self, name: str, at_us: int) -> Price | None:
+        """The price in force, by exact name or by one of the documented rules."""
+        found = self._in_force(name, at_us)
+        if found is not None:
+            return found
+        for other in self._other_names(name):
+            found = self._in_force(other, at_us)
+            if found is not None:
+                return found
+        return None
+
+    def version(self, version: int) -> Price | None:
+        """A version by its number, for audits and settles."""
+        return self._by_version.get(version)
+
+    def in_force(self, at_us: int) -> Iterator[Price]:
+        """Every name's price at an instant, by name."""
+        for name in sorted(self._by_name):
+            found = self._in_force(name, at_us)
+            if found is not None:
+                yield found
+
+    def flags(self, at_us: int, *, stale_after_days: int = STALE_AFTER_DAYS) -> list[PriceFlag]:
+        """Prices in force that nobody should trust without a look."""
+        today = datetime.fromtimestamp(at_us / _US_PER_S, tz=UTC).date()
+        found: list[PriceFlag] = []
+        for price in self.in_force(at_us):
+            for flag, detail in _doubts(price, today, stale_after_days):
+                found.append(PriceFlag(price.name, price.version, flag, detail))
+        return found
+
+    def _in_force(self, name: str, at_us: int) -> Price | None:
+        for versions in self._by_name.get(name, ()):
+            place = bisect_right(versions, at_us, key=_since_us)
+            if place == 0:
+                continue
+            price = versions[place - 1]
+            until = price.effective_until_us
+            if not price.withdrawn and (until is None or at_us < until):
+                return price
+        return None
+
+    def _other_names(self, name: str) -> Iterator[str]:
+        if name in self._aliases:
+            yield self._aliases[name]
+        base = name.partition("#")[0]
+        yield base
+        if base in self._aliases:
+            yield self._aliases[base]
+        lower = base.lower()
+        yield lower
+        yield _SNAPSHOT.sub("", lower)
+
+
+def tier_of(service_tier: str | None) -> str:
+    """The tier that a response's `service_tier` names, in the price book's words."""
+    word = (service_tier or "").lower()
+    return STANDARD if word in _STANDARD_WORDS else word
+
+
+def check(price: Price) -> list[str]:
+    """A dry run at load: faults as sentences, none for a price that can be used."""
+    terms = price.terms
+    faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
+    every = [terms.rates, *(schedule.rates for schedule in terms.schedules)]
+    amounts = [getattr(rates, kind) for rates in every for kind in KINDS]
+    if min(amounts) < 0 or terms.request_pusd < 0 or terms.uplift_ppm < 0:
+        faults.append("a price is never negative")
+    steps = [(schedule.tier, schedule.above_tokens) for schedule in terms.schedules]
+    if steps != sorted(set(steps)) or (STANDARD, 0) in steps:
+        faults.append("schedules must ascend by tier and threshold, each once")
+    tiers = {tier for tier, _ in steps} - {STANDARD}
+    faults += [
+        f"tier `{tier}` has no rates for short prompts"
+        for tier in sorted(tiers)
+        if (tier, 0) not in steps
+    ]
+    until = price.effective_until_us
+    if until is not None and until <= price.effective_from_us:
+        faults.append("it ends before it begins")
+    largest = bound_pusd(price, prompt_tokens=TOKENS_LIMIT, output_tokens=TOKENS_LIMIT)
+    if largest >= BIGINT_LIMIT:
+        faults.append("the dearest possible request does not fit a 64-bit integer")
+    return faults
+
+
+def _since_us(price: Price) -> int:
+    return price.effective_from_us
+
+
+def _doubts(price: Price, today: date, stale_after_days: int) -> Iterator[tuple[Flag, str]]:
+    if price.source is None:
+        yield Flag.NO_SOURCE, f"{price.book} gives no source"
+    if price.source_date is None:
+        yield Flag.STALE, "nobody wrote when the source was read"
+    elif (today - date.fromisoformat(price.source_date)).days > stale_after_days:
+        yield Flag.STALE, f"source of {price.source_date}"
+    if price.retired_on is not None and date.fromisoformat(price.retired_on) <= today:
+        yield Flag.RETIRED, f"the provider retired it on {price.retired_on}"
