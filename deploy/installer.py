@@ -1,0 +1,161 @@
+"""Installs locked sets into virtual environments, with uv where it can be had, else with pip.
+
+Nothing is taken for granted: Debian's Python may lack ensurepip and pip, so a pip is looked for in
+six places. What is installed comes from lock files with hashes (`--require-hashes`), wheels only,
+so that no compiler is needed.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy import indexes
+
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = ROOT / "deploy" / "tools.lock"
+SCRATCH = ROOT / "build" / "bootstrap"
+UV_OLDEST = (0, 5)
+
+
+class InstallError(Exception):
+    """One line for a person: what is missing and how to get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """`uv` or `pip` is the command that runs it; `places` is where packages come from."""
+
+    uv: Path | None
+    pip: tuple[str, ...] | None
+    places: indexes.Places
+
+    def install(self, python: Path, locks: Sequence[Path]) -> None:
+        """Install lock files into the environment of `python`, every file checked by hash."""
+        words = ["--require-hashes", "--only-binary", ":all:"]
+        self.call(python, [*words, *(word for lock in locks for word in ("-r", str(lock)))])
+
+    def install_project(self, python: Path) -> None:
+        """Install the product itself, editable, with the build tools that are there already."""
+        self.call(python, ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
+
+    def call(self, python: Path, arguments: Sequence[str]) -> None:
+        failed = ""
+        if self.uv:
+            command = [str(self.uv), "pip", "install", "--python", str(python), *arguments]
+            environ = {**os.environ, **self.places.uv_environment(os.environ)}
+            failed = run([*command, *self.places.uv_arguments(os.environ)], environ)
+            if not failed:
+                return
+        pip = self.pip or find_pip(self.places)
+        if pip:
+            failed = run([*pip, "--python", str(python), "install", *arguments], dict(os.environ))
+        if failed or not pip:
+            raise InstallError(f"{explain(failed)}\n{failed}".strip())
+
+
+def make_environment(python: Path) -> Path:
+    """`.venv` (or another folder) with this interpreter, without pip; kept if it works."""
+    folder = python.parent.parent
+    if python.exists() and not run([str(python), "-c", "import sys, ctypes, ssl"], None):
+        return python
+    if folder.exists():
+        shutil.rmtree(folder)
+    failed = run([sys.executable, "-m", "venv", "--without-pip", str(folder)], None)
+    if failed:
+        raise InstallError(f"cannot make {folder}: sudo apt-get install python3\n{failed}")
+    return python
+
+
+def find_installer(python: Path) -> Installer:
+    """The uv on PATH, or one installed from its lock into the environment; else pip alone."""
+    places = indexes.configured(os.environ, home=Path.home())
+    own = python.parent / "uv"
+    for candidate in (shutil.which("uv"), str(own) if own.exists() else None):
+        if candidate and uv_version(candidate) >= UV_OLDEST:
+            return Installer(Path(candidate), None, places)
+    pip = find_pip(places)
+    if pip is None:
+        raise InstallError(
+            "no pip, no uv and no configured package index: sudo apt-get install python3-pip "
+            "(or set PIP_INDEX_URL to your index)"
+        )
+    installer = Installer(None, pip, places)
+    installer.install(python, [TOOLS])
+    return Installer(own if own.exists() else None, pip, places)
+
+
+def uv_version(path: str) -> tuple[int, ...]:
+    answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"uv (\d+)\.(\d+)", answer.stdout)
+    return tuple(int(part) for part in found.groups()) if found else (0, 0)
+
+
+def find_pip(places: indexes.Places) -> tuple[str, ...] | None:
+    """A pip that runs: this Python's, one on PATH, a bundled wheel, the index, Debian's package."""
+    commands = [(sys.executable, "-m", "pip"), ("pip3",), ("pip",)]
+    for command in commands:
+        if knows_python_option(command):
+            return command
+    wheels = [*Path("/usr/share/python-wheels").glob("pip-*.whl"), *bundled_wheels()]
+    for wheel in wheels:
+        if knows_python_option((sys.executable, f"{wheel}/pip")):
+            return sys.executable, f"{wheel}/pip"
+    lock = TOOLS.read_text(encoding="utf-8")
+    fetched = indexes.fetch_wheel(places, lock, "pip", SCRATCH) or unpack_debian_pip()
+    return (sys.executable, f"{fetched}/pip") if fetched else None
+
+
+def knows_python_option(command: Sequence[str]) -> bool:
+    """Since 22.3 pip can install into another environment."""
+    if shutil.which(command[0]) is None:
+        return False
+    answer = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    found = re.match(r"pip (\d+)\.(\d+)", answer.stdout)
+    return found is not None and (int(found[1]), int(found[2])) >= (22, 3)
+
+
+def bundled_wheels() -> list[Path]:
+    return sorted((Path(sysconfig.get_path("stdlib")) / "ensurepip" / "_bundled").glob("pip-*.whl"))
+
+
+def unpack_debian_pip() -> Path | None:
+    """Debian's pip wheel without root: download the package and unpack it into build/."""
+    if not shutil.which("apt-get") or not shutil.which("dpkg"):
+        return None
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    command = ["apt-get", "download", "--quiet", "python3-pip-whl"]
+    subprocess.run(command, cwd=SCRATCH, capture_output=True, check=False)
+    for package in SCRATCH.glob("python3-pip-whl_*.deb"):
+        command = ["dpkg", "-x", str(package), str(SCRATCH / "debian")]
+        subprocess.run(command, capture_output=True, check=False)
+    found = sorted((SCRATCH / "debian" / "usr" / "share" / "python-wheels").glob("pip-*.whl"))
+    return found[-1] if found else None
+
+
+def run(command: Sequence[str], environ: dict[str, str] | None) -> str:
+    """Empty when it worked, else the end of what it printed. On a terminal it draws itself."""
+    if sys.stderr.isatty() and "install" in command:
+        code = subprocess.run(command, env=environ, check=False).returncode
+        return f"{command[0]} ended with {code}" if code else ""
+    answer = subprocess.run(
+        command, env=environ, check=False, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    return "\n".join(answer.stdout.splitlines()[-20:]) or "failed" if answer.returncode else ""
+
+
+def explain(output: str) -> str:
+    """The one line that names the likeliest cause."""
+    if re.search(r"no (matching|compatible|usable) |no wheels", output, re.IGNORECASE):
+        return "a locked package has no wheel for this machine: use x86_64 or aarch64 Linux"
+    if re.search(r"gcc|cc1|compiler", output):
+        return "a compiler is missing: sudo apt-get install build-essential"
+    if re.search(r"hash", output, re.IGNORECASE):
+        return "a package's file is not the locked one (is a mirror rewriting packages?)"
+    return "packages could not be installed: is the package index reachable?"

@@ -1,0 +1,91 @@
+"""Installs the real parts of the tests: Debian packages as root, SDK environments, the engine.
+
+What cannot be installed here is said in one line and left to the tests, which skip it loudly (and
+fail on CI where it could have been installed). Each part is left alone when it is there.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from deploy import parts
+from deploy.installer import Installer, InstallError, find_installer, make_environment, run
+from gateway.stages import Stages
+
+ROOT = Path(__file__).resolve().parent.parent
+SDK_LOCKS = {"openai-2": "openai2", "openai-3": "openai3"}
+
+
+def install_parts(
+    names: Sequence[str], python: Path, stages: Stages, installer: Installer | None
+) -> None:
+    """Install the named parts (none named: all) that are missing; failures are told, not raised."""
+    known = {part.name for part in parts.PARTS}
+    if unknown := [name for name in names if name not in known]:
+        raise InstallError(f"no part named {unknown[0]}: {', '.join(sorted(known))}")
+    wanted = [part for part in parts.PARTS if not names or part.name in names]
+    missing = [part for part in wanted if part.find() is None]
+    if not missing:
+        return
+    installer = installer or find_installer(python)
+    packages = [name for part in missing for name in part.apt if needs(name)]
+    if packages and parts.with_apt():
+        with stages.stage(f"Debian packages: {' '.join(packages)}"):
+            tell(apt_install(packages))
+    for part in missing:
+        if part.find() is None:
+            with stages.stage(part.what):
+                tell(install_part(part, python, installer))
+
+
+def needs(package: str) -> bool:
+    """Node may be there from elsewhere than Debian; its package would clash with it."""
+    return not (package in {"nodejs", "npm"} and shutil.which(package.removesuffix("js")))
+
+
+def apt_install(packages: Sequence[str]) -> str:
+    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]
+    if run(install, environ):
+        run(["apt-get", "update", "-q"], environ)
+        return run(install, environ)
+    return ""
+
+
+def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
+    """Empty when it worked, else what to tell."""
+    try:
+        if part.name in SDK_LOCKS:
+            folder = SDK_LOCKS[part.name]
+            environment = make_environment(parts.SDK / folder / "bin" / "python")
+            installer.install(environment, [ROOT / "tests" / "sdk" / f"{folder}.lock"])
+        elif part.name == "postgres":
+            installer.install(python, [ROOT / "tests" / "postgres.lock"])
+        elif part.name == "openai-node":
+            return install_node_sdk()
+        elif part.name == "vllm":
+            return run([str(python.parent / "breakeven"), "engine", "install"], None)
+    except InstallError as error:
+        return str(error)
+    return "" if part.find() else f"{part.what} is missing: {part.install}"
+
+
+def install_node_sdk() -> str:
+    if shutil.which("npm") is None:
+        return "Node is missing: sudo apt-get install nodejs npm"
+    folder = parts.SDK / "node"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(ROOT / "tests" / "sdk" / "node" / name, folder / name)
+    answer = subprocess.run(
+        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+        cwd=folder, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    return answer.stderr[-2000:] if answer.returncode else ""
+
+
+def tell(failed: str) -> None:
+    if failed:
+        print(f"   not installed: {failed}", flush=True)
