@@ -27,7 +27,7 @@ class DatabaseError(Exception):
     """A database that the ledger must not be kept in, or cannot be reached."""
 
 
-class NotDurable(DatabaseError):
+class NotDurable(DatabaseError):  # noqa: N818  (reads as the refusal it is)
     """The server may lose a commit that it acknowledged."""
 
 
@@ -126,7 +126,7 @@ def _config(url: str) -> Config:
 
 
 def _scripts() -> Path:
-    """Inside the wheel the migrations lie beside this file, in the repository beside the package."""
+    """In the wheel the migrations lie beside this file, in the repository beside the package."""
     packaged = _HERE / "migrations"
     return packaged if packaged.is_dir() else _HERE.parent / "migrations"
 

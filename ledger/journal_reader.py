@@ -1,0 +1,120 @@
+"""Tails every worker's journal from a position, and removes the segments that are applied.
+
+The newest segment of a journal always stays: its number keeps the next one from starting over.
+A journal whose owner is gone will not grow, so its last segment counts as sealed as well.
+"""
+
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ledger.frames import Frame, decode
+from ledger.journal import ID_FILE, OWNER_FILE, number_of, segments
+
+READ_BYTES = 4 * 1024 * 1024  # at most this much of a journal is in memory at once
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """Everything before `offset` of `segment` is applied."""
+
+    segment: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """`name` identifies the journal in the books; `worker` is its directory."""
+
+    name: str
+    worker: str
+    home: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A frame with its place; `after` is the position once it is applied."""
+
+    at: Position
+    after: Position
+    frame: Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What can be read from a position on. `after` may be ahead of the last entry."""
+
+    entries: tuple[Entry, ...]
+    after: Position
+
+
+class JournalReader:
+    """Reads all journals under one directory; the owner's lock is probed, never kept."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def journals(self) -> list[Journal]:
+        found = []
+        for identity in sorted(self._directory.glob(f"*/{ID_FILE}")):
+            worker = identity.parent.name
+            name = f"{worker}-{identity.read_text(encoding='ascii')}"
+            found.append(Journal(name, worker, identity.parent))
+        return found
+
+    def read(self, journal: Journal, since: Position, *, limit_bytes: int = READ_BYTES) -> Chunk:
+        """Whole frames after `since`, from at most one segment."""
+        owned = has_owner(journal)  # before the listing: what is unowned now will not grow
+        files = [path for path in segments(journal.home) if number_of(path) >= since.segment]
+        for place, path in enumerate(files):
+            number = number_of(path)
+            offset = since.offset if number == since.segment else 0
+            data = _read(path, offset, limit_bytes)
+            sealed = place + 1 < len(files) or not owned
+            entries = tuple(
+                Entry(Position(number, frame.start), Position(number, frame.end), frame)
+                for frame in decode(data, offset, sealed=sealed)
+            )
+            if entries or place + 1 == len(files):
+                return Chunk(entries, entries[-1].after if entries else Position(number, offset))
+            # Nothing whole is left here and a later segment exists: the rest is a torn tail.
+        return Chunk((), since)
+
+    def backlog_bytes(self, journal: Journal, since: Position) -> int:
+        """Bytes written and not applied."""
+        total = 0
+        for path in segments(journal.home):
+            if number_of(path) >= since.segment:
+                total += path.stat().st_size
+                total -= since.offset if number_of(path) == since.segment else 0
+        return total
+
+    def remove_applied(self, journal: Journal, position: Position) -> int:
+        """Delete segments wholly before the position, never the newest; returns how many."""
+        old = [path for path in segments(journal.home)[:-1] if number_of(path) < position.segment]
+        for path in old:
+            path.unlink()
+        return len(old)
+
+
+def has_owner(journal: Journal) -> bool:
+    """Whether a live process holds the journal; the lock falls when that process dies."""
+    try:
+        file = os.open(journal.home / OWNER_FILE, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(file)
+
+
+def _read(path: Path, offset: int, limit_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(limit_bytes)

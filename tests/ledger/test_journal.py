@@ -1,0 +1,216 @@
+"""Appending: durable, bounded, owned by one process, and whole after SIGKILL."""
+
+import asyncio
+import errno
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from ledger import journal as module
+from ledger.journal import JournalBroken, JournalFull, JournalOwned, JournalWriter, segments
+from ledger.journal_reader import JournalReader, Position
+
+
+def read_all(directory):
+    reader = JournalReader(directory)
+    found = []
+    for journal in reader.journals():
+        since = Position()
+        while chunk := reader.read(journal, since):
+            if chunk.after == since:
+                break
+            found += [entry.frame.record for entry in chunk.entries]
+            since = chunk.after
+    return found
+
+
+async def test_what_is_appended_is_read_back_in_order(tmp_path, opened, settled):
+    writer = JournalWriter(tmp_path, "w0")
+    writer.append(opened(1))
+    await writer.append_durable(settled(1))
+    writer.close()
+    assert read_all(tmp_path) == [opened(1), settled(1)]
+
+
+async def test_many_waiters_share_few_flushes(tmp_path, settled, monkeypatch):
+    flushes = []
+    monkeypatch.setattr(module, "_sync", lambda files: flushes.append(list(files)))
+    writer = JournalWriter(tmp_path, "w0")
+    await asyncio.gather(*(writer.append_durable(settled(number)) for number in range(200)))
+    assert 1 <= len(flushes) <= 3  # one that was under way, one for all who waited meanwhile
+    writer.close()
+
+
+async def test_a_waiter_returns_only_after_a_flush_that_began_after_its_write(
+    tmp_path, settled, monkeypatch
+):
+    sizes = []
+    path = {}
+
+    def sync(_files):
+        sizes.append(path["segment"].stat().st_size)
+
+    writer = JournalWriter(tmp_path, "w0")
+    path["segment"] = segments(tmp_path / "w0")[-1]
+    monkeypatch.setattr(module, "_sync", sync)
+
+    async def one(number):
+        await writer.append_durable(settled(number))
+        return path["segment"].stat().st_size, max(sizes)
+
+    for size, flushed in await asyncio.gather(*(one(number) for number in range(50))):
+        assert flushed <= size
+    assert sizes[-1] == path["segment"].stat().st_size
+    writer.close()
+
+
+async def test_a_cancelled_caller_leaves_its_record(tmp_path, settled):
+    writer = JournalWriter(tmp_path, "w0")
+    task = asyncio.create_task(writer.append_durable(settled(1)))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await writer.append_durable(settled(2))
+    writer.close()
+    assert read_all(tmp_path) == [settled(1), settled(2)]
+
+
+async def test_segments_rotate_and_a_restart_opens_the_next(tmp_path, opened):
+    for start in (0, 50):
+        writer = JournalWriter(tmp_path, "w0", segment_bytes=2000)
+        for number in range(start, start + 50):
+            writer.append(opened(number))
+        await writer.flush()
+        writer.close()
+    assert len(segments(tmp_path / "w0")) > 4
+    assert read_all(tmp_path) == [opened(number) for number in range(100)]
+
+
+async def test_full_refuses_new_work_but_takes_its_settles(tmp_path, opened, settled):
+    writer = JournalWriter(tmp_path, "w0", limit_bytes=8000)
+    count = 0
+    with pytest.raises(JournalFull):
+        for number in range(1000):
+            writer.append(opened(number))
+            count += 1
+    assert writer.size_bytes <= 8000
+    await writer.append_durable(settled(0))
+    # The ledger writer applies and removes: work goes on.
+    reader = JournalReader(tmp_path)
+    (journal,) = reader.journals()
+    newest = Position(int(segments(journal.home)[-1].stem))
+    assert reader.remove_applied(journal, newest) > 0
+    writer.append(opened(count))
+    writer.close()
+
+
+async def test_a_full_disk_refuses_new_work_and_takes_settles(
+    tmp_path, opened, settled, monkeypatch
+):
+    writer = JournalWriter(tmp_path, "w0")
+    writer.append(opened(1))
+    real, reserve = os.write, tmp_path / "w0" / "reserve"
+
+    def write(file, data):  # the disk has exactly the room that the reserve gives up
+        if reserve.stat().st_size:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(file, data)
+
+    def fallocate(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", write)
+    monkeypatch.setattr(os, "posix_fallocate", fallocate)
+    with pytest.raises(JournalFull):
+        writer.append(opened(2))
+    await writer.append_durable(settled(1))
+    with pytest.raises(JournalFull):  # the reserve is spent: nothing more is begun
+        writer.append(opened(3))
+    monkeypatch.undo()
+    writer.append(opened(4))
+    writer.close()
+    assert read_all(tmp_path) == [opened(1), settled(1), opened(4)]
+
+
+async def test_a_failed_flush_is_final(tmp_path, opened, settled, monkeypatch):
+    writer = JournalWriter(tmp_path, "w0")
+
+    def fail(_files):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(module, "_sync", fail)
+    with pytest.raises(JournalBroken):
+        await writer.append_durable(settled(1))
+    monkeypatch.undo()
+    with pytest.raises(JournalBroken):
+        writer.append(opened(2))
+    writer.close()
+
+
+async def test_one_owner_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "LOCK_TRIES", 2)
+    writer = JournalWriter(tmp_path, "w0")
+    with pytest.raises(JournalOwned):
+        JournalWriter(tmp_path, "w0")
+    writer.close()
+    JournalWriter(tmp_path, "w0").close()
+
+
+async def test_a_wiped_journal_starts_under_another_name(tmp_path):
+    writer = JournalWriter(tmp_path, "w0")
+    first = writer.name
+    writer.close()
+    again = JournalWriter(tmp_path, "w0")
+    assert again.name == first
+    again.close()
+    for path in (tmp_path / "w0").iterdir():
+        path.unlink()
+    other = JournalWriter(tmp_path, "w0")
+    assert other.name != first
+    other.close()
+
+
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from ledger.journal import JournalWriter
+from ledger.records import RequestRefused
+
+def record(number):
+    return RequestRefused(f"r{number}", number, "k", "t", "o", "m", "p", "budget", 429)
+
+async def main():
+    writer = JournalWriter(Path(sys.argv[1]), "w0", segment_bytes=65536)
+    for number in range(10**9):
+        writer.append(record(number))
+        if number % 100 == 0:
+            print(number, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_what_was_appended_survives_sigkill(tmp_path):
+    acknowledged = 0
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(WORKER), str(tmp_path)], stdout=subprocess.PIPE
+        )
+        for _ in range(20):
+            last = int(process.stdout.readline())
+        process.send_signal(signal.SIGKILL)
+        last = max([last, *map(int, process.stdout.read().split())])
+        process.stdout.close()
+        process.wait()
+        acknowledged += last + 1
+    found = [record.request_id for record in read_all(tmp_path)]
+    assert len(found) >= acknowledged
+    starts = [place for place, name in enumerate(found) if name == "r0"]
+    assert len(starts) == 3
+    for start, end in zip(starts, [*starts[1:], len(found)], strict=True):
+        assert found[start:end] == [f"r{number}" for number in range(end - start)]

@@ -1,0 +1,84 @@
+"""Reading while others write: nothing twice, nothing skipped, torn tails passed over."""
+
+from ledger.journal import JournalWriter, segments
+from ledger.journal_reader import JournalReader, Position, has_owner
+
+
+def only(directory):
+    reader = JournalReader(directory)
+    (journal,) = reader.journals()
+    return reader, journal
+
+
+async def test_tailing_sees_each_record_once(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=3000)
+    reader, journal = only(tmp_path)
+    since, found = Position(), []
+    for number in range(40):
+        writer.append(opened(number))
+        if number % 3 == 0:
+            chunk = reader.read(journal, since)
+            found += [entry.frame.record for entry in chunk.entries]
+            since = chunk.after
+    for _ in range(40):
+        chunk = reader.read(journal, since)
+        found += [entry.frame.record for entry in chunk.entries]
+        since = chunk.after
+    assert found == [opened(number) for number in range(40)]
+    assert reader.backlog_bytes(journal, since) == 0
+    writer.close()
+
+
+async def test_a_torn_tail_waits_while_its_owner_lives_and_is_passed_after(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0")
+    writer.append(opened(1))
+    reader, journal = only(tmp_path)
+    with segments(journal.home)[-1].open("ab") as file:
+        file.write(b"\x40\x00\x00\x00half")
+    chunk = reader.read(journal, Position())
+    assert len(chunk.entries) == 1
+    assert reader.read(journal, chunk.after) == reader.read(journal, chunk.after)
+    writer.close()
+    again = JournalWriter(tmp_path, "w0")
+    again.append(opened(2))
+    (entry,) = reader.read(journal, chunk.after).entries
+    assert entry.frame.record == opened(2)
+    again.close()
+
+
+async def test_applied_segments_go_and_the_newest_stays(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=2000)
+    for number in range(30):
+        writer.append(opened(number))
+    reader, journal = only(tmp_path)
+    last = segments(journal.home)[-1]
+    assert reader.remove_applied(journal, Position(10**6)) > 3
+    assert segments(journal.home) == [last]
+    writer.close()
+    # The number goes on: a position in the books can never be ahead of a later record.
+    again = JournalWriter(tmp_path, "w0")
+    assert segments(journal.home)[-1].name > last.name
+    again.close()
+
+
+async def test_a_small_read_limit_only_takes_more_reads(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0")
+    for number in range(10):
+        writer.append(opened(number))
+    writer.close()
+    reader, journal = only(tmp_path)
+    since, found = Position(), []
+    while chunk := reader.read(journal, since, limit_bytes=700):
+        if chunk.after == since:
+            break
+        found += [entry.frame.record for entry in chunk.entries]
+        since = chunk.after
+    assert found == [opened(number) for number in range(10)]
+
+
+async def test_the_owner_is_seen_while_it_lives(tmp_path):
+    writer = JournalWriter(tmp_path, "w0")
+    _, journal = only(tmp_path)
+    assert has_owner(journal)
+    writer.close()
+    assert not has_owner(journal)
