@@ -12,6 +12,8 @@ from enum import StrEnum
 from ledger.rates import TOKENS_LIMIT
 from ledger.records import Tokens
 
+# vLLM: prompt tokens that filled new cache blocks. Telemetry, not a charge, so it may overlap.
+_CREATED = ("created_cache_tokens", "created_cached_tokens")
 _NONE: Mapping[str, object] = {}
 
 
@@ -37,6 +39,8 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
     write, write_1h = _writes(usage, details)
     audio = _first(details, "audio_tokens") or 0
     if convention is Convention.CACHED_INSIDE:
+        if write_1h == 0 and _first(details, *_CREATED) is not None:
+            write = min(write, max(0, prompt - cached))
         fresh = prompt - cached - write - write_1h
         if fresh < 0:
             raise UsageError(
@@ -82,8 +86,7 @@ def _writes(usage: Mapping[str, object], details: Mapping[str, object]) -> tuple
         _first(usage, "cache_creation_input_tokens"),
         _first(
             details,
-            "created_cache_tokens",
-            "created_cached_tokens",
+            *_CREATED,
             "cache_write_tokens",
             "cache_creation_tokens",
         ),

@@ -1,0 +1,199 @@
+"""Double entry: the chart of accounts, and postings that always balance.
+
+Positive is debit, negative is credit. An API attempt: the team's expense against what is owed to
+the provider. An own attempt: the team's provisional share against the GPU pool's bill. Every
+hour the close turns provisional shares into final ones and adds what nobody used (idle) and what
+could not be used (unavailable), so that teams + idle + unavailable are the bill, to the unit.
+Corrections are further postings; nothing is edited.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ledger.contracts import US_PER_HOUR, GpuContract, gpu_bill_pusd
+from ledger.money import divide_half_even, split_largest_remainder
+from ledger.records import AttemptOpened, AttemptSettled
+
+__all__ = [
+    "US_PER_HOUR",
+    "AccountsError",
+    "GpuContract",
+    "HourClose",
+    "Posting",
+    "adjustments",
+    "balanced",
+    "close_hour",
+    "gpu_bill_pusd",
+    "gpu_payable",
+    "idle_expense",
+    "postings_for_attempt",
+    "postings_for_invoice",
+    "postings_for_suspense",
+    "postings_for_void",
+    "provider_payable",
+    "provisional_charge_pusd",
+    "suspense",
+    "team_expense",
+    "unavailable_expense",
+]
+
+
+class AccountsError(ValueError):
+    """Postings that do not balance, or figures that cannot be closed: a bug in the caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """One line of an entry: positive is debit, negative is credit."""
+
+    account: str
+    amount_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class HourClose:
+    """One pool's hour: the bill, who bears it, and the postings that say so."""
+
+    bill_pusd: int
+    used_pusd: Mapping[str, int]  # by team, final
+    idle_pusd: int
+    unavailable_pusd: int
+    postings: tuple[Posting, ...]
+
+
+def provider_payable(provider: str) -> str:
+    """What is owed to an API provider; grows by credits."""
+    return f"payable:provider:{provider}"
+
+
+def gpu_payable(pool: str) -> str:
+    """What is owed for a pool's GPUs by contract; grows by credits."""
+    return f"payable:gpu:{pool}"
+
+
+def team_expense(team_id: str) -> str:
+    return f"expense:team:{team_id}"
+
+
+def idle_expense(pool: str) -> str:
+    """Paid, ready, and used by nobody."""
+    return f"expense:idle:{pool}"
+
+
+def unavailable_expense(pool: str) -> str:
+    """Paid while loading, crashed or drained."""
+    return f"expense:unavailable:{pool}"
+
+
+def suspense(provider: str) -> str:
+    """Perhaps billed, outcome unknown: waits for evidence."""
+    return f"suspense:{provider}"
+
+
+def adjustments(provider: str) -> str:
+    """Differences between the books and an invoice."""
+    return f"adjustments:{provider}"
+
+
+def balanced(lines: Iterable[tuple[str, int]]) -> tuple[Posting, ...]:
+    """Postings of one entry: lines per account added up, zeros left out, sum checked to be 0."""
+    sums: dict[str, int] = {}
+    for account, amount in lines:
+        sums[account] = sums.get(account, 0) + amount
+    if sum(sums.values()):
+        raise AccountsError(f"unbalanced by {sum(sums.values())} pico-USD: {sums}")
+    return tuple(Posting(account, amount) for account, amount in sums.items() if amount)
+
+
+def postings_for_attempt(
+    opened: AttemptOpened, settled: AttemptSettled, *, suspended: bool = False
+) -> tuple[Posting, ...]:
+    """A settled attempt. `suspended`: its bound was booked to suspense before and leaves it.
+
+    Nothing is posted for an unpriced attempt: it is flagged on its row, and never zero.
+    """
+    cost = settled.cost_pusd
+    if cost is None:
+        return ()
+    if cost < 0:
+        raise AccountsError(f"{opened.attempt_id} cost {cost} pico-USD")
+    owed_to = _payable(opened)
+    lines = [(team_expense(opened.team_id), cost), (owed_to, -cost)]
+    if suspended:
+        lines += [(owner, -amount) for owner, amount in _suspense_lines(opened)]
+    return balanced(lines)
+
+
+def postings_for_suspense(opened: AttemptOpened) -> tuple[Posting, ...]:
+    """The hold's full amount, kept until evidence comes. Own engines owe by contract: nothing."""
+    return balanced(_suspense_lines(opened))
+
+
+def postings_for_void(opened: AttemptOpened) -> tuple[Posting, ...]:
+    """Evidence that nothing was billed: suspense is emptied again."""
+    return balanced((account, -amount) for account, amount in _suspense_lines(opened))
+
+
+def postings_for_invoice(
+    provider: str, *, booked_pusd: int, invoiced_pusd: int
+) -> tuple[Posting, ...]:
+    """Bring the books to an invoice: the difference is a line of its own, on nobody's account."""
+    difference = invoiced_pusd - booked_pusd
+    return balanced(
+        [(adjustments(provider), difference), (provider_payable(provider), -difference)]
+    )
+
+
+def provisional_charge_pusd(engine_us: int, usd_per_hour_pusd: int, gpus: int) -> int:
+    """An own attempt's charge at settle: its engine time at the contract rate, half-even."""
+    if min(engine_us, usd_per_hour_pusd, gpus) < 0:
+        raise AccountsError("engine time, rate and GPUs are never negative")
+    return divide_half_even(engine_us * usd_per_hour_pusd * gpus, US_PER_HOUR)
+
+
+def close_hour(
+    pool: str,
+    bill_pusd: int,
+    *,
+    busy_us: Mapping[str, int],
+    unavailable_us: int,
+    provisional_pusd: Mapping[str, int],
+    hour_us: int,
+) -> HourClose:
+    """Split one hour's bill by engine time: teams, idle and unavailable add up to it exactly.
+
+    `hour_us` is the engine time that was paid for (replicas x the hour). Idle is what is left of
+    it and never negative: when more work was measured than time was paid for, the shares shrink.
+    `provisional_pusd` is what the teams were charged at settle for this hour.
+    """
+    if min([bill_pusd, unavailable_us, hour_us, *busy_us.values()]) < 0:
+        raise AccountsError("bills and times are never negative")
+    teams = sorted(busy_us)
+    idle_us = max(0, hour_us - unavailable_us - sum(busy_us.values()))
+    weights = [*(busy_us[team] for team in teams), idle_us, unavailable_us]
+    if not any(weights):
+        weights[-2] = 1  # a bill for no time at all is nobody's use
+    *shares, idle, unavailable = split_largest_remainder(bill_pusd, weights)
+    used = dict(zip(teams, shares, strict=True))
+    charged = {team: pusd for team, pusd in provisional_pusd.items() if pusd}
+    lines = [
+        (team_expense(team), used.get(team, 0) - charged.get(team, 0))
+        for team in sorted({*used, *charged})
+    ]
+    lines += [(idle_expense(pool), idle), (unavailable_expense(pool), unavailable)]
+    lines.append((gpu_payable(pool), sum(charged.values()) - bill_pusd))
+    return HourClose(bill_pusd, used, idle, unavailable, balanced(lines))
+
+
+def _payable(opened: AttemptOpened) -> str:
+    if opened.backend == "own":
+        return gpu_payable(opened.pool or opened.target)
+    return provider_payable(opened.provider or opened.target)
+
+
+def _suspense_lines(opened: AttemptOpened) -> list[tuple[str, int]]:
+    if opened.backend == "own":
+        return []
+    provider = opened.provider or opened.target
+    bound = opened.bound_pusd
+    return [(suspense(provider), bound), (provider_payable(provider), -bound)]
