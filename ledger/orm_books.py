@@ -59,7 +59,7 @@ class Attempt(Base):
     tags: Mapped[dict[str, str] | None] = mapped_column(Json)
     journal: Mapped[str]  # whose promise this row is: `JournalPosition.journal`
     settled_us: Mapped[int | None] = mapped_column(BigInteger)
-    status: Mapped[str | None]
+    status: Mapped[str | None]  # records.Status, or `lost` while its outcome is unknown
     http_status: Mapped[int | None]
     input_tokens: Mapped[int | None]
     cached_tokens: Mapped[int | None]
@@ -77,7 +77,7 @@ class Attempt(Base):
     finish_reason: Mapped[str | None]
     error: Mapped[str | None]
     slo_met: Mapped[bool | None]
-    flag: Mapped[str | None]  # suspense | unpriced | over_bound
+    flag: Mapped[str | None]  # lost | late | unpriced | over_bound
     compared_with: Mapped[str | None]  # the first comparator, repeated here to spare a join
     compared_pusd: Mapped[int | None] = mapped_column(BigInteger)
 

@@ -1,10 +1,11 @@
 """Limits on spend: budgets, their windows, what hosts were granted, and the holds of attempts.
 
-A window's `spent + granted` never exceeds its `limit` for a hard budget: `granted` is what all
-hosts together may still spend, and settling moves the actual cost from `granted` to `spent`.
+For a hard budget the grants of a window never add up to more than its limit, and no host spends
+and holds more than its grant; so nothing is overspent however hosts interleave. A grant includes
+what was spent out of it. Soft budgets have no grants: only `spent_pusd` moves.
 """
 
-from sqlalchemy import BigInteger, ForeignKey, Index, text
+from sqlalchemy import BigInteger, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from ledger.orm_types import Base, Total
@@ -26,24 +27,26 @@ class Budget(Base):
 
 
 class BudgetWindow(Base):
+    """`granted_pusd` is the sum of the window's grants, kept under the same row lock."""
+
     __tablename__ = "budget_windows"
 
-    budget_id: Mapped[str] = mapped_column(ForeignKey("budgets.id"), primary_key=True)
+    budget_id: Mapped[str] = mapped_column(primary_key=True)
     window: Mapped[int] = mapped_column(BigInteger, primary_key=True)  # start, epoch seconds
-    limit_pusd: Mapped[int] = mapped_column(Total)
     spent_pusd: Mapped[int] = mapped_column(Total, default=0)
     granted_pusd: Mapped[int] = mapped_column(Total, default=0)
 
 
 class Grant(Base):
-    """What one host may still spend in a window: lent to its workers or kept by its desk."""
+    """What one host may spend in a window, and what its attempts have spent of it."""
 
     __tablename__ = "grants"
 
-    budget_id: Mapped[str] = mapped_column(ForeignKey("budgets.id"), primary_key=True)
+    budget_id: Mapped[str] = mapped_column(primary_key=True)
     window: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     host: Mapped[str] = mapped_column(primary_key=True)
-    amount_pusd: Mapped[int] = mapped_column(Total)
+    granted_pusd: Mapped[int] = mapped_column(Total, default=0)
+    spent_pusd: Mapped[int] = mapped_column(Total, default=0)
 
 
 class HoldRow(Base):

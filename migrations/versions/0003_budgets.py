@@ -12,17 +12,28 @@ depends_on = None
 
 
 def upgrade() -> None:
-    _create_budgets()
-    _create_holds()
     _create_budget_windows()
+    _create_budgets()
     _create_grants()
+    _create_holds()
 
 
 def downgrade() -> None:
-    op.drop_table("grants")
-    op.drop_table("budget_windows")
     op.drop_table("holds")
+    op.drop_table("grants")
     op.drop_table("budgets")
+    op.drop_table("budget_windows")
+
+
+def _create_budget_windows() -> None:
+    op.create_table(
+        "budget_windows",
+        sa.Column("budget_id", sa.String(), nullable=False),
+        sa.Column("window", sa.BigInteger(), nullable=False),
+        sa.Column("spent_pusd", Total(), nullable=False),
+        sa.Column("granted_pusd", Total(), nullable=False),
+        sa.PrimaryKeyConstraint("budget_id", "window", name=op.f("pk_budget_windows")),
+    )
 
 
 def _create_budgets() -> None:
@@ -37,6 +48,18 @@ def _create_budgets() -> None:
         sa.Column("created_us", sa.BigInteger(), nullable=False),
         sa.Column("retired_us", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_budgets")),
+    )
+
+
+def _create_grants() -> None:
+    op.create_table(
+        "grants",
+        sa.Column("budget_id", sa.String(), nullable=False),
+        sa.Column("window", sa.BigInteger(), nullable=False),
+        sa.Column("host", sa.String(), nullable=False),
+        sa.Column("granted_pusd", Total(), nullable=False),
+        sa.Column("spent_pusd", Total(), nullable=False),
+        sa.PrimaryKeyConstraint("budget_id", "window", "host", name=op.f("pk_grants")),
     )
 
 
@@ -58,33 +81,4 @@ def _create_holds() -> None:
         ["budget_id", "window"],
         sqlite_where=sa.text("state = 'held'"),
         postgresql_where=sa.text("state = 'held'"),
-    )
-
-
-def _create_budget_windows() -> None:
-    op.create_table(
-        "budget_windows",
-        sa.Column("budget_id", sa.String(), nullable=False),
-        sa.Column("window", sa.BigInteger(), nullable=False),
-        sa.Column("limit_pusd", Total(), nullable=False),
-        sa.Column("spent_pusd", Total(), nullable=False),
-        sa.Column("granted_pusd", Total(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["budget_id"], ["budgets.id"], name=op.f("fk_budget_windows_budget_id_budgets")
-        ),
-        sa.PrimaryKeyConstraint("budget_id", "window", name=op.f("pk_budget_windows")),
-    )
-
-
-def _create_grants() -> None:
-    op.create_table(
-        "grants",
-        sa.Column("budget_id", sa.String(), nullable=False),
-        sa.Column("window", sa.BigInteger(), nullable=False),
-        sa.Column("host", sa.String(), nullable=False),
-        sa.Column("amount_pusd", Total(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["budget_id"], ["budgets.id"], name=op.f("fk_grants_budget_id_budgets")
-        ),
-        sa.PrimaryKeyConstraint("budget_id", "window", "host", name=op.f("pk_grants")),
     )
