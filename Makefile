@@ -4,7 +4,7 @@
 BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test test-long check format lock bench-% clean
+.PHONY: help install run demo parts test test-long check format readme lock bench-% clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ format:  ## rewrite the code in the house format
 	@$(BOOTSTRAP) tools
 	@$(VENV)/ruff format .
 	@$(VENV)/ruff check --fix .
+
+readme:  ## write the settings table into README.md
+	@$(BOOTSTRAP) install
+	@$(VENV)/python -m gateway.settings_table README.md
 
 lock:  ## resolve every lock file again after a change of pyproject.toml
 	@$(BOOTSTRAP) tools
