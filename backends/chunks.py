@@ -1,0 +1,192 @@
+"""What is read of an OpenAI-style answer, whole or in chunks: usage, endings, first content.
+
+Only the members that money and timing depend on are decoded, and usage stays encoded until
+someone asks. Members with types of their own (content as a list of parts, ...) take a slower
+way and never fail; an answer that is no JSON object does.
+"""
+
+from typing import Any
+
+import msgspec
+
+from backends.errors import BadAnswer
+
+_NULL = msgspec.Raw(b"null")
+_EMPTY = frozenset((b"null", b"[]", b"{}", b'""'))
+
+
+class Delta(msgspec.Struct, gc=False):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: msgspec.Raw = _NULL
+    function_call: msgspec.Raw = _NULL
+    audio: msgspec.Raw = _NULL
+
+
+class Choice(msgspec.Struct, gc=False):
+    index: int = 0
+    finish_reason: str | None = None
+    text: str | None = None
+    delta: Delta | None = None
+
+    def has_content(self) -> bool:
+        """Whether the model said something here: text, reasoning, a tool call, ..."""
+        if self.text:
+            return True
+        delta = self.delta
+        if delta is None:
+            return False
+        if delta.content or delta.reasoning_content or delta.reasoning or delta.refusal:
+            return True
+        return (
+            (delta.tool_calls is not _NULL and bytes(delta.tool_calls) not in _EMPTY)
+            or (delta.function_call is not _NULL and bytes(delta.function_call) not in _EMPTY)
+            or (delta.audio is not _NULL and bytes(delta.audio) not in _EMPTY)
+        )
+
+
+class Chunk(msgspec.Struct, gc=False):
+    """What is read of one chunk. `usage` and `error` stay encoded."""
+
+    choices: list[Choice] | None = None
+    usage: msgspec.Raw = _NULL
+    error: msgspec.Raw = _NULL
+
+    def usage_bytes(self) -> bytes | None:
+        """The encoded usage object, or `None` when there is none."""
+        if self.usage is _NULL:
+            return None
+        value = bytes(self.usage)
+        return value if value[:1] == b"{" and value != b"{}" else None
+
+    def error_bytes(self) -> bytes | None:
+        """The encoded error an upstream reports in its stream, or `None`."""
+        if self.error is _NULL:
+            return None
+        value = bytes(self.error)
+        return None if value in _EMPTY else value
+
+
+_decode_chunk = msgspec.json.Decoder(Chunk).decode
+_decode_any = msgspec.json.Decoder().decode
+
+
+def read_chunk(payload: bytes) -> Chunk | None:
+    """Decode one event's data; `None` when it is not a JSON object."""
+    try:
+        return _decode_chunk(payload)
+    except msgspec.ValidationError:
+        return _read_odd(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _read_odd(payload: bytes) -> Chunk | None:
+    """A chunk whose members have types of their own (content as a list of parts, ...)."""
+    try:
+        value = _decode_any(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    listed = value.get("choices")
+    choices = None
+    if isinstance(listed, list):
+        choices = [_odd_choice(choice) for choice in listed if isinstance(choice, dict)]
+    return Chunk(
+        choices=choices,
+        usage=msgspec.Raw(msgspec.json.encode(value.get("usage"))),
+        error=msgspec.Raw(msgspec.json.encode(value.get("error"))),
+    )
+
+
+def _odd_choice(choice: dict[str, Any]) -> Choice:
+    delta = choice.get("delta")
+    said = [v for k, v in delta.items() if k != "role"] if isinstance(delta, dict) else []
+    said.append(choice.get("text"))
+    index, finish = choice.get("index"), choice.get("finish_reason")
+    return Choice(
+        index=index if isinstance(index, int) else 0,
+        finish_reason=str(finish) if finish else None,
+        text="?" if any(said) else None,
+    )
+
+
+class _AnswerChoice(msgspec.Struct, gc=False):
+    finish_reason: str | None = None
+
+
+class _Answer(msgspec.Struct, gc=False):
+    choices: list[_AnswerChoice] | None = None
+    usage: dict[str, Any] | None = None
+
+
+_decode_answer = msgspec.json.Decoder(_Answer).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def parse_answer(body: bytes) -> tuple[dict[str, Any] | None, str | None]:
+    """Usage and finish reason of a whole answer; raises `BadAnswer` if it is no JSON object."""
+    try:
+        answer = _decode_answer(body)
+    except msgspec.ValidationError:
+        return _parse_odd(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadAnswer("the answer is not JSON") from error
+    return answer.usage, answer.choices[0].finish_reason if answer.choices else None
+
+
+def _parse_odd(body: bytes) -> tuple[dict[str, Any] | None, str | None]:
+    try:
+        value = _decode_object(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadAnswer("the answer is not a JSON object") from error
+    usage = value.get("usage")
+    return usage if isinstance(usage, dict) else None, None
+
+
+def decode_usage(raw: bytes | None) -> dict[str, Any] | None:
+    """The usage object, `None` if there is none that can be read."""
+    if raw is None:
+        return None
+    try:
+        return _decode_object(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def sum_running(running: dict[int, bytes], n: int) -> dict[str, Any]:
+    """Outputs add up over choices; inputs over prompts, whose choices are numbered in blocks."""
+    prompts: dict[int, int] = {}
+    output = 0
+    for index, raw in running.items():
+        usage = decode_usage(raw) or {}
+        prompts[index // n] = _count(usage.get("prompt_tokens"))
+        output += _count(usage.get("completion_tokens"))
+    total = sum(prompts.values())
+    return {
+        "prompt_tokens": total,
+        "completion_tokens": output,
+        "total_tokens": total + output,
+    }
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def error_name(error: bytes) -> str:
+    """Its code or type, if that is a plain word."""
+    try:
+        value = msgspec.json.decode(error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "unreadable"
+    if isinstance(value, dict):
+        for name in (value.get("code"), value.get("type")):
+            if isinstance(name, str | int) and 0 < len(str(name)) <= 64:
+                word = str(name)
+                if all(c.isalnum() or c in "._-" for c in word):
+                    return word
+    return "unnamed"

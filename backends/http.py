@@ -1,0 +1,253 @@
+"""HTTP/1.1 client of the request path: bounded keep-alive pools, deadlines, one honest retry.
+
+    client = HttpClient()
+    exchange = await client.open(origin, payload, deadlines)
+
+The newest idle connection is taken first, so that unused ones age and close. A kept connection
+can die in the moment it is reused; only then, and only while nothing was received, the request
+is sent once more on a fresh one. No redirects, no decompression, no proxies from the environment:
+what a target answers is what the caller sees.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+from urllib.parse import urlsplit
+
+from backends.base import Deadlines
+from backends.errors import BadAnswer, Overloaded, Unreachable
+from backends.http_connection import Connection, HttpExchange, StaleConnection
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where connections go to."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, base_url: str) -> tuple[Self, str]:
+        """The origin of a base URL, and its path without a slash at the end."""
+        parts = urlsplit(base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"not an http(s) base URL: {base_url!r}")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError("a base URL carries no credentials, query or fragment")
+        if not base_url.isascii() or any(c <= " " for c in base_url):
+            raise ValueError(f"not a plain base URL: {base_url!r}")
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        return cls(parts.scheme, parts.hostname, port), parts.path.rstrip("/")
+
+    @property
+    def authority(self) -> str:
+        """The value of the `host` header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = 443 if self.scheme == "https" else 80
+        return host if self.port == usual else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one origin's pool. `idle_s` should stay below the server's keep-alive time."""
+
+    connections: int = 1024
+    waiters: int = 1024
+    idle_s: float = 4.0
+
+
+class HttpClient:
+    """Connections to any number of origins, for one event loop."""
+
+    def __init__(self, limits: Limits | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self._limits = limits or Limits()
+        self._tls = tls
+        self._pools: dict[Origin, _Pool] = {}
+
+    async def open(self, origin: Origin, payload: bytes, deadlines: Deadlines) -> HttpExchange:
+        """Send an encoded request; return once the head of its answer is there."""
+        pool = self._pools.get(origin) or self._add(origin)
+        fresh = False
+        while True:
+            connection = await pool.acquire(deadlines.connect_s, fresh=fresh)
+            try:
+                exchange = connection.start(payload, deadlines.idle_s)
+                await exchange.head(deadlines.head_s)
+            except StaleConnection:
+                connection.abort()
+                if fresh:
+                    raise BadAnswer("two connections in a row died without an answer") from None
+                fresh = True
+            except BaseException:
+                connection.abort()
+                raise
+            else:
+                return exchange
+
+    async def aclose(self) -> None:
+        """Close every connection; answers in progress break."""
+        for pool in self._pools.values():
+            pool.close()
+
+    def connections(self, origin: Origin) -> int:
+        """Connections to `origin`, idle ones included."""
+        pool = self._pools.get(origin)
+        return pool.open if pool is not None else 0
+
+    def _add(self, origin: Origin) -> "_Pool":
+        tls = None
+        if origin.scheme == "https":
+            tls = self._tls = self._tls or _verified()
+        # The running loop is asked for once: on Python 3.11 every question is a system call.
+        loop = asyncio.get_running_loop()
+        pool = self._pools[origin] = _Pool(loop, origin, self._limits, tls)
+        return pool
+
+
+def _verified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+class _Pool:
+    """One origin's connections. `open` counts every taken slot, connecting ones included."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        origin: Origin,
+        limits: Limits,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self.open = 0
+        self._loop = loop
+        self._origin = origin
+        self._limits = limits
+        self._tls = tls
+        self._idle: deque[Connection] = deque()
+        self._all: set[Connection] = set()
+        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
+        self._reaper: asyncio.TimerHandle | None = None
+
+    async def acquire(self, timeout_s: float, *, fresh: bool) -> Connection:
+        """A connection ready for a request: kept, made, or handed on by another request."""
+        if self._idle and not fresh:
+            return self._idle.pop()
+        if self.open >= self._limits.connections and self._idle:
+            self._idle[0].abort()  # a fresh one was asked for: make room
+        if self.open < self._limits.connections:
+            self.open += 1
+        else:
+            handed = await self._wait(timeout_s)
+            if handed is not None:
+                return handed
+        return await self._connect(timeout_s)
+
+    async def _wait(self, timeout_s: float) -> Connection | None:
+        """Queue for a connection or, when one dies, for its slot (`None`)."""
+        if len(self._waiters) >= self._limits.waiters:
+            raise Overloaded(f"all connections to {self._origin.host} are in use")
+        waiter: asyncio.Future[Connection | None] = self._loop.create_future()
+        self._waiters.append(waiter)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await waiter
+        except BaseException as error:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._pass_on(waiter.result())
+            with suppress(ValueError):
+                self._waiters.remove(waiter)
+            if isinstance(error, TimeoutError):
+                raise Overloaded(f"all connections to {self._origin.host} are in use") from None
+            raise
+
+    def _pass_on(self, handed: Connection | None) -> None:
+        if handed is None:
+            self._free_slot()
+        else:
+            self._freed(handed, reusable=True)
+
+    async def _connect(self, timeout_s: float) -> Connection:
+        """Open a socket on the slot that the caller holds."""
+        connection = Connection(self._loop, self._freed)
+        self._all.add(connection)
+        origin = self._origin
+        name = origin.host if self._tls is not None else None
+        make = partial(_same, connection)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._loop.create_connection(
+                    make, origin.host, origin.port, ssl=self._tls, server_hostname=name
+                )
+        except TimeoutError:
+            connection.abort()
+            raise Unreachable(f"no connection to {origin.host} in {timeout_s} s") from None
+        except (OSError, ssl.SSLError, UnicodeError) as error:
+            connection.abort()
+            raise Unreachable(f"no connection to {origin.host}: {_reason(error)}") from error
+        except BaseException:
+            connection.abort()
+            raise
+        return connection
+
+    def _freed(self, connection: Connection, reusable: bool) -> None:
+        if not reusable:
+            self._all.discard(connection)
+            with suppress(ValueError):
+                self._idle.remove(connection)
+            self._free_slot()
+            return
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(connection)
+                return
+        connection.idle_since = self._loop.time()
+        self._idle.append(connection)
+        if self._reaper is None:
+            self._reaper = self._loop.call_later(self._limits.idle_s, self._reap)
+
+    def _free_slot(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)  # the slot changes hands and stays counted
+                return
+        self.open -= 1
+
+    def _reap(self) -> None:
+        """Close what has been idle for too long; the oldest are on the left."""
+        self._reaper = None
+        idle, limit = self._idle, self._limits.idle_s
+        now = self._loop.time()
+        while idle and idle[0].idle_since + limit <= now + 0.001:
+            idle[0].abort()
+        if idle:
+            self._reaper = self._loop.call_at(idle[0].idle_since + limit, self._reap)
+
+    def close(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(Unreachable("the client is closing"))
+        for connection in list(self._all):
+            connection.abort()
+        if self._reaper is not None:
+            self._reaper.cancel()
+            self._reaper = None
+
+
+def _same(connection: Connection) -> Connection:
+    return connection
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong, without addresses or certificates' contents."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate not accepted ({error.verify_message})"
+    return type(error).__name__

@@ -1,0 +1,329 @@
+"""One HTTP/1.1 connection to a model server, and the answer that is in progress on it.
+
+Parsing is llhttp's (httptools). Ours is what it leaves open: an answer must end as its framing
+says, heads and trailers have limits, a reader that is slow pauses the socket, and each wait has
+its own deadline. Deadlines share one timer that is moved only when it would ring too late, so
+that a chunk costs no timer. Dropping an unfinished answer aborts the socket at once.
+A connection is reusable only if the answer ended by its own framing and nothing came after it.
+"""
+
+import asyncio
+import math
+import socket
+from collections.abc import Callable
+
+import httptools
+
+from backends.errors import BackendError, BadAnswer, HeadTimeout, IdleTimeout, UpstreamBroken
+
+HEAD_LIMIT_BYTES = 64 * 1024
+HEADER_LIMIT_COUNT = 128
+BUFFER_LIMIT_BYTES = 64 * 1024
+
+
+class StaleConnection(Exception):  # noqa: N818 - an internal signal, answered by a retry
+    """A kept connection died before a byte of the answer came: the server had given it up."""
+
+
+class HttpExchange:
+    """An answer in progress: `status`, `headers`, and the body as it comes."""
+
+    __slots__ = (
+        "_connection",
+        "_error",
+        "_idle_s",
+        "_parts",
+        "_size",
+        "_waiter",
+        "headers",
+        "status",
+    )
+
+    def __init__(self, connection: "Connection", idle_s: float | None) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self._connection: Connection | None = connection
+        self._error: BackendError | StaleConnection | None = None
+        self._idle_s = idle_s
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._waiter: asyncio.Future[None] | None = None
+
+    def __aiter__(self) -> "HttpExchange":
+        return self
+
+    async def __anext__(self) -> bytes:
+        """What has come since the last call, at once; waits only when nothing has."""
+        while not self._parts:
+            if self._error is not None:
+                raise self._error
+            if self._connection is None:
+                raise StopAsyncIteration
+            await self._wait(self._connection, self._idle_s)
+        parts, self._parts, self._size = self._parts, [], 0
+        if self._connection is not None:
+            self._connection.resume()
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def aclose(self) -> None:
+        """Give the answer up; before its end this aborts the connection."""
+        connection, self._connection = self._connection, None
+        self._parts = []
+        if connection is not None:
+            connection.abort()
+
+    async def head(self, deadline_s: float | None) -> None:
+        """Wait for status and headers."""
+        if self.status == 0 and self._connection is not None:
+            await self._wait(self._connection, deadline_s)
+        if self.status == 0 and self._error is not None:
+            raise self._error
+
+    async def _wait(self, connection: "Connection", seconds: float | None) -> None:
+        """Until the connection has news.
+
+        It disarms the deadline itself: when this task runs it may already serve someone else.
+        """
+        connection.arm(seconds)
+        self._waiter = connection.loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def push(self, data: bytes) -> int:
+        """Buffer a piece of the body; returns how much waits to be read."""
+        self._parts.append(data)
+        self._size += len(data)
+        return self._size
+
+    def end(self, error: BackendError | StaleConnection | None) -> None:
+        """The connection has nothing more to say: the answer is whole, or `error` says why not."""
+        self._connection = None
+        if self._error is None:
+            self._error = error
+        self.wake()
+
+
+class Connection(asyncio.Protocol):
+    """The socket's side. `on_free(connection, reusable)` is called once per answer or death."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_free: Callable[["Connection", bool], None],
+    ) -> None:
+        self.loop = loop
+        self.idle_since = 0.0
+        self.used = False
+        self._on_free = on_free
+        self._transport: asyncio.Transport | None = None
+        self._parser: httptools.HttpResponseParser | None = None
+        self._exchange: HttpExchange | None = None
+        self._closed = False
+        self._paused = False
+        self._deadline = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._header_bytes = 0
+        self._silent_bytes = 0  # received since the last byte of body
+        self._received = False
+        self._head_done = False
+        self._news = False  # something came that a reader waits for
+        self._until_close = False
+        self._complete = False
+        self._reusable = False
+        self._excess = False
+        self._fault: str | None = None
+
+    # -- the exchange's side
+
+    def start(self, payload: bytes, idle_s: float | None) -> HttpExchange:
+        """Send one request."""
+        if self._closed or self._transport is None or self._transport.is_closing():
+            raise StaleConnection
+        self._reset()
+        exchange = self._exchange = HttpExchange(self, idle_s)
+        self._transport.write(payload)
+        return exchange
+
+    def arm(self, seconds: float | None) -> None:
+        """Bound the wait for the next news; `None`: it may take for ever."""
+        if seconds is None:
+            return
+        self._deadline = deadline = self.loop.time() + seconds
+        timer = self._timer
+        if timer is None or timer.when() > deadline:
+            if timer is not None:
+                timer.cancel()
+            self._timer = self.loop.call_at(deadline, self._ring)
+
+    def resume(self) -> None:
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def abort(self, error: BackendError | None = None) -> None:
+        """Close at once; an answer in progress ends with `error`."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._close(error)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._deadline == math.inf:
+            return
+        if self.loop.time() + 0.001 < self._deadline:
+            self._timer = self.loop.call_at(self._deadline, self._ring)
+        elif self._head_done:
+            self.abort(IdleTimeout("the answer went silent"))
+        else:
+            self.abort(HeadTimeout("no answer in time"))
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows for the type checker
+        self._transport = transport
+        self._parser = httptools.HttpResponseParser(self)
+        if self._closed:
+            transport.abort()
+            return
+        raw = transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def data_received(self, data: bytes) -> None:
+        parser, exchange = self._parser, self._exchange
+        if parser is None or exchange is None:
+            self.abort()  # nobody asked: whatever it is, it is no answer of ours
+            return
+        self._received = True
+        self._silent_bytes += len(data)
+        try:
+            parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if not self._complete:
+                self._fault = self._fault or f"malformed HTTP ({type(error).__name__})"
+            self._excess = True
+        if self._silent_bytes > HEAD_LIMIT_BYTES and not self._complete:
+            self._fault = self._fault or "head or trailers over the limit"
+        if self._fault is not None and not self._complete:
+            self.abort(self._broken(self._fault))
+        elif self._complete:
+            self._finish()
+        elif self._news:
+            self._news = False
+            self._deadline = math.inf
+            exchange.wake()
+
+    def eof_received(self) -> None:
+        if self._exchange is not None and self._until_close and self._fault is None:
+            self._complete = True
+            self._finish()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        self._close(None)
+
+    # -- llhttp's side
+
+    def on_message_begin(self) -> None:
+        if self._complete:
+            self._excess = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_bytes += len(name) + len(value) + 4
+        if self._header_bytes > HEAD_LIMIT_BYTES or len(self._headers) > HEADER_LIMIT_COUNT:
+            self._fault = "too many headers"
+        elif not self._head_done:  # trailers are counted and dropped
+            self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        parser, exchange = self._parser, self._exchange
+        if parser is None or exchange is None or self._complete or self._fault is not None:
+            return
+        status = parser.get_status_code()
+        if status < 200:
+            self._headers.clear()
+            if status == 101:
+                self._fault = "switched protocols"
+            return
+        headers = exchange.headers
+        for name, value in self._headers:
+            key = name.decode("latin-1").lower()
+            text = value.decode("latin-1")
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        self._head_done = True
+        self._until_close = (
+            "content-length" not in headers
+            and "transfer-encoding" not in headers
+            and status not in (204, 304)
+        )
+        exchange.status = status
+        self._news = True
+
+    def on_body(self, data: bytes) -> None:
+        self._silent_bytes = 0
+        exchange = self._exchange
+        if exchange is None or self._complete or self._transport is None:
+            return
+        self._news = True
+        if exchange.push(data) > BUFFER_LIMIT_BYTES and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def on_message_complete(self) -> None:
+        if self._head_done and not self._complete:
+            self._complete = True
+            # Asked any later, the parser answers for the next message.
+            self._reusable = self._parser is not None and self._parser.should_keep_alive()
+
+    # -- endings
+
+    def _finish(self) -> None:
+        """The answer is whole: pass the connection on, or close it."""
+        exchange, self._exchange = self._exchange, None
+        transport = self._transport
+        self._deadline = math.inf
+        self.used = True
+        reusable = (
+            self._reusable
+            and not self._excess
+            and transport is not None
+            and not transport.is_closing()
+            and transport.get_write_buffer_size() == 0
+        )
+        if exchange is not None:
+            exchange.end(None)
+        if reusable:
+            self.resume()
+            self._on_free(self, True)  # noqa: FBT003 - the callback's only flag
+        else:
+            self.abort()
+
+    def _close(self, error: BackendError | None) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        exchange, self._exchange = self._exchange, None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._parser = None  # the parser holds our methods: a cycle
+        if exchange is not None:
+            exchange.end(error or self._lost())
+        self._on_free(self, False)  # noqa: FBT003 - the callback's only flag
+
+    def _lost(self) -> BackendError | StaleConnection:
+        if not self._received and self.used:
+            return StaleConnection()
+        return self._broken("the connection closed before the answer's end")
+
+    def _broken(self, reason: str) -> BackendError:
+        return UpstreamBroken(reason) if self._head_done else BadAnswer(reason)

@@ -1,0 +1,160 @@
+"""Server-sent events: split a byte stream into them, find their data, cut one member out.
+
+The splitter never changes a byte: its events joined again are its input. Ends of line may be LF,
+CRLF or CR, a comment is an event without data, and a segment may end at any byte. Cutting removes
+the top-level `usage` member of a chunk and leaves every other byte where it was; the same text
+inside strings or deeper objects is content. An event has a size limit, so that an endless line
+cannot fill the memory.
+"""
+
+import re
+
+from backends.errors import UpstreamBroken
+
+EVENT_LIMIT_BYTES = 1024 * 1024
+
+# Atomic groups: the CR of a CRLF must never count as a line end of its own.
+_BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n|\r|$)")
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\],:]', re.DOTALL)
+_SPACE = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+
+
+class EventSplitter:
+    """Cuts a byte stream into whole events, terminators included."""
+
+    __slots__ = ("_has_cr", "_limit", "rest")
+
+    def __init__(self, limit_bytes: int = EVENT_LIMIT_BYTES) -> None:
+        self._limit = limit_bytes
+        self.rest = bytearray()  # bytes of an event that has not ended
+        self._has_cr = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The events that `chunk` completes; raises `UpstreamBroken` above the size limit."""
+        rest = self.rest
+        if not rest and is_simple(chunk) and len(chunk) <= self._limit:
+            return [chunk]
+        # A line end of up to three bytes may have begun in the part that was searched before.
+        position = max(0, len(rest) - 3)
+        data: bytes | bytearray = chunk
+        if rest:
+            rest += chunk
+            data = rest
+        self._has_cr = self._has_cr or b"\r" in chunk
+        ends = _ends_any(data, position) if self._has_cr else _ends_lf(data, position)
+        events, start = [], 0
+        for end in ends:
+            events.append(bytes(data[start:end]))
+            start = end
+        if data is rest:
+            del rest[:start]
+        else:
+            rest += data[start:]
+        if max(len(rest), max(map(len, events), default=0)) > self._limit:
+            raise UpstreamBroken(f"an event is larger than {self._limit} bytes")
+        return events
+
+
+def _ends_any(data: bytes | bytearray, position: int) -> list[int]:
+    return [match.end() for match in _BLANK_LINE.finditer(data, position)]
+
+
+def _ends_lf(data: bytes | bytearray, position: int) -> list[int]:
+    ends = []
+    while (position := data.find(b"\n\n", position) + 2) > 1:
+        ends.append(position)
+    return ends
+
+
+def is_simple(event: bytes) -> bool:
+    """Whether it is one whole event of one data line, in the form nearly every server writes."""
+    return (
+        event[:6] == b"data: "
+        and event.find(b"\n") == len(event) - 2
+        and event[-1] == 10
+        and b"\r" not in event
+    )
+
+
+def data_spans(event: bytes) -> list[tuple[int, int]] | None:
+    """Where the values of the `data` lines lie; `None` if a line is no event-stream field."""
+    if is_simple(event):
+        return [(6, len(event) - 2)]
+    spans = []
+    for match in _LINE.finditer(event, 3 if event.startswith(_BOM) else 0):
+        line = match[1]
+        name, colon, _ = line.partition(b":")
+        if name == b"data":
+            value = match.start() + 5 + line.startswith(b"data: ") if colon else match.end(1)
+            spans.append((value, match.end(1)))
+        elif name not in (b"", b"event", b"id", b"retry"):
+            return None
+    return spans
+
+
+def join_data(event: bytes, spans: list[tuple[int, int]]) -> bytes:
+    """The event's data as a client sees it: lines joined by one LF."""
+    if len(spans) == 1:
+        return event[spans[0][0] : spans[0][1]]
+    return b"\n".join([event[start:end] for start, end in spans])
+
+
+def cut_usage(event: bytes, value: bytes) -> bytes:
+    """`event` without the top-level `usage` member, whose encoded value is `value`."""
+    at = event.rfind(b'"usage":')
+    # One spelling of the key in the whole event, and the member's value follows it: nothing
+    # else could be meant. Any doubt goes to the scanner.
+    if (
+        event[at - 1] == 44
+        and event.startswith(value, at + 8)
+        and event.find(b'"usage"', 0, at) < 0
+    ):
+        return event[: at - 1] + event[at + 8 + len(value) :]
+    spans = data_spans(event) or []
+    for start, end in reversed(usage_members(join_data(event, spans))):
+        event = _cut_span(event, spans, start, end)
+        spans = data_spans(event) or []
+    return event
+
+
+def usage_members(payload: bytes) -> list[tuple[int, int]]:
+    """Spans of every top-level `usage` member, each with the one comma that goes with it."""
+    found: list[tuple[int, int]] = []
+    depth, key_at, value_of, previous_comma = 0, -1, False, -1
+    for token in _TOKEN.finditer(payload):
+        start, mark = token.start(), token[0]
+        if depth == 1 and key_at >= 0 and value_of and mark in (b",", b"}"):
+            end = len(payload[:start].rstrip(_SPACE))
+            if previous_comma >= 0:
+                found.append((previous_comma, end))
+            else:
+                found.append((key_at, start + 1 if mark == b"," else end))
+            key_at, value_of = -1, False
+            if mark == b"," and not (found and found[-1][1] > start):
+                previous_comma = start
+        elif depth == 1 and mark == b",":
+            previous_comma, key_at, value_of = start, -1, False
+        elif depth == 1 and mark == b":" and key_at >= 0:
+            value_of = True
+        elif depth == 1 and mark == b'"usage"' and not value_of:
+            key_at = start
+        if mark in (b"{", b"["):
+            depth += 1
+        elif mark in (b"}", b"]"):
+            depth -= 1
+    return found
+
+
+def _cut_span(event: bytes, spans: list[tuple[int, int]], start: int, end: int) -> bytes:
+    """Remove joined-data bytes [start, end) from the raw event, line separators excepted."""
+    offset, pieces, position = 0, [], 0
+    for low, high in spans:
+        first = min(max(start - offset, 0), high - low)
+        last = min(max(end - offset, 0), high - low)
+        pieces.append(event[position : low + first])
+        position = low + last
+        offset += high - low + 1
+    pieces.append(event[position:])
+    return b"".join(pieces)

@@ -1,0 +1,233 @@
+"""Relaying a streamed answer: what may leave at once, what waits for the books, what was used.
+
+Content leaves as it comes. The event that ends the answer (the last choice's finish, the usage
+chunk or `[DONE]`) and all that follows it is withheld until the settle record is durable, so
+that nobody holds a finished answer without its row. With several choices the finish of one goes
+on while others still speak. Nothing here waits: `feed` takes a segment and returns bytes.
+
+`EventRelay` is for own engines, which report usage in every chunk because the gateway asks for
+it: that member is cut out. `ByteRelay` is for APIs: whole events go on untouched.
+A stream is broken by an error event, data that is no JSON object, or an end without an ending;
+what was good before it is returned first, the error is raised by the next call.
+"""
+
+from typing import Any
+
+import msgspec
+
+from backends.chunks import (
+    Choice,
+    decode_usage,
+    error_name,
+    parse_answer,
+    read_chunk,
+    sum_running,
+)
+from backends.errors import BackendError, BadAnswer, ServerError, UpstreamBroken
+from backends.sse import (
+    EVENT_LIMIT_BYTES,
+    EventSplitter,
+    cut_usage,
+    data_spans,
+    is_simple,
+    join_data,
+)
+
+__all__ = ["ByteRelay", "EventRelay", "error_event", "parse_answer"]
+
+WITHHELD_LIMIT_BYTES = 4 * 1024 * 1024
+
+_Spans = list[tuple[int, int]]
+
+
+class ByteRelay:
+    """For APIs: events pass untouched; the usage chunk the client did not ask for is left out.
+
+    Usage beside a choice that goes on is a running figure and no ending.
+    """
+
+    __slots__ = (
+        "_choices",
+        "_error",
+        "_finished",
+        "_hide_usage",
+        "_splitter",
+        "_started",
+        "_usage_raw",
+        "_withheld",
+        "_withheld_bytes",
+        "_withholding",
+        "complete",
+        "content_events",
+        "finish_reason",
+        "first_content",
+        "usage_final",
+    )
+
+    def __init__(self, hide_usage: bool, *, choices: int = 1) -> None:
+        """`choices`: how many the answer will have (`n` x prompts)."""
+        self.complete = False
+        self.content_events = 0
+        self.finish_reason: str | None = None
+        self.first_content = False
+        self.usage_final = False
+        self._choices = choices
+        self._error: BackendError | None = None
+        self._finished: set[int] = set()
+        self._hide_usage = hide_usage
+        self._splitter = EventSplitter()
+        self._started = False
+        self._usage_raw: bytes | None = None
+        self._withheld: list[bytes] = []
+        self._withheld_bytes = 0
+        self._withholding = False
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """The usage known so far: the final chunk's, else the last reported."""
+        return decode_usage(self._usage_raw)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer is whole: `[DONE]` was seen, or every choice finished."""
+        return self.complete or len(self._finished) >= self._choices
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take a segment; return what may leave at once. Raises `BackendError` when broken."""
+        if self._error is not None:
+            raise self._error
+        if self.complete:
+            return b""
+        out: list[bytes] = []
+        try:
+            if not self._splitter.rest and len(chunk) <= EVENT_LIMIT_BYTES and is_simple(chunk):
+                events, spans = [chunk], [(6, len(chunk) - 2)]
+            else:
+                events, spans = self._splitter.feed(chunk), None
+            for event in events:
+                passed = self._event(event, spans)
+                if self._withholding:
+                    self._withhold(passed)
+                else:
+                    out.append(passed)
+                if self.complete:
+                    break
+        except BackendError as error:
+            self._error = error
+            if not any(out):
+                raise
+        relayed = out[0] if len(out) == 1 else b"".join(out)
+        if relayed:
+            self._started = True
+        return relayed
+
+    def check_end(self) -> None:
+        """At the upstream's end, before settling: raises if the answer is not whole."""
+        if self._error is not None:
+            raise self._error
+        if not self.ended:
+            raise self._broken("the stream ended before the answer did")
+
+    def finish(self) -> bytes:
+        """What was withheld, for when the settle is durable."""
+        self.check_end()
+        rest = b"".join(self._withheld)
+        self._withheld.clear()
+        return rest
+
+    def _event(self, event: bytes, spans: _Spans | None) -> bytes:
+        """Observe one event; return what of it may be relayed, marking the ending as such."""
+        spans = spans or data_spans(event)
+        if spans is None:
+            raise self._broken("the answer is no event stream")
+        if not spans:
+            return event
+        payload = join_data(event, spans)
+        if payload[:1] != b"{" and payload.strip() == b"[DONE]":
+            self.complete = self._withholding = True
+            return event
+        chunk = read_chunk(payload)
+        if chunk is None:
+            raise self._broken("an event is not a JSON object")
+        error = chunk.error_bytes()
+        if error is not None:
+            raise self._reported(error)
+        if chunk.choices:
+            self._observe(chunk.choices)
+        usage = chunk.usage_bytes()
+        return event if usage is None else self._usage(event, chunk.choices, usage)
+
+    def _usage(self, event: bytes, choices: list[Choice] | None, raw: bytes) -> bytes:
+        """Take a chunk's usage; return the event as it may be relayed."""
+        self._usage_raw = raw
+        if choices:
+            self.usage_final = self._withholding
+            return event
+        self.usage_final = self._withholding = True
+        return b"" if self._hide_usage else event
+
+    def _observe(self, choices: list[Choice]) -> None:
+        content = False
+        for choice in choices:
+            content = content or choice.has_content()
+            if choice.finish_reason:
+                self.finish_reason = choice.finish_reason
+                self._finished.add(choice.index)
+                if len(self._finished) >= self._choices:
+                    self._withholding = True
+        if content:
+            self.content_events += 1
+            self.first_content = True
+
+    def _withhold(self, event: bytes) -> None:
+        self._withheld_bytes += len(event)
+        if self._withheld_bytes > WITHHELD_LIMIT_BYTES:
+            raise UpstreamBroken("the answer goes on far beyond its ending")
+        self._withheld.append(event)
+
+    def _broken(self, reason: str) -> BackendError:
+        """Before anything left, another target may still be tried."""
+        return UpstreamBroken(reason) if self._started else BadAnswer(reason)
+
+    def _reported(self, error: bytes) -> BackendError:
+        """The upstream's own error event; its message may quote the request and stays here."""
+        reason = f"the upstream reported an error ({error_name(error)})"
+        return UpstreamBroken(reason) if self._started else ServerError(reason)
+
+
+class EventRelay(ByteRelay):
+    """For own engines: cuts the running `usage` member out of every chunk.
+
+    vLLM's running usage counts one choice's output (and one prompt's input) at a time, so the
+    last figure of every choice is kept and summed until the final chunk says it all.
+    """
+
+    __slots__ = ("_keep_running", "_n", "_running")
+
+    def __init__(
+        self, hide_usage: bool, *, choices: int = 1, n: int = 1, keep_running: bool = False
+    ) -> None:
+        """`n`: choices per prompt; `keep_running`: the client asked for running usage itself."""
+        super().__init__(hide_usage, choices=choices)
+        self._keep_running = keep_running
+        self._n = max(1, n)
+        self._running: dict[int, bytes] = {}
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        if self.usage_final or not self._running:
+            return decode_usage(self._usage_raw)
+        return sum_running(self._running, self._n)
+
+    def _usage(self, event: bytes, choices: list[Choice] | None, raw: bytes) -> bytes:
+        if not choices:
+            return super()._usage(event, choices, raw)
+        if 0 <= (index := choices[0].index) < self._choices:
+            self._running[index] = raw
+        return event if self._keep_running else cut_usage(event, raw)
+
+
+def error_event(message: str, type_: str, code: str | None) -> bytes:
+    """The one event that tells a client, mid-stream, that its answer ends here."""
+    error = {"message": message, "type": type_, "param": None, "code": code}
+    return b"data: " + msgspec.json.encode({"error": error}) + b"\n\n"
