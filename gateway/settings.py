@@ -62,6 +62,13 @@ class Ledger(Section):
     )
 
 
+class Telemetry(Section):
+    scrape_s: Positive = Field(0.5, description="seconds between two reads of an engine's metrics")
+    stale_s: Positive = Field(
+        10.0, description="an engine whose metrics are older than this is `unknown`"
+    )
+
+
 class Dashboard(Section):
     enabled: bool = Field(False, description="start the dashboard with `breakeven serve`")
     host: str = Field("127.0.0.1", description="address the dashboard listens on")
@@ -94,9 +101,7 @@ class Ops(Section):
 class Engine(Section):
     """A pool's engines: started by us (`replicas`) or attached (`endpoints`)."""
 
-    kind: Literal["vllm", "simulated"] = Field(
-        "vllm", description="what serves the model"
-    )
+    kind: Literal["vllm", "simulated"] = Field("vllm", description="what serves the model")
     model: str | None = Field(None, description="model directory, or simulated profile name")
     served_name: str | None = Field(None, description="model name the engine answers to")
     replicas: int = Field(0, ge=0, le=64, description="engines that `serve` starts itself")
@@ -190,7 +195,8 @@ class PolicyRule(Section):
         0.10, description="share of KV cache that stays free after admission; `off`: no KV filter"
     )
     penalty_usd: Usd | None = Field(
-        None, description="price of one SLO miss; default: 5 x the request's price at its comparator"
+        None,
+        description="price of one SLO miss; default: 5 x the request's price at its comparator",
     )
     max_usd_per_request: Usd | None = Field(None, description="cap on one request's cost bound")
     otherwise: Literal["queue", "best_effort", "reject"] = Field(
@@ -219,6 +225,7 @@ class Settings(Section):
     )
     server: Server = Server()
     ledger: Ledger = Ledger()
+    telemetry: Telemetry = Telemetry()
     dashboard: Dashboard = Dashboard()
     models: dict[str, Model | Literal["passthrough"]] = Field(
         default_factory=dict, description="what apps ask for"

@@ -1,0 +1,196 @@
+"""The hot paths as raw ASGI: accept, authenticate, read, dispatch, and answer every failure.
+
+In front of FastAPI's routing and middleware, because per-request machinery there costs more than
+everything else a request needs. A watcher listens for the client's hang-up from the first byte on
+(also while the target is silent) and ends the request's task; a sweeper ends stalled clients and
+overlong requests.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from ledger.identity import KeyRing
+
+from gateway.auth import INFERENCE, authenticate, token_of
+from gateway.body import open_members
+from gateway.clock import Clock
+from gateway.dispatch import Dispatcher
+from gateway.errors import RequestError
+from gateway.errors import body as error_body
+from gateway.intake import PATHS, read
+from gateway.metrics import Metrics
+from gateway.reply import JSON, Header, Reply
+from gateway.settings import Server
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+SendMessage = Callable[[Message], Awaitable[None]]
+
+SWEEP_S = 0.5
+SESSION_HEADERS = (b"x-session-id", b"x-breakeven-session")
+
+log = logging.getLogger("breakeven.api")
+
+
+class HotApi:
+    """Serves `intake.PATHS`; one per worker."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        keys: KeyRing,
+        metrics: Metrics,
+        server: Server,
+        clock: Clock,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._keys = keys
+        self._metrics = metrics
+        self._server = server
+        self._clock = clock
+        self._new_id = new_id
+        self._open: set[Reply] = set()
+        self.draining = False
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._open)
+
+    async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        reply = Reply(send, request_id=self._new_id(), clock=self._clock.now_s, task=task)
+        self._open.add(reply)
+        self._metrics.in_flight.inc()
+        watcher: asyncio.Task[None] | None = None
+        try:
+            if scope["method"] != "POST":
+                raise RequestError("method", f"{scope['method']} is not supported here; use POST.")
+            if len(self._open) > self._server.max_in_flight:
+                raise RequestError(
+                    "overloaded", "Too many requests are open here.", retry_after_s=1.0
+                )
+            identity = await authenticate(
+                self._keys,
+                token_of(scope["headers"]),
+                now_us=self._clock.wall_us(),
+                scope=INFERENCE,
+            )
+            text = await self._body(scope, receive)
+            watcher = asyncio.create_task(_watch(receive, reply))
+            asked = read(
+                scope["path"],
+                open_members(text),
+                max_n=self._server.max_n,
+                session=_session(scope["headers"]),
+            )
+            await self._dispatcher.dispatch(asked, identity, reply)
+        except RequestError as error:
+            await refuse(reply, error)
+        except asyncio.CancelledError:
+            if reply.ended_by is None:
+                raise
+            task.uncancel()
+            await self._ended(reply)
+        except Exception:  # the outermost handler: one defect must not take the worker along
+            log.exception("request %s failed", reply.request_id)
+            if not reply.started:
+                await refuse(reply, RequestError("internal", "The gateway failed; it is logged."))
+        finally:
+            if watcher is not None:
+                watcher.cancel()
+            self._open.discard(reply)
+            self._metrics.in_flight.dec()
+
+    async def sweep(self) -> None:
+        """Run for ever: end what stalls or lasts too long."""
+        limits = self._server.timeouts
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            now = self._clock.now_s()
+            for reply in tuple(self._open):
+                since = reply.sending_since
+                if since is not None and now - since > limits.client_stall_s:
+                    reply.end("client_stall")
+                elif now - reply.opened_s > limits.total_s:
+                    reply.end("total")
+
+    async def _ended(self, reply: Reply) -> None:
+        """Nobody reads on after a hang-up or a stall; an overlong request is told so."""
+        if reply.ended_by == "total" and not reply.started:
+            await refuse(reply, RequestError("timeout", "The request took too long."))
+
+    async def _body(self, scope: Message, receive: Receive) -> bytes:
+        """The whole body within the size limit and the receive deadline."""
+        limit = self._server.body_limit_bytes
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value) > limit:
+                raise _too_large(limit)
+            if name == b"content-type" and b"json" not in value.lower():
+                raise RequestError("media_type", "Send the body as `application/json`.")
+        try:
+            async with asyncio.timeout(self._server.timeouts.receive_s):
+                first = await receive()
+                if first["type"] == "http.request" and not first.get("more_body", False):
+                    text: bytes = first.get("body", b"")
+                else:
+                    text = await _joined(first, receive, limit)
+        except TimeoutError as error:
+            raise RequestError("slow_client", "The request body did not arrive in time.") from error
+        if len(text) > limit:
+            raise _too_large(limit)
+        return text
+
+
+async def _joined(message: Message, receive: Receive, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        if message["type"] == "http.disconnect":
+            raise RequestError("bad_request", "The client hung up before its body was complete.")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
+            raise _too_large(limit)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+
+
+async def _watch(receive: Receive, reply: Reply) -> None:
+    """End the request when its client goes, in whatever it is doing."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    reply.end("client_gone")
+
+
+async def refuse(reply: Reply, error: RequestError) -> None:
+    """Answer with the OpenAI error body, unless the answer has begun."""
+    if reply.started:
+        return
+    headers: list[Header] = [JSON]
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
+    if error.retry is not None:
+        headers.append((b"x-should-retry", b"true" if error.retry else b"false"))
+    if error.row.status == 405:
+        headers.append((b"allow", b"POST"))
+    await reply.whole(error.row.status, headers, error_body(error))
+
+
+def _session(headers: list[tuple[bytes, bytes]]) -> str | None:
+    for name, value in headers:
+        if name in SESSION_HEADERS:
+            return value.decode("latin-1")[:256]
+    return None
+
+
+def _too_large(limit: int) -> RequestError:
+    return RequestError("too_large", f"The body is larger than {limit} bytes.")
+
+
+def is_hot(scope: Message) -> bool:
+    return scope["type"] == "http" and scope["path"] in PATHS

@@ -1,0 +1,82 @@
+"""One try at one target, from dispatch to its outcome."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from gateway.flight import Flight
+from gateway.plan import Plan, Step
+from gateway.relay import ByteRelay, EventRelay
+from ledger.records import Hold, Status
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Times are monotonic seconds; `events` counts the content events relayed so far."""
+
+    plan: Plan
+    step: Step
+    number: int
+    dispatched_s: float
+    holds: tuple[Hold, ...]
+    flight: Flight | None = None
+    first_token_s: float | None = None
+    last_token_s: float | None = None
+    events: int = 0
+    relay: EventRelay | ByteRelay | None = None
+    settled: bool = False
+
+    @property
+    def id(self) -> str:
+        return f"{self.plan.request_id}.{self.number}"
+
+    @property
+    def own(self) -> bool:
+        return self.step.frozen.target.own
+
+    def saw(self, now_s: float, events: int) -> None:
+        """Content arrived: `events` content events in all."""
+        if self.first_token_s is None:
+            self.first_token_s = now_s
+        self.last_token_s = now_s
+        if self.flight is not None:
+            self.flight.first_token()
+            self.flight.grew(events - self.events)
+        self.events = events
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended; `usage` as the target reported it (None: it did not).
+
+    `billable`: whether the target may charge for it although it reported nothing.
+    """
+
+    status: Status
+    http_status: int
+    usage: Mapping[str, Any] | None = None
+    usage_final: bool = False
+    finish_reason: str | None = None
+    error: str | None = None
+    billable: bool = True
+
+    @classmethod
+    def cut(
+        cls,
+        attempt: Attempt,
+        status: Status,
+        http_status: int,
+        *,
+        error: str | None = None,
+        billable: bool = True,
+    ) -> Self:
+        """An attempt that did not finish: the usage its relay saw last."""
+        relay = attempt.relay
+        return cls(
+            status,
+            http_status,
+            usage=None if relay is None else relay.usage,
+            usage_final=relay is not None and relay.usage_final,
+            error=error,
+            billable=billable,
+        )

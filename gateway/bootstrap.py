@@ -1,0 +1,178 @@
+"""The composition root of one gateway worker: settings and runtime in, an ASGI application out.
+
+Everything is built here and passed in; nothing is found through a module. Tests call the same
+function with other clocks, backends and ledgers.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from backends.openai import PUBLIC_ADDRESSES, OpenAIBackend
+from ledger.desk import DeskClient
+from ledger.identity import KeyRing
+from prometheus_client import CollectorRegistry
+
+from backends.base import Backend, Deadlines
+from backends.http import HttpClient
+from gateway.admission import Admission
+from gateway.api import HotApi
+from gateway.app import Gateway, create_app
+from gateway.candidates import Candidates
+from gateway.clock import Clock
+from gateway.delivery import Delivery
+from gateway.dispatch import Dispatcher
+from gateway.errors import ConfigError
+from gateway.experience import Experience
+from gateway.fleet import Fleet
+from gateway.flight import Flights
+from gateway.ids import RequestIds
+from gateway.metering import Metering
+from gateway.metrics import Metrics
+from gateway.plan import Learned, Planner
+from gateway.runtime import Runtime
+from gateway.sessions import Sessions
+from gateway.settings import Pool, Provider, Settings
+from gateway.slots import Board
+from ledger.journal import JournalWriter
+from ledger.prices import PriceBook
+from router.estimates import OutputLengths, TokenRatio
+
+BEAT_S = 0.1
+
+
+def build(
+    settings: Settings,
+    runtime: Runtime,
+    worker: int,
+    *,
+    prices: PriceBook,
+    keys: KeyRing,
+    desk: DeskClient,
+    registry: CollectorRegistry | None,
+    exposition: Callable[[], bytes],
+    environ: Mapping[str, str],
+) -> Gateway:
+    """One worker's application; its journal, board and clients open with the lifespan."""
+    limits = settings.server.timeouts
+    board = Board(runtime.run_dir / "board", runtime.layout)
+    journal = JournalWriter(
+        runtime.journal_dir,
+        f"worker-{worker}",
+        segment_bytes=settings.ledger.journal_segment_bytes,
+        limit_bytes=settings.ledger.journal_limit_bytes,
+    )
+    client = HttpClient()
+    fleet = Fleet(settings, runtime, _backends(client, environ))
+    admission = Admission(desk)
+    clock = Clock()
+    experience = Experience(board, worker, clock)
+    learned = Learned(TokenRatio(), OutputLengths())
+    metrics = Metrics(
+        registry,
+        models=list(settings.models),
+        targets=[*runtime.layout.engines, *runtime.layout.apis],
+    )
+    metering = Metering(journal, admission, metrics, experience, learned, clock)
+    candidates = Candidates(board, prices, stale_s=settings.telemetry.stale_s)
+    dispatcher = Dispatcher(
+        planner=Planner(settings, runtime.policy_version, fleet, candidates, admission, learned),
+        admission=admission,
+        metering=metering,
+        delivery=Delivery(metering, clock),
+        flights=Flights(board, worker),
+        experience=experience,
+        sessions=Sessions(),
+        deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
+        clock=clock,
+    )
+    hot = HotApi(dispatcher, keys, metrics, settings.server, clock, RequestIds())
+
+    @asynccontextmanager
+    async def lifespan(app: Gateway) -> AsyncIterator[None]:
+        board.enter(worker, os.getpid(), clock.now_s())
+        await desk.connect()
+        async with asyncio.TaskGroup() as tasks:
+            chores = [
+                tasks.create_task(hot.sweep()),
+                tasks.create_task(_beat(board, worker, clock)),
+            ]
+            yield
+            for chore in chores:
+                chore.cancel()
+        await desk.aclose()
+        for backend in fleet.backends.values():
+            await backend.aclose()
+        board.clear(worker)
+        journal.close()
+
+    app = create_app(
+        settings,
+        keys,
+        exposition=exposition,
+        ready=lambda: readiness(hot, desk),
+        clock=clock,
+        started_s=clock.wall_us() // 1_000_000,
+        lifespan=lifespan,
+    )
+    app.hot = hot
+    return app
+
+
+def readiness(hot: HotApi, desk: DeskClient) -> list[str]:
+    """What is missing before requests can be served and recorded."""
+    missing = []
+    if hot.draining:
+        missing.append("draining")
+    if not desk.connected:
+        missing.append("ledger writer")
+    return missing
+
+
+def secret(provider: Provider | None, name: str, environ: Mapping[str, str]) -> str | None:
+    """A provider's key from the named environment variable or file."""
+    if provider is None:
+        return None
+    if provider.api_key_file is not None:
+        try:
+            return Path(provider.api_key_file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ConfigError([f"providers.{name}.api_key_file: {error.strerror}"]) from error
+    if provider.api_key_env is not None:
+        value = environ.get(provider.api_key_env)
+        if not value:
+            raise ConfigError(
+                [f"providers.{name}.api_key_env: `{provider.api_key_env}` is not set"]
+            )
+        return value
+    return None
+
+
+def _backends(
+    client: HttpClient, environ: Mapping[str, str]
+) -> Callable[[str, Pool | Provider, str | None], Backend]:
+    def make(name: str, what: Pool | Provider, base_url: str | None) -> Backend:
+        if isinstance(what, Pool):
+            assert base_url is not None  # every seat has an address
+            key = environ.get(what.engine.api_key_env) if what.engine.api_key_env else None
+            return OpenAIBackend(base_url, key, client)
+        key = secret(what, name, environ)
+        if what.kind == "litellm":
+            # Imported only when a target needs it: it is as large as the rest of the gateway.
+            from backends.litellm import LiteLLMBackend  # noqa: PLC0415
+
+            return LiteLLMBackend(what.litellm_prefix or name, key, base_url)
+        address = base_url or PUBLIC_ADDRESSES.get(name)
+        if address is None:
+            raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
+        return OpenAIBackend(address, key, client)
+
+    return make
+
+
+async def _beat(board: Board, worker: int, clock: Clock) -> None:
+    while True:
+        board.beat(worker, clock.now_s())
+        await asyncio.sleep(BEAT_S)

@@ -1,0 +1,202 @@
+"""Freeze every target's state and price into `router.Candidate`s: the decision sees nothing else.
+
+Engine state is dead reckoning: the sum of all workers' own events on the board, plus what the
+last scrape showed beyond them (foreign traffic). API state is what the workers saw of it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gateway.clock import Clock
+from gateway.fleet import Target
+from gateway.slots import HEALTHS, Board, Load, Published, Seen
+from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
+from ledger.records import Tokens
+from router.types import ApiState, Candidate, EngineState, Health, Request, StepModel
+
+OUTPUT_BOUND_TOKENS = 4096  # asked for upstream when neither client nor engine sets a limit
+API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """One candidate with what dispatch needs to act on it."""
+
+    target: Target
+    price: Price | None
+    candidate: Candidate
+
+
+class Candidates:
+    """Builds the frozen view; prices are those in force by the wall clock."""
+
+    def __init__(self, board: Board, prices: PriceBook, *, stale_s: float) -> None:
+        self._board = board
+        self._prices = prices
+        self._stale_s = stale_s
+
+    def freeze(
+        self,
+        targets: Sequence[Target],
+        request: Request,
+        compare_with: Sequence[str],
+        *,
+        room: Callable[[Target], int | None],
+        clock: Clock,
+    ) -> tuple[Frozen, ...]:
+        now_s, at_us = clock.now_s(), clock.wall_us()
+        avoided = self._avoided(compare_with, request, at_us)
+        return tuple(
+            self._own(target, request, avoided, room(target), now_s)
+            if target.own
+            else self._api(target, request, room(target), now_s, at_us)
+            for target in targets
+        )
+
+    def comparators(self, compare_with: Sequence[str], at_us: int) -> tuple[Price, ...]:
+        """The comparators that have a price; the others are flagged by `breakeven check`."""
+        found = (self._prices.find(name, at_us) for name in compare_with)
+        return tuple(price for price in found if price is not None)
+
+    def _avoided(self, compare_with: Sequence[str], request: Request, at_us: int) -> int:
+        costs = [
+            cost_pusd(expected_tokens(request), price)
+            for price in self.comparators(compare_with, at_us)
+        ]
+        return min(costs, default=0)
+
+    def _own(
+        self, target: Target, request: Request, avoided: int, room: int | None, now_s: float
+    ) -> Frozen:
+        published = self._board.published(target.row)
+        state = engine_state(published, self._board.loads(target.row), now_s, self._stale_s)
+        context = target.context_tokens or int(published[Published.CONTEXT_TOKENS])
+        bid = published[Published.BID_PRICE_PUSD_PER_S] or target.bid_price_pusd_per_s
+        candidate = Candidate(
+            name=target.name,
+            pool=target.pool,
+            features=target.features,
+            kinds=target.kinds,
+            context_tokens=context or OUTPUT_BOUND_TOKENS,
+            internal=True,
+            expected_pusd=0,
+            bound_pusd=own_bound_pusd(target, state, request),
+            avoided_pusd=avoided,
+            budget_room_pusd=room,
+            bid_price_pusd_per_s=float(bid),
+            accepts_salt=target.accepts_salt,
+            engine=state,
+        )
+        return Frozen(target, None, candidate)
+
+    def _api(
+        self, target: Target, request: Request, room: int | None, now_s: float, at_us: int
+    ) -> Frozen:
+        price = self._prices.find(target.price_name or target.name, at_us)
+        candidate = Candidate(
+            name=target.name,
+            pool=None,
+            features=target.features,
+            kinds=target.kinds,
+            context_tokens=target.context_tokens or API_CONTEXT_TOKENS,
+            internal=False,
+            expected_pusd=None if price is None else cost_pusd(expected_tokens(request), price),
+            bound_pusd=None
+            if price is None
+            else bound_pusd(
+                price,
+                prompt_tokens=request.prompt_tokens_bound,
+                output_tokens=output_bound(request),
+                n=request.n,
+            ),
+            budget_room_pusd=room,
+            api=api_state(self._board.experience(target.row), now_s),
+        )
+        return Frozen(target, price, candidate)
+
+
+def expected_tokens(request: Request) -> Tokens:
+    """What the request is expected to use: the estimate and the mean output of its like."""
+    return Tokens(input=request.prompt_tokens, output=round(request.output.mean * request.n))
+
+
+def output_bound(request: Request) -> int:
+    """The most output tokens one choice may produce; what we then also ask for upstream."""
+    return OUTPUT_BOUND_TOKENS if request.max_tokens is None else request.max_tokens
+
+
+def own_bound_pusd(target: Target, state: EngineState, request: Request) -> int:
+    """The most an own request can be charged: its engine-seconds at the output bound.
+
+    Alone in the engine each token costs a full step, so no share of a batch exceeds this.
+    """
+    step = state.step
+    if target.rate_pusd_per_hour is None or step is None:
+        return 0
+    prompt, output = request.prompt_tokens_bound, output_bound(request) * request.n
+    seconds = (
+        step.t0_s
+        + step.d_s * prompt
+        + output * (step.a_s + step.b_s + step.c_s * (prompt + output))
+    )
+    return math.ceil(seconds * state.step_feedback * target.rate_pusd_per_hour / 3600)
+
+
+def engine_state(
+    published: Sequence[float], loads: Sequence[float], now_s: float, stale_s: float
+) -> EngineState:
+    """Dead reckoning: own events plus foreign load; stale or missing metrics are `UNKNOWN`."""
+    updated = published[Published.UPDATED_S]
+    age = now_s - updated if updated else math.inf
+    health = Health(HEALTHS[int(published[Published.HEALTH])])
+    if health is Health.HEALTHY and age > stale_s:
+        health = Health.UNKNOWN
+    step = None
+    if published[Published.A_S] > 0.0:
+        step = StepModel(
+            a_s=published[Published.A_S],
+            b_s=published[Published.B_S],
+            c_s=published[Published.C_S],
+            d_s=published[Published.D_S],
+            t0_s=published[Published.T0_S],
+        )
+    foreign = published[Published.FOREIGN_SEQUENCES]
+    foreign_kv = published[Published.FOREIGN_KV_TOKENS]
+    context = loads[Load.CONTEXT_TOKENS]
+    held = context + loads[Load.QUEUED_PREFILL_TOKENS]
+    return EngineState(
+        health=health,
+        step=step,
+        running=int(loads[Load.SEQUENCES] + foreign),
+        waiting=0,
+        context_tokens=context + foreign_kv,
+        queued_prefill_tokens=loads[Load.QUEUED_PREFILL_TOKENS],
+        kv_capacity_tokens=int(published[Published.KV_CAPACITY_TOKENS]),
+        kv_used_tokens=held + foreign_kv,
+        kv_promised_tokens=max(0.0, loads[Load.PROMISED_TOKENS] - held),
+        kv_block_tokens=int(published[Published.KV_BLOCK_TOKENS]) or 1,
+        max_num_seqs=int(published[Published.MAX_NUM_SEQS]),
+        prefill_budget_tokens=int(published[Published.PREFILL_BUDGET_TOKENS]),
+        step_feedback=published[Published.STEP_FEEDBACK] or 1.0,
+        safety_ttft=published[Published.SAFETY_TTFT] or 0.85,
+        safety_tpot=published[Published.SAFETY_TPOT] or 0.80,
+        prefill_rate_tokens_per_s=published[Published.PREFILL_RATE],
+        age_s=age,
+    )
+
+
+def api_state(seen: Sequence[float], now_s: float) -> ApiState:
+    """Folded latency moments, silence earned by failures or asked for, rate-limit room."""
+    count = int(seen[Seen.OBSERVATIONS])
+    requests, tokens = seen[Seen.REQUESTS_LEFT], seen[Seen.TOKENS_LEFT]
+    return ApiState(
+        ttft_median_ms=1000 * math.exp(seen[Seen.LN_TTFT_MEAN]) if count else None,
+        ttft_sigma=math.sqrt(seen[Seen.LN_TTFT_VAR]) if count > 1 else 0.35,
+        tpot_median_ms=1000 * math.exp(seen[Seen.LN_TPOT_MEAN]) if count else None,
+        tpot_sigma=math.sqrt(seen[Seen.LN_TPOT_VAR]) if count > 1 else 0.30,
+        observations=count,
+        circuit_open=now_s < seen[Seen.RETRY_AT_S],
+        requests_left=None if not count or requests < 0 else int(requests),
+        tokens_left=None if not count or tokens < 0 else int(tokens),
+    )

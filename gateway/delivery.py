@@ -1,0 +1,118 @@
+"""From a target's open exchange to the client: relay, settle, then the last byte.
+
+Content goes on at once. What carries finish, usage or `[DONE]` is held back until the settle is
+durable: a client that has seen the end of an answer has a row in the ledger, also after power loss.
+"""
+
+from backends.base import Exchange
+from backends.errors import UpstreamBroken
+from gateway.attempt import Attempt, Outcome
+from gateway.clock import Clock
+from gateway.metering import Metering
+from gateway.relay import ByteRelay, EventRelay, parse_answer
+from gateway.reply import JSON, Header, Reply
+from router.explain import short
+
+ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
+STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
+NO_CACHE: Header = (b"cache-control", b"no-cache")
+
+
+class Delivery:
+    def __init__(self, metering: Metering, clock: Clock) -> None:
+        self._metering = metering
+        self._clock = clock
+
+    async def answer(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+        """Deliver whatever the target answered; raises a `BackendError` when it breaks."""
+        if exchange.status >= 400:
+            await self._refused(attempt, exchange, reply)
+        elif attempt.plan.asked.stream:
+            await self._stream(attempt, exchange, reply)
+        else:
+            await self._whole(attempt, exchange, reply)
+
+    async def _stream(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+        attempt.relay = relay = relay_for(attempt)
+        headers = _headers(attempt, STREAM, NO_CACHE)
+        now_s = self._clock.now_s
+        async for chunk in exchange:
+            out = relay.feed(chunk)
+            if relay.content_events > attempt.events:
+                attempt.saw(now_s(), relay.content_events)
+            if out:
+                if not reply.started:
+                    await reply.start(200, headers)
+                await reply.body(out, more=True)
+        rest = relay.finish()
+        if not relay.complete:
+            raise UpstreamBroken("the stream ended without `[DONE]`")
+        await self._metering.settle(
+            attempt,
+            Outcome(
+                "finished",
+                200,
+                usage=relay.usage,
+                usage_final=relay.usage_final,
+                finish_reason=relay.finish_reason,
+            ),
+        )
+        if not reply.started:
+            await reply.start(200, headers)
+        await reply.body(rest, more=False)
+
+    async def _whole(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+        body = await _read(exchange)
+        usage, finish_reason = parse_answer(body)
+        attempt.saw(self._clock.now_s(), 1)
+        cost = await self._metering.settle(
+            attempt,
+            Outcome("finished", 200, usage=usage, usage_final=True, finish_reason=finish_reason),
+        )
+        headers = _headers(attempt, JSON)
+        if cost is not None:
+            headers.append((b"x-breakeven-cost-usd", _usd(cost)))
+        await reply.whole(exchange.status, headers, body)
+
+    async def _refused(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+        """The target's own 4xx is the answer: nothing was worked on, nothing is charged."""
+        body = await _read(exchange)
+        outcome = Outcome("rejected", exchange.status, error="refused", billable=False)
+        await self._metering.settle(attempt, outcome)
+        await reply.whole(exchange.status, _headers(attempt, JSON), body)
+
+
+def relay_for(attempt: Attempt) -> EventRelay | ByteRelay:
+    """Event-aligned for own engines (running usage is cut out), bytes for APIs."""
+    asked = attempt.plan.asked
+    choices, hide = asked.n * asked.prompts, not asked.wants_usage
+    if attempt.own:
+        return EventRelay(hide, choices=choices, n=asked.n, keep_running=asked.wants_running_usage)
+    return ByteRelay(hide, choices=choices)
+
+
+async def _read(exchange: Exchange) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in exchange:
+        size += len(chunk)
+        if size > ANSWER_LIMIT_BYTES:
+            raise UpstreamBroken(f"the answer is larger than {ANSWER_LIMIT_BYTES} bytes")
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def _headers(attempt: Attempt, *first: Header) -> list[Header]:
+    plan = attempt.plan
+    return [
+        *first,
+        (b"x-breakeven-backend", attempt.step.frozen.target.name.encode("latin-1", "replace")),
+        (b"x-breakeven-policy", plan.policy.name.encode("latin-1", "replace")),
+        (b"x-breakeven-decision", short(plan.decision).encode("latin-1", "replace")),
+    ]
+
+
+def _usd(cost_pusd: int) -> bytes:
+    """Exact dollars with all twelve places of a pico-USD."""
+    whole, fraction = divmod(cost_pusd, 10**12)
+    return f"{whole}.{fraction:012d}".encode()

@@ -1,0 +1,175 @@
+"""The only loop that awaits: hold, dispatch, deliver, settle, and on to the next candidate.
+
+Another candidate is tried only while no byte has reached the client. Every try is an attempt with
+its own hold and its own two records; whatever ends it (answer, failure, hang-up, deadline), its
+promises are taken from the board, its hold is released and its row is settled exactly once.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from ledger.desk import Refusal
+from ledger.identity import Identity
+from ledger.journal import JournalError
+from ledger.records import Status
+
+from backends.base import Call, Deadlines, Exchange
+from backends.errors import BackendError, Overloaded
+from gateway.admission import Admission
+from gateway.attempt import Attempt, Outcome
+from gateway.candidates import output_bound
+from gateway.clock import Clock
+from gateway.delivery import Delivery
+from gateway.errors import RequestError
+from gateway.experience import Experience
+from gateway.flight import Flights
+from gateway.intake import Asked, body_for
+from gateway.metering import Metering
+from gateway.plan import Plan, Planner, Step
+from gateway.refusals import failed, infeasible, over_budget, status_of
+from gateway.relay import error_event
+from gateway.reply import Reply
+from gateway.sessions import Sessions
+from router.types import Otherwise
+
+MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
+QUEUE_POLL_S = 0.02
+ENDED_BY_US = ("total", "client_stall")
+NOBODY = 499  # the status that proxies log for a client that closed its connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatcher:
+    """One per worker."""
+
+    planner: Planner
+    admission: Admission
+    metering: Metering
+    delivery: Delivery
+    flights: Flights
+    experience: Experience
+    sessions: Sessions
+    deadlines: Deadlines
+    clock: Clock
+
+    async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
+        """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
+        plan = await self._planned(asked, identity, reply)
+        refusal: RequestError | None = None
+        number = 0
+        for step in plan.steps:
+            attempt = await self._held(plan, step, number + 1)
+            if isinstance(attempt, Refusal):
+                refusal = refusal or over_budget(attempt)
+                continue
+            number += 1
+            error = await self._attempt(attempt, reply)
+            if error is None:
+                return
+            refusal = failed(error)
+            if number == MAX_ATTEMPTS:
+                break
+        assert refusal is not None, "a plan without steps was refused when it was made"
+        if number == 0:
+            self.metering.refuse(plan, reason="budget", http_status=refusal.row.status)
+        raise refusal
+
+    async def _planned(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
+        """A plan with at least one step; waits for room when the policy says `queue`."""
+        while True:
+            plan = self.planner.plan(
+                reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
+            )
+            if plan.steps:
+                return plan
+            waited_ms = (self.clock.now_s() - reply.opened_s) * 1e3
+            if plan.decision.otherwise is not Otherwise.QUEUE or waited_ms >= plan.queue_ms:
+                break
+            await asyncio.sleep(QUEUE_POLL_S)
+        error = infeasible(plan)
+        self.metering.refuse(plan, reason=plan.decision.reason.value, http_status=error.row.status)
+        raise error
+
+    async def _held(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
+        """The attempt, opened in the journal with its holds and promises; or the budget's no."""
+        attempt_id = f"{plan.request_id}.{number}"
+        held = await self.admission.hold(
+            attempt_id,
+            plan.identity,
+            plan.model,
+            step.frozen.target,
+            step.verdict.candidate.bound_pusd or 0,
+        )
+        if isinstance(held, Refusal):
+            return held
+        attempt = Attempt(
+            plan=plan, step=step, number=number, dispatched_s=self.clock.now_s(), holds=held
+        )
+        try:
+            self.metering.open(attempt)
+        except JournalError as error:
+            self.admission.release(attempt_id, 0)
+            raise RequestError(
+                "unavailable", "The request cannot be recorded at the moment.", retry_after_s=5.0
+            ) from error
+        attempt.flight = self.flights.take_off(plan, step)
+        return attempt
+
+    async def _attempt(self, attempt: Attempt, reply: Reply) -> BackendError | None:
+        """One try. Returns the failure when another candidate may be tried, else answers."""
+        exchange: Exchange | None = None
+        try:
+            exchange = await self._open(attempt)
+            await self.delivery.answer(attempt, exchange, reply)
+        except BackendError as error:
+            return await self._failed(attempt, error, reply)
+        except asyncio.CancelledError:
+            status: Status = "timeout" if reply.ended_by in ENDED_BY_US else "client_gone"
+            self.metering.settle_later(attempt, Outcome.cut(attempt, status, NOBODY))
+            raise
+        finally:
+            if attempt.flight is not None:
+                attempt.flight.land()
+            if exchange is not None:
+                await exchange.aclose()
+            # A defect above must not leave the row open; after a settle this does nothing.
+            self.metering.settle_later(attempt, Outcome.cut(attempt, "upstream_error", 500))
+        if attempt.plan.sticky_key is not None:
+            self.sessions.remember(attempt.plan.sticky_key, attempt.step.frozen.target.name)
+        return None
+
+    async def _open(self, attempt: Attempt) -> Exchange:
+        plan, target = attempt.plan, attempt.step.frozen.target
+        open_ended = plan.request.max_tokens is None and bool(attempt.holds)
+        body = body_for(
+            plan.asked,
+            upstream_model=target.upstream_model,
+            own=target.own,
+            # With a hard budget an open-ended request gets the limit its hold was sized for.
+            max_tokens_cap=output_bound(plan.request) if open_ended else None,
+            salt=plan.salt if target.own and target.accepts_salt else None,
+        )
+        return await target.backend.open(
+            Call(plan.asked.path, body, plan.asked.stream, deadlines=self.deadlines)
+        )
+
+    async def _failed(
+        self, attempt: Attempt, error: BackendError, reply: Reply
+    ) -> BackendError | None:
+        """Settle the failed try; hand on, tell the client, or end its stream with one event."""
+        target = attempt.step.frozen.target
+        if isinstance(error, Overloaded) and error.retry_after_s and not target.own:
+            self.experience.wait(target.row, error.retry_after_s)
+        status, http_status = status_of(error)
+        outcome = Outcome.cut(
+            attempt, status, http_status, error=error.kind, billable=error.billable
+        )
+        if not reply.started:
+            self.metering.settle_later(attempt, outcome)
+            if error.retryable:
+                return error
+            raise failed(error) from error
+        await self.metering.settle(attempt, outcome)
+        told = failed(error)
+        await reply.body(error_event(told.message, told.row.type, told.row.code), more=False)
+        return None

@@ -1,0 +1,142 @@
+"""Every place a request can go, built once per worker from settings and runtime.
+
+A `Target` is the static half of a candidate; `gateway.candidates` adds the moving half.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from backends.base import Backend
+from gateway.runtime import Runtime
+from gateway.settings import Model, Pool, Provider, Settings
+from ledger.money import usd_to_pusd
+from router.types import Feature, Kind
+
+PASSTHROUGH_LIMIT = 1024  # distinct pass-through models remembered per worker
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One own engine replica or one model of a provider.
+
+    `row` is its row on the board; `price_name` its name in the price book (APIs);
+    `rate_pusd_per_hour` what one replica's GPUs cost by contract (own engines; None: not entered).
+    """
+
+    name: str
+    own: bool
+    pool: str | None
+    provider: str | None
+    upstream_model: str
+    simulated: bool
+    backend: Backend
+    row: int
+    features: frozenset[Feature]
+    kinds: frozenset[Kind]
+    context_tokens: int | None
+    accepts_salt: bool
+    price_name: str | None = None
+    rate_pusd_per_hour: int | None = None
+    bid_price_pusd_per_s: int = 0
+
+    @property
+    def replica(self) -> str | None:
+        return self.name.rpartition("/")[2] if self.own else None
+
+
+BackendFor = Callable[[str, Pool | Provider, str | None], Backend]
+"""(name, its settings, resolved base URL) -> a wire client; `gateway.bootstrap` supplies it."""
+
+
+class Fleet:
+    """Targets by logical model."""
+
+    def __init__(self, settings: Settings, runtime: Runtime, backend_for: BackendFor) -> None:
+        self._settings = settings
+        self._api_rows = {name: row for row, name in enumerate(runtime.apis)}
+        self._api_backends: dict[str, Backend] = {
+            name: backend_for(name, provider, runtime.providers[name])
+            for name, provider in settings.providers.items()
+        }
+        self._pools: dict[str, list[Target]] = {name: [] for name in settings.pools}
+        for row, seat in enumerate(runtime.engines):
+            pool = settings.pools[seat.pool]
+            self._pools[seat.pool].append(
+                Target(
+                    name=seat.name,
+                    own=True,
+                    pool=seat.pool,
+                    provider=None,
+                    upstream_model=seat.served_name,
+                    simulated=seat.simulated,
+                    backend=backend_for(seat.name, pool, seat.base_url),
+                    row=row,
+                    features=_features(pool.engine.features),
+                    kinds=frozenset(Kind(kind) for kind in pool.engine.kinds),
+                    context_tokens=pool.engine.context_tokens,
+                    accepts_salt=pool.engine.accepts_salt,
+                    rate_pusd_per_hour=_rate(pool),
+                    bid_price_pusd_per_s=usd_to_pusd(pool.bid_price_usd_per_s),
+                )
+            )
+        self._apis: dict[str, Target] = {}
+        self._by_model = {
+            name: self._expand(model)
+            for name, model in settings.models.items()
+            if isinstance(model, Model) and model.same_as is None
+        }
+
+    def targets(self, name: str, model: Model) -> tuple[Target, ...]:
+        """The targets of a resolved model; pass-through models are expanded on demand."""
+        known = self._by_model.get(name)
+        return known if known is not None else self._expand(model)
+
+    @property
+    def backends(self) -> Mapping[str, Backend]:
+        """Every wire client by target or provider name, for closing them."""
+        own = {target.name: target.backend for pool in self._pools.values() for target in pool}
+        return own | self._api_backends
+
+    def _expand(self, model: Model) -> tuple[Target, ...]:
+        found: list[Target] = []
+        for name in model.targets:
+            if name.startswith("pool:"):
+                found += self._pools[name[5:]]
+            else:
+                found.append(self._api(name))
+        return tuple(found)
+
+    def _api(self, name: str) -> Target:
+        target = self._apis.get(name)
+        if target is not None:
+            return target
+        provider_name, _, upstream = name.partition("/")
+        provider = self._settings.providers[provider_name]
+        row = self._api_rows.get(name, self._api_rows[f"{provider_name}/*"])
+        target = Target(
+            name=name,
+            own=False,
+            pool=None,
+            provider=provider_name,
+            upstream_model=upstream,
+            simulated=provider.simulated,
+            backend=self._api_backends[provider_name],
+            row=row,
+            features=_features(provider.features),
+            kinds=frozenset(Kind(kind) for kind in provider.kinds),
+            context_tokens=None,
+            accepts_salt=True,  # a provider's prefix cache is isolated by its own account
+            price_name=provider.prices_as or name,
+        )
+        if len(self._apis) < PASSTHROUGH_LIMIT:
+            self._apis[name] = target
+        return target
+
+
+def _features(names: tuple[str, ...]) -> frozenset[Feature]:
+    return frozenset(Feature(name) for name in names)
+
+
+def _rate(pool: Pool) -> int | None:
+    rate = pool.gpu.usd_per_hour
+    return None if rate is None else usd_to_pusd(rate) * pool.gpu.count

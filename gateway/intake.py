@@ -1,0 +1,149 @@
+"""What a client asked for, read once: the facts that policy, decision and metering need.
+
+Bounds are enforced here, before anything reaches a target: `n`, prompt shapes, media addresses.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from gateway.body import Members, encode, member, raw
+from gateway.errors import RequestError
+from router.types import Feature, Kind
+
+PATHS: dict[str, Kind] = {
+    "/v1/chat/completions": Kind.CHAT,
+    "/v1/completions": Kind.COMPLETION,
+    "/v1/embeddings": Kind.EMBEDDING,
+}
+_PROMPT_MEMBER = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt", Kind.EMBEDDING: "input"}
+_IMAGE_PARTS = (b'"image_url"', b'"input_image"', b'"video_url"', b'"input_audio"')
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as asked. `max_tokens` is per choice; `prompt_bytes` the size of what is read."""
+
+    kind: Kind
+    path: str  # under the target's base URL: "/chat/completions"
+    model: str
+    stream: bool
+    wants_usage: bool
+    wants_running_usage: bool
+    prompts: int  # `/v1/completions` takes a list of prompts
+    n: int
+    max_tokens: int | None
+    prompt_bytes: int
+    features: frozenset[Feature]
+    session: str | None
+    members: Members
+
+
+def read(path: str, members: Members, *, max_n: int, session: str | None) -> Asked:
+    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    kind = PATHS[path]
+    model = member(members, "model", str)
+    if not model:
+        raise RequestError("bad_request", "`model` is required.", param="model")
+    prompt_name = _PROMPT_MEMBER[kind]
+    prompt = members.get(prompt_name)
+    if prompt is None or bytes(prompt) == b"null":
+        raise RequestError("bad_request", f"`{prompt_name}` is required.", param=prompt_name)
+    prompt_text = bytes(prompt)
+    if kind is Kind.CHAT and (prompt_text[:1] != b"[" or not prompt_text[1:-1].strip()):
+        raise RequestError(
+            "bad_request", "`messages` must be a list with at least one message.", param="messages"
+        )
+    n = member(members, "n", int, 1)
+    if not 1 <= n <= max_n:
+        raise RequestError("bad_request", f"`n` must be between 1 and {max_n}.", param="n")
+    if members.get("n") is not None and kind is Kind.EMBEDDING:
+        raise RequestError("unsupported", "`n` does not apply to embeddings.", param="n")
+    stream = member(members, "stream", bool, False)
+    options = member(members, "stream_options", dict[str, Any], {})
+    if options and not stream:
+        raise RequestError(
+            "bad_request", "`stream_options` needs `stream: true`.", param="stream_options"
+        )
+    return Asked(
+        kind=kind,
+        path=path[3:],
+        model=model,
+        stream=stream and kind is not Kind.EMBEDDING,
+        wants_usage=bool(options.get("include_usage")),
+        wants_running_usage=bool(options.get("continuous_usage_stats")),
+        prompts=_prompts(kind, members),
+        n=n,
+        max_tokens=_max_tokens(kind, members),
+        prompt_bytes=len(prompt_text) + len(bytes(members.get("tools", b""))),
+        features=_features(kind, members, prompt_text, n),
+        session=session or member(members, "user", str),
+        members=members,
+    )
+
+
+def _max_tokens(kind: Kind, members: Members) -> int | None:
+    if kind is Kind.EMBEDDING:
+        return 0
+    for name in ("max_completion_tokens", "max_tokens"):
+        value: int | None = member(members, name, int)
+        if value is not None:
+            if value < 1:
+                raise RequestError("bad_request", f"`{name}` must be at least 1.", param=name)
+            return value
+    return 16 if kind is Kind.COMPLETION else None  # OpenAI's documented default of completions
+
+
+def _prompts(kind: Kind, members: Members) -> int:
+    """How many prompts a completion request carries: a list of texts or of token lists."""
+    if kind is not Kind.COMPLETION or bytes(members["prompt"])[:1] != b"[":
+        return 1
+    items = member(members, "prompt", list[msgspec.Raw], [])
+    return len(items) if items and bytes(items[0])[:1] in (b'"', b"[") else 1
+
+
+def _features(kind: Kind, members: Members, prompt: bytes, n: int) -> frozenset[Feature]:
+    used: set[Feature] = set()
+    if n > 1:
+        used.add(Feature.N)
+    if kind is Kind.EMBEDDING:
+        return frozenset(used)
+    if bytes(members.get("tools", b"null")) not in (b"null", b"[]"):
+        used.add(Feature.TOOLS)
+    shape = members.get("response_format")
+    if shape is not None and b'"json' in bytes(shape):
+        used.add(Feature.JSON_SCHEMA)
+    logprobs = bytes(members.get("logprobs", b"null"))
+    if logprobs not in (b"null", b"false"):
+        used.add(Feature.LOGPROBS)
+    if kind is Kind.CHAT and any(part in prompt for part in _IMAGE_PARTS):
+        used.add(Feature.IMAGES)
+    return frozenset(used)
+
+
+def body_for(
+    asked: Asked,
+    *,
+    upstream_model: str,
+    own: bool,
+    max_tokens_cap: int | None,
+    salt: str | None,
+) -> bytes:
+    """The body one target gets: model renamed, usage asked for, caps and salt set by us."""
+    members = dict(asked.members)
+    members["model"] = raw(upstream_model)
+    if asked.stream:
+        options = member(asked.members, "stream_options", dict[str, Any], {})
+        options["include_usage"] = True
+        if own:
+            options["continuous_usage_stats"] = True
+        else:
+            options.pop("continuous_usage_stats", None)
+        members["stream_options"] = raw(options)
+    if max_tokens_cap is not None:
+        name = "max_completion_tokens" if "max_completion_tokens" in members else "max_tokens"
+        members[name] = raw(max_tokens_cap)
+    if salt is not None:
+        members["cache_salt"] = raw(salt)
+    return encode(members)

@@ -1,0 +1,254 @@
+"""From events to records: what an attempt used, what it costs, what was learned from it.
+
+The only writer of journal records in a worker. `opened` goes to the journal before dispatch,
+`settled` is durable before the answer's last byte leaves; after a hang-up nobody waits for it.
+"""
+
+from gateway.admission import Admission
+from gateway.attempt import Attempt, Outcome
+from gateway.clock import Clock
+from gateway.experience import Experience
+from gateway.metrics import Metrics
+from gateway.plan import Learned, Plan
+from ledger.accounts import provisional_charge_pusd
+from ledger.journal import JournalWriter
+from ledger.prices import cost_pusd
+from ledger.records import (
+    AttemptOpened,
+    AttemptSettled,
+    Basis,
+    Compared,
+    RequestRefused,
+    Tokens,
+)
+from ledger.usage import Convention, UsageError, tokens_from_usage
+from router.objective import engine_seconds
+
+
+class Metering:
+    """One per worker."""
+
+    def __init__(
+        self,
+        journal: JournalWriter,
+        admission: Admission,
+        metrics: Metrics,
+        experience: Experience,
+        learned: Learned,
+        clock: Clock,
+    ) -> None:
+        self._journal = journal
+        self._admission = admission
+        self._metrics = metrics
+        self._experience = experience
+        self._learned = learned
+        self._clock = clock
+
+    def open(self, attempt: Attempt) -> None:
+        plan, step = attempt.plan, attempt.step
+        target, verdict, who = step.frozen.target, step.verdict, plan.identity
+        best = plan.best_own
+        self._journal.append(
+            AttemptOpened(
+                attempt_id=attempt.id,
+                request_id=plan.request_id,
+                attempt_no=attempt.number,
+                opened_us=self._clock.wall_us(),
+                key_id=who.key_id,
+                user_id=who.user_id,
+                team_id=who.team_id,
+                org_id=who.org_id,
+                kind=plan.asked.kind.value,
+                stream=plan.asked.stream,
+                model=plan.model,
+                target=target.name,
+                backend="own" if target.own else "api",
+                pool=target.pool,
+                engine=target.replica,
+                provider=target.provider,
+                upstream_model=target.upstream_model,
+                simulated=target.simulated,
+                policy=plan.policy.name,
+                policy_version=plan.policy_version,
+                reason=verdict.reason.value,
+                spill_reason=None if target.own else plan.spill_reason,
+                price_version=None if step.frozen.price is None else step.frozen.price.version,
+                bound_pusd=verdict.candidate.bound_pusd or 0,
+                prompt_tokens_estimate=plan.request.prompt_tokens,
+                ttft_predicted_us=None if verdict.ttft_ms is None else round(verdict.ttft_ms * 1e3),
+                kv_headroom_ppm=None
+                if best is None or best.kv_ratio is None
+                else round((1.0 - best.kv_ratio) * 1e6),
+                bid_price_pusd_per_s=round(verdict.candidate.bid_price_pusd_per_s),
+                holds=attempt.holds,
+                tags=tuple(who.tags),
+                decision=plan.decision_blob,
+            )
+        )
+
+    async def settle(self, attempt: Attempt, outcome: Outcome) -> int | None:
+        """Durable settle; returns the cost in pico-USD, or None when it has no price."""
+        record = self._settled(attempt, outcome)
+        await self._journal.append_durable(record)
+        return record.cost_pusd
+
+    def settle_later(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Settle when no client waits for the answer: written at once, flushed with the next.
+
+        Does nothing when the attempt is settled: the first outcome stands.
+        """
+        if not attempt.settled:
+            self._journal.append(self._settled(attempt, outcome))
+
+    def refuse(
+        self, plan: Plan, *, reason: str, http_status: int, scope: str | None = None
+    ) -> None:
+        self._metrics.refusals.labels(reason).inc()
+        who = plan.identity
+        self._journal.append(
+            RequestRefused(
+                request_id=plan.request_id,
+                refused_us=self._clock.wall_us(),
+                key_id=who.key_id,
+                team_id=who.team_id,
+                org_id=who.org_id,
+                model=plan.model,
+                policy=plan.policy.name,
+                reason=reason,
+                http_status=http_status,
+                scope=scope,
+                decision=plan.decision_blob,
+            )
+        )
+
+    def _settled(self, attempt: Attempt, outcome: Outcome) -> AttemptSettled:
+        now_s = self._clock.now_s()
+        tokens, basis = self._tokens(attempt, outcome)
+        engine_s = self._engine_seconds(attempt, tokens)
+        cost = self._cost(attempt, tokens, engine_s)
+        first = attempt.first_token_s
+        ttft_us = None if first is None else round((first - attempt.dispatched_s) * 1e6)
+        record = AttemptSettled(
+            attempt_id=attempt.id,
+            settled_us=self._clock.wall_us(),
+            status=outcome.status,
+            http_status=outcome.http_status,
+            tokens=tokens,
+            basis=basis,
+            cost_pusd=cost,
+            ttft_us=ttft_us,
+            duration_us=round((now_s - attempt.dispatched_s) * 1e6),
+            engine_us=round(engine_s * 1e6),
+            finish_reason=outcome.finish_reason,
+            error=outcome.error,
+            slo_met=self._slo_met(attempt, outcome, tokens),
+            compared=tuple(
+                Compared(price.name, price.version, cost_pusd(tokens, price))
+                for price in attempt.plan.comparators
+            ),
+        )
+        attempt.settled = True
+        if attempt.holds:
+            self._admission.release(attempt.id, cost or 0)
+        self._learn(attempt, outcome, record)
+        return record
+
+    def _tokens(self, attempt: Attempt, outcome: Outcome) -> tuple[Tokens, Basis]:
+        """Reported usage if there is any; else what was seen, marked as an estimate."""
+        if outcome.usage is not None:
+            try:
+                tokens = tokens_from_usage(outcome.usage, Convention.CACHED_INSIDE)
+            except UsageError:
+                pass  # implausible usage is not money: estimated below, `basis` shows it
+            else:
+                return tokens, "reported" if outcome.usage_final else "continuous"
+        if not outcome.billable:
+            return Tokens(), "estimated"
+        prompt = attempt.plan.request.prompt_tokens
+        return Tokens(input=prompt, output=attempt.events), "estimated"
+
+    def _engine_seconds(self, attempt: Attempt, tokens: Tokens) -> float:
+        engine = attempt.step.frozen.candidate.engine
+        if engine is None or engine.step is None:
+            return 0.0
+        prompt = tokens.input + tokens.cache_write
+        return engine.step_feedback * engine_seconds(
+            engine.step,
+            kv_capacity_tokens=engine.kv_capacity_tokens,
+            prompt_tokens=prompt,
+            output_mean=float(tokens.output),
+            output_mean_square=float(tokens.output) ** 2,
+        )
+
+    def _cost(self, attempt: Attempt, tokens: Tokens, engine_s: float) -> int | None:
+        frozen = attempt.step.frozen
+        if not frozen.target.own:
+            return None if frozen.price is None else cost_pusd(tokens, frozen.price)
+        if frozen.target.rate_pusd_per_hour is None:
+            return None
+        charge = provisional_charge_pusd(
+            round(engine_s * 1e6), frozen.target.rate_pusd_per_hour, gpus=1
+        )
+        return min(charge, frozen.candidate.bound_pusd or charge)
+
+    def _slo_met(self, attempt: Attempt, outcome: Outcome, tokens: Tokens) -> bool | None:
+        """Against the policy's SLO; None when nothing was promised or the client left."""
+        slo = attempt.plan.policy.slo
+        if (slo.ttft_ms is None and slo.tpot_ms is None) or outcome.status == "client_gone":
+            return None
+        if outcome.status != "finished":
+            return False
+        first = attempt.first_token_s
+        if first is None:
+            return None
+        if slo.ttft_ms is not None and (first - attempt.dispatched_s) * 1e3 > slo.ttft_ms:
+            return False
+        tpot_s = self._tpot_s(attempt, tokens)
+        return slo.tpot_ms is None or tpot_s is None or tpot_s * 1e3 <= slo.tpot_ms
+
+    def _tpot_s(self, attempt: Attempt, tokens: Tokens) -> float | None:
+        first, last = attempt.first_token_s, attempt.last_token_s
+        per_choice = tokens.output / attempt.plan.request.n
+        if first is None or last is None or per_choice < 2:
+            return None
+        return (last - first) / (per_choice - 1)
+
+    def _learn(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
+        plan, target, tokens = attempt.plan, attempt.step.frozen.target, record.tokens
+        finished = outcome.status == "finished"
+        if finished and record.basis == "reported":
+            prompt = tokens.input + tokens.cached + tokens.cache_write + tokens.cache_write_1h
+            self._learned.ratio.observe(plan.learning_key, plan.asked.prompt_bytes, prompt)
+            self._learned.outputs.observe(plan.learning_key, prompt, tokens.output / plan.request.n)
+        if not target.own:
+            self._experience.api(
+                target.row,
+                ttft_s=None if record.ttft_us is None else record.ttft_us / 1e6,
+                tpot_s=self._tpot_s(attempt, tokens),
+                ok=finished or outcome.status == "client_gone",
+            )
+        self._count(attempt, outcome, record)
+
+    def _count(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
+        metrics, target = self._metrics, attempt.step.frozen.target
+        name, backend = metrics.target(target.name), "own" if target.own else "api"
+        reason = attempt.step.verdict.reason.value
+        metrics.requests.labels(
+            metrics.model(attempt.plan.model), name, reason, outcome.status
+        ).inc()
+        metrics.duration.labels(name).observe(record.duration_us / 1e6)
+        if record.ttft_us is not None:
+            metrics.ttft.labels(name).observe(record.ttft_us / 1e6)
+        for kind, count in (
+            ("input", record.tokens.input),
+            ("cached", record.tokens.cached),
+            ("output", record.tokens.output),
+        ):
+            if count:
+                metrics.tokens.labels(kind, backend).inc(count)
+        if record.cost_pusd:
+            metrics.cost.labels(backend).inc(record.cost_pusd / 1e12)
+        if record.slo_met is not None:
+            metrics.slo.labels(backend, "yes" if record.slo_met else "no").inc()
+        if not target.own and attempt.plan.spill_reason is not None:
+            metrics.spill.labels(attempt.plan.spill_reason).inc()

@@ -1,0 +1,104 @@
+"""The hot paths in the OpenAPI document: what we read of a request; the rest passes through."""
+
+from typing import Any
+
+_ERROR = {
+    "description": "OpenAI-style error",
+    "content": {
+        "application/json": {
+            "schema": {
+                "type": "object",
+                "required": ["error"],
+                "properties": {
+                    "error": {
+                        "type": "object",
+                        "required": ["message", "type", "param", "code"],
+                        "properties": {
+                            "message": {"type": "string"},
+                            "type": {"type": "string"},
+                            "param": {"type": ["string", "null"]},
+                            "code": {"type": ["string", "null"]},
+                        },
+                    }
+                },
+            }
+        }
+    },
+}
+
+_COMMON = {
+    "model": {"type": "string", "description": "A logical model of `GET /v1/models`"},
+    "stream": {"type": "boolean"},
+    "stream_options": {
+        "type": "object",
+        "properties": {"include_usage": {"type": "boolean"}},
+    },
+    "max_tokens": {"type": "integer", "minimum": 1},
+    "n": {"type": "integer", "minimum": 1},
+    "user": {"type": "string"},
+}
+
+_HOT: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "/v1/chat/completions": (
+        "Chat completion",
+        "messages",
+        {"messages": {"type": "array", "minItems": 1, "items": {"type": "object"}}},
+    ),
+    "/v1/completions": (
+        "Completion",
+        "prompt",
+        {"prompt": {"type": ["string", "array"]}},
+    ),
+    "/v1/embeddings": (
+        "Embeddings",
+        "input",
+        {"input": {"type": ["string", "array"]}},
+    ),
+}
+
+
+def described(document: dict[str, Any]) -> dict[str, Any]:
+    """Add the hot paths and the key to FastAPI's own document."""
+    paths = document.setdefault("paths", {})
+    for path, (summary, required, prompt) in _HOT.items():
+        paths[path] = {"post": _operation(path, summary, required, prompt)}
+    for path, operations in paths.items():
+        if path.startswith("/v1/"):
+            for operation in operations.values():
+                operation["security"] = [{"key": []}]
+    document.setdefault("components", {})["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer"}
+    }
+    return document
+
+
+def _operation(path: str, summary: str, required: str, prompt: dict[str, Any]) -> dict[str, Any]:
+    common = dict(_COMMON)
+    if path == "/v1/embeddings":
+        common = {name: common[name] for name in ("model", "user")}
+    return {
+        "tags": ["inference"],
+        "summary": summary,
+        "operationId": path.strip("/").replace("/", "_"),
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "type": "object",
+                        "required": ["model", required],
+                        "properties": {**common, **prompt},
+                        "additionalProperties": True,
+                    }
+                }
+            },
+        },
+        "responses": {
+            "200": {
+                "description": "The target's answer, byte for byte; server-sent events if streamed",
+                "content": {"application/json": {}, "text/event-stream": {}},
+            },
+            "4XX": _ERROR,
+            "5XX": _ERROR,
+        },
+    }

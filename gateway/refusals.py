@@ -1,0 +1,63 @@
+"""What a client is told when no answer comes: the cause and the fix, never a provider's secret."""
+
+from datetime import UTC, datetime
+
+from ledger.desk import Refusal
+
+from backends.errors import BackendError, HeadTimeout, IdleTimeout, Overloaded
+from gateway.errors import RequestError
+from gateway.plan import Plan
+from ledger.records import Status
+from router.explain import short
+from router.types import Reason
+
+RETRY_AFTER_S = 1.0
+_CLIENT_MUST_CHANGE = (Reason.CONTEXT, Reason.FEATURE, Reason.MODEL)
+
+
+def over_budget(refusal: Refusal) -> RequestError:
+    """The 429 that names the budget and its reset; SDKs must not hammer it."""
+    resets = datetime.fromtimestamp(refusal.resets_at_us / 1e6, UTC)
+    return RequestError(
+        "budget",
+        f"Budget `{refusal.scope}` has no room for this request until it resets at "
+        f"{resets:%Y-%m-%d %H:%M} UTC.",
+        retry=False,
+    )
+
+
+def infeasible(plan: Plan) -> RequestError:
+    """No candidate may serve it: the reasons, and whether waiting can help."""
+    reason = plan.decision.reason
+    if reason is Reason.BUDGET:
+        return RequestError("budget", "No target fits this request's budgets.", retry=False)
+    detail = short(plan.decision)
+    if reason in _CLIENT_MUST_CHANGE:
+        return RequestError("bad_request", f"No target of `{plan.model}` can serve this: {detail}.")
+    return RequestError(
+        "no_capacity",
+        f"No target of `{plan.model}` can take this request: {detail}.",
+        retry_after_s=RETRY_AFTER_S,
+    )
+
+
+def failed(error: BackendError) -> RequestError:
+    """A target's failure as the client hears it."""
+    kind = "timeout" if _timed_out(error) else "upstream"
+    wait_s = error.retry_after_s
+    if isinstance(error, Overloaded):
+        kind, wait_s = "overloaded", wait_s or RETRY_AFTER_S
+    return RequestError(kind, f"The target failed: {error.kind}.", retry_after_s=wait_s)
+
+
+def status_of(error: BackendError) -> tuple[Status, int]:
+    """The ledger's words for the failure: (status, HTTP status)."""
+    if not error.billable:
+        return "rejected", error.status or 503
+    if _timed_out(error):
+        return "timeout", error.status or 504
+    return "upstream_error", error.status or 502
+
+
+def _timed_out(error: BackendError) -> bool:
+    return isinstance(error, HeadTimeout | IdleTimeout)

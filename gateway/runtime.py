@@ -1,0 +1,118 @@
+"""What `serve` resolved from the settings: ports, paths and rows that every process must agree on.
+
+The parent writes it once to `run/runtime.json` before it starts its children; a worker never
+derives an address or a board row on its own.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from gateway.settings import Settings
+from gateway.slots import Layout
+
+
+class EngineSeat(msgspec.Struct, frozen=True):
+    """One own engine replica: where it answers, and whether `serve` runs it."""
+
+    name: str  # "pool:chat/0"
+    pool: str
+    base_url: str  # with /v1
+    managed: bool
+    simulated: bool
+    served_name: str
+
+
+class Runtime(msgspec.Struct, frozen=True):
+    workers: int
+    state_dir: str
+    ledger_url: str
+    policy_version: str
+    engines: tuple[EngineSeat, ...]
+    apis: tuple[str, ...]  # "openai/gpt-4o-mini", "openai/*"
+    providers: dict[str, str | None]  # resolved base URLs, with /v1
+
+    @property
+    def run_dir(self) -> Path:
+        return Path(self.state_dir) / "run"
+
+    @property
+    def journal_dir(self) -> Path:
+        return Path(self.state_dir) / "journal"
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(
+            workers=self.workers,
+            engines=tuple(seat.name for seat in self.engines),
+            apis=self.apis,
+        )
+
+    def save(self) -> Path:
+        path = self.run_dir / "runtime.json"
+        path.write_bytes(msgspec.json.encode(self))
+        return path
+
+    @staticmethod
+    def load(path: Path) -> "Runtime":
+        return msgspec.json.decode(path.read_bytes(), type=Runtime)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Free ports that the parent found: per managed engine and per simulated provider."""
+
+    engines: dict[str, int]
+    providers: dict[str, int]
+
+
+def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version: str) -> Runtime:
+    """Join settings with the ports found for what `serve` starts itself."""
+    seats: list[EngineSeat] = []
+    for pool_name, pool in settings.pools.items():
+        engine = pool.engine
+        urls = [(url.rstrip("/"), False) for url in engine.endpoints]
+        urls += [
+            (f"http://127.0.0.1:{ports.engines[f'pool:{pool_name}/{index}']}/v1", True)
+            for index in range(engine.replicas)
+        ]
+        seats += [
+            EngineSeat(
+                name=f"pool:{pool_name}/{index}",
+                pool=pool_name,
+                base_url=url,
+                managed=managed,
+                simulated=engine.kind == "simulated",
+                served_name=engine.served_name or pool_name,
+            )
+            for index, (url, managed) in enumerate(
+                sorted(urls, key=lambda entry: not entry[1])  # managed replicas take the low seats
+            )
+        ]
+    providers = {
+        name: f"http://127.0.0.1:{ports.providers[name]}/v1"
+        if provider.start
+        else provider.base_url
+        for name, provider in settings.providers.items()
+    }
+    return Runtime(
+        workers=settings.server.workers,
+        state_dir=settings.state_dir,
+        ledger_url=ledger_url,
+        policy_version=policy_version,
+        engines=tuple(seats),
+        apis=_apis(settings),
+        providers=providers,
+    )
+
+
+def _apis(settings: Settings) -> tuple[str, ...]:
+    named = {
+        target
+        for model in settings.models.values()
+        if model != "passthrough"
+        for target in model.targets
+        if not target.startswith("pool:")
+    }
+    return (*sorted(named), *(f"{name}/*" for name in sorted(settings.providers)))

@@ -1,0 +1,178 @@
+"""`breakeven serve`: one parent that starts and watches everything a host runs.
+
+Order up: ledger schema and price book, shared memory, ledger writer, telemetry, workers and
+dashboard, then engines, which join as targets when they are healthy. Order down: workers first
+(open streams finish), then engines, telemetry, and the ledger writer last, so that every journal
+record of this run is applied before the parent leaves.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from gateway.children import Child, Command
+from gateway.engines import EngineSupervision
+from gateway.prepare import Prepared, prepare
+from gateway.runtime import Runtime
+from gateway.settings import Settings
+from gateway.slots import Board
+from gateway.worker import METRICS_DIR
+
+WRITER_GRACE_S = 20.0
+QUICK_GRACE_S = 5.0
+
+
+class Serving:
+    """The running host. `start` returns when the children are started, not when engines are up."""
+
+    def __init__(self, settings: Settings, config: Path, say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._config = config.resolve()
+        self._say = say
+        self._tasks: list[asyncio.Task[None]] = []
+        self._back: list[Child] = []  # writer, telemetry, simulated providers: stopped last
+        self._front: list[Child] = []  # workers, dashboard: stopped first
+        self._stopping = False
+
+    async def start(self) -> None:
+        self.prepared: Prepared = await asyncio.to_thread(prepare, self._settings, self._config)
+        self.runtime: Runtime = self.prepared.runtime
+        self._board = Board(self.runtime.run_dir / "board", self.runtime.layout)
+        self._listener = _listen(self._settings)
+        for name, argv in self._background():
+            self._back.append(self._child(name, argv))
+        for worker in range(self.runtime.workers):
+            descriptor = self._listener.fileno()
+            argv = [
+                *_python("gateway.worker"),
+                *("--config", str(self._config), "--runtime", str(self.prepared.path)),
+                *("--worker", str(worker), "--fd", str(descriptor)),
+            ]
+            self._front.append(self._child(f"worker-{worker}", argv, (descriptor,)))
+        if self._settings.dashboard.enabled:
+            self._front.append(self._child("dashboard", self._dashboard()))
+        self._engines = EngineSupervision(self._settings, self.runtime, self._say)
+        self._tasks = [asyncio.create_task(child.run()) for child in (*self._back, *self._front)]
+        self._tasks.append(asyncio.create_task(self._engines.run()))
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._listener.getsockname()[:2]
+        return host, port
+
+    async def stop(self) -> None:
+        """Drain, then end everything; returns when nothing of this run is left."""
+        self._stopping = True
+        self._listener.close()
+        grace_s = self._settings.server.timeouts.drain_s + QUICK_GRACE_S
+        await asyncio.gather(*(child.stop(grace_s) for child in self._front))
+        await self._engines.stop()
+        for child in reversed(self._back):
+            await child.stop(WRITER_GRACE_S)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._board.close()
+
+    def _background(self) -> list[tuple[str, list[str]]]:
+        runtime = str(self.prepared.path)
+        config = str(self._config)
+        commands = [
+            (
+                "ledger-writer",
+                [
+                    *_python("ledger.writer"),
+                    *("--url", self.runtime.ledger_url),
+                    *("--journals", str(self.runtime.journal_dir)),
+                    *("--run-dir", str(self.runtime.run_dir)),
+                ],
+            ),
+            (
+                "telemetry",
+                [*_python("gateway.telemetry"), "--config", config, "--runtime", runtime],
+            ),
+        ]
+        for name, provider in self._settings.providers.items():
+            if provider.start:
+                port = self.prepared.ports.providers[name]
+                commands.append(
+                    (
+                        f"provider-{name}",
+                        [
+                            *_python("backends.simulator.provider"),
+                            *("--name", name, "--port", str(port)),
+                        ],
+                    )
+                )
+        return commands
+
+    def _dashboard(self) -> list[str]:
+        """Streamlit on the dashboard package, told by flags what its configuration file says."""
+        settings = self._settings.dashboard
+        import dashboard  # noqa: PLC0415 - located, not imported from: the layers stay apart
+
+        assert dashboard.__file__ is not None
+        script = Path(dashboard.__file__).with_name("app.py")
+        return [
+            *_python("streamlit"),
+            *("run", str(script), "--server.headless", "true"),
+            *("--server.address", settings.host, "--server.port", str(settings.port)),
+            *("--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none"),
+        ]
+
+    def _child(self, name: str, argv: list[str], descriptors: tuple[int, ...] = ()) -> Child:
+        environ = {
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+            "BREAKEVEN_LEDGER_URL": self.runtime.ledger_url,
+            "PROMETHEUS_MULTIPROC_DIR": str(self.runtime.run_dir / METRICS_DIR),
+        }
+        log = Path(self.runtime.state_dir) / "logs" / f"{name}.log"
+        command = Command(name, argv, log, environ, descriptors)
+        return Child(command, clock=time.monotonic, on_exit=self._on_exit)
+
+    def _on_exit(self, name: str, code: int) -> None:
+        """A dead worker's promises are dropped at once."""
+        if name.startswith("worker-"):
+            self._board.clear(int(name.partition("-")[2]))
+        if not self._stopping:
+            self._say(f"{name} ended with {code}; it is started again (see logs/{name}.log)")
+
+
+async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    serving = Serving(settings, config, say)
+    await serving.start()
+    host, port = serving.address
+    say(f"gateway on http://{host}:{port}/v1")
+    try:
+        await stop.wait()
+    finally:
+        say("stopping: open streams finish first")
+        await serving.stop()
+
+
+def _python(module: str) -> list[str]:
+    return [sys.executable, "-m", module]
+
+
+def _listen(settings: Settings) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with suppress(OSError):
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listener.bind((settings.server.host, settings.server.port))
+    listener.listen(2048)
+    listener.setblocking(False)
+    return listener

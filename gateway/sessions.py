@@ -1,0 +1,23 @@
+"""Which target a session used last: a bounded memory per worker, forgotten oldest first.
+
+Sticky routing is a preference, never a promise: the router takes the target only while feasible.
+"""
+
+from collections import OrderedDict
+
+LIMIT = 65_536
+
+
+class Sessions:
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
+        self._targets: OrderedDict[str, str] = OrderedDict()
+
+    def target(self, session: str) -> str | None:
+        return self._targets.get(session)
+
+    def remember(self, session: str, target: str) -> None:
+        self._targets[session] = target
+        self._targets.move_to_end(session)
+        if len(self._targets) > self._limit:
+            self._targets.popitem(last=False)

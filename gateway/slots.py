@@ -1,0 +1,186 @@
+"""The host's shared memory: who has what in flight, and what telemetry knows of each engine.
+
+One file of float64 cells, mapped by every process of the host. Each cell has exactly one writer:
+a worker writes its own rows, telemetry writes the published rows, the parent clears the rows of a
+worker that died (its promises are gone with it). An aligned 8-byte store is atomic, so readers
+never see half a number; sums over rows may mix two moments, which dead reckoning tolerates.
+"""
+
+import mmap
+import os
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+MAGIC = 0xB4EA_0001
+
+
+class Load(IntEnum):
+    """One worker's share of one engine: what it has in flight there, by its own events."""
+
+    SEQUENCES = 0
+    CONTEXT_TOKENS = 1  # prompt and generated tokens of sequences past their first token
+    QUEUED_PREFILL_TOKENS = 2  # prompts dispatched and without a first token
+    PROMISED_TOKENS = 3  # block-rounded final size of everything in flight
+    PREFILLED_TOKENS_TOTAL = 4  # counter; its slope is the admitted prefill rate
+    OBSERVED_STEP_S_TOTAL = 5  # counters; their ratio over a while is the step feedback
+    PREDICTED_STEP_S_TOTAL = 6
+
+
+class Seen(IntEnum):
+    """One worker's experience with one API: exponentially weighted log-latency moments."""
+
+    OBSERVATIONS = 0
+    LN_TTFT_MEAN = 1
+    LN_TTFT_VAR = 2
+    LN_TPOT_MEAN = 3
+    LN_TPOT_VAR = 4
+    FAILURES_IN_A_ROW = 5
+    RETRY_AT_S = 6  # monotonic time until which the target asked for (or earned) silence
+    REQUESTS_LEFT = 7  # -1: the provider does not say
+    TOKENS_LEFT = 8
+
+
+class Published(IntEnum):
+    """What telemetry publishes of one engine; `UPDATED_S` is monotonic, 0 before the first."""
+
+    UPDATED_S = 0
+    HEALTH = 1  # index into HEALTHS
+    KV_CAPACITY_TOKENS = 2
+    KV_BLOCK_TOKENS = 3
+    FOREIGN_SEQUENCES = 4
+    FOREIGN_KV_TOKENS = 5
+    A_S = 6
+    B_S = 7
+    C_S = 8
+    D_S = 9
+    T0_S = 10
+    STEP_FEEDBACK = 11
+    SAFETY_TTFT = 12
+    SAFETY_TPOT = 13
+    PREFILL_RATE = 14
+    MAX_NUM_SEQS = 15
+    PREFILL_BUDGET_TOKENS = 16
+    CONTEXT_TOKENS = 17
+    BID_PRICE_PUSD_PER_S = 18
+
+
+HEALTHS = ("unknown", "loading", "healthy", "draining", "down")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which row belongs to whom; equal in every process of one `serve`."""
+
+    workers: int
+    engines: tuple[str, ...]
+    apis: tuple[str, ...]
+
+    @property
+    def worker_cells(self) -> int:
+        return 2 + len(self.engines) * len(Load) + len(self.apis) * len(Seen)
+
+    @property
+    def cells(self) -> int:
+        return 2 + self.workers * self.worker_cells + len(self.engines) * len(Published)
+
+
+class Board:
+    """The mapped file. Offsets are computed once; hot reads are plain indexing."""
+
+    def __init__(self, path: Path, layout: Layout) -> None:
+        self.layout = layout
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(descriptor, layout.cells * 8)
+            self._map = mmap.mmap(descriptor, layout.cells * 8)
+        finally:
+            os.close(descriptor)
+        self.cells = memoryview(self._map).cast("d")
+        stamp = float(MAGIC + layout.cells)
+        if self.cells[0] not in (0.0, stamp):
+            self.cells[:] = memoryview(bytes(layout.cells * 8)).cast("d")
+        self.cells[0] = stamp
+        self._published = 2 + layout.workers * layout.worker_cells
+
+    def close(self) -> None:
+        self.cells.release()
+        self._map.close()
+
+    # -- rows ---------------------------------------------------------------------------------
+
+    def worker_row(self, worker: int) -> int:
+        return 2 + worker * self.layout.worker_cells
+
+    def load_row(self, worker: int, engine: int) -> int:
+        return self.worker_row(worker) + 2 + engine * len(Load)
+
+    def seen_row(self, worker: int, api: int) -> int:
+        return self.worker_row(worker) + 2 + len(self.layout.engines) * len(Load) + api * len(Seen)
+
+    def published_row(self, engine: int) -> int:
+        return self._published + engine * len(Published)
+
+    # -- lives --------------------------------------------------------------------------------
+
+    def enter(self, worker: int, pid: int, now_s: float) -> None:
+        """A worker takes its slot: whatever a predecessor left there is cleared."""
+        self.clear(worker)
+        row = self.worker_row(worker)
+        self.cells[row] = float(pid)
+        self.cells[row + 1] = now_s
+
+    def beat(self, worker: int, now_s: float) -> None:
+        self.cells[self.worker_row(worker) + 1] = now_s
+
+    def clear(self, worker: int) -> None:
+        """Drop a dead worker's promises; what it learned of latencies goes with it."""
+        row = self.worker_row(worker)
+        for cell in range(row, row + self.layout.worker_cells):
+            self.cells[cell] = 0.0
+
+    # -- sums ---------------------------------------------------------------------------------
+
+    def loads(self, engine: int) -> list[float]:
+        """All workers' shares of one engine, added up, indexed by `Load`."""
+        size = len(Load)
+        rows = [self.load_row(worker, engine) for worker in range(self.layout.workers)]
+        if len(rows) == 1:
+            return self.cells[rows[0] : rows[0] + size].tolist()
+        return [sum((self.cells[row + field] for row in rows), 0.0) for field in range(size)]
+
+    def published(self, engine: int) -> list[float]:
+        """What telemetry says of one engine, indexed by `Published`."""
+        row = self.published_row(engine)
+        return self.cells[row : row + len(Published)].tolist()
+
+    def publish(self, engine: int, values: dict[Published, float]) -> None:
+        """Write the given cells of one engine; the time stamp goes last."""
+        row = self.published_row(engine)
+        for cell, value in values.items():
+            if cell is not Published.UPDATED_S:
+                self.cells[row + cell] = value
+        if Published.UPDATED_S in values:
+            self.cells[row + Published.UPDATED_S] = values[Published.UPDATED_S]
+
+    def experience(self, api: int) -> list[float]:
+        """All workers' latency moments of one API, folded by observation count."""
+        rows = [self.seen_row(worker, api) for worker in range(self.layout.workers)]
+        counts = [self.cells[row] for row in rows]
+        total = sum(counts)
+        folded = [total] + [0.0] * (len(Seen) - 1)
+        if total:
+            for field in (Seen.LN_TTFT_MEAN, Seen.LN_TTFT_VAR, Seen.LN_TPOT_MEAN, Seen.LN_TPOT_VAR):
+                folded[field] = (
+                    sum(
+                        count * self.cells[row + field]
+                        for row, count in zip(rows, counts, strict=True)
+                    )
+                    / total
+                )
+        for field in (Seen.FAILURES_IN_A_ROW, Seen.RETRY_AT_S):
+            folded[field] = max(self.cells[row + field] for row in rows)
+        for field in (Seen.REQUESTS_LEFT, Seen.TOKENS_LEFT):
+            said = [self.cells[row + field] for row, n in zip(rows, counts, strict=True) if n]
+            folded[field] = min(said, default=-1.0)
+        return folded

@@ -1,0 +1,95 @@
+"""One gateway worker process: `python -m gateway.worker --config FILE --runtime FILE --worker N`.
+
+It serves the listening socket it inherits from the parent. `/metrics` sums all workers: counters
+live in files keyed by worker index, so a restarted worker continues them and none leaks.
+"""
+
+import argparse
+import gc
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import prometheus_client.values
+import uvicorn
+from ledger.desk import DeskClient
+from ledger.identity import KeyRing
+from ledger.repository import load_price_book
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from gateway.app import Gateway
+from gateway.bootstrap import build
+from gateway.runtime import Runtime
+from gateway.settings import Settings, load
+from ledger.database import make_engine
+
+METRICS_DIR = "metrics"
+
+
+def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
+    """Open the ledger for reading keys and prices, and build the application."""
+    directory = runtime.run_dir / METRICS_DIR
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
+    prometheus_client.values.ValueClass = prometheus_client.values.MultiProcessValue(lambda: worker)
+    summed = CollectorRegistry()
+    MultiProcessCollector(summed, path=str(directory))
+    engine = make_engine(runtime.ledger_url)
+    return build(
+        settings,
+        runtime,
+        worker,
+        prices=load_price_book(engine),
+        keys=KeyRing(engine, runtime.run_dir, Path(runtime.state_dir)),
+        desk=DeskClient(runtime.run_dir / "desk.sock", worker=f"worker-{worker}"),
+        registry=CollectorRegistry(),
+        exposition=lambda: generate_latest(summed),
+        environ=os.environ,
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m gateway.worker", description=__doc__)
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--runtime", type=Path, required=True)
+    parser.add_argument("--worker", type=int, required=True)
+    parser.add_argument("--fd", type=int, required=True, help="the inherited listening socket")
+    given = parser.parse_args(arguments)
+    settings = load(given.config)
+    app = compose(settings, Runtime.load(given.runtime), given.worker)
+    serve(app, socket.socket(fileno=given.fd), drain_s=settings.server.timeouts.drain_s)
+
+
+def serve(app: Gateway, listener: socket.socket, *, drain_s: float) -> None:
+    config = uvicorn.Config(
+        app,
+        loop="uvloop",
+        http="httptools",
+        proxy_headers=False,
+        access_log=False,
+        server_header=False,
+        log_level="warning",
+        timeout_graceful_shutdown=round(drain_s),
+        h11_max_incomplete_event_size=16 * 1024,
+    )
+    gc.collect()
+    gc.freeze()  # what lives for ever is not walked again
+    gc.set_threshold(50_000, 50, 1000)
+    _Server(config, app).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Readiness goes false with the signal, before the listener closes."""
+
+    def __init__(self, config: uvicorn.Config, app: Gateway) -> None:
+        super().__init__(config)
+        self._app = app
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        self._app.hot.draining = True
+        super().handle_exit(sig, frame)
+
+
+if __name__ == "__main__":
+    main()
