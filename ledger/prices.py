@@ -2,7 +2,7 @@
 
 `find` tries the exact name, then the alias that a price file declares, then, in this order, the
 name without its region (`openai/gpt-5.5#eu`: no surcharge is listed, so the base price counts), in
-lower case, and without its snapshot suffix (`-2026-03-17`, `-20260317`, `-latest`). Nothing else
+any case, and without its snapshot suffix (`-2026-03-17`, `-20260317`, `-latest`). Nothing else
 is guessed: an unknown name is unpriced (`None`), never free. Costs are computed in `rates`, whose
 names this module passes on.
 """
@@ -77,9 +77,16 @@ class PriceFlag:
 class PriceBook:
     """Immutable: a reload builds another. Refuses prices that fail their dry run, all at once."""
 
-    __slots__ = ("_aliases", "_by_name", "_by_version")
+    __slots__ = ("_aliases", "_any_case", "_by_name", "_by_version", "_read_on")
 
-    def __init__(self, prices: Iterable[Price], aliases: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        prices: Iterable[Price],
+        aliases: Mapping[str, str] | None = None,
+        read_on: Mapping[str, str] | None = None,
+    ) -> None:
+        """`read_on`: ISO day, per book, on which its prices were last found unchanged."""
+        self._read_on = dict(read_on or {})
         self._aliases = dict(aliases or {})
         self._by_version: dict[int, Price] = {}
         by_book: dict[str, dict[tuple[int, str], list[Price]]] = {}
@@ -97,6 +104,8 @@ class PriceBook:
             name: tuple(tuple(books[key]) for key in sorted(books, reverse=True))
             for name, books in by_book.items()
         }
+
+        self._any_case = {name.lower(): name for name in sorted(self._by_name, reverse=True)}
 
     def __len__(self) -> int:
         return len(self._by_version)
@@ -128,7 +137,9 @@ class PriceBook:
         today = datetime.fromtimestamp(at_us / _US_PER_S, tz=UTC).date()
         found: list[PriceFlag] = []
         for price in self.in_force(at_us):
-            for flag, detail in _doubts(price, today, stale_after_days):
+            for flag, detail in _doubts(
+                price, self._read_on.get(price.book), today, stale_after_days
+            ):
                 found.append(PriceFlag(price.name, price.version, flag, detail))
         return found
 
@@ -151,8 +162,9 @@ class PriceBook:
         if base in self._aliases:
             yield self._aliases[base]
         lower = base.lower()
-        yield lower
-        yield _SNAPSHOT.sub("", lower)
+        yield self._any_case.get(lower, base)
+        bare = _SNAPSHOT.sub("", lower)
+        yield self._any_case.get(bare, bare)
 
 
 def tier_of(service_tier: str | None) -> str:
@@ -191,12 +203,15 @@ def _since_us(price: Price) -> int:
     return price.effective_from_us
 
 
-def _doubts(price: Price, today: date, stale_after_days: int) -> Iterator[tuple[Flag, str]]:
+def _doubts(
+    price: Price, read_on: str | None, today: date, stale_after_days: int
+) -> Iterator[tuple[Flag, str]]:
     if price.source is None:
         yield Flag.NO_SOURCE, f"{price.book} gives no source"
-    if price.source_date is None:
+    read = max(price.source_date or "", read_on or "")
+    if not read:
         yield Flag.STALE, "nobody wrote when the source was read"
-    elif (today - date.fromisoformat(price.source_date)).days > stale_after_days:
-        yield Flag.STALE, f"source of {price.source_date}"
+    elif (today - date.fromisoformat(read)).days > stale_after_days:
+        yield Flag.STALE, f"the source was read on {read}"
     if price.retired_on is not None and date.fromisoformat(price.retired_on) <= today:
-        yield Flag.RETIRED, f"the provider retired it on {price.retired_on}"
+        yield Flag.RETIRED, f"the provider retires it on {price.retired_on}"

@@ -1,0 +1,138 @@
+"""One row of LiteLLM's price map as `Terms`, exact or refused.
+
+Amounts are USD per token and must be whole pico-USD. Binary-float noise of the map's own making
+(1.6000000000000000001e-06) is rounded half-even and listed; anything else that is not exact,
+complete and above zero is refused, because a price of zero cannot be told from a missing one.
+A schedule that leaves a kind open takes it from the standard rates above the same threshold, then
+from the schedule below; a stated output price is also the price of reasoning.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from ledger.money import PUSD_PER_USD, MoneyError, usd_to_pusd, usd_to_pusd_rounded
+from ledger.rates import STANDARD, PriceError, Schedule, Terms, rates_from
+
+# xAI charges the higher rates from the threshold on, the others above it
+# (litellm 1.106.2, llm_cost_calc/utils.py, read 2026-11-20).
+INCLUSIVE_PROVIDERS = frozenset({"xai"})
+_KINDS = {
+    "input_cost_per_token": "input",
+    "output_cost_per_token": "output",
+    "cache_read_input_token_cost": "cached",
+    "cache_creation_input_token_cost": "cache_write",
+    "cache_creation_input_token_cost_above_1hr": "cache_write_1h",
+    "output_cost_per_reasoning_token": "reasoning",
+    "input_cost_per_audio_token": "audio_input",
+    "output_cost_per_audio_token": "audio_output",
+}
+_TIERS = {
+    None: STANDARD,
+    "_batches": "batch",
+    "_flex": "flex",
+    "_priority": "priority",
+    "_balanced": "balanced",
+    "_ultrafast": "ultrafast",
+}
+_KEY = re.compile(
+    rf"^({'|'.join(sorted(_KINDS, key=len, reverse=True))})"
+    rf"(?:_above_(\d+)(k?)_tokens)?({'|'.join(tier for tier in _TIERS if tier)})?$"
+)
+_REQUEST = "input_cost_per_request"
+_NOISE_PUSD = Decimal("0.000001")
+
+Kinds = dict[str, int]  # kind -> pico-USD
+Listed = dict[tuple[str, int], Kinds]  # (tier, above tokens) -> what the row states
+
+
+def terms_of(row: Mapping[str, object], noise: list[str]) -> Terms:
+    """The row's terms; `noise` receives the fields that were rounded. Raises `PriceError`."""
+    listed = _ranges(row, noise) or _listed(row, noise)
+    base = listed.pop((STANDARD, 0), {})
+    if row.get("mode") == "embedding":
+        base.setdefault("output", 0)
+    elif not base.get("output"):
+        raise PriceError("the output has no price")
+    rates = rates_from(base)
+    if not rates.input:
+        raise PriceError("the input has no price")
+    return Terms(
+        rates,
+        tuple(_schedules(listed, base)),
+        request_pusd=_pusd(row, _REQUEST, noise) or 0,
+        inclusive=row.get("litellm_provider") in INCLUSIVE_PROVIDERS,
+    )
+
+
+def other_charges(row: Mapping[str, object]) -> Iterator[str]:
+    """Fields that charge for something other than the kinds of tokens that are priced here."""
+    for field, value in row.items():
+        charges = "_cost" in field or field in ("off_peak_pricing", "provider_specific_entry")
+        if charges and value and field != _REQUEST and not _KEY.match(field):
+            yield field
+
+
+def _listed(row: Mapping[str, object], noise: list[str]) -> Listed:
+    listed: Listed = {}
+    for field in row:
+        match = _KEY.match(field)
+        if match is None:
+            continue
+        pusd = _pusd(row, field, noise)
+        if pusd is not None:
+            kind, above, thousand, tier = match.groups()
+            place = (_TIERS[tier], int(above or 0) * (1000 if thousand else 1))
+            listed.setdefault(place, {})[_KINDS[kind]] = pusd
+    return listed
+
+
+def _ranges(row: Mapping[str, object], noise: list[str]) -> Listed:
+    """`tiered_pricing`: each range states its own rates; output may be the model's."""
+    ranges = row.get("tiered_pricing")
+    listed: Listed = {}
+    for stated in ranges if isinstance(ranges, list) else ():
+        own = _pusd(row, "output_cost_per_token", noise)
+        kinds = {} if own is None else {"output": own}
+        for field, kind in _KINDS.items():
+            pusd = _pusd(stated, field, noise)
+            if pusd is not None:
+                kinds[kind] = pusd
+        listed[STANDARD, int(stated["range"][0])] = kinds
+    return listed
+
+
+def _schedules(listed: Listed, base: Kinds) -> Iterator[Schedule]:
+    thresholds = sorted({above for _, above in listed if above})
+    tiers = {tier for tier, _ in listed} | ({STANDARD} if thresholds else set())
+    for tier in sorted(tiers):
+        below = base if tier == STANDARD else _inherited(base, listed.get((tier, 0), {}))
+        if tier != STANDARD:
+            yield Schedule(tier, 0, rates_from(below))
+        for above in thresholds:
+            stated = listed.get((STANDARD, above), {}) | listed.get((tier, above), {})
+            below = _inherited(below, stated)
+            yield Schedule(tier, above, rates_from(below))
+
+
+def _inherited(parent: Kinds, stated: Kinds) -> Kinds:
+    full = parent | stated
+    if "output" in stated and "reasoning" not in stated:
+        full.pop("reasoning", None)
+    return full
+
+
+def _pusd(row: Mapping[str, object], field: str, noise: list[str]) -> int | None:
+    value = row.get(field)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or value < 0:
+        raise PriceError(f"`{field}` is {value!r}: no price")
+    try:
+        return usd_to_pusd(value)
+    except MoneyError:
+        pusd = usd_to_pusd_rounded(value)
+        if abs(Decimal(value) * PUSD_PER_USD - pusd) > _NOISE_PUSD:
+            raise PriceError(f"`{field}` is {value}: finer than a pico-USD") from None
+        noise.append(f"{field} {value}")
+        return pusd
