@@ -1,16 +1,17 @@
 """Tails every worker's journal from a position, and removes the segments that are applied.
 
-The newest segment of a journal always stays: its number keeps the next one from starting over.
-A journal whose owner is gone will not grow, so its last segment counts as sealed as well.
+A journal whose owner is gone will not grow: its last segment counts as sealed, and once all of it
+is applied and its open attempts are settled, the whole directory goes.
 """
 
 import fcntl
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from ledger.frames import Frame, decode
-from ledger.journal import ID_FILE, OWNER_FILE, number_of, segments
+from ledger.journal import OWNER_FILE, number_of, segments
 
 READ_BYTES = 4 * 1024 * 1024  # at most this much of a journal is in memory at once
 
@@ -25,7 +26,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """`name` identifies the journal in the books; `worker` is its directory."""
+    """`name` identifies the journal in the books: the worker's name and an id per process."""
 
     name: str
     worker: str
@@ -56,12 +57,8 @@ class JournalReader:
         self._directory = directory
 
     def journals(self) -> list[Journal]:
-        found = []
-        for identity in sorted(self._directory.glob(f"*/{ID_FILE}")):
-            worker = identity.parent.name
-            name = f"{worker}-{identity.read_text(encoding='ascii')}"
-            found.append(Journal(name, worker, identity.parent))
-        return found
+        homes = sorted(owner.parent for owner in self._directory.glob(f"[!.]*/{OWNER_FILE}"))
+        return [Journal(home.name, home.name.rpartition("-")[0], home) for home in homes]
 
     def read(self, journal: Journal, since: Position, *, limit_bytes: int = READ_BYTES) -> Chunk:
         """Whole frames after `since`, from at most one segment."""
@@ -96,6 +93,10 @@ class JournalReader:
         for path in old:
             path.unlink()
         return len(old)
+
+    def remove(self, journal: Journal) -> None:
+        """Forget a journal that is applied to its end and has no owner."""
+        shutil.rmtree(journal.home)
 
 
 def has_owner(journal: Journal) -> bool:

@@ -1,7 +1,10 @@
 """Appending: durable, bounded, owned by one process, and whole after SIGKILL."""
 
 import asyncio
+import collections
+import contextlib
 import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -11,21 +14,21 @@ import textwrap
 import pytest
 
 from ledger import journal as module
-from ledger.journal import JournalBroken, JournalFull, JournalOwned, JournalWriter, segments
+from ledger.journal import JournalBroken, JournalFull, JournalWriter, segments
 from ledger.journal_reader import JournalReader, Position
+
+
+def read_journal(reader, journal):
+    since, found = Position(), []
+    while (chunk := reader.read(journal, since)).after != since:
+        found += [entry.frame.record for entry in chunk.entries]
+        since = chunk.after
+    return found
 
 
 def read_all(directory):
     reader = JournalReader(directory)
-    found = []
-    for journal in reader.journals():
-        since = Position()
-        while chunk := reader.read(journal, since):
-            if chunk.after == since:
-                break
-            found += [entry.frame.record for entry in chunk.entries]
-            since = chunk.after
-    return found
+    return [record for journal in reader.journals() for record in read_journal(reader, journal)]
 
 
 async def test_what_is_appended_is_read_back_in_order(tmp_path, opened, settled):
@@ -55,7 +58,7 @@ async def test_a_waiter_returns_only_after_a_flush_that_began_after_its_write(
         sizes.append(path["segment"].stat().st_size)
 
     writer = JournalWriter(tmp_path, "w0")
-    path["segment"] = segments(tmp_path / "w0")[-1]
+    path["segment"] = segments(tmp_path / writer.name)[-1]
     monkeypatch.setattr(module, "_sync", sync)
 
     async def one(number):
@@ -80,24 +83,21 @@ async def test_a_cancelled_caller_leaves_its_record(tmp_path, settled):
     assert read_all(tmp_path) == [settled(1), settled(2)]
 
 
-async def test_segments_rotate_and_a_restart_opens_the_next(tmp_path, opened):
-    for start in (0, 50):
-        writer = JournalWriter(tmp_path, "w0", segment_bytes=2000)
-        for number in range(start, start + 50):
-            writer.append(opened(number))
-        await writer.flush()
-        writer.close()
-    assert len(segments(tmp_path / "w0")) > 4
+async def test_segments_rotate(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=2000)
+    for number in range(100):
+        writer.append(opened(number))
+    await writer.flush()
+    writer.close()
+    assert len(segments(tmp_path / writer.name)) > 4
     assert read_all(tmp_path) == [opened(number) for number in range(100)]
 
 
 async def test_full_refuses_new_work_but_takes_its_settles(tmp_path, opened, settled):
     writer = JournalWriter(tmp_path, "w0", limit_bytes=8000)
-    count = 0
+    numbers = itertools.count()
     with pytest.raises(JournalFull):
-        for number in range(1000):
-            writer.append(opened(number))
-            count += 1
+        collections.deque((writer.append(opened(number)) for number in numbers), maxlen=0)
     assert writer.size_bytes <= 8000
     await writer.append_durable(settled(0))
     # The ledger writer applies and removes: work goes on.
@@ -105,7 +105,7 @@ async def test_full_refuses_new_work_but_takes_its_settles(tmp_path, opened, set
     (journal,) = reader.journals()
     newest = Position(int(segments(journal.home)[-1].stem))
     assert reader.remove_applied(journal, newest) > 0
-    writer.append(opened(count))
+    writer.append(opened(next(numbers)))
     writer.close()
 
 
@@ -114,7 +114,7 @@ async def test_a_full_disk_refuses_new_work_and_takes_settles(
 ):
     writer = JournalWriter(tmp_path, "w0")
     writer.append(opened(1))
-    real, reserve = os.write, tmp_path / "w0" / "reserve"
+    real, reserve = os.write, tmp_path / writer.name / "reserve"
 
     def write(file, data):  # the disk has exactly the room that the reserve gives up
         if reserve.stat().st_size:
@@ -152,26 +152,30 @@ async def test_a_failed_flush_is_final(tmp_path, opened, settled, monkeypatch):
     writer.close()
 
 
-async def test_one_owner_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "LOCK_TRIES", 2)
-    writer = JournalWriter(tmp_path, "w0")
-    with pytest.raises(JournalOwned):
-        JournalWriter(tmp_path, "w0")
-    writer.close()
-    JournalWriter(tmp_path, "w0").close()
+async def test_each_process_has_a_journal_of_its_own(tmp_path, opened):
+    first, second = JournalWriter(tmp_path, "w0"), JournalWriter(tmp_path, "w0")
+    assert first.name != second.name
+    first.append(opened(1))
+    second.append(opened(2))
+    first.close()
+    second.close()
+    journals = JournalReader(tmp_path).journals()
+    assert {journal.name for journal in journals} == {first.name, second.name}
+    assert {journal.worker for journal in journals} == {"w0"}
 
 
-async def test_a_wiped_journal_starts_under_another_name(tmp_path):
-    writer = JournalWriter(tmp_path, "w0")
-    first = writer.name
-    writer.close()
-    again = JournalWriter(tmp_path, "w0")
-    assert again.name == first
+async def test_what_earlier_processes_left_counts_against_the_limit(tmp_path, opened):
+    first = JournalWriter(tmp_path, "w0", limit_bytes=8000)
+    with contextlib.suppress(JournalFull):
+        for number in range(1000):
+            first.append(opened(number))
+    first.close()
+    again = JournalWriter(tmp_path, "w0", limit_bytes=8000)
+    with pytest.raises(JournalFull):
+        again.append(opened(1))
     again.close()
-    for path in (tmp_path / "w0").iterdir():
-        path.unlink()
-    other = JournalWriter(tmp_path, "w0")
-    assert other.name != first
+    other = JournalWriter(tmp_path, "w1", limit_bytes=8000)
+    other.append(opened(1))
     other.close()
 
 
@@ -208,9 +212,11 @@ def test_what_was_appended_survives_sigkill(tmp_path):
         process.stdout.close()
         process.wait()
         acknowledged += last + 1
-    found = [record.request_id for record in read_all(tmp_path)]
-    assert len(found) >= acknowledged
-    starts = [place for place, name in enumerate(found) if name == "r0"]
-    assert len(starts) == 3
-    for start, end in zip(starts, [*starts[1:], len(found)], strict=True):
-        assert found[start:end] == [f"r{number}" for number in range(end - start)]
+    reader = JournalReader(tmp_path)
+    assert len(reader.journals()) == 3
+    found = 0
+    for journal in reader.journals():
+        names = read_journal(reader, journal)
+        assert [record.request_id for record in names] == [f"r{n}" for n in range(len(names))]
+        found += len(names)
+    assert found >= acknowledged
