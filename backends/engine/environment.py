@@ -1,0 +1,136 @@
+"""The engine's own virtual environment: where it is, what is in it, what its processes need.
+
+vLLM's pins and its gigabytes stay out of the gateway's environment. A stamp, written last, names
+the lock that was installed; without it an environment counts as half made.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+Flavour = Literal["cpu", "cuda"]
+
+_STAMP = "breakeven-engine.json"
+
+# Linux hands out the AMX tile registers per process, on request (arch_prctl 158,
+# ARCH_REQ_XCOMP_PERM 0x1023, XTILEDATA 18). vLLM's attention uses them without asking and dies of
+# SIGILL. A `.pth` file runs in every Python process of the environment, workers included; on a
+# CPU without AMX the call fails and changes nothing.
+_AMX = (
+    "import ctypes, platform; platform.machine() == 'x86_64' and "
+    "ctypes.CDLL(None).syscall(158, 0x1023, 18)\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    lock_sha256: str
+    flavour: Flavour
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    directory: Path
+
+    @property
+    def python(self) -> Path:
+        return self.directory / "bin" / "python"
+
+    @property
+    def packages(self) -> Path:
+        """site-packages; raises `FileNotFoundError` when this is no environment."""
+        for folder in sorted(self.directory.glob("lib/python3.*/site-packages")):
+            return folder
+        raise FileNotFoundError(f"{self.directory} is not a virtual environment")
+
+    def stamp(self) -> Stamp | None:
+        """What is installed; `None` when nothing whole is."""
+        try:
+            document = json.loads((self.directory / _STAMP).read_text(encoding="utf-8"))
+            stamp = Stamp(**document)
+        except (OSError, ValueError, TypeError):
+            return None
+        return stamp if self.python.exists() else None
+
+    def write_stamp(self, stamp: Stamp) -> None:
+        (self.directory / _STAMP).write_text(json.dumps(asdict(stamp)), encoding="utf-8")
+
+
+def vllm_version(environment: Environment) -> str | None:
+    """The installed vLLM's version, from its metadata; starting it to ask would take seconds."""
+    try:
+        folders = [path.name for path in environment.packages.glob("vllm*.dist-info")]
+    except FileNotFoundError:
+        return None
+    for name in sorted(folders):
+        found = re.match(r"vllm(?:_cpu)?-([0-9]+(?:\.[0-9]+)*)", name)
+        if found:
+            return found.group(1)
+    return None
+
+
+def flavour_here(devices: Path = Path("/dev")) -> Flavour:
+    """`cuda` where an NVIDIA GPU and its driver are present."""
+    has_device = any(devices.glob("nvidia[0-9]*"))
+    return "cuda" if has_device and shutil.which("nvidia-smi") else "cpu"
+
+
+def mend_cpu(environment: Environment, version: str) -> None:
+    """Two additions to the CPU build: metadata under the name vLLM asks for, and AMX."""
+    folder = environment.packages / f"vllm-{version}+cpu.dist-info"
+    folder.mkdir(exist_ok=True)
+    metadata = f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n"
+    (folder / "METADATA").write_text(metadata, encoding="utf-8")
+    (folder / "INSTALLER").write_text("breakeven\n", encoding="utf-8")
+    here = folder.name
+    (folder / "RECORD").write_text(
+        f"{here}/METADATA,,\n{here}/INSTALLER,,\n{here}/RECORD,,\n", encoding="utf-8"
+    )
+    (environment.packages / "breakeven_amx.pth").write_text(_AMX, encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class CpuOptions:
+    """What a CPU engine is told through its environment variables."""
+
+    kv_cache_gib: int = 1
+    omp_binding: str = "auto"
+    eager: bool = True
+
+
+def variables(
+    base: Mapping[str, str], *, flavour: Flavour, cpu: CpuOptions | None = None
+) -> dict[str, str]:
+    """The engine processes' environment: offline, unreported, and none of the gateway's own.
+
+    Names that end in KEY, TOKEN or SECRET stay behind: an engine needs no provider's key.
+    """
+    kept = {
+        name: value
+        for name, value in base.items()
+        if not re.search(r"(KEY|TOKEN|SECRET|PASSWORD)$", name)
+        and name not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")
+    }
+    kept |= {
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    if flavour == "cpu":
+        options = cpu or CpuOptions()
+        kept |= {
+            "VLLM_CPU_KVCACHE_SPACE": str(options.kv_cache_gib),
+            "VLLM_CPU_OMP_THREADS_BIND": options.omp_binding,
+        }
+        if options.eager:
+            # `--enforce-eager` leaves a few compiled helpers (logprobs): they need a C++
+            # compiler and hold the first such request for about 20 s.
+            kept["TORCHDYNAMO_DISABLE"] = "1"
+    return kept

@@ -1,0 +1,177 @@
+"""Make the engine's environment from a hash-locked set; say what is being done meanwhile.
+
+The environment is built beside its place and moved there when whole, so a failed installation
+leaves a working one alone. PyPI does not host torch's CPU build: where no configured place has it
+for this Python, the answer is `NotAvailable`, a result and not an error, because the gateway then
+comes up on the simulated engine.
+"""
+
+import hashlib
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from backends.engine import torchwheel
+from backends.engine.environment import (
+    Environment,
+    Flavour,
+    Stamp,
+    flavour_here,
+    mend_cpu,
+    vllm_version,
+)
+from backends.engine.packages import Installer, InstallError, find_installer
+
+__all__ = [
+    "InstallError", "Installed", "NotAvailable", "Progress", "Request", "install", "lock_folder",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One thing worth drawing; `fraction` is `None` while the end is unknown."""
+
+    stage: str  # "environment" | "torch" | "packages" | "finish"
+    message: str
+    fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    directory: Path
+    flavour: Flavour
+    version: str
+    fresh: bool
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NotAvailable:
+    """No vLLM for this machine from here; `command` adds it once the wheel can be had."""
+
+    reason: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to install where; every default is what a plain `breakeven engine install` means."""
+
+    directory: Path
+    flavour: Flavour | None = None
+    locks: Path | None = None
+    find_links: tuple[str, ...] = ()
+    torch_index: str = torchwheel.INDEX
+
+
+def install(request: Request, report: Callable[[Progress], None]) -> Installed | NotAvailable:
+    """Install, or find that it is installed already. Raises `InstallError` when it breaks."""
+    flavour = request.flavour or flavour_here()
+    locks = request.locks or lock_folder(flavour)
+    digest = _digest(locks)
+    place = Environment(request.directory)
+    stamp = place.stamp()
+    if stamp is not None and stamp.lock_sha256 == digest:
+        return Installed(place.directory, stamp.flavour, stamp.version, fresh=False)
+    partial = Environment(request.directory.with_name(request.directory.name + ".partial"))
+    shutil.rmtree(partial.directory, ignore_errors=True)
+    partial.directory.parent.mkdir(parents=True, exist_ok=True)
+    watch = _Watch(report)
+    try:
+        with_problem = _build(partial, request, (flavour, locks), watch)
+        if with_problem is not None:
+            return with_problem
+        watch.start("finish", "checking")
+        version = vllm_version(partial)
+        if version is None:
+            raise InstallError("the set was installed, but vLLM is not in it")
+        if flavour == "cpu":
+            mend_cpu(partial, version)
+        partial.write_stamp(Stamp(digest, flavour, version))
+        shutil.rmtree(place.directory, ignore_errors=True)
+        partial.directory.rename(place.directory)
+    finally:
+        shutil.rmtree(partial.directory, ignore_errors=True)
+    return Installed(place.directory, flavour, version, fresh=True, seconds=watch.stop())
+
+
+def lock_folder(flavour: Flavour) -> Path:
+    """The locked set: in an installed package beside this file, in a checkout under `deploy/`."""
+    name = f"engine-{flavour}"
+    packaged = Path(__file__).parent / "locks" / name
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "deploy" / name
+
+
+def _build(
+    partial: Environment, request: Request, wanted: tuple[Flavour, Path], watch: "_Watch"
+) -> NotAvailable | None:
+    flavour, locks = wanted
+    watch.start("environment", f"Python {sys.version_info.major}.{sys.version_info.minor}")
+    installer = find_installer(partial.python)
+    installer.make_environment(partial.directory)
+    wheel: Path | None = None
+    if flavour == "cpu":
+        watch.start("torch", "looking for torch's CPU build")
+        wheel = _torch(installer, partial, request, locks, watch)
+        if wheel is None:
+            version = f"{sys.version_info.major}.{sys.version_info.minor}"
+            return NotAvailable(
+                f"no {torchwheel.REQUIREMENT} for Python {version} in pip's configured places, "
+                f"nor at {request.torch_index}",
+                "breakeven engine install --find-links FOLDER_OR_URL_WITH_THE_TORCH_WHEEL",
+            )
+        installer.install_files([wheel], watch.say)
+        shutil.rmtree(wheel.parent, ignore_errors=True)
+    watch.start("packages", "vLLM and what it needs")
+    installer.install_lock(locks / "requirements.lock", watch.say)
+    return None
+
+
+def _torch(
+    installer: Installer, partial: Environment, request: Request, locks: Path, watch: "_Watch"
+) -> Path | None:
+    search = torchwheel.Search(
+        python=partial.python,
+        pip=installer.pip,
+        folder=partial.directory / "wheels",
+        known_sha256=torchwheel.known_hashes(locks / "torch.lock"),
+        find_links=request.find_links,
+        index=request.torch_index,
+    )
+    return torchwheel.fetch(search, watch.say)
+
+
+def _digest(locks: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(locks.glob("*.lock")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+class _Watch:
+    """Times the stages and passes progress on."""
+
+    def __init__(self, report: Callable[[Progress], None]) -> None:
+        self._report = report
+        self._stage = ""
+        self._since = 0.0
+        self._seconds: dict[str, float] = {}
+
+    def start(self, stage: str, message: str) -> None:
+        self._close()
+        self._stage, self._since = stage, time.monotonic()
+        self.say(message, None)
+
+    def say(self, message: str, fraction: float | None) -> None:
+        self._report(Progress(self._stage, message, fraction))
+
+    def stop(self) -> dict[str, float]:
+        self._close()
+        return self._seconds
+
+    def _close(self) -> None:
+        if self._stage:
+            self._seconds[self._stage] = round(time.monotonic() - self._since, 2)

@@ -1,0 +1,186 @@
+"""Runs uv, or pip where uv is missing or fails, and turns their output into progress.
+
+uv does not read pip's configuration, so the places that pip would look in are handed to it as
+variables (not arguments: an index address may hold a password). Files from several places are safe
+because every one is checked against the lock's hashes.
+"""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+Say = Callable[[str, float | None], None]
+
+_TAIL_LINES = 20
+
+
+class InstallError(Exception):
+    """The installation broke; the message ends with the tool's own last lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """`python` is the target environment's; at least one of `uv` and `pip` is there."""
+
+    python: Path
+    uv: Path | None
+    pip: tuple[str, ...] | None
+
+    def make_environment(self, directory: Path) -> None:
+        if self.uv is not None:
+            command = [str(self.uv), "venv", "--quiet", "--relocatable", "--python"]
+            code, _ = run([*command, sys.executable, str(directory)], os.environ)
+            if code == 0:
+                return
+        command = [sys.executable, "-m", "venv", "--without-pip", str(directory)]
+        code, tail = run(command, os.environ)
+        if code != 0:
+            raise InstallError(f"no virtual environment at {directory}\n{tail}")
+
+    def install_lock(self, lock: Path, say: Say) -> None:
+        """A lock is complete: nothing outside it is resolved, and every hash must fit."""
+        words = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(lock)]
+        self._install(words, say)
+
+    def install_files(self, files: Sequence[Path], say: Say) -> None:
+        self._install(["--no-deps", *map(str, files)], say)
+
+    def _install(self, words: Sequence[str], say: Say) -> None:
+        tail = ""
+        if self.uv is not None:
+            command = [str(self.uv), "pip", "install", "--python", str(self.python)]
+            meter = _UvMeter(say)
+            environ = {**os.environ, **uv_places(self.pip, os.environ)}
+            code, tail = run([*command, *words], environ, meter.line)
+            if code == 0:
+                return
+        if self.pip is not None:
+            command = [*self.pip, "--python", str(self.python), "install", "--no-input"]
+            code, tail = run([*command, *words], os.environ, lambda line: say(line, None))
+            if code == 0:
+                return
+        raise InstallError(f"packages could not be installed\n{tail}")
+
+
+def find_installer(python: Path) -> Installer:
+    beside = Path(sys.executable).with_name("uv")
+    on_path = shutil.which("uv")
+    uv = beside if beside.exists() else Path(on_path) if on_path else None
+    pip = find_pip()
+    if uv is None and pip is None:
+        raise InstallError("neither uv nor pip is here: pip install uv, or apt-get install pip")
+    return Installer(python, uv, pip)
+
+
+def find_pip() -> tuple[str, ...] | None:
+    """A pip that can work on another environment (22.3 and later), wherever it is."""
+    bundled = Path(sysconfig.get_path("stdlib")) / "ensurepip" / "_bundled"
+    wheels = [*bundled.glob("pip-*.whl"), *Path("/usr/share/python-wheels").glob("pip-*.whl")]
+    commands = [
+        (sys.executable, "-m", "pip"),
+        *((sys.executable, f"{wheel}/pip") for wheel in wheels),
+        ("pip3",),
+    ]
+    for command in commands:
+        if shutil.which(command[0]) is None:
+            continue
+        code, tail = run([*command, "--version"], os.environ)
+        found = re.search(r"^pip (\d+)\.(\d+)", tail, re.MULTILINE)
+        if code == 0 and found and (int(found[1]), int(found[2])) >= (22, 3):
+            return command
+    return None
+
+
+def uv_places(pip: Sequence[str] | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """Index settings of pip as variables of uv; a person's own UV_* settings win."""
+    if pip is None:
+        return {}
+    _, listing = run([*pip, "config", "list"], environ, keep_lines=200)
+    places = {"UV_INDEX_STRATEGY": "unsafe-best-match", **read_pip_config(listing)}
+    alias = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
+    return {
+        name: value
+        for name, value in places.items()
+        if name not in environ and alias.get(name, name) not in environ
+    }
+
+
+def read_pip_config(listing: str) -> dict[str, str]:
+    """`pip config list` prints `section.name='value'`, weaker settings first."""
+    names = {
+        "index-url": "UV_DEFAULT_INDEX",
+        "extra-index-url": "UV_INDEX",
+        "find-links": "UV_FIND_LINKS",
+        "cert": "SSL_CERT_FILE",
+        "trusted-host": "UV_INSECURE_HOST",
+    }
+    found: dict[str, str] = {}
+    for line in listing.splitlines():
+        key, _, value = line.partition("=")
+        name = names.get(key.strip().rpartition(".")[2])
+        if name is None:
+            continue
+        try:
+            text = str(ast.literal_eval(value))
+        except (ValueError, SyntaxError):
+            continue
+        separator = "," if name == "UV_FIND_LINKS" else " "
+        found[name] = separator.join(text.split())
+    return found
+
+
+class _UvMeter:
+    """Counts what uv says it downloads: `Downloading x (12.3MiB)`, later `Downloaded x`."""
+
+    _UNITS = {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}  # noqa: RUF012  (constant)
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._bytes: dict[str, float] = {}
+        self._done = 0.0
+
+    def line(self, line: str) -> None:
+        started = re.search(r"Downloading (\S+) \(([\d.]+)\s*(B|KiB|MiB|GiB)\)", line)
+        if started:
+            self._bytes[started[1]] = float(started[2]) * self._UNITS[started[3]]
+        ended = re.search(r"Downloaded (\S+)", line)
+        if ended:
+            self._done += self._bytes.get(ended[1], 0.0)
+        if not line.lstrip().startswith(("+", "-")):
+            total = sum(self._bytes.values())
+            self._say(line.strip(), self._done / total if total else None)
+
+
+def run(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    on_line: Callable[[str], None] | None = None,
+    *,
+    keep_lines: int = _TAIL_LINES,
+    timeout_s: float = 1800.0,
+) -> tuple[int, str]:
+    """Run to the end; the exit code and the last lines of what it printed."""
+    tail: deque[str] = deque(maxlen=keep_lines)
+    try:
+        process = subprocess.Popen(  # noqa: S603  (the commands are built above, no shell)
+            list(command), env=dict(environ), text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    except OSError as error:
+        return 127, str(error)
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            tail.append(line.rstrip())
+            if on_line is not None:
+                on_line(line.rstrip())
+        code = process.wait(timeout=timeout_s)
+    return code, "\n".join(tail)
