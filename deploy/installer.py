@@ -125,26 +125,34 @@ def bundled_wheels() -> list[Path]:
 
 
 def unpack_debian_pip() -> Path | None:
-    """Debian's pip wheel without root: download the package and unpack it into build/."""
-    if not shutil.which("apt-get") or not shutil.which("dpkg"):
-        return None
-    SCRATCH.mkdir(parents=True, exist_ok=True)
-    command = ["apt-get", "download", "--quiet", "python3-pip-whl"]
-    subprocess.run(command, cwd=SCRATCH, capture_output=True, check=False)
-    for package in SCRATCH.glob("python3-pip-whl_*.deb"):
-        command = ["dpkg", "-x", str(package), str(SCRATCH / "debian")]
-        subprocess.run(command, capture_output=True, check=False)
-    found = sorted((SCRATCH / "debian" / "usr" / "share" / "python-wheels").glob("pip-*.whl"))
+    """Debian's pip wheel, unpacked into build/."""
+    unpack_debian("python3-pip-whl", SCRATCH)
+    found = sorted((SCRATCH / "usr" / "share" / "python-wheels").glob("pip-*.whl"))
     return found[-1] if found else None
 
 
-def run(command: Sequence[str], environ: dict[str, str] | None) -> str:
+def unpack_debian(name: str, folder: Path) -> str:
+    """Download a Debian package and unpack it into a folder: needs no root, starts no service."""
+    if not shutil.which("apt-get") or not shutil.which("dpkg"):
+        return "this is not Debian or Ubuntu"
+    folder.mkdir(parents=True, exist_ok=True)
+    failed = run(["apt-get", "download", "--quiet", name], None, folder)
+    if failed and os.geteuid() == 0:
+        run(["apt-get", "update", "--quiet"], None)
+        failed = run(["apt-get", "download", "--quiet", name], None, folder)
+    packages = sorted(folder.glob(f"{name}_*.deb"))
+    if failed or not packages:
+        return failed or f"no package {name}"
+    return run(["dpkg", "-x", str(packages[-1]), str(folder)], None)
+
+
+def run(command: Sequence[str], environ: dict[str, str] | None, folder: Path | None = None) -> str:
     """Empty when it worked, else the end of what it printed. On a terminal it draws itself."""
     if sys.stderr.isatty() and "install" in command:
-        code = subprocess.run(command, env=environ, check=False).returncode
+        code = subprocess.run(command, env=environ, cwd=folder, check=False).returncode
         return f"{command[0]} ended with {code}" if code else ""
     answer = subprocess.run(
-        command, env=environ, check=False, text=True,
+        command, env=environ, cwd=folder, check=False, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     return "\n".join(answer.stdout.splitlines()[-20:]) or "failed" if answer.returncode else ""

@@ -89,6 +89,12 @@ def find_node_sdk() -> Path | None:
     return folder if there and shutil.which("node") else None
 
 
+def find_promtool() -> Path | None:
+    unpacked = ROOT / "build" / "promtool" / "usr" / "bin" / "promtool"
+    on_path = shutil.which("promtool")
+    return unpacked if unpacked.exists() else Path(on_path) if on_path else None
+
+
 def with_apt() -> bool:
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
@@ -126,6 +132,7 @@ PARTS: tuple[Part, ...] = (
         "sudo apt-get install nodejs npm && make parts", with_npm,
         apt=("nodejs", "npm"),
     ),
+    Part("promtool", "Prometheus's own checker", find_promtool, "make parts", with_apt),
 )  # fmt: skip
 
 

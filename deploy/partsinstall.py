@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deploy import parts
-from deploy.installer import Installer, InstallError, find_installer, make_environment, run
+from deploy.installer import (
+    Installer,
+    InstallError,
+    find_installer,
+    make_environment,
+    run,
+    unpack_debian,
+)
 from gateway.stages import Stages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,6 +72,8 @@ def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
             installer.install(python, [ROOT / "tests" / "postgres.lock"])
         elif part.name == "openai-node":
             return install_node_sdk()
+        elif part.name == "promtool":
+            return unpack_debian("prometheus", ROOT / "build" / "promtool")
         elif part.name == "vllm":
             return run([str(python.parent / "breakeven"), "engine", "install"], None)
     except InstallError as error:
