@@ -67,12 +67,7 @@ class HotApi:
         self._metrics.in_flight.inc()
         watcher: asyncio.Task[None] | None = None
         try:
-            if scope["method"] != "POST":
-                raise RequestError("method", f"{scope['method']} is not supported here; use POST.")
-            if len(self._open) > self._server.max_in_flight:
-                raise RequestError(
-                    "overloaded", "Too many requests are open here.", retry_after_s=1.0
-                )
+            self._admit(scope["method"])
             identity = await authenticate(
                 self._keys,
                 token_of(scope["headers"]),
@@ -117,6 +112,12 @@ class HotApi:
                     reply.end("client_stall")
                 elif now - reply.opened_s > limits.total_s:
                     reply.end("total")
+
+    def _admit(self, method: str) -> None:
+        if method != "POST":
+            raise RequestError("method", f"{method} is not supported here; use POST.")
+        if len(self._open) > self._server.max_in_flight:
+            raise RequestError("overloaded", "Too many requests are open here.", retry_after_s=1.0)
 
     async def _ended(self, reply: Reply) -> None:
         """Nobody reads on after a hang-up or a stall; an overlong request is told so."""

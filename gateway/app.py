@@ -6,6 +6,7 @@ OpenAPI; `/v1/chat/completions`, `/v1/completions` and `/v1/embeddings` go to `g
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -43,17 +44,23 @@ class Gateway(FastAPI):
         return self.openapi_schema
 
 
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """`exposition` renders /metrics; `ready` names what is missing for readiness (empty: ready)."""
+
+    exposition: Callable[[], bytes]
+    ready: Callable[[], list[str]]
+
+
 def create_app(
     settings: Settings,
     keys: KeyRing,
-    *,
-    exposition: Callable[[], bytes],
-    ready: Callable[[], list[str]],
+    operations: Operations,
     clock: Clock,
-    started_s: int,
     lifespan: Lifespan,
 ) -> Gateway:
-    """`exposition` renders /metrics, `ready` names what is missing for readiness (empty: ready)."""
+    """The application without its hot half, which the caller attaches as `hot`."""
+    started_s = clock.wall_us() // 1_000_000
 
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:
@@ -69,13 +76,13 @@ def create_app(
 
     @app.get("/readyz", tags=["operations"], summary="Requests can be served and recorded")
     async def readyz() -> JSONResponse:
-        missing = ready()
+        missing = operations.ready()
         status = {"status": "unready" if missing else "ready", "missing": missing}
         return JSONResponse(status, status_code=503 if missing else 200)
 
     @app.get("/metrics", tags=["operations"], summary="Prometheus exposition of all workers")
     async def metrics() -> Response:
-        return Response(exposition(), media_type=CONTENT_TYPE_LATEST)
+        return Response(operations.exposition(), media_type=CONTENT_TYPE_LATEST)
 
     @app.get("/v1/models", tags=["inference"], summary="The logical models this key may use")
     async def models(request: Request) -> dict[str, Any]:

@@ -8,18 +8,19 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from backends.openai import PUBLIC_ADDRESSES, OpenAIBackend
 from ledger.desk import DeskClient
 from ledger.identity import KeyRing
 from prometheus_client import CollectorRegistry
 
 from backends.base import Backend, Deadlines
 from backends.http import HttpClient
+from backends.openai import PUBLIC_ADDRESSES, OpenAIBackend
 from gateway.admission import Admission
 from gateway.api import HotApi
-from gateway.app import Gateway, create_app
+from gateway.app import Gateway, Operations, create_app
 from gateway.candidates import Candidates
 from gateway.clock import Clock
 from gateway.delivery import Delivery
@@ -43,19 +44,33 @@ from router.estimates import OutputLengths, TokenRatio
 BEAT_S = 0.1
 
 
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The worker's side of the ledger: prices to decide by, keys to know, a desk to borrow at."""
+
+    prices: PriceBook
+    keys: KeyRing
+    desk: DeskClient
+
+
+@dataclass(frozen=True, slots=True)
+class Exposition:
+    """Where this worker's metrics are registered, and how all workers' are rendered."""
+
+    registry: CollectorRegistry
+    render: Callable[[], bytes]
+
+
 def build(
     settings: Settings,
     runtime: Runtime,
     worker: int,
-    *,
-    prices: PriceBook,
-    keys: KeyRing,
-    desk: DeskClient,
-    registry: CollectorRegistry | None,
-    exposition: Callable[[], bytes],
+    ledger: Ledger,
+    exposition: Exposition,
     environ: Mapping[str, str],
 ) -> Gateway:
     """One worker's application; its journal, board and clients open with the lifespan."""
+    desk = ledger.desk
     limits = settings.server.timeouts
     board = Board(runtime.run_dir / "board", runtime.layout)
     journal = JournalWriter(
@@ -71,12 +86,12 @@ def build(
     experience = Experience(board, worker, clock)
     learned = Learned(TokenRatio(), OutputLengths())
     metrics = Metrics(
-        registry,
+        exposition.registry,
         models=list(settings.models),
         targets=[*runtime.layout.engines, *runtime.layout.apis],
     )
     metering = Metering(journal, admission, metrics, experience, learned, clock)
-    candidates = Candidates(board, prices, stale_s=settings.telemetry.stale_s)
+    candidates = Candidates(board, ledger.prices, stale_s=settings.telemetry.stale_s)
     dispatcher = Dispatcher(
         planner=Planner(settings, runtime.policy_version, fleet, candidates, admission, learned),
         admission=admission,
@@ -88,10 +103,10 @@ def build(
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         clock=clock,
     )
-    hot = HotApi(dispatcher, keys, metrics, settings.server, clock, RequestIds())
+    hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
 
     @asynccontextmanager
-    async def lifespan(app: Gateway) -> AsyncIterator[None]:
+    async def lifespan(_: Gateway) -> AsyncIterator[None]:
         board.enter(worker, os.getpid(), clock.now_s())
         await desk.connect()
         async with asyncio.TaskGroup() as tasks:
@@ -108,15 +123,8 @@ def build(
         board.clear(worker)
         journal.close()
 
-    app = create_app(
-        settings,
-        keys,
-        exposition=exposition,
-        ready=lambda: readiness(hot, desk),
-        clock=clock,
-        started_s=clock.wall_us() // 1_000_000,
-        lifespan=lifespan,
-    )
+    operations = Operations(exposition.render, lambda: readiness(hot, desk))
+    app = create_app(settings, ledger.keys, operations, clock, lifespan)
     app.hot = hot
     return app
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from ledger.desk import Refusal
 from ledger.identity import Identity
-from ledger.journal import JournalError
-from ledger.records import Status
 
 from backends.base import Call, Deadlines, Exchange
 from backends.errors import BackendError, Overloaded
@@ -30,6 +28,8 @@ from gateway.refusals import failed, infeasible, over_budget, status_of
 from gateway.relay import error_event
 from gateway.reply import Reply
 from gateway.sessions import Sessions
+from ledger.journal import JournalError
+from ledger.records import Status
 from router.types import Otherwise
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage

@@ -96,7 +96,7 @@ class Board:
             self._map = mmap.mmap(descriptor, layout.cells * 8)
         finally:
             os.close(descriptor)
-        self.cells = memoryview(self._map).cast("d")
+        self.cells: memoryview[float] = memoryview(self._map).cast("d")
         stamp = float(MAGIC + layout.cells)
         if self.cells[0] not in (0.0, stamp):
             self.cells[:] = memoryview(bytes(layout.cells * 8)).cast("d")
@@ -146,13 +146,13 @@ class Board:
         size = len(Load)
         rows = [self.load_row(worker, engine) for worker in range(self.layout.workers)]
         if len(rows) == 1:
-            return self.cells[rows[0] : rows[0] + size].tolist()
+            return list(self.cells[rows[0] : rows[0] + size])
         return [sum((self.cells[row + field] for row in rows), 0.0) for field in range(size)]
 
     def published(self, engine: int) -> list[float]:
         """What telemetry says of one engine, indexed by `Published`."""
         row = self.published_row(engine)
-        return self.cells[row : row + len(Published)].tolist()
+        return list(self.cells[row : row + len(Published)])
 
     def publish(self, engine: int, values: dict[Published, float]) -> None:
         """Write the given cells of one engine; the time stamp goes last."""

@@ -15,15 +15,15 @@ import prometheus_client.values
 import uvicorn
 from ledger.desk import DeskClient
 from ledger.identity import KeyRing
-from ledger.repository import load_price_book
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from gateway.app import Gateway
-from gateway.bootstrap import build
+from gateway.bootstrap import Exposition, Ledger, build
 from gateway.runtime import Runtime
 from gateway.settings import Settings, load
 from ledger.database import make_engine
+from ledger.repository import load_price_book
 
 METRICS_DIR = "metrics"
 
@@ -40,12 +40,13 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
         settings,
         runtime,
         worker,
-        prices=load_price_book(engine),
-        keys=KeyRing(engine, runtime.run_dir, Path(runtime.state_dir)),
-        desk=DeskClient(runtime.run_dir / "desk.sock", worker=f"worker-{worker}"),
-        registry=CollectorRegistry(),
-        exposition=lambda: generate_latest(summed),
-        environ=os.environ,
+        Ledger(
+            prices=load_price_book(engine),
+            keys=KeyRing(engine, runtime.run_dir, Path(runtime.state_dir)),
+            desk=DeskClient(runtime.run_dir / "desk.sock", worker=f"worker-{worker}"),
+        ),
+        Exposition(CollectorRegistry(), lambda: generate_latest(summed)),
+        os.environ,
     )
 
 

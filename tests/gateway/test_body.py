@@ -1,0 +1,77 @@
+"""The top level of a request's JSON: bytes kept, repeats refused, the deny-list gone."""
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.body import DENIED, encode, member, open_members, raw
+from gateway.errors import RequestError
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(min_size=1), VALUES, max_size=8), st.sampled_from([None, 2]))
+def test_values_keep_their_bytes(document: dict, indent: int | None) -> None:
+    document = {key: value for key, value in document.items() if key not in DENIED}
+    text = json.dumps(document, indent=indent, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return  # lone surrogates are no UTF-8: covered below
+    members = open_members(text)
+    assert json.loads(encode(members)) == document
+    assert all(bytes(value) in text for value in members.values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a":1,"a":1}',
+        b'{"a":1,"a":12}',
+        b'{"a":12,"a":1}',
+        b'{"b":0, "a" : {"x":1} ,\n"a": {"x":1}}',
+        b'{"\\u0061":1,"a":2}',
+        b'{"a":2,"\\u0061":2}',
+    ],
+)
+def test_a_repeated_key_is_refused(text: bytes) -> None:
+    with pytest.raises(RequestError) as caught:
+        open_members(text)
+    assert caught.value.kind == "duplicate_key"
+    assert caught.value.param == "a"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"[]", b'"x"', b'{"a":NaN}', b'{"a":1}x', b'{"a":1,}', b"\xff{}", b"[" * 100_000,
+     b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"],
+)  # fmt: skip
+def test_what_is_no_object_is_a_400(text: bytes) -> None:
+    with pytest.raises(RequestError) as caught:
+        open_members(text)
+    assert caught.value.row.status == 400
+
+
+def test_repeats_deeper_down_are_the_targets_business() -> None:
+    assert bytes(open_members(b'{"a":{"b":1,"b":2}}')["a"]) == b'{"b":1,"b":2}'
+
+
+def test_denied_members_go() -> None:
+    text = json.dumps({"model": "m", **dict.fromkeys(DENIED, "x")}).encode()
+    assert set(open_members(text)) == {"model"}
+
+
+def test_a_member_of_the_wrong_type_names_itself() -> None:
+    members = {"n": msgspec.Raw(b'"three"')}
+    with pytest.raises(RequestError) as caught:
+        member(members, "n", int)
+    assert caught.value.param == "n"
+    assert member({"n": msgspec.Raw(b"null")}, "n", int, 1) == 1
+    assert member({"n": raw(4)}, "n", int) == 4

@@ -1,0 +1,76 @@
+"""Shared memory: rows apart, sums right, a dead worker's promises gone."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.slots import Board, Layout, Load, Published, Seen
+
+LAYOUT = Layout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=("x/m", "x/*"))
+
+
+@pytest.fixture
+def board(tmp_path: Path):
+    board = Board(tmp_path / "board", LAYOUT)
+    yield board
+    board.close()
+
+
+def test_every_cell_belongs_to_one_row(board: Board) -> None:
+    rows = [
+        *(
+            board.load_row(worker, engine) + field
+            for worker in range(2)
+            for engine in range(2)
+            for field in Load
+        ),
+        *(board.seen_row(worker, api) + field for worker in range(2) for api in range(2)
+          for field in Seen),
+        *(board.published_row(engine) + field for engine in range(2) for field in Published),
+    ]  # fmt: skip
+    assert len(rows) == len(set(rows))
+    assert max(rows) < LAYOUT.cells
+
+
+def test_loads_are_summed_over_workers_and_seen_by_others(board: Board, tmp_path: Path) -> None:
+    other = Board(tmp_path / "board", LAYOUT)
+    board.cells[board.load_row(0, 1) + Load.SEQUENCES] = 2.0
+    other.cells[other.load_row(1, 1) + Load.SEQUENCES] = 3.0
+    assert board.loads(1)[Load.SEQUENCES] == other.loads(1)[Load.SEQUENCES] == 5.0
+    assert board.loads(0)[Load.SEQUENCES] == 0.0
+    other.close()
+
+
+def test_a_cleared_worker_leaves_no_promise(board: Board) -> None:
+    board.enter(0, 123, 1.0)
+    board.cells[board.load_row(0, 0) + Load.PROMISED_TOKENS] = 640.0
+    board.cells[board.load_row(1, 0) + Load.PROMISED_TOKENS] = 64.0
+    board.clear(0)
+    assert board.loads(0)[Load.PROMISED_TOKENS] == 64.0
+
+
+def test_experience_is_weighted_by_observations(board: Board) -> None:
+    for worker, (count, mean) in enumerate(((1.0, 2.0), (3.0, 6.0))):
+        row = board.seen_row(worker, 0)
+        board.cells[row + Seen.OBSERVATIONS] = count
+        board.cells[row + Seen.LN_TTFT_MEAN] = mean
+        board.cells[row + Seen.REQUESTS_LEFT] = 10.0 + worker
+    folded = board.experience(0)
+    assert folded[Seen.OBSERVATIONS] == 4.0
+    assert folded[Seen.LN_TTFT_MEAN] == pytest.approx(5.0)
+    assert folded[Seen.REQUESTS_LEFT] == 10.0
+    assert board.experience(1)[Seen.REQUESTS_LEFT] == -1.0
+
+
+def test_published_values_come_back(board: Board) -> None:
+    board.publish(1, {Published.A_S: 0.5, Published.UPDATED_S: 9.0})
+    assert board.published(1)[Published.A_S] == 0.5
+    assert board.published(1)[Published.UPDATED_S] == 9.0
+    assert board.published(0)[Published.UPDATED_S] == 0.0
+
+
+def test_a_file_of_another_layout_is_started_over(board: Board, tmp_path: Path) -> None:
+    board.publish(0, {Published.A_S: 0.5})
+    wider = Board(tmp_path / "board", Layout(workers=3, engines=("e",), apis=()))
+    assert wider.published(0)[Published.A_S] == 0.0
+    wider.close()
