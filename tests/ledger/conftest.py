@@ -19,7 +19,7 @@ def engine(database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def opened() -> Callable[..., AttemptOpened]:
     def make(number: int = 1, **changes: object) -> AttemptOpened:
         fields: dict[str, object] = {
@@ -57,7 +57,7 @@ def opened() -> Callable[..., AttemptOpened]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def settled() -> Callable[..., AttemptSettled]:
     def make(number: int = 1, **changes: object) -> AttemptSettled:
         fields: dict[str, object] = {
@@ -77,7 +77,7 @@ def settled() -> Callable[..., AttemptSettled]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def refused() -> Callable[..., RequestRefused]:
     def make(number: int = 1) -> RequestRefused:
         return RequestRefused(

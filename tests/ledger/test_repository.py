@@ -1,0 +1,202 @@
+"""Applying records: exactly once, whole or not at all, a poison record alone, on both databases."""
+
+import pytest
+from sqlalchemy import func, select, text
+
+from ledger import orm
+from ledger.fold import Item
+from ledger.journal_reader import Position
+from ledger.records import Compared, Hold
+from ledger.repository import Away, Move, Repository
+
+HUGE = 2**63  # one more than a BIGINT holds
+
+
+def items(*records, journal="w0-a"):
+    return [Item(journal, 1, place * 100, b"raw", record) for place, record in enumerate(records)]
+
+
+def move(offset, since=0, journal="w0-a"):
+    return Move(journal, "w0", Position(1, since), Position(1, offset))
+
+
+def rows(engine, query):
+    with engine.connect() as connection:
+        return connection.execute(query).all()
+
+
+def one(engine, query):
+    ((value,),) = rows(engine, query)
+    return value
+
+
+def count(engine, table):
+    return one(engine, select(func.count()).select_from(table))
+
+
+@pytest.fixture
+def repository(engine):
+    return Repository(engine, host="h1")
+
+
+def test_an_attempt_is_one_row_with_its_postings_holds_and_comparators(
+    engine, repository, opened, settled
+):
+    settle = settled(1, compared=(Compared("openai/gpt-4o", 7, 900), Compared("b/c", 8, 300)))
+    applied = repository.apply(items(opened(1), settle), [move(200)], at_us=5)
+    assert (applied.attempts, applied.settled, applied.quarantined) == (1, 1, 0)
+    attempt = rows(engine, select(orm.Attempt.__table__))[0]._mapping
+    assert attempt["cost_pusd"] == 400
+    assert (attempt["input_tokens"], attempt["cached_tokens"], attempt["output_tokens"]) == (
+        10,
+        2,
+        5,
+    )
+    assert (attempt["compared_with"], attempt["compared_pusd"]) == ("openai/gpt-4o", 900)
+    assert (attempt["tags"], attempt["flag"]) == ({"app": "web"}, None)
+    assert rows(engine, select(orm.Posting.account, orm.Posting.amount_pusd)) == [
+        ("expense:team:search", 400),
+        ("payable:provider:openai", -400),
+    ]
+    assert rows(engine, select(orm.HoldRow.state, orm.HoldRow.actual_pusd)) == [("posted", 400)]
+    assert count(engine, orm.ComparedCost) == 2
+    assert count(engine, orm.AttemptDecision) == 1
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 400
+    assert repository.positions() == {"w0-a": Position(1, 200)}
+
+
+def test_open_and_settle_apart_equal_open_and_settle_together(engine, repository, opened, settled):
+    repository.apply(items(opened(1), settled(1)), (), at_us=5)
+    repository.apply(items(opened(2)), (), at_us=5)
+    assert rows(engine, select(orm.HoldRow.state).order_by(orm.HoldRow.attempt_id)) == [
+        ("posted",),
+        ("held",),
+    ]
+    repository.apply(items(settled(2)), (), at_us=6)
+    table = orm.Attempt.__table__
+    skip = {"seq", "attempt_id", "request_id", "opened_us", "settled_us"}
+    columns = [column for column in table.columns if column.name not in skip]
+    first, second = rows(engine, select(*columns).order_by(table.c.attempt_id))
+    assert first == second
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 800
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_replaying_everything_changes_nothing(
+    engine, repository, opened, settled, refused, together
+):
+    records = items(opened(1), settled(1), opened(2), refused(1), opened(1), settled(1))
+    batches = [records] if together else [[item] for item in records]
+    for _ in range(3):
+        for batch in batches:
+            repository.apply(batch, (), at_us=5)
+    assert count(engine, orm.Attempt) == 2
+    assert count(engine, orm.Posting) == 2
+    assert count(engine, orm.Refusal) == 1
+    assert count(engine, orm.Quarantined) == 0
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 400
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_a_poison_record_is_quarantined_alone(engine, repository, opened, settled, victim):
+    good = [opened(1), settled(1), opened(2), settled(2)]
+    poison = [
+        opened(9, bound_pusd=HUGE, holds=()),
+        opened(9, team_id=None, holds=()),
+        settled(9, cost_pusd=-1),
+    ][victim]
+    batch = items(opened(9), *good, poison) if victim == 2 else items(*good[:2], poison, *good[2:])
+    applied = repository.apply(batch, [move(500)], at_us=5)
+    assert applied.quarantined == 1
+    with engine.connect() as connection:
+        found = connection.execute(
+            select(orm.Attempt.attempt_id).where(orm.Attempt.settled_us.is_not(None))
+        ).scalars()
+        assert sorted(found) == ["r1.1", "r2.1"]
+    assert count(engine, orm.Quarantined) == 1
+    assert repository.positions() == {"w0-a": Position(1, 500)}
+
+
+def test_faults_and_orphan_settles_are_kept_for_a_person(engine, repository, settled):
+    fault = Item("w0-a", 1, 0, b"\xff\xff", None, "checksum")
+    repository.apply([fault, *items(settled(7))[:1]], (), at_us=5)
+    # Both lie at the same place of the journal: the first reason stays.
+    assert rows(engine, select(orm.Quarantined.reason, orm.Quarantined.record)) == [
+        ("checksum", b"\xff\xff")
+    ]
+    repository.apply([Item("w0-a", 1, 90, b"raw", settled(7))], (), at_us=5)
+    assert rows(engine, select(orm.Quarantined.reason).where(orm.Quarantined.offset == 90)) == [
+        ("a settle without its open",)
+    ]
+
+
+def test_lost_attempts_count_at_their_bound_until_evidence_comes(
+    engine, repository, opened, settled
+):
+    repository.apply(items(opened(1), opened(2), settled(2)), (), at_us=5)
+    assert repository.settle_lost("another", at_us=9).settled == 0
+    assert repository.settle_lost("w0-a", at_us=9).settled == 1
+    assert repository.settle_lost("w0-a", at_us=9).settled == 0
+    columns = (orm.Attempt.status, orm.Attempt.basis, orm.Attempt.cost_pusd, orm.Attempt.flag)
+    lost = select(*columns).where(orm.Attempt.attempt_id == "r1.1")
+    assert rows(engine, lost) == [("lost", "bound", 1000, "lost")]
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 1400
+    repository.apply(items(settled(1)), (), at_us=10)
+    repository.apply(items(settled(1)), (), at_us=11)
+    assert rows(engine, lost) == [("finished", "reported", 400, "late")]
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 800
+    balance = dict(
+        rows(
+            engine,
+            select(orm.Posting.account, orm.exact_sum(orm.Posting.amount_pusd)).group_by(
+                orm.Posting.account
+            ),
+        )
+    )
+    assert balance == {
+        "expense:team:search": 800,
+        "payable:provider:openai": -800,
+        "suspense:openai": 0,
+    }
+
+
+def test_unpriced_is_flagged_and_never_zero(engine, repository, opened, settled):
+    repository.apply(items(opened(1), settled(1, cost_pusd=None)), (), at_us=5)
+    assert rows(engine, select(orm.Attempt.cost_pusd, orm.Attempt.flag)) == [(None, "unpriced")]
+    assert count(engine, orm.Posting) == 0
+
+
+def test_a_soft_budget_counts_at_settle(engine, repository, opened, settled):
+    soft = (Hold("global@day", 1_780_000_000, 0),)
+    repository.apply(items(opened(1, holds=soft), settled(1)), (), at_us=5)
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 400
+
+
+def test_totals_are_exact_beyond_64_bits(engine, repository, opened, settled):
+    big = 9_000_000_000_000_000_000
+    batch = []
+    for number in range(4):
+        batch += [opened(number, bound_pusd=big), settled(number, cost_pusd=big)]
+    repository.apply(items(*batch), (), at_us=5)
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 4 * big
+    assert one(engine, select(orm.exact_sum(orm.Attempt.cost_pusd))) == 4 * big
+
+
+def test_the_database_away_is_told_and_nothing_moves(engine, repository, opened):
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE journal_positions RENAME TO elsewhere"))
+    if engine.dialect.name == "sqlite":  # PostgreSQL calls a missing table wrong, not away
+        with pytest.raises(Away):
+            repository.apply(items(opened(1)), [move(100)], at_us=5)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE elsewhere RENAME TO journal_positions"))
+    assert count(engine, orm.Attempt) == 0
+
+
+def test_a_history_is_imported_in_batches_once(engine, repository, opened, settled):
+    records = [record for number in range(3000) for record in (opened(number), settled(number))]
+    for expected in (3000, 0):
+        applied = repository.import_records(records, journal="history", at_us=5)
+        assert (applied.attempts, applied.settled) == (expected, expected)
+    assert count(engine, orm.Attempt) == 3000
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 3000 * 400

@@ -1,0 +1,35 @@
+"""Records become rows without losing a field, and come back from them."""
+
+from ledger import orm
+from ledger.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.rows import UNSETTLED, lost_values, opened_from, opened_row, settled_values
+
+
+def test_every_field_of_a_record_has_a_column():
+    columns = set(orm.Attempt.__table__.columns.keys())
+    assert set(AttemptOpened.__struct_fields__) - columns == {"holds", "decision"}
+    assert set(AttemptSettled.__struct_fields__) - columns == {"tokens", "compared"}
+    assert {f"{name}_tokens" for name in Tokens.__struct_fields__} <= columns
+
+
+def test_every_column_is_written(opened, settled):
+    columns = set(orm.Attempt.__table__.columns.keys()) - {"seq"}
+    row = opened_row(opened(), "j")
+    assert set(row) | set(UNSETTLED) == columns
+    assert set(settled_values(opened(), settled(), late=False)) == set(UNSETTLED)
+    assert set(lost_values(opened(), 1)) == set(UNSETTLED)
+
+
+def test_an_open_record_comes_back_from_its_row(opened):
+    record = opened(holds=(), decision=b"")
+    assert opened_from(opened_row(record, "j")) == record
+
+
+def test_flags_say_what_to_look_at(opened, settled):
+    def flag(late=False, **changes):
+        return settled_values(opened(), settled(**changes), late=late)["flag"]
+
+    assert flag() is None
+    assert flag(late=True) == "late"
+    assert flag(cost_pusd=None) == "unpriced"
+    assert flag(cost_pusd=1001) == "over_bound"
