@@ -3,10 +3,15 @@
 Everything the router may know about the world is in these classes: the gateway freezes live state
 into them (`gateway.candidates`), `router.decide` reads nothing else. Money is integer pico-USD,
 times are seconds unless the name ends in a unit, token counts are tokens.
+
+Values built for every request are `value` classes, verdicts named tuples: both cheap to build.
 """
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
+
+from router.value import value
 
 
 class Kind(StrEnum):
@@ -62,10 +67,10 @@ class Reason(StrEnum):
     STICKY = "sticky"  # the session's target is feasible
     ONLY = "only"  # the only feasible candidate
     BEST_EFFORT = "best_effort"  # nothing feasible, the policy said to try
-    # feasible but not chosen because
+    # feasible but not chosen because (or `sticky`: the session holds on to another target)
     COSTLIER = "costlier"  # a candidate with a better objective exists
     BID_PRICE = "bid_price"  # value density below the pool's bid price
-    BUSIER = "busier"  # same pool, higher predicted load
+    BUSIER = "busier"  # no dearer, but higher predicted load
     # filtered because
     MODEL = "model"
     FEATURE = "feature"
@@ -88,7 +93,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slo:
-    """Targets in milliseconds; `None` means not promised. `strict` filters APIs on a likely miss."""
+    """Targets in milliseconds; `None`: not promised. `strict` filters APIs on a likely miss."""
 
     ttft_ms: float | None = None
     tpot_ms: float | None = None
@@ -96,7 +101,7 @@ class Slo:
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class OutputMoments:
     """Running moments of output length for this (tenant, model, prompt size): tokens."""
 
@@ -106,7 +111,7 @@ class OutputMoments:
     p95: float
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Request:
     """What the decision needs to know of a request.
 
@@ -142,7 +147,7 @@ class StepModel:
     t0_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class EngineState:
     """One own engine now, by dead reckoning from the gateway's events, corrected by the scrape.
 
@@ -174,7 +179,7 @@ class EngineState:
     age_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ApiState:
     """One external target now: learned latency (lognormal), circuit and rate-limit room.
 
@@ -193,7 +198,7 @@ class ApiState:
     tokens_left: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Candidate:
     """One target frozen for one decision.
 
@@ -237,8 +242,7 @@ class Policy:
     residency: Residency = Residency.ANY
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """One candidate's answer: its reason and the numbers behind it (`None`: not reached)."""
 
     candidate: Candidate
@@ -248,15 +252,14 @@ class Verdict:
     ttft_ms: float | None = None
     tpot_ms: float | None = None
     kv_ratio: float | None = None
-    load: float | None = None  # z: the worst of the three ratios to its limit
+    load: float | None = None  # z: the worst of its predictions, each as a ratio to its limit
     miss_probability: float | None = None
     engine_seconds: float | None = None  # r
     density_pusd_per_s: float | None = None  # D = v / r
     objective_pusd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The feasible candidates in the order to try them, and every candidate's verdict.
 
     `order` is empty when nothing is feasible and the policy does not say `best_effort`;

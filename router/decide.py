@@ -1,0 +1,212 @@
+"""One decision: filters, then the objective, then an order. Pure, and the same for any input order.
+
+1. Filters remove what cannot serve; each removal keeps its reason and numbers.
+2. An own engine's time has a price per pool, bent by the load of the pool's least loaded feasible
+   engine. It is taken when the request's value per engine-second reaches that price. The value is
+   what the best feasible API would cost, likely miss included; where no API is admissible, the
+   cheapest comparator plus the penalty of a rejection.
+3. Order: own engines worth their price (within a pool least load first), APIs by expected dollars
+   plus penalty, own engines below their price, APIs of unknown price. So whoever has no API is
+   never starved by a price. A feasible sticky target goes first. Ties fall to the name.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import inf
+from operator import itemgetter
+
+from router.bidprice import bend
+from router.filters import FILTERS, FORECAST_FILTERS, Rejection, circuit, rate_limit
+from router.forecast import UNKNOWN, Forecast, Work, forecast_engine, work_of
+from router.objective import api_objective, density, forecast_api
+from router.types import Candidate, Decision, Otherwise, Policy, Reason, Request, Verdict
+
+ENGINE_FILTERS = tuple(check for check in FILTERS if check not in (circuit, rate_limit))
+# what a best effort may disregard: promises and likely refusals; never rules, money or blindness
+DISREGARDED = frozenset(
+    {Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT, Reason.CIRCUIT_OPEN, Reason.RATE_LIMIT}
+)
+
+Row = tuple[float, str, Candidate, Forecast]  # load or objective, name
+# density, objective, and why it loses to whoever is chosen (`None`: depends on the chosen)
+Ranked = tuple[Candidate, Forecast, float | None, float | None, Reason | None]
+
+_new = tuple.__new__  # a named tuple built without its keyword layer: half the time
+_first_two = itemgetter(0, 1)
+_CHEAPEST, _STICKY, _ONLY = Reason.CHEAPEST, Reason.STICKY, Reason.ONLY
+_COSTLIER, _BID_PRICE, _BUSIER = Reason.COSTLIER, Reason.BID_PRICE, Reason.BUSIER
+_UNPRICED = Reason.UNPRICED
+
+
+def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) -> Decision:
+    """Where this request goes under this policy, and why not elsewhere."""
+    work = work_of(request, policy)
+    penalty = policy.penalty_pusd
+    own: list[Row] = []
+    apis: list[Row] = []
+    rejected: list[Verdict] = []
+    for candidate in candidates:
+        forecast = _assess(request, policy, work, candidate)
+        if isinstance(forecast, Verdict):
+            rejected.append(forecast)
+        elif candidate.engine is not None:
+            own.append((forecast.load or 0.0, candidate.name, candidate, forecast))
+        else:
+            dollars = api_objective(candidate, penalty, forecast)
+            apis.append((dollars, candidate.name, candidate, forecast))
+    if len(rejected) > 1:
+        rejected.sort(key=lambda verdict: verdict.candidate.name)
+    if not own and not apis:
+        return _infeasible(request, policy, rejected)
+    own.sort(key=_first_two)
+    apis.sort(key=_first_two)
+    order = _verdicts(_rank(own, apis, penalty), request.sticky_target)
+    return _new(
+        Decision, (policy.name, order, (*order, *rejected), order[0].reason, policy.otherwise)
+    )
+
+
+def _assess(
+    request: Request, policy: Policy, work: Work, candidate: Candidate
+) -> Forecast | Verdict:
+    """What it would meet there, or the first filter's answer with the numbers known by then."""
+    engine = candidate.engine
+    for check in FILTERS if engine is None else ENGINE_FILTERS:
+        rejection = check(request, policy, candidate)
+        if rejection is not None:
+            return _rejection(candidate, UNKNOWN, rejection)
+    if engine is not None:
+        forecast = forecast_engine(work, candidate, engine)
+    else:
+        forecast = forecast_api(work, candidate)
+    for test in FORECAST_FILTERS:
+        rejection = test(policy, candidate, forecast)
+        if rejection is not None:
+            return _rejection(candidate, forecast, rejection)
+    return forecast
+
+
+def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
+    """Every feasible candidate, best first. Both lists come sorted."""
+    value, missed = None, 1.0
+    if apis:
+        missed = apis[0][3].miss_probability or 0.0
+        if apis[0][0] < inf:
+            value = apis[0][0]
+    accepted: list[Ranked] = []
+    refused: list[Ranked] = []
+    prices: dict[str, float] = {}
+    for load, name, candidate, forecast in own:
+        pool = candidate.pool or name
+        price = prices.get(pool)
+        if price is None:  # the first of a pool is its least loaded
+            price = prices[pool] = bend(candidate.bid_price_pusd_per_s, load)
+        seconds = forecast.engine_seconds
+        worth = candidate.avoided_pusd + penalty * missed if value is None else value
+        dense = density(worth, seconds)
+        if price == 0.0:
+            accepted.append((candidate, forecast, dense, 0.0, None))
+        elif dense is not None and dense >= price:
+            accepted.append((candidate, forecast, dense, price * (seconds or 0.0), None))
+        else:
+            dollars = None if seconds is None else price * seconds
+            refused.append((candidate, forecast, dense, dollars, _BID_PRICE))
+    if len(prices) > 1:
+        _by_pool(accepted)
+    unpriced: list[Ranked] = []
+    for dollars, _, candidate, forecast in apis:
+        if dollars < inf:
+            accepted.append((candidate, forecast, None, dollars, _COSTLIER))
+        else:
+            unpriced.append((candidate, forecast, None, None, _UNPRICED))
+    return accepted + refused + unpriced
+
+
+def _by_pool(accepted: list[Ranked]) -> None:
+    """Pools by what their least loaded engine's time costs, then by its load; stable within."""
+    places: dict[str, tuple[float, int]] = {}
+    for candidate, _, _, dollars, _ in accepted:
+        places.setdefault(candidate.pool or candidate.name, (dollars or 0.0, len(places)))
+    accepted.sort(key=lambda row: places[row[0].pool or row[0].name])
+
+
+def _verdicts(ranked: list[Ranked], sticky: str | None) -> tuple[Verdict, ...]:
+    """The chosen first, the others in their rank; each loser with what it lost by."""
+    place, reason = 0, _CHEAPEST if len(ranked) > 1 else _ONLY
+    if sticky is not None:
+        for index, row in enumerate(ranked):
+            if row[0].name == sticky:
+                place, reason = index, _STICKY
+                break
+    chosen, forecast, dense, least, _ = ranked[place]
+    order = [_verdict(chosen, forecast, reason, dense, least)]
+    for index, (candidate, forecast, dense, dollars, lost) in enumerate(ranked):
+        if index == place:
+            continue
+        if index < place:
+            reason = _STICKY
+        elif lost is not None:
+            reason = lost
+        else:
+            dearer = candidate.pool != chosen.pool and (dollars or 0.0) > (least or 0.0)
+            reason = _COSTLIER if dearer else _BUSIER
+        order.append(_verdict(candidate, forecast, reason, dense, dollars))
+    return tuple(order)
+
+
+def _verdict(
+    candidate: Candidate,
+    forecast: Forecast,
+    reason: Reason,
+    dense: float | None,
+    dollars: float | None,
+) -> Verdict:
+    return _new(
+        Verdict,
+        (
+            candidate, True, reason, "", forecast.ttft_ms, forecast.tpot_ms, forecast.kv_ratio,
+            forecast.load, forecast.miss_probability, forecast.engine_seconds, dense, dollars,
+        ),
+    )  # fmt: skip
+
+
+def _rejection(candidate: Candidate, forecast: Forecast, rejection: Rejection) -> Verdict:
+    reason, detail = rejection
+    verdict = _verdict(candidate, forecast, reason, None, None)
+    return verdict._replace(feasible=False, detail=detail)
+
+
+def _infeasible(request: Request, policy: Policy, rejected: list[Verdict]) -> Decision:
+    order: list[Verdict] = []
+    if policy.otherwise is Otherwise.BEST_EFFORT:
+        order = [verdict for verdict in rejected if _tolerable(request, policy, verdict)]
+        order.sort(key=_badness)
+    if order:
+        least = order[0]
+        detail = f"{least.reason}: {least.detail}" if least.detail else least.reason.value
+        order[0] = least._replace(reason=Reason.BEST_EFFORT, detail=detail)
+        rest = [verdict for verdict in rejected if verdict not in order and verdict is not least]
+        reason = Reason.BEST_EFFORT
+    else:
+        rest = rejected
+        counts = Counter(verdict.reason for verdict in rejected)
+        reason = max(Reason, key=lambda word: counts[word]) if rejected else Reason.MODEL
+    return Decision(policy.name, tuple(order), (*order, *rest), reason, policy.otherwise)
+
+
+def _tolerable(request: Request, policy: Policy, verdict: Verdict) -> bool:
+    """Nothing speaks against it but what a best effort disregards, later filters included."""
+    if verdict.reason not in DISREGARDED:
+        return False
+    answers = (check(request, policy, verdict.candidate) for check in FILTERS)
+    return all(answer is None or answer[0] in DISREGARDED for answer in answers)
+
+
+def _badness(verdict: Verdict) -> tuple[bool, bool, float, str]:
+    """Own engines by predicted TTFT, then APIs that would at least answer, by dollars."""
+    candidate = verdict.candidate
+    if candidate.engine is not None:
+        return False, False, inf if verdict.ttft_ms is None else verdict.ttft_ms, candidate.name
+    refuses = verdict.reason in (Reason.CIRCUIT_OPEN, Reason.RATE_LIMIT)
+    dollars = inf if candidate.expected_pusd is None else float(candidate.expected_pusd)
+    return True, refuses, dollars, candidate.name

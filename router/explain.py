@@ -1,0 +1,105 @@
+"""A decision in the forms that people and other programs read: header value, dict and table.
+
+`pack` and `unpack` are the ledger's form of the same thing.
+"""
+
+from math import isfinite
+from typing import Any
+
+from router.packed import NUMBERS, pack, unpack
+from router.types import Decision, Verdict
+
+__all__ = ["as_dict", "as_lines", "pack", "short", "unpack"]
+
+PUSD_PER_MICRO_USD = 10**6
+PUSD_PER_USD = 10**12
+TITLES = (
+    "candidate", "answer", "ttft ms", "tpot ms", "kv", "z", "miss",
+    "engine ms", "usd/engine-h", "objective uUSD",
+)  # fmt: skip
+
+
+def short(decision: Decision) -> str:
+    """For the response header: what kind of target, why, and the numbers that decided."""
+    chosen = decision.chosen
+    if chosen is None:
+        return f"none:{decision.reason} otherwise={decision.otherwise}"
+    own = chosen.candidate.engine is not None
+    words = [f"{'own' if own else 'api'}:{chosen.reason}"]
+    for label, number, form in (
+        ("ttft", chosen.ttft_ms, ".0f"),
+        ("kv", chosen.kv_ratio, ".2f"),
+        ("z", chosen.load, ".2f"),
+        ("miss", None if own else chosen.miss_probability, ".2f"),
+    ):
+        if number is not None and isfinite(number):
+            words.append(f"{label}={number:{form}}{'ms' if label == 'ttft' else ''}")
+    return " ".join(words)
+
+
+def as_dict(decision: Decision) -> dict[str, Any]:
+    """For JSON: every candidate with its reason and numbers; what is not finite is `None`."""
+    chosen = decision.chosen
+    return {
+        "policy": decision.policy,
+        "chosen": None if chosen is None else chosen.candidate.name,
+        "reason": decision.reason.value,
+        "otherwise": decision.otherwise.value,
+        "order": [verdict.candidate.name for verdict in decision.order],
+        "candidates": [
+            {
+                "name": verdict.candidate.name,
+                "pool": verdict.candidate.pool,
+                "own": verdict.candidate.engine is not None,
+                "feasible": verdict.feasible,
+                "reason": verdict.reason.value,
+                "detail": verdict.detail,
+                **{name: _finite(getattr(verdict, name)) for name in NUMBERS},
+            }
+            for verdict in decision.verdicts
+        ],
+    }
+
+
+def as_lines(decision: Decision) -> list[str]:
+    """A table: one line per candidate in the order of the decision, the chosen one marked."""
+    rows = [TITLES, *(_row(verdict) for verdict in decision.verdicts)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
+    details = ["", *(verdict.detail for verdict in decision.verdicts)]
+    lines = [f"policy {decision.policy}: {short(decision)}"]
+    for place, (row, detail) in enumerate(zip(rows, details, strict=True)):
+        mark = "*" if place == 1 and decision.order else " "
+        names = (cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True))
+        numbers = (cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True))
+        lines.append(f"{mark} {'  '.join((*names, *numbers))}  {detail}".rstrip())
+    if not decision.order:
+        lines.append(f"nothing is feasible; the policy says: {decision.otherwise}")
+    return lines
+
+
+def _row(verdict: Verdict) -> tuple[str, ...]:
+    seconds, density, objective = (
+        verdict.engine_seconds,
+        verdict.density_pusd_per_s,
+        verdict.objective_pusd,
+    )
+    return (
+        verdict.candidate.name,
+        verdict.reason.value,
+        _cell(verdict.ttft_ms, 0),
+        _cell(verdict.tpot_ms, 1),
+        _cell(verdict.kv_ratio, 2),
+        _cell(verdict.load, 2),
+        _cell(verdict.miss_probability, 2),
+        _cell(None if seconds is None else 1000.0 * seconds, 1),
+        _cell(None if density is None else density * 3600.0 / PUSD_PER_USD, 2),
+        _cell(None if objective is None else objective / PUSD_PER_MICRO_USD, 1),
+    )
+
+
+def _cell(number: float | None, digits: int) -> str:
+    return "-" if number is None else f"{number:.{digits}f}"
+
+
+def _finite(number: float | None) -> float | None:
+    return None if number is None or not isfinite(number) else number

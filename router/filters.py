@@ -1,0 +1,220 @@
+"""Why a candidate cannot serve: one function per filter, each answering with a reason or `None`.
+
+`FILTERS` look at what is declared and measured, `FORECAST_FILTERS` at what is predicted were the
+request admitted; both are tried in their order and the first reason counts. A missing or absurd
+metric (also NaN, hence the comparisons written so that NaN fails) is never good news.
+
+To add a filter: write the function, add its word to `Reason`, put it into its tuple.
+"""
+
+from collections.abc import Callable
+from math import inf
+
+from router.forecast import Forecast
+from router.objective import miss_probability
+from router.types import Candidate, EngineState, Health, Kind, Policy, Reason, Request, Residency
+
+Rejection = tuple[Reason, str]
+Filter = Callable[[Request, Policy, Candidate], Rejection | None]
+ForecastFilter = Callable[[Policy, Candidate, Forecast], Rejection | None]
+
+_HEALTHY = Health.HEALTHY
+_EMBEDDING = Kind.EMBEDDING
+_INTERNAL_ONLY = Residency.INTERNAL_ONLY
+_HEALTH_REASONS = {
+    Health.LOADING: Reason.LOADING,
+    Health.DRAINING: Reason.DRAINING,
+    Health.DOWN: Reason.UNHEALTHY,
+    Health.UNKNOWN: Reason.UNKNOWN_STATE,
+}
+
+
+def kind(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+    if request.kind in candidate.kinds:
+        return None
+    return Reason.MODEL, f"does not serve {request.kind}"
+
+
+def features(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+    if request.features <= candidate.features:
+        return None
+    missing = sorted(request.features - candidate.features)
+    return Reason.FEATURE, "lacks " + ", ".join(missing)
+
+
+def health(request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
+    """Healthy, with a state that makes sense; with an SLO also with a step model."""
+    engine = candidate.engine
+    if engine is None:
+        api = candidate.api
+        if api is None:
+            return Reason.UNKNOWN_STATE, "no state"
+        return None if api.health is _HEALTHY else (_HEALTH_REASONS[api.health], "")
+    if engine.health is not _HEALTHY:
+        return _HEALTH_REASONS[engine.health], f"state is {engine.age_s:.3g} s old"
+    if engine.step is None and _promised(policy, engine):
+        return Reason.UNKNOWN_STATE, "no step model to predict the SLO with"
+    if not _sane(engine) or (engine.kv_capacity_tokens <= 0 and request.kind is not _EMBEDDING):
+        return Reason.UNKNOWN_STATE, "metrics missing or absurd"
+    return None
+
+
+def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+    """The prompt's upper bound and all of `max_tokens` (at least one token) must fit."""
+    if request.kind is _EMBEDDING:
+        output = 0
+    else:
+        output = 1 if request.max_tokens is None else request.max_tokens
+    if request.prompt_tokens_bound + output <= candidate.context_tokens:
+        return None
+    return Reason.CONTEXT, (
+        f"{request.prompt_tokens_bound}+{output} tokens of {candidate.context_tokens}"
+    )
+
+
+def residency(request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
+    if candidate.internal:
+        return None
+    if request.residency is _INTERNAL_ONLY or policy.residency is _INTERNAL_ONLY:
+        return Reason.RESIDENCY, "leaves the network"
+    return None
+
+
+def priced(_request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
+    """Without a price no limit on money can be kept; without a limit it is flagged, and last."""
+    if candidate.bound_pusd is not None and candidate.expected_pusd is not None:
+        return None
+    if candidate.budget_room_pusd is None and policy.max_cost_pusd is None:
+        return None
+    return Reason.UNPRICED, "a limit on money applies and the price is unknown"
+
+
+def price_cap(_request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
+    cap, bound = policy.max_cost_pusd, candidate.bound_pusd
+    if cap is None or bound is None or bound <= cap:
+        return None
+    return Reason.PRICE_CAP, f"may cost {bound} of {cap} pUSD"
+
+
+def budget(_request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+    room, bound = candidate.budget_room_pusd, candidate.bound_pusd
+    if room is None or bound is None or bound <= room:
+        return None
+    return Reason.BUDGET, f"may cost {bound} pUSD, {room} left"
+
+
+def circuit(_request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+    if candidate.api is None or not candidate.api.circuit_open:
+        return None
+    return Reason.CIRCUIT_OPEN, ""
+
+
+def rate_limit(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+    """Providers count a request's prompt and what it may answer."""
+    api = candidate.api
+    if api is None:
+        return None
+    if api.requests_left is not None and api.requests_left < 1:
+        return Reason.RATE_LIMIT, "no requests left"
+    if api.tokens_left is not None:
+        output = request.output.mean if request.max_tokens is None else request.max_tokens
+        needed = request.prompt_tokens
+        if request.kind is not _EMBEDDING:
+            needed += round(request.n * output)
+        if needed > api.tokens_left:
+            return Reason.RATE_LIMIT, f"{needed} tokens, {api.tokens_left} left"
+    return None
+
+
+def salt(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+    if candidate.accepts_salt or not request.salted:
+        return None
+    return Reason.SALT, "cannot isolate its prefix cache"
+
+
+def kv_headroom(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
+    """What stays free after admission, promises kept, against the policy's floor."""
+    floor, engine = policy.kv_headroom_floor, candidate.engine
+    if floor is None or engine is None or engine.kv_capacity_tokens <= 0:
+        return None
+    if forecast.kv_free >= floor * engine.kv_capacity_tokens:
+        return None
+    return Reason.KV_HEADROOM, (
+        f"needs {forecast.kv_promise} tokens, would leave {forecast.kv_free:.0f}"
+        f" of {engine.kv_capacity_tokens}, floor {floor:g}"
+    )
+
+
+def ttft(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
+    """Own engines: the prediction inside the safe SLO. APIs: only when the policy is strict."""
+    limit = forecast.ttft_limit_ms
+    if limit is None or forecast.ttft_ms is None:
+        return None
+    api = candidate.api
+    if api is not None:
+        if not policy.slo.strict:
+            return None
+        missed = miss_probability(forecast.ttft_ms, api.ttft_sigma, limit)
+        return _likely_miss(policy, forecast, Reason.TTFT, missed)
+    if forecast.ttft_ms <= limit:
+        return None
+    return Reason.TTFT, f"{forecast.ttft_ms:.0f} ms predicted, {limit:.0f} ms safe"
+
+
+def tpot(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
+    """Own engines: also against the tightest resident's SLO, whom this admission would slow."""
+    limit = forecast.tpot_limit_ms
+    if limit is None or forecast.tpot_ms is None:
+        return None
+    if candidate.api is not None:
+        return _likely_miss(policy, forecast, Reason.TPOT, 1.0) if policy.slo.strict else None
+    if forecast.tpot_ms <= limit:
+        return None
+    return Reason.TPOT, f"{forecast.tpot_ms:.1f} ms predicted, {limit:.1f} ms safe"
+
+
+FILTERS: tuple[Filter, ...] = (
+    kind, features, health, context, residency, priced, price_cap, budget, circuit, rate_limit,
+    salt,
+)  # fmt: skip
+FORECAST_FILTERS: tuple[ForecastFilter, ...] = (kv_headroom, ttft, tpot)
+
+
+def _likely_miss(
+    policy: Policy, forecast: Forecast, reason: Reason, share: float
+) -> Rejection | None:
+    """TTFT and TPOT together miss oftener than the attainment allows.
+
+    `share` is the part of the misses that `reason` explains; the greater part names it.
+    """
+    missed = forecast.miss_probability
+    if missed is None or missed <= 1.0 - policy.slo.attainment:
+        return None
+    return (reason, f"misses with probability {missed:.2f}") if 2.0 * share >= missed else None
+
+
+def _promised(policy: Policy, engine: EngineState) -> bool:
+    """Whether a latency depends on this admission: the request's, or a resident's."""
+    slo = policy.slo
+    return not (
+        slo.ttft_ms is None
+        and slo.tpot_ms is None
+        and engine.tightest_ttft_ms is None
+        and engine.tightest_tpot_ms is None
+    )
+
+
+def _sane(engine: EngineState) -> bool:
+    """Numbers that a real engine can have. What is not a number fails each comparison."""
+    used, context, queued = (
+        engine.kv_used_tokens, engine.context_tokens, engine.queued_prefill_tokens,
+    )  # fmt: skip
+    return (
+        used >= 0.0 <= context
+        and queued >= 0.0 <= engine.kv_promised_tokens
+        and used + context + queued < inf
+        and engine.running >= 0 <= engine.waiting
+        and engine.step_feedback > 0.0 <= engine.prefill_rate_tokens_per_s
+        and engine.safety_ttft > 0.0 < engine.safety_tpot
+        and engine.kv_block_tokens > 0
+    )

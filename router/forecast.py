@@ -1,0 +1,186 @@
+"""What a request would meet on an own engine, were it admitted: seconds, KV, load, engine time.
+
+The fitted step model `step = a + b*n + c*context + d*prefill`, scaled by the observed-over-
+predicted feedback factor, gives TTFT and TPOT. KV and compute collapse into one scarce resource,
+engine-seconds `r`, because a context token that holds KV keeps a share `a/K` of every step.
+Source of the formulas: reference simulation on real traces, 2026-11-20. What is uncertain leans
+pessimistic: an optimistic model collapses, a pessimistic one loses a little.
+"""
+
+from math import ceil, inf
+
+from router.types import Candidate, EngineState, Kind, Policy, Request, StepModel
+from router.value import value
+
+OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
+
+_EMBEDDING = Kind.EMBEDDING
+
+
+@value(frozen=True, slots=True)
+class Work:
+    """The request's demand in numbers, over all its choices; the same for every candidate.
+
+    `promise_output` is per choice (`None`: up to the context limit). `growth` is its context when
+    half-way through, `held` the sum of context tokens over its decode steps. `kv_scale` turns a
+    KV ratio into a share of what the policy's floor leaves.
+    """
+
+    prompt: int
+    choices: int
+    promise_output: int | None
+    output: float
+    growth: float
+    held: float
+    decodes: bool
+    ttft_ms: float | None
+    tpot_ms: float | None
+    kv_scale: float
+
+
+@value(frozen=True, slots=True)
+class Forecast:
+    """Numbers of one candidate, in the order a verdict has them (`None`: cannot be predicted).
+
+    The limits are what feasibility is tested against: for own engines the SLO times the safety
+    factor, for APIs the SLO itself. KV counts are tokens:
+    `kv_promise` of this request, `kv_free` after its admission with all promises kept.
+    """
+
+    ttft_ms: float | None
+    tpot_ms: float | None
+    kv_ratio: float | None
+    load: float | None
+    miss_probability: float | None
+    engine_seconds: float | None
+    ttft_limit_ms: float | None
+    tpot_limit_ms: float | None
+    kv_promise: int
+    kv_free: float
+
+
+UNKNOWN = Forecast(None, None, None, None, None, None, None, None, 0, 0.0)
+
+
+def work_of(request: Request, policy: Policy) -> Work:
+    """Expected output is never more than the client allows; embeddings have none."""
+    prompt, choices, slo = request.prompt_tokens, request.n, policy.slo
+    floor = policy.kv_headroom_floor
+    scale = 1.0 if floor is None else 1.0 / (1.0 - floor) if floor < 1.0 else inf
+    ttft = slo.ttft_ms
+    if request.kind is _EMBEDDING:
+        context = float(choices * prompt)
+        return Work(prompt, choices, 0, 0.0, context, 0.0, False, ttft, None, scale)
+    moments, most = request.output, request.max_tokens
+    mean, square = moments.mean, moments.mean_square
+    promise = most
+    if most is None:
+        if moments.count >= OUTPUTS_TRUSTED:
+            promise = ceil(moments.p95)
+    else:
+        if moments.count >= OUTPUTS_TRUSTED and moments.p95 < most:
+            promise = ceil(moments.p95)
+        mean, square = min(mean, most), min(square, most * most)
+    output, growth = choices * mean, choices * (prompt + 0.5 * mean)
+    held = choices * (mean * prompt + 0.5 * square)
+    return Work(prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale)
+
+
+def kv_promise_tokens(work: Work, candidate: Candidate, engine: EngineState) -> int:
+    """KV the request may come to hold, in whole blocks per choice, as the engine allocates it.
+
+    Prompt blocks found in the prefix cache are shared with what is in use, so they do not count
+    again; never more of them than are in use.
+    """
+    output, prompt, block = work.promise_output, work.prompt, engine.kv_block_tokens
+    if output is None:
+        output = max(0, candidate.context_tokens - prompt)
+    promise = (prompt + output + block - 1) // block * block
+    if engine.prefix_hit_tokens > 0:
+        shared = min(engine.prefix_hit_tokens, prompt, engine.kv_used_tokens)
+        promise -= int(shared // block) * block
+    return promise * work.choices
+
+
+def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than its terms)
+    work: Work, candidate: Candidate, engine: EngineState
+) -> Forecast:
+    """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
+
+    `z` is the worst of the predictions, each as a ratio to its limit: sequences, KV, TTFT at the
+    tightest class's deadline, TPOT at the tightest resident's.
+    """
+    choices, output = work.choices, work.output
+    ttft_limit, tpot_limit = work.ttft_ms, work.tpot_ms
+    sequences = engine.running + engine.waiting
+    capacity, used = engine.kv_capacity_tokens, engine.kv_used_tokens
+    most, hit = engine.max_num_seqs, engine.prefix_hit_tokens
+    fresh = choices * (work.prompt if hit <= 0 else max(1, work.prompt - hit))
+    promise = kv_promise_tokens(work, candidate, engine)
+    free = capacity - used - engine.kv_promised_tokens - promise
+    full = (sequences + choices) / most if most > 0 else 0.0
+    kv_ratio = None
+    if capacity > 0:  # residents are half-way, and end while this request runs
+        kv_ratio = (used + 0.25 * sequences * output / choices + fresh + output) / capacity
+        full = max(full, kv_ratio * work.kv_scale)
+    resident = engine.tightest_tpot_ms
+    if work.decodes and resident is not None and (tpot_limit is None or resident < tpot_limit):
+        tpot_limit = resident
+    deadline = engine.tightest_ttft_ms
+    if deadline is None or (ttft_limit is not None and ttft_limit < deadline):
+        deadline = ttft_limit
+    if ttft_limit is not None:
+        ttft_limit *= engine.safety_ttft
+    if tpot_limit is not None:
+        tpot_limit *= engine.safety_tpot
+    step = engine.step
+    if step is None:
+        return Forecast(
+            None, None, kv_ratio, full, None, None, ttft_limit, tpot_limit, promise, free
+        )
+
+    a, b, c, d, feedback = step.a_s, step.b_s, step.c_s, step.d_s, engine.step_feedback
+    context, others = engine.context_tokens, engine.queued_prefill_tokens
+    queued = others + fresh
+    now = a + b * sequences + c * context
+    room = engine.prefill_budget_tokens - sequences
+    wait = d * queued + (ceil(queued / room) if room > 0 else queued) * now
+    if sequences:  # the step under way is half done on average
+        wait += 0.5 * now
+    if sequences + choices > most > 0:  # waits for others to end, one every `output` / `most` steps
+        wait += (sequences + choices - most) * output / choices * now / most
+    ttft = 1000.0 * (step.t0_s + feedback * wait)
+    decoding = 1.0 - feedback * d * engine.prefill_rate_tokens_per_s
+    tpot = inf
+    if decoding > 0.0:
+        end = a + b * (sequences + choices) + c * (context + others + work.growth)
+        tpot = 1000.0 * feedback * end / decoding
+    hold = c + a / capacity if capacity > 0 else c
+    seconds = feedback * (d * fresh + b * output + hold * work.held)
+    if deadline is not None and ttft > full * deadline * engine.safety_ttft:
+        full = ttft / (deadline * engine.safety_ttft)
+    if tpot_limit is not None and tpot > full * tpot_limit:
+        full = tpot / tpot_limit
+    return Forecast(
+        ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds,
+        ttft_limit, tpot_limit, promise, free,
+    )  # fmt: skip
+
+
+def engine_seconds(
+    step: StepModel,
+    *,
+    kv_capacity_tokens: int,
+    prompt_tokens: float,
+    output_mean: float,
+    output_mean_square: float,
+) -> float:
+    """`r` of a request whose usage is known, before feedback: what it took of the engine's time.
+
+    The same formula as in `forecast_engine`, where a call would cost more than the arithmetic.
+    """
+    hold = step.c_s
+    if kv_capacity_tokens > 0:
+        hold += step.a_s / kv_capacity_tokens
+    held = output_mean * prompt_tokens + 0.5 * output_mean_square
+    return step.d_s * prompt_tokens + step.b_s * output_mean + hold * held

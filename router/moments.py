@@ -1,0 +1,107 @@
+"""Running statistics in bounded memory: moments that fade, a histogram, the most recent cells.
+
+A cell with few observations leans on a wider one by `n / (n + 20)`; a full cell halves the weight
+of its past, so that a shift shows. Everything adds up, so processes can be folded together.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, ItemsView
+from math import ceil, log2
+from typing import Generic, TypeVar
+
+SHRINK = 20.0  # observations at which a cell weighs as much as the wider one
+BINS_PER_OCTAVE = 8  # a quantile is at most 9 % too long, never too short
+QUANTILE = 0.95
+REFRESH = 0.05  # a quantile is computed again when the cell grew by this share
+NEGLIGIBLE = 0.01  # a bin that faded below this weight is dropped
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Cell = TypeVar("_Cell")
+
+
+class Moments:
+    """Running mean and mean square; at `fade` observations the past begins to count half."""
+
+    __slots__ = ("fade", "mean", "square", "weight")
+
+    def __init__(self, fade: float) -> None:
+        self.fade, self.weight, self.mean, self.square = fade, 0.0, 0.0, 0.0
+
+    def add(self, mean: float, square: float, weight: float = 1.0) -> None:
+        if weight <= 0.0:
+            return
+        if self.weight >= self.fade:
+            self.weight *= 0.5
+        self.weight += weight
+        self.mean += (mean - self.mean) * weight / self.weight
+        self.square += (square - self.square) * weight / self.weight
+
+    def lean(self, own: float, wider: float) -> float:
+        """`own` as far as this cell has seen enough, `wider` for the rest."""
+        share = self.weight / (self.weight + SHRINK)
+        return share * own + (1.0 - share) * wider
+
+    def export(self) -> tuple[float, float, float]:
+        return self.weight, self.mean, self.square
+
+
+class Histogram:
+    """Counts in logarithmic bins; the 95th percentile errs to the long side."""
+
+    __slots__ = ("_grown", "_p95", "bins", "fade", "weight")
+
+    def __init__(self, fade: float) -> None:
+        self.fade, self.weight = fade, 0.0
+        self.bins: dict[int, float] = {}
+        self._p95, self._grown = 0.0, 0.0
+
+    def add(self, number: int) -> None:
+        self.add_bin(ceil(BINS_PER_OCTAVE * log2(max(1, number))), 1.0)
+
+    def add_bin(self, index: int, weight: float) -> None:
+        if self.weight >= self.fade:
+            self.bins = {i: 0.5 * w for i, w in self.bins.items() if w >= NEGLIGIBLE}
+            self.weight = sum(self.bins.values())
+        self.bins[index] = self.bins.get(index, 0.0) + weight
+        self.weight += weight
+        self._grown += weight
+
+    def p95(self) -> float:
+        """The upper edge of the bin that holds it; 0 when nothing was seen."""
+        if self._grown and self._grown >= REFRESH * self.weight:
+            self._grown = 0.0
+            beyond = self.weight * (1.0 - QUANTILE)
+            for index in sorted(self.bins, reverse=True):
+                self._p95 = 2.0 ** (index / BINS_PER_OCTAVE)
+                beyond -= self.bins[index]
+                if beyond < 0.0:
+                    break
+        return self._p95
+
+
+class Recent(Generic[_Key, _Cell]):
+    """At most `limit` cells: the one not touched for the longest time goes first."""
+
+    def __init__(self, limit: int, make: Callable[[], _Cell]) -> None:
+        self.limit = limit
+        self.dropped = 0
+        self._make = make
+        self._cells: OrderedDict[_Key, _Cell] = OrderedDict()
+
+    def get(self, key: _Key) -> _Cell | None:
+        return self._cells.get(key)
+
+    def touch(self, key: _Key) -> _Cell:
+        """The key's cell, made if it is missing."""
+        cell = self._cells.get(key)
+        if cell is None:
+            cell = self._cells[key] = self._make()
+            if len(self._cells) > self.limit:
+                self._cells.popitem(last=False)
+                self.dropped += 1
+        else:
+            self._cells.move_to_end(key)
+        return cell
+
+    def items(self) -> ItemsView[_Key, _Cell]:
+        return self._cells.items()

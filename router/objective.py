@@ -1,0 +1,83 @@
+"""What a candidate is worth: dollars and the price of a likely miss, value per engine-second.
+
+Everything is minimised in one unit, pico-USD: an API costs its expected price plus the policy's
+penalty times the probability that it misses the SLO (lognormal latency, learned). An own engine's
+dollars are sunk; what its time is worth is in `bidprice`. The forecasts it rests on are in
+`forecast`, whose names are offered here too.
+"""
+
+from math import erfc, inf, log, sqrt
+
+from router.forecast import (
+    Forecast,
+    Work,
+    engine_seconds,
+    forecast_engine,
+    kv_promise_tokens,
+    work_of,
+)
+from router.types import ApiState, Candidate
+
+__all__ = [
+    "Forecast",
+    "Work",
+    "api_objective",
+    "density",
+    "engine_seconds",
+    "forecast_api",
+    "forecast_engine",
+    "kv_promise_tokens",
+    "miss_probability",
+    "work_of",
+]
+
+# An API's latency before its first observation: the external API of the reference simulation,
+# 2026-11-20 (lognormal medians; the spread is `ApiState`'s).
+PRIOR_TTFT_MS = 450.0
+PRIOR_TPOT_MS = 15.0
+
+_SQRT2 = sqrt(2.0)
+_UNSEEN = ApiState()
+
+
+def forecast_api(work: Work, candidate: Candidate) -> Forecast:
+    """Latency medians and the probability of missing the SLO; the prior before any observation."""
+    api = candidate.api or _UNSEEN
+    ttft, tpot = api.ttft_median_ms, api.tpot_median_ms
+    if ttft is None:
+        ttft = PRIOR_TTFT_MS
+    if not work.decodes:
+        tpot = None
+    elif tpot is None:
+        tpot = PRIOR_TPOT_MS
+    missed = 0.0
+    ttft_slo, tpot_slo = work.ttft_ms, work.tpot_ms
+    if ttft_slo is not None:
+        missed = miss_probability(ttft, api.ttft_sigma, ttft_slo)
+    if tpot_slo is not None and tpot is not None:
+        missed += (1.0 - missed) * miss_probability(tpot, api.tpot_sigma, tpot_slo)
+    return Forecast(ttft, tpot, None, None, missed, None, ttft_slo, tpot_slo, 0, 0.0)
+
+
+def miss_probability(median_ms: float, sigma: float, limit_ms: float) -> float:
+    """P(lognormal latency > limit). Nonsense in the learned values counts as a certain miss."""
+    if not 0.0 < median_ms < inf or not sigma >= 0.0:
+        return 1.0
+    if sigma == 0.0:
+        return 1.0 if median_ms > limit_ms else 0.0
+    return 0.5 * erfc(log(limit_ms / median_ms) / (sigma * _SQRT2))
+
+
+def api_objective(candidate: Candidate, penalty_pusd: int, forecast: Forecast) -> float:
+    """Expected dollars plus the price of a likely miss; infinite when the dollars are unknown."""
+    expected = candidate.expected_pusd
+    if expected is None:
+        return inf
+    return expected + penalty_pusd * (forecast.miss_probability or 0.0)
+
+
+def density(value_pusd: float, engine_seconds: float | None) -> float | None:
+    """Value per engine-second `D = v/r`; `None` when the engine's time cannot be predicted."""
+    if engine_seconds is None:
+        return None
+    return value_pusd / engine_seconds if engine_seconds > 0.0 else inf

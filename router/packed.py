@@ -1,0 +1,165 @@
+"""What a decision saw and said, small enough for a ledger row: 8 candidates in 800 bytes.
+
+Plain tuples of integers and words (the gateway writes them as msgpack): latencies in 0.1 ms,
+ratios in thousandths, engine time in microseconds, money in pico-USD. Step models, capacities and
+prices are not in it: they are versioned elsewhere. `unpack` gives the names back.
+"""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+from router.types import Decision, EngineState, Feature, Policy, Request, Verdict
+
+PACK_VERSION = 1
+PACK_CANDIDATES = 8  # in the order of the decision; how many more there were is kept as a number
+
+NUMBERS = (
+    "ttft_ms",
+    "tpot_ms",
+    "kv_ratio",
+    "load",
+    "miss_probability",
+    "engine_seconds",
+    "density_pusd_per_s",
+    "objective_pusd",
+)
+_SCALES = (10, 10, 1000, 1000, 1000, 1_000_000, 1, 1)
+_STATE = (
+    "running",
+    "waiting",
+    "context_tokens",
+    "queued_prefill_tokens",
+    "kv_used_tokens",
+    "kv_promised_tokens",
+    "prefix_hit_tokens",
+    "age_ms",
+)
+_REQUEST = (
+    "kind",
+    "prompt_tokens",
+    "prompt_tokens_bound",
+    "max_tokens",
+    "n",
+    "features",
+    "residency",
+    "salted",
+    "output_count",
+    "output_mean",
+    "output_mean_square",
+    "output_p95",
+)
+_POLICY = ("name", "ttft_ms", "tpot_ms", "kv_headroom_floor", "penalty_pusd", "otherwise")
+_POLICY_SCALES = (("ttft_ms", 10), ("tpot_ms", 10), ("kv_headroom_floor", 1000))
+_FEATURES = tuple(Feature)
+_LIMIT = 2**63 - 1  # the widest integer that msgpack and the ledger's columns hold
+
+
+def pack(request: Request, policy: Policy, decision: Decision) -> tuple[Any, ...]:
+    """The frozen inputs and the verdicts of one decision."""
+    output, slo = request.output, policy.slo
+    asked = (
+        request.kind.value,
+        request.prompt_tokens,
+        request.prompt_tokens_bound,
+        request.max_tokens,
+        request.n,
+        sum(1 << _FEATURES.index(feature) for feature in request.features),
+        request.residency.value,
+        int(request.salted),
+        output.count,
+        _scaled(output.mean, 1),
+        _scaled(output.mean_square, 1),
+        _scaled(output.p95, 1),
+    )
+    rule = (
+        policy.name,
+        _scaled(slo.ttft_ms, 10),
+        _scaled(slo.tpot_ms, 10),
+        _scaled(policy.kv_headroom_floor, 1000),
+        policy.penalty_pusd,
+        policy.otherwise.value,
+    )
+    kept = decision.verdicts[:PACK_CANDIDATES]
+    return (
+        PACK_VERSION,
+        asked,
+        rule,
+        decision.reason.value,
+        len(decision.order),
+        len(decision.verdicts) - len(kept),
+        tuple(_pack_verdict(verdict) for verdict in kept),
+    )
+
+
+def unpack(packed: Sequence[Any]) -> dict[str, Any]:
+    """What `pack` kept, with its names and in the units of the names."""
+    version, asked, rule, reason, tried, omitted, verdicts = packed
+    if version != PACK_VERSION:
+        raise ValueError(f"a decision packed as version {version} cannot be read")
+    request = dict(zip(_REQUEST, asked, strict=True))
+    bits = request["features"]
+    request["features"] = [
+        feature.value for place, feature in enumerate(_FEATURES) if bits >> place & 1
+    ]
+    request["salted"] = bool(request["salted"])
+    policy = dict(zip(_POLICY, rule, strict=True))
+    for name, scale in _POLICY_SCALES:
+        policy[name] = _unscaled(policy[name], scale)
+    return {
+        "request": request,
+        "policy": policy,
+        "reason": reason,
+        "tried": tried,
+        "omitted": omitted,
+        "candidates": [_unpack_verdict(verdict) for verdict in verdicts],
+    }
+
+
+def _pack_verdict(verdict: Verdict) -> tuple[Any, ...]:
+    numbers = [
+        _scaled(getattr(verdict, name), scale) for name, scale in zip(NUMBERS, _SCALES, strict=True)
+    ]
+    while numbers and numbers[-1] is None:
+        numbers.pop()
+    engine = verdict.candidate.engine
+    state = () if engine is None else _pack_state(engine)
+    own = verdict.candidate.name, verdict.reason.value, int(verdict.feasible)
+    return (*own, tuple(numbers), state)
+
+
+def _pack_state(engine: EngineState) -> tuple[int | None, ...]:
+    values = (
+        engine.running,
+        engine.waiting,
+        engine.context_tokens,
+        engine.queued_prefill_tokens,
+        engine.kv_used_tokens,
+        engine.kv_promised_tokens,
+        engine.prefix_hit_tokens,
+        1000.0 * engine.age_s,
+    )
+    return tuple(_scaled(value, 1) for value in values)
+
+
+def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
+    name, reason, feasible, numbers, state = packed
+    named = dict.fromkeys(NUMBERS)
+    for label, number, scale in zip(NUMBERS, numbers, _SCALES, strict=False):
+        named[label] = _unscaled(number, scale)
+    engine = dict(zip(_STATE, state, strict=True)) if state else None
+    return {
+        "name": name, "reason": reason, "feasible": bool(feasible), **named, "engine": engine,
+    }  # fmt: skip
+
+
+def _scaled(number: float | None, scale: int) -> int | None:
+    """Rounded to the stored unit; what is not finite or does not fit is not known."""
+    if number is None or not isfinite(number):
+        return None
+    scaled = round(number * scale)
+    return scaled if -_LIMIT <= scaled <= _LIMIT else None
+
+
+def _unscaled(number: int | None, scale: int) -> float | None:
+    return number if number is None or scale == 1 else number / scale
