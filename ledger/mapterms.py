@@ -2,7 +2,8 @@
 
 Amounts are USD per token and must be whole pico-USD. Binary-float noise of the map's own making
 (1.6000000000000000001e-06) is rounded half-even and listed; anything else that is not exact,
-complete and above zero is refused, because a price of zero cannot be told from a missing one.
+complete and above zero is refused, because a price of zero cannot be told from a missing one
+(a zero for caching counts as unlisted, so cached tokens and cache writes cost what input costs).
 A schedule that leaves a kind open takes it from the standard rates above the same threshold, then
 from the schedule below; a stated output price is also the price of reasoning.
 """
@@ -40,6 +41,10 @@ _KEY = re.compile(
     rf"(?:_above_(\d+)(k?)_tokens)?({'|'.join(tier for tier in _TIERS if tier)})?$"
 )
 _REQUEST = "input_cost_per_request"
+# Providers whose every request is a search with a fee by its depth, which usage does not report:
+# the dearest is charged (docs.perplexity.ai/getting-started/pricing, as in litellm 1.106.2).
+SEARCH_PROVIDERS = frozenset({"perplexity"})
+_SEARCH = "search_context_cost_per_query"
 _NOISE_PUSD = Decimal("0.000001")
 
 Kinds = dict[str, int]  # kind -> pico-USD
@@ -60,7 +65,7 @@ def terms_of(row: Mapping[str, object], noise: list[str]) -> Terms:
     return Terms(
         rates,
         tuple(_schedules(listed, base)),
-        request_pusd=_pusd(row, _REQUEST, noise) or 0,
+        request_pusd=_request_pusd(row, noise),
         inclusive=row.get("litellm_provider") in INCLUSIVE_PROVIDERS,
     )
 
@@ -73,6 +78,14 @@ def other_charges(row: Mapping[str, object]) -> Iterator[str]:
             yield field
 
 
+def _request_pusd(row: Mapping[str, object], noise: list[str]) -> int:
+    fee = _pusd(row, _REQUEST, noise) or 0
+    depths = row.get(_SEARCH)
+    if row.get("litellm_provider") not in SEARCH_PROVIDERS or not isinstance(depths, Mapping):
+        return fee
+    return fee + max(_pusd(depths, depth, noise) or 0 for depth in depths)
+
+
 def _listed(row: Mapping[str, object], noise: list[str]) -> Listed:
     listed: Listed = {}
     for field in row:
@@ -80,7 +93,7 @@ def _listed(row: Mapping[str, object], noise: list[str]) -> Listed:
         if match is None:
             continue
         pusd = _pusd(row, field, noise)
-        if pusd is not None:
+        if pusd:
             kind, above, thousand, tier = match.groups()
             place = (_TIERS[tier], int(above or 0) * (1000 if thousand else 1))
             listed.setdefault(place, {})[_KINDS[kind]] = pusd
@@ -96,7 +109,7 @@ def _ranges(row: Mapping[str, object], noise: list[str]) -> Listed:
         kinds = {} if own is None else {"output": own}
         for field, kind in _KINDS.items():
             pusd = _pusd(stated, field, noise)
-            if pusd is not None:
+            if pusd:
                 kinds[kind] = pusd
         listed[STANDARD, int(stated["range"][0])] = kinds
     return listed

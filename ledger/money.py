@@ -97,7 +97,10 @@ def split_largest_remainder(total: int, weights: Sequence[int]) -> list[int]:
 def _scaled(usd: Decimal | int) -> Decimal:
     if isinstance(usd, bool) or not isinstance(usd, (Decimal, int)):
         raise MoneyError(f"{usd!r} is not an exact amount: use Decimal or int")
+    amount = Decimal(usd)
+    if not amount.is_finite():
+        raise MoneyError(f"{usd} is not a number")
     try:
-        return _EXACT.multiply(Decimal(usd), Decimal(PUSD_PER_USD))
-    except (Inexact, InvalidOperation) as error:
-        raise MoneyError(f"{usd} USD has too many digits or is not a number") from error
+        return _EXACT.multiply(amount, Decimal(PUSD_PER_USD))
+    except Inexact as error:
+        raise MoneyError(f"{usd} USD has too many digits") from error
