@@ -102,8 +102,9 @@ class Links(html.parser.HTMLParser):
 
 def fetch_wheel(places: Places, lock: str, name: str, folder: Path) -> Path | None:
     """A pure-Python wheel from the configured places, if its hash is the locked one."""
-    block = re.search(rf"^{name}==\S+((?:\s*\\\n.*)+)", lock, re.MULTILINE)
-    hashes = set(re.findall(r"sha256:([0-9a-f]{64})", block.group(1) if block else ""))
+    blocks = re.split(r"\n(?=\S)", lock)
+    block = next((each for each in blocks if each.startswith(f"{name}==")), "")
+    hashes = set(re.findall(r"sha256:([0-9a-f]{64})", block))
     pages = [f"{index.rstrip('/')}/{name}/" for index in (places.index, *places.extra) if index]
     context = ssl.create_default_context(cafile=places.certificate or None)
     for page in [*pages, *places.find_links]:

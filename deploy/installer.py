@@ -20,6 +20,7 @@ from deploy import indexes
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "deploy" / "tools.lock"
 SCRATCH = ROOT / "build" / "bootstrap"
+DEBIAN_WHEELS = Path("/usr/share/python-wheels")
 UV_OLDEST = (0, 5)
 
 
@@ -52,7 +53,8 @@ class Installer:
             failed = run([*command, *self.places.uv_arguments(os.environ)], environ)
             if not failed:
                 return
-        pip = self.pip or find_pip(self.places)
+        forged = "hash mismatch" in failed.lower()
+        pip = None if forged else self.pip or find_pip(self.places)
         if pip:
             failed = run([*pip, "--python", str(python), "install", *arguments], dict(os.environ))
         if failed or not pip:
@@ -102,7 +104,7 @@ def find_pip(places: indexes.Places) -> tuple[str, ...] | None:
     for command in commands:
         if knows_python_option(command):
             return command
-    wheels = [*Path("/usr/share/python-wheels").glob("pip-*.whl"), *bundled_wheels()]
+    wheels = [*DEBIAN_WHEELS.glob("pip-*.whl"), *bundled_wheels()]
     for wheel in wheels:
         if knows_python_option((sys.executable, f"{wheel}/pip")):
             return sys.executable, f"{wheel}/pip"

@@ -116,8 +116,8 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         "chromium", "headless Chromium", find_chromium,
-        "sudo apt-get install chromium chromium-driver", with_apt,
-        apt=("chromium", "chromium-driver"),
+        "sudo apt-get install chromium", with_apt,
+        apt=("chromium",),
     ),
     Part(
         "openai-2", "the openai Python SDK, major 2", find_sdk("openai2"),

@@ -1,0 +1,81 @@
+"""Installing parts: only what is missing, and a part that cannot be had is told, not raised."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploy import parts, partsinstall
+from deploy.indexes import Places
+from deploy.installer import Installer, InstallError
+from gateway.stages import Stages
+
+INSTALLER = Installer(None, None, Places())
+
+
+@pytest.fixture
+def stages() -> Stages:
+    return Stages(clock=lambda: 0.0, say=lambda _: None)
+
+
+def part(name: str, *, there: bool, apt: tuple[str, ...] = ()) -> parts.Part:
+    path = Path("/there") if there else None
+    return parts.Part(name, f"the {name}", lambda: path, "install it", parts.always, apt)
+
+
+def test_what_is_there_is_left_alone(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PARTS", (part("vllm", there=True),))
+    partsinstall.install_parts([], Path("python"), stages, INSTALLER)
+    assert stages.done == []
+
+
+def test_only_what_is_named_is_installed(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PARTS", (part("one", there=False), part("two", there=False)))
+    partsinstall.install_parts(["two"], Path("python"), stages, INSTALLER)
+    assert [title for title, _ in stages.done] == ["the two"]
+
+
+def test_an_unknown_name_is_refused(stages: Stages) -> None:
+    with pytest.raises(InstallError, match="no part named nonsense: chromium"):
+        partsinstall.install_parts(["nonsense"], Path("python"), stages, INSTALLER)
+
+
+def test_a_part_that_cannot_be_had_is_told(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(parts, "PARTS", (part("chromium", there=False, apt=("chromium",)),))
+    monkeypatch.setattr(parts, "with_apt", lambda: False)
+    partsinstall.install_parts([], Path("python"), stages, INSTALLER)
+    assert "not installed: the chromium is missing: install it" in capsys.readouterr().out
+
+
+def test_apt_is_asked_once_for_everything(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(partsinstall, "apt_install", lambda names: asked.append(list(names)) or "")
+    monkeypatch.setattr(parts, "with_apt", lambda: True)
+    wanted = (part("a", there=False, apt=("one",)), part("b", there=False, apt=("two", "three")))
+    monkeypatch.setattr(parts, "PARTS", wanted)
+    partsinstall.install_parts([], Path("python"), stages, INSTALLER)
+    assert asked == [["one", "two", "three"]]
+
+
+def test_a_node_from_elsewhere_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert partsinstall.needs("nodejs")
+    (tmp_path / "node").touch(mode=0o755)
+    assert not partsinstall.needs("nodejs")
+    assert partsinstall.needs("npm")
+
+
+@pytest.mark.parametrize("major", ["2", "3"])
+def test_sdk_environments_hold_their_major_and_nothing_of_ours(
+    major: str, request: pytest.FixtureRequest
+) -> None:
+    python = request.getfixturevalue(f"openai_{major}")
+    script = "import openai, importlib.util as u; print(openai.__version__, u.find_spec('gateway'))"
+    answer = subprocess.run(
+        [python, "-c", script], check=True, capture_output=True, text=True, cwd="/"
+    )
+    version, gateway = answer.stdout.split()
+    assert version.startswith(f"{major}.")
+    assert gateway == "None"
