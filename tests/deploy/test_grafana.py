@@ -1,0 +1,116 @@
+"""The Grafana board and the scrape configuration name only metrics and places that exist."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import prometheus_client
+import pytest
+import yaml
+
+from deploy import parts
+from gateway.metrics import Metrics
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+BOARD = DEPLOY / "grafana" / "dashboards" / "breakeven.json"
+SOURCE = DEPLOY / "grafana" / "provisioning" / "datasources" / "prometheus.yaml"
+# What the telemetry process writes beside the workers' metrics.
+TELEMETRY = {
+    "breakeven_engine_kv_usage_ratio": {"engine"},
+    "breakeven_engine_running": {"engine"},
+    "breakeven_engine_waiting": {"engine"},
+    "breakeven_ledger_lag_seconds": set(),
+}
+
+
+def known() -> dict[str, set[str]]:
+    """Sample name -> label names, from the metrics objects themselves."""
+    names: dict[str, set[str]] = dict(TELEMETRY)
+    metrics = Metrics(prometheus_client.CollectorRegistry(), models=(), targets=())
+    for metric in vars(metrics).values():
+        if isinstance(metric, prometheus_client.metrics.MetricWrapperBase):
+            labels = set(metric._labelnames)
+            kinds = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
+            for suffix in kinds.get(metric._type, ("",)):
+                extra = {"le"} if suffix == "_bucket" else set()
+                names[metric._name + suffix] = labels | extra
+    return names
+
+
+def faults(expression: str) -> list[str]:
+    """Unknown metric names, and labels that the named metric does not have."""
+    names = known()
+    used = re.findall(r"\b(?:breakeven|vllm)[a-z_:]*", expression)
+    found = [f"no metric {name}" for name in used if name not in names]
+    grouped = re.findall(r"by \(([^)]*)\)", expression)
+    labels = {label.strip() for group in grouped for label in group.split(",")}
+    have = set().union(*(names.get(name, set()) for name in used))
+    return found + [f"no label {label}" for label in sorted(labels - have)]
+
+
+def panels() -> list[dict]:
+    return json.loads(BOARD.read_text(encoding="utf-8"))["panels"]
+
+
+@pytest.mark.parametrize("panel", panels(), ids=lambda panel: panel["title"])
+def test_every_query_names_metrics_and_labels_that_exist(panel: dict) -> None:
+    assert panel["targets"]
+    for target in panel["targets"]:
+        assert faults(target["expr"]) == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["rate(breakeven_request_total[5m])", "sum by (tenant) (breakeven_spill_total)"],
+)
+def test_a_wrong_query_would_be_found(expression: str) -> None:
+    assert faults(expression)
+
+
+def test_panels_do_not_overlap_and_use_the_provisioned_source() -> None:
+    source = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))["datasources"][0]
+    taken: set[tuple[int, int]] = set()
+    for panel in panels():
+        assert panel["datasource"]["uid"] == source["uid"]
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken
+        taken |= cells
+
+
+def test_grafana_asks_the_prometheus_of_compose() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    source = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))["datasources"][0]
+    host, port = source["url"].removeprefix("http://").split(":")
+    assert f"127.0.0.1:{port}:{port}" in compose["services"][host]["ports"]
+    provider = yaml.safe_load(
+        (DEPLOY / "grafana/provisioning/dashboards/breakeven.yaml").read_text(encoding="utf-8")
+    )["providers"][0]
+    mounts = [volume.split(":")[1] for volume in compose["services"]["grafana"]["volumes"]]
+    assert provider["options"]["path"] in mounts
+
+
+def test_prometheus_scrapes_services_of_compose_on_their_ports() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    prometheus = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    for job in prometheus["scrape_configs"]:
+        for target in job["static_configs"][0]["targets"]:
+            host, port = target.split(":")
+            assert host in compose["services"]
+            assert port in json.dumps(compose["services"][host])
+
+
+@pytest.mark.part("promtool")
+def test_promtool_accepts_the_configuration(tmp_path: Path) -> None:
+    program = parts.find_promtool()
+    check = [program, "check", "config"]
+    good = DEPLOY / "prometheus" / "prometheus.yml"
+    subprocess.run([*check, good], check=True, capture_output=True)
+    bad = tmp_path / "prometheus.yml"
+    bad.write_text(good.read_text().replace("scrape_interval", "scrape_intervall"))
+    assert subprocess.run([*check, bad], check=False, capture_output=True).returncode != 0
