@@ -1,0 +1,173 @@
+import msgspec
+import pytest
+
+from ledger.prices import (
+    STANDARD,
+    Flag,
+    Price,
+    PriceBook,
+    PriceError,
+    Schedule,
+    Terms,
+    check,
+    rates_from,
+    tier_of,
+)
+
+CHEAP = Terms(rates_from({"input": 1, "output": 2}))
+DEAR = Terms(rates_from({"input": 10, "output": 20}))
+DAY_US = 86_400_000_000
+
+
+def price(version, name="openai/gpt-4o", since=0, terms=CHEAP, **fields):
+    return Price(version, name, fields.pop("book", "litellm"), since, terms, **fields)
+
+
+def versions(*found):
+    return [None if one is None else one.version for one in found]
+
+
+def test_the_version_in_force_at_an_instant():
+    book = PriceBook([price(2, since=200, terms=DEAR), price(1, since=100)])
+    assert versions(*(book.find("openai/gpt-4o", at) for at in (99, 100, 199, 200, 10**18))) == [
+        None, 1, 1, 2, 2,
+    ]  # fmt: skip
+    assert book.version(2).terms == DEAR
+    assert book.version(3) is None
+    assert len(book) == 2
+
+
+def test_of_two_versions_from_the_same_instant_the_later_number_counts():
+    book = PriceBook([price(1), price(2, terms=DEAR)])
+    assert book.find("openai/gpt-4o", 0).version == 2
+
+
+def test_a_price_file_overrides_the_bundled_map_while_it_is_in_force():
+    negotiated = price(2, since=100, effective_until_us=200, rank=1, book="deal.yaml", terms=DEAR)
+    book = PriceBook([price(1), price(3, since=150), negotiated])
+    assert versions(*(book.find("openai/gpt-4o", at) for at in (99, 100, 199, 200))) == [1, 2, 2, 3]
+
+
+def test_a_withdrawn_price_gives_way_to_the_book_below():
+    book = PriceBook(
+        [
+            price(1),
+            price(2, rank=1, book="deal.yaml", terms=DEAR),
+            price(3, since=100, rank=1, book="deal.yaml", terms=DEAR, withdrawn=True),
+        ]
+    )
+    assert versions(*(book.find("openai/gpt-4o", at) for at in (99, 100))) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("openai/gpt-4o", "openai/gpt-4o"),
+        ("openai/gpt-4o#eu", "openai/gpt-4o"),
+        ("openai/gpt-5.5#eu", "openai/gpt-5.5#eu"),
+        ("openai/GPT-4o", "openai/gpt-4o"),
+        ("deepinfra/meta-llama/llama-3.3-70b", "deepinfra/meta-llama/Llama-3.3-70B"),
+        ("openai/gpt-4o-2024-08-06", "openai/gpt-4o"),
+        ("openai/gpt-4o-20240806", "openai/gpt-4o"),
+        ("openai/gpt-4o-latest", "openai/gpt-4o"),
+        ("openai/gpt-4o-2024-05-13", "openai/gpt-4o-2024-05-13"),
+        ("openai/ours", "openai/gpt-4o"),
+        ("openai/ours#us", "openai/gpt-4o"),
+        ("openai/gpt-4o-mini", None),
+        ("openai/gpt-4", None),
+        ("gpt-4o", None),
+        ("azure/gpt-4o", None),
+        ("", None),
+    ],
+)
+def test_names_are_found_by_the_documented_rules_only(asked, found):
+    names = [
+        "openai/gpt-4o",
+        "openai/gpt-5.5",
+        "openai/gpt-5.5#eu",
+        "openai/gpt-4o-2024-05-13",
+        "deepinfra/meta-llama/Llama-3.3-70B",
+    ]
+    book = PriceBook(
+        [price(place, name) for place, name in enumerate(names)], {"openai/ours": "openai/gpt-4o"}
+    )
+    price_found = book.find(asked, 0)
+    assert (price_found and price_found.name) == found
+
+
+def test_in_force_lists_each_name_once():
+    book = PriceBook([price(1), price(2, since=5), price(3, "a/b", since=9)])
+    assert [one.version for one in book.in_force(5)] == [2]
+    assert [one.version for one in book.in_force(9)] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("fields", "flags"),
+    [
+        ({"source": "https://x", "source_date": "1970-03-01"}, []),
+        ({"source_date": "1970-03-01"}, [Flag.NO_SOURCE]),
+        ({"source": "https://x"}, [Flag.STALE]),
+        ({"source": "https://x", "source_date": "1970-01-01"}, [Flag.STALE]),
+        (
+            {"source": "https://x", "source_date": "1970-03-01", "retired_on": "1970-04-11"},
+            [Flag.RETIRED],
+        ),
+        ({"source": "https://x", "source_date": "1970-03-01", "retired_on": "1970-04-12"}, []),
+    ],
+)
+def test_flags(fields, flags):
+    at_us = 100 * DAY_US  # 1970-04-11
+    found = PriceBook([price(7, **fields)]).flags(at_us)
+    assert [one.flag for one in found] == flags
+    assert all(one.version == 7 for one in found)
+
+
+def test_a_book_that_was_read_again_is_not_stale():
+    old = price(1, source="https://x", source_date="1970-01-01")
+    read = PriceBook([old], read_on={"litellm": "1970-04-01"})
+    assert read.flags(100 * DAY_US) == []
+    assert read.flags(100 * DAY_US, stale_after_days=9)[0].flag is Flag.STALE
+
+
+@pytest.mark.parametrize(
+    ("word", "tier"),
+    [
+        (None, STANDARD), ("", STANDARD), ("default", STANDARD), ("auto", STANDARD),
+        ("standard_only", STANDARD), ("Priority", "priority"), ("flex", "flex"), ("batch", "batch"),
+    ],
+)  # fmt: skip
+def test_service_tiers_in_the_books_words(word, tier):
+    assert tier_of(word) == tier
+
+
+def scheduled(*places):
+    return Terms(CHEAP.rates, tuple(Schedule(tier, above, CHEAP.rates) for tier, above in places))
+
+
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [
+        (price(1, "gpt-4o"), "provider/model"),
+        (price(1, "openai/"), "provider/model"),
+        (price(1, terms=Terms(rates_from({"input": -1, "output": 1}))), "negative"),
+        (price(1, terms=Terms(CHEAP.rates, request_pusd=-1)), "negative"),
+        (price(1, terms=Terms(CHEAP.rates, uplift_ppm=-1)), "negative"),
+        (price(1, terms=scheduled((STANDARD, 0))), "ascend"),
+        (price(1, terms=scheduled((STANDARD, 200), (STANDARD, 100))), "ascend"),
+        (price(1, terms=scheduled(("flex", 0), ("flex", 0))), "ascend"),
+        (price(1, terms=scheduled(("flex", 100))), "short prompts"),
+        (price(1, since=5, effective_until_us=5), "ends before"),
+        (price(1, terms=Terms(rates_from({"input": 10**11, "output": 1}))), "64-bit"),
+    ],
+)
+def test_the_dry_run_finds_what_cannot_be_used(broken, fault):
+    assert any(fault in line for line in check(broken))
+    with pytest.raises(PriceError, match=fault):
+        PriceBook([broken])
+
+
+def test_a_usable_price_has_no_faults_and_survives_storage():
+    full = price(1, terms=scheduled(("batch", 0), (STANDARD, 100), (STANDARD, 200)), rank=2)
+    assert check(full) == []
+    assert msgspec.json.decode(msgspec.json.encode(full), type=Price) == full
+    assert msgspec.convert(msgspec.to_builtins(full), Price) == full

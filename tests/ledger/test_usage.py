@@ -1,0 +1,207 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.prices import prompt_tokens
+from ledger.rates import TOKENS_LIMIT
+from ledger.records import Tokens
+from ledger.usage import Convention, UsageError, tokens_from_usage
+
+INSIDE, OUTSIDE = Convention.CACHED_INSIDE, Convention.CACHED_OUTSIDE
+OPENAI = {
+    "prompt_tokens": 1000,
+    "completion_tokens": 300,
+    "total_tokens": 1300,
+    "prompt_tokens_details": {"cached_tokens": 400, "audio_tokens": 50},
+    "completion_tokens_details": {"reasoning_tokens": 120, "audio_tokens": 30},
+}
+ANTHROPIC = {
+    "input_tokens": 100,
+    "output_tokens": 20,
+    "cache_creation_input_tokens": 70,
+    "cache_read_input_tokens": 900,
+    "cache_creation": {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 40},
+}
+
+
+@pytest.mark.parametrize(
+    ("usage", "convention", "tokens"),
+    [
+        (
+            OPENAI,
+            INSIDE,
+            Tokens(550, 400, output=300, reasoning=120, audio_input=50, audio_output=30),
+        ),
+        (ANTHROPIC, OUTSIDE, Tokens(100, 900, 30, 40, output=20)),
+        (  # the same numbers under the other convention are another bill: hence no default
+            {"prompt_tokens": 1000, "prompt_tokens_details": {"cached_tokens": 400}},
+            OUTSIDE,
+            Tokens(1000, 400),
+        ),
+        (  # vLLM, chat
+            {
+                "prompt_tokens": 155,
+                "total_tokens": 180,
+                "completion_tokens": 25,
+                "prompt_tokens_details": {
+                    "cached_tokens": 16,
+                    "created_cache_tokens": 128,
+                    "multimodal_tokens": None,
+                },
+                "completion_tokens_details": None,
+            },
+            INSIDE,
+            Tokens(11, 16, 128, output=25),
+        ),
+        ({"prompt_tokens": 8, "total_tokens": 8}, INSIDE, Tokens(8)),  # embeddings
+        (  # responses
+            {
+                "input_tokens": 8,
+                "input_tokens_details": {"cached_tokens": 2, "cache_write_tokens": 3},
+                "output_tokens": 5,
+                "output_tokens_details": {"reasoning_tokens": 4},
+                "total_tokens": 13,
+            },
+            INSIDE,
+            Tokens(3, 2, 3, output=5, reasoning=4),
+        ),
+        (  # DeepSeek's name for cached reads
+            {"prompt_tokens": 10, "completion_tokens": 1, "prompt_cache_hit_tokens": 4},
+            INSIDE,
+            Tokens(6, 4, output=1),
+        ),
+        (  # a translation that repeats one number under two names
+            {
+                "prompt_tokens": 10,
+                "cache_read_input_tokens": 4,
+                "prompt_tokens_details": {"cached_tokens": 4},
+            },
+            INSIDE,
+            Tokens(6, 4),
+        ),
+        (  # LiteLLM's details of writes by age
+            {
+                "prompt_tokens": 50,
+                "cache_creation_input_tokens": 20,
+                "prompt_tokens_details": {
+                    "cache_creation_tokens": 20,
+                    "cache_creation_token_details": {"ephemeral_1h_input_tokens": 20},
+                },
+            },
+            INSIDE,
+            Tokens(30, 0, 0, 20),
+        ),
+        (  # xAI: reasoning is beside completion_tokens, and only the total says so
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 5,
+                "total_tokens": 35,
+                "completion_tokens_details": {"reasoning_tokens": 20},
+            },
+            INSIDE,
+            Tokens(10, output=25, reasoning=20),
+        ),
+        (  # Gemini's OpenAI endpoint: thoughts appear in the total alone
+            {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 22},
+            INSIDE,
+            Tokens(10, output=12, reasoning=7),
+        ),
+        (  # cached audio is counted by both details
+            {
+                "prompt_tokens": 10,
+                "prompt_tokens_details": {"cached_tokens": 8, "audio_tokens": 9},
+            },
+            INSIDE,
+            Tokens(0, 8, audio_input=2),
+        ),
+        (  # vLLM's created blocks may overlap what was found in the cache
+            {
+                "prompt_tokens": 20,
+                "prompt_tokens_details": {"cached_tokens": 16, "created_cache_tokens": 16},
+            },
+            INSIDE,
+            Tokens(0, 16, 4),
+        ),
+    ],
+)
+def test_shapes(usage, convention, tokens):
+    assert tokens_from_usage(usage, convention) == tokens
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"prompt_tokens": -1}, "prompt_tokens"),
+        ({"prompt_tokens": "1000"}, "not a whole number"),
+        ({"prompt_tokens": 1000.0}, "not a whole number"),
+        ({"prompt_tokens": True}, "not a whole number"),
+        ({"prompt_tokens": TOKENS_LIMIT + 1}, "not between"),
+        ({"prompt_tokens": None}, "neither"),
+        ({"completion_tokens": -5}, "completion_tokens"),
+        ({"total_tokens": 1299}, "less than"),
+        ({"total_tokens": 1301}, "neither with nor without"),
+        ({"prompt_tokens_details": {"cached_tokens": 1001}}, "cached"),
+        ({"prompt_tokens_details": {"cached_tokens": 999, "cache_write_tokens": 2}}, "written"),
+        ({"prompt_tokens_details": [400]}, "no object"),
+        ({"cache_read_input_tokens": 401}, "401"),
+        ({"completion_tokens_details": {"reasoning_tokens": 290, "audio_tokens": 11}}, "audio"),
+    ],
+)
+def test_implausible_usage_is_refused_and_names_the_field(change, named):
+    with pytest.raises(UsageError, match=named):
+        tokens_from_usage(OPENAI | change, INSIDE)
+
+
+def test_writes_that_disagree_with_their_ages_are_refused():
+    with pytest.raises(UsageError, match="by age"):
+        tokens_from_usage(ANTHROPIC | {"cache_creation_input_tokens": 71}, OUTSIDE)
+
+
+def test_absurd_sums_are_refused():
+    half = TOKENS_LIMIT // 2 + 1
+    usage = {"input_tokens": half, "cache_read_input_tokens": half}
+    with pytest.raises(UsageError, match="in one request"):
+        tokens_from_usage(usage, OUTSIDE)
+
+
+COUNT = st.integers(0, 100_000)
+
+
+@given(COUNT, COUNT, COUNT, COUNT, COUNT)
+def test_inside_no_token_is_lost_or_counted_twice(fresh, cached, write, output, reasoning):
+    usage = {
+        "prompt_tokens": fresh + cached + write,
+        "completion_tokens": output + reasoning,
+        "total_tokens": fresh + cached + write + output + reasoning,
+        "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": write},
+        "completion_tokens_details": {"reasoning_tokens": reasoning},
+    }
+    tokens = tokens_from_usage(usage, INSIDE)
+    assert tokens == Tokens(fresh, cached, write, output=output + reasoning, reasoning=reasoning)
+    assert prompt_tokens(tokens) == usage["prompt_tokens"]
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.floats(),
+    st.text(max_size=3),
+    st.integers(),
+    st.dictionaries(
+        st.sampled_from(["cached_tokens", "audio_tokens", "reasoning_tokens"]), st.integers()
+    ),
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from([*OPENAI, *ANTHROPIC]), JUNK),
+    st.sampled_from(list(Convention)),
+)
+def test_whatever_arrives_is_refused_or_plausible(usage, convention):
+    try:
+        tokens = tokens_from_usage(usage, convention)
+    except UsageError:
+        return
+    assert min(tokens.input, tokens.cached, tokens.output, tokens.audio_input) >= 0
+    assert tokens.reasoning + tokens.audio_output <= tokens.output <= TOKENS_LIMIT
+    assert prompt_tokens(tokens) <= TOKENS_LIMIT
