@@ -152,9 +152,9 @@ class Batch:
         """
         while self._ends and self._ends[0][2].ticket != self._ends[0][1]:
             heapq.heappop(self._ends)
-        count = min(self._ends[0][0] - self._counter, self._fitting(until_s - start_s))
+        count = self._fitting(until_s - start_s, most=self._ends[0][0] - self._counter)
         if horizon_s is not None:
-            count = min(count, self._fitting(horizon_s - start_s) + 1)
+            count = min(count, self._fitting(horizon_s - start_s, most=count) + 1)
         if limit is not None:
             count = min(count, limit)
         count = max(1, count)
@@ -174,10 +174,12 @@ class Batch:
         slope = self._step.c_s * len(self._members)
         return steps * self.step_s(0) + slope * steps * (steps - 1) / 2
 
-    def _fitting(self, span_s: float) -> int:
-        """The most steps that last at most `span_s`."""
+    def _fitting(self, span_s: float, *, most: int) -> int:
+        """The most steps, up to `most`, that last at most `span_s`."""
         if span_s <= 0:
             return 0
+        if self._lasting(most) <= span_s:
+            return most
         first, slope = self.step_s(0), self._step.c_s * len(self._members)
         if slope <= 0:
             return int(span_s / first)

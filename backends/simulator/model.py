@@ -130,10 +130,6 @@ class Engine:
     def prefix_hit_tokens(self, hashes: Sequence[int]) -> int:
         return self._pool.hits(hashes) * self.shape.block_tokens
 
-    def cached_tokens(self, id: str) -> int:  # noqa: A002
-        """Prompt tokens of a running request that came from the prefix cache."""
-        return self._running[id].cached
-
     def reset_prefix_cache(self) -> None:
         self._pool.forget()
 
@@ -149,7 +145,7 @@ class Engine:
             return False
         self._arrive()
         preempted = self._make_room(events)
-        self._chunks = list(self._plan(admit=not preempted))
+        self._chunks = list(self._plan(events, admit=not preempted))
         if self._chunks:
             self._batch.reserve(1)
             prefill = sum(tokens for _, tokens in self._chunks)
@@ -183,7 +179,7 @@ class Engine:
             preempted = True
         return preempted
 
-    def _plan(self, *, admit: bool) -> Iterator[tuple[Job, int]]:
+    def _plan(self, events: list[Event], *, admit: bool) -> Iterator[tuple[Job, int]]:
         """Prefill chunks of this step in arrival order, admitting from the queue."""
         budget = self.shape.prefill_budget_tokens - self._batch.size
         for job in self._prefilling:
@@ -196,6 +192,7 @@ class Engine:
             if len(self._running) >= self.shape.max_num_seqs or not self._admit(self._waiting[0]):
                 return
             job = self._waiting.popleft()
+            events.append(Event(self._boundary_s, job.id, What.ADMITTED, job.base, job.cached))
             tokens = self._chunk(job, budget)
             budget -= tokens
             yield job, tokens

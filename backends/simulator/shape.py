@@ -8,6 +8,7 @@ from backends.stepmodel import StepModel
 
 
 class What(Enum):
+    ADMITTED = "admitted"
     FIRST = "first token"
     TOKEN = "token"  # noqa: S105 - a token of text, not a secret
     FINISHED = "finished"
@@ -15,12 +16,16 @@ class What(Enum):
 
 
 class Event(NamedTuple):
-    """`generated` counts the request's output tokens including this one."""
+    """`generated` counts the request's output tokens including this one.
+
+    `cached` is set on admission: prompt tokens that came from the prefix cache.
+    """
 
     at_s: float
     id: str
     what: What
     generated: int
+    cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,190 @@
+"""One completion request being served: sequences started, tokens sent as they come, one entry.
+
+Where the tokens' times come from is a `Source`: the paced engine, or a provider's latency. The
+generation ends in exactly one journal entry, however it ends, and leaves no sequence running.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from backends.simulator import asgi
+from backends.simulator.answers import Answer
+from backends.simulator.asgi import Receive, Scope, Send, Watch
+from backends.simulator.dialect import Ask, Choice, RefusedError
+from backends.simulator.journal import Entry, Journal
+from backends.simulator.shape import TooLargeError
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+class Progress(Protocol):
+    """How far one sequence is; times on the source's clock."""
+
+    generated: int
+    cached_tokens: int
+    done: bool
+    submitted_s: float
+    first_s: float | None
+
+
+class Source(Protocol):
+    """Starts sequences and stops them. `wake` is called when `generated` or `done` changed."""
+
+    def start(self, choice: Choice, wake: Callable[[], None]) -> Progress: ...
+
+    def stop(self, progress: Progress) -> None: ...
+
+
+class CutError(Exception):
+    """The server breaks the connection on purpose: the answer stays unfinished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What every generation of one server has in common."""
+
+    source: Source
+    journal: Journal
+    fingerprint: str
+    epoch_s: Callable[[], float]
+
+
+class Generation:
+    def __init__(self, setting: Setting, ask: Ask, *, id: str, scope: Scope) -> None:  # noqa: A002
+        self._setting = setting
+        self._ask = ask
+        self._scope = scope
+        self._started_s = setting.epoch_s()
+        self._answer = Answer(
+            ask, id=id, created=int(self._started_s), fingerprint=setting.fingerprint
+        )
+        self._running: list[Progress] = []
+        self._sent = [0] * len(ask.choices)
+
+    async def run(
+        self, receive: Receive, send: Send, *, headers: Headers = (), cut_after: int | None = None
+    ) -> bool:
+        """Serve to the end; False when the client left. Breaks off after `cut_after` tokens."""
+        watch = Watch(receive)
+        status = "aborted"
+        try:
+            self._start(watch)
+            if self._ask.stream:
+                complete = await self._stream(watch, send, headers, cut_after)
+            else:
+                complete = await self._whole(watch, send, headers, cut_after)
+            status = "finished" if complete else "aborted"
+        except CutError:
+            status = "broken"
+            raise
+        except RefusedError:
+            status = "refused"
+            raise
+        finally:
+            watch.close()
+            for progress in self._running:
+                self._setting.source.stop(progress)
+            self._setting.journal.append(self._entry(status))
+        return complete
+
+    def _start(self, watch: Watch) -> None:
+        try:
+            for choice in self._ask.choices:
+                self._running.append(self._setting.source.start(choice, watch.wake))
+        except TooLargeError as error:
+            raise RefusedError("too_long", str(error), "max_tokens") from error
+
+    async def _stream(
+        self, watch: Watch, send: Send, headers: Headers, cut_after: int | None
+    ) -> bool:
+        await asgi.start(send, 200, [asgi.EVENTS, *headers])
+        while not self._done:
+            await watch.wait()
+            if watch.gone:
+                return False
+            part = self._fresh()
+            if part:
+                await asgi.more(send, part)
+            if cut_after is not None and sum(self._sent) >= cut_after:
+                raise CutError
+        await asgi.end(send, self._answer.closing(self._cached))
+        return True
+
+    async def _whole(
+        self, watch: Watch, send: Send, headers: Headers, cut_after: int | None
+    ) -> bool:
+        while not self._done:
+            await watch.wait()
+            if watch.gone:
+                return False
+        body = self._answer.whole(self._cached)
+        if cut_after is not None:
+            length = (b"content-length", str(len(body)).encode())
+            await asgi.start(send, 200, [asgi.JSON, length, *headers])
+            await asgi.more(send, body[: len(body) // 2])
+            raise CutError
+        self._sent = [choice.script.tokens for choice in self._ask.choices]
+        await asgi.reply(send, 200, body, *headers)
+        return True
+
+    @property
+    def _done(self) -> bool:
+        return all(progress.done for progress in self._running)
+
+    @property
+    def _cached(self) -> int:
+        """Cached prompt tokens, each prompt counted once however many choices it has."""
+        return sum(progress.cached_tokens for progress in self._running[:: self._ask.n])
+
+    def _fresh(self) -> bytes:
+        """Events for what was generated since the last look."""
+        parts: list[bytes] = []
+        for place, (choice, progress) in enumerate(
+            zip(self._ask.choices, self._running, strict=True)
+        ):
+            first, generated = self._sent[place], progress.generated
+            if generated > first:
+                if first == 0:
+                    parts.append(self._answer.opening(choice))
+                parts.append(self._answer.tokens(choice, first, generated))
+                self._sent[place] = generated
+        return b"".join(parts)
+
+    def _entry(self, status: str) -> Entry:
+        firsts = [p.first_s - p.submitted_s for p in self._running if p.first_s is not None]
+        reasons: Sequence[str] = ()
+        if status == "finished":
+            reasons = [choice.script.finish_reason for choice in self._ask.choices]
+        return Entry(
+            id=self._answer.id,
+            request_id=asgi.header(self._scope, b"x-request-id"),
+            path=self._scope["path"],
+            model=self._ask.model,
+            stream=self._ask.stream,
+            status=status,
+            http_status=400 if status == "refused" else 200,
+            started_s=self._started_s,
+            duration_s=self._setting.epoch_s() - self._started_s,
+            ttft_s=min(firsts, default=None),
+            prompt_tokens=self._ask.prompt_tokens,
+            cached_tokens=self._cached,
+            completion_tokens=sum(progress.generated for progress in self._running),
+            sent_tokens=sum(self._sent),
+            finish_reasons=tuple(reasons),
+        )
+
+
+def refusal(scope: Scope, status: int, epoch_s: float) -> Entry:
+    """The entry of a request that was answered with an error."""
+    return Entry(
+        id="",
+        request_id=asgi.header(scope, b"x-request-id"),
+        path=scope["path"],
+        model="",
+        stream=False,
+        status="refused",
+        http_status=status,
+        started_s=epoch_s,
+        duration_s=0.0,
+    )

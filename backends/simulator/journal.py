@@ -1,0 +1,53 @@
+"""What a simulated server has served, by its own account: one entry a request, append-only.
+
+Tests join it with what the client saw and with what the ledger booked. `completion_tokens` is
+what was generated, also when the request was aborted before its end.
+"""
+
+from collections import deque
+from pathlib import Path
+
+import msgspec
+
+ENTRIES_LIMIT = 100_000
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """`status` is finished, aborted, refused or broken; `request_id` is the caller's header."""
+
+    id: str
+    request_id: str
+    path: str
+    model: str
+    stream: bool
+    status: str
+    http_status: int
+    started_s: float  # epoch
+    duration_s: float
+    ttft_s: float | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    sent_tokens: int = 0
+    finish_reasons: tuple[str, ...] = ()
+
+
+class Journal:
+    """The last entries in memory, all of them in a file when one is named."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._entries: deque[Entry] = deque(maxlen=ENTRIES_LIMIT)
+        self._file = path.open("ab", buffering=0) if path is not None else None
+
+    def append(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        if self._file is not None:
+            self._file.write(msgspec.json.encode(entry) + b"\n")
+
+    def lines(self) -> bytes:
+        """JSON lines, oldest first."""
+        return b"".join(msgspec.json.encode(entry) + b"\n" for entry in self._entries)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,142 @@
+"""The engine in real time: wakes at the end of each step and tells each request what it has.
+
+The only clock of the simulator, handed in. Requests are told by a callback that they have more
+tokens, not by one message a token, so a slow reader finds several at once, as with vLLM. Idle
+engines cost nothing: no timer runs.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from backends.simulator.meters import Meters
+from backends.simulator.model import Engine
+from backends.simulator.shape import Event, Shape, What
+
+EARLY_S = 1e-4  # a timer this early is on time: no second wake-up for a rounding error
+
+
+class Ticket:
+    """One sequence in the engine: what it has generated, and when things happened to it."""
+
+    __slots__ = (
+        "admitted_s", "cached_tokens", "done", "first_s", "generated", "id", "last_s",
+        "preemptions", "prompt_tokens", "submitted_s", "wake",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - the word of the domain
+        prompt_tokens: int,
+        submitted_s: float,
+        wake: Callable[[], None],
+    ) -> None:
+        self.id = id
+        self.prompt_tokens = prompt_tokens
+        self.submitted_s = submitted_s
+        self.wake = wake
+        self.generated = 0
+        self.cached_tokens = 0
+        self.preemptions = 0
+        self.done = False
+        self.admitted_s: float | None = None
+        self.first_s: float | None = None
+        self.last_s: float | None = None
+
+
+class Pacer:
+    """`speed` lets simulated time pass faster than the loop's: for tests that count, not time."""
+
+    def __init__(
+        self, shape: Shape, meters: Meters, loop: asyncio.AbstractEventLoop, *, speed: float = 1.0
+    ) -> None:
+        self.engine = Engine(shape, tokens=True)
+        self._meters = meters
+        self._loop = loop
+        self._speed = speed
+        self._origin_s = loop.time()
+        self._tickets: dict[str, Ticket] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._count = 0
+
+    @property
+    def now_s(self) -> float:
+        return (self._loop.time() - self._origin_s) * self._speed
+
+    def submit(
+        self,
+        *,
+        prompt_tokens: int,
+        output_tokens: int,
+        hashes: Sequence[int],
+        wake: Callable[[], None],
+    ) -> Ticket:
+        """Start a sequence; raises `TooLargeError` when the engine could never hold it."""
+        self.catch_up()
+        self._count += 1
+        now_s = self.now_s
+        ticket = Ticket(f"seq-{self._count}", prompt_tokens, now_s, wake)
+        self.engine.submit(
+            ticket.id,
+            now_s,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            hashes=hashes,
+        )
+        self._tickets[ticket.id] = ticket
+        self._schedule()
+        return ticket
+
+    def abort(self, ticket: Ticket) -> None:
+        """Stop a sequence at once; what it generated stays on the ticket."""
+        if ticket.done:
+            return
+        self.catch_up()
+        if self._tickets.pop(ticket.id, None) is None:
+            return  # it finished while catching up
+        ticket.generated = self.engine.abort(ticket.id) or 0
+        ticket.done = True
+        self._meters.aborted()
+        self._schedule()
+
+    def catch_up(self) -> None:
+        """Let the engine reach the present."""
+        for event in self.engine.advance(self.now_s + EARLY_S * self._speed):
+            ticket = self._tickets.get(event.id)
+            if ticket is not None:
+                self._tell(ticket, event)
+
+    def _tell(self, ticket: Ticket, event: Event) -> None:
+        if event.what is What.ADMITTED:
+            if ticket.admitted_s is None:
+                ticket.admitted_s = event.at_s
+                ticket.cached_tokens = event.cached
+            return
+        if event.what is What.PREEMPTED:
+            ticket.preemptions += 1
+            return
+        if event.what is What.FINISHED:
+            ticket.done = True
+            del self._tickets[ticket.id]
+            self._meters.finished(ticket, event.at_s)
+        elif event.what is What.FIRST:
+            ticket.first_s = event.at_s
+            self._meters.first_token(event.at_s - ticket.submitted_s)
+        elif ticket.last_s is not None:
+            self._meters.between_tokens(event.at_s - ticket.last_s)
+        ticket.generated = event.generated
+        ticket.last_s = event.at_s
+        ticket.wake()
+
+    def _schedule(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        at_s = self.engine.next_s()
+        if at_s is not None:
+            when_s = self._origin_s + at_s / self._speed
+            self._timer = self._loop.call_at(when_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.catch_up()
+        self._schedule()

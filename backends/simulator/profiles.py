@@ -1,0 +1,102 @@
+"""Named simulated engines: figures, and where each of them comes from.
+
+A profile is a `Shape` with its provenance. Step models are fitted by `backends.simulator.fit` to
+the requests named in `source`; `errors` says what the fit was seen to miss. Nothing here is a
+vendor's promise, and nothing stands in for measuring one's own engine.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.simulator.shape import Shape
+from backends.stepmodel import StepModel
+
+DATA = Path(__file__).with_name("data")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    name: str
+    gpu: str
+    shape: Shape
+    source: str
+    measured: str  # year, and month and day where known
+    licence: str
+    errors: str
+
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            name="rtx4090-llama-3.1-8b",
+            gpu="RTX 4090",
+            shape=Shape(
+                step=StepModel(
+                    a_s=20.556e-3, b_s=31.097e-6, c_s=28.247e-9, d_s=108.032e-6, t0_s=2.296e-3
+                ),
+                blocks=2588,
+                max_num_seqs=128,
+                prefill_budget_tokens=2048,
+                context_tokens=32768,
+            ),
+            source=(
+                "300 requests, vLLM 0.19.0, Llama-3.1-8B bf16 on one RTX 4090, 2588 blocks of 16"
+                " tokens: casys-kaist/LLMServingSim at 5daddb2, bench/examples/RTX4090"
+            ),
+            measured="2026",
+            licence="MIT",
+            errors=(
+                "one saturated run and four figures for five parameters: the split between b and c"
+                " is not identified; TTFT p50 -0.2 %, TTFT without queue +0.5 %, TPOT p50 +0.0 %,"
+                " output tokens/s -0.6 %"
+            ),
+        ),
+        Profile(
+            name="h200-llama-3.1-8b-fp8",
+            gpu="H200",
+            shape=Shape(
+                step=StepModel(
+                    a_s=3.347e-3, b_s=17.463e-6, c_s=17.673e-9, d_s=26.206e-6, t0_s=16.985e-3
+                ),
+                blocks=60255,
+                max_num_seqs=256,
+                prefill_budget_tokens=8192,
+                context_tokens=131072,
+            ),
+            source=(
+                "our own 3,192 requests at 1 to 100 req/s, vLLM 0.25.1, Llama-3.1-8B shape in FP8"
+                " with random weights on one H200, KV 964,064 tokens: data/h200_llama8b_fp8_"
+                "requests.csv.gz"
+            ),
+            measured="2026-11-20",
+            licence="Apache-2.0",
+            errors=(
+                "TTFT p50 within 11 %, except -42 % at 25 req/s; TPOT p50 within 12 %, except"
+                " +26 % at 50 req/s (the knee); output tokens/s within 8 %"
+            ),
+        ),
+        Profile(
+            name="h100-llama-3.1-8b-fp8",
+            gpu="H100",
+            shape=Shape(
+                step=StepModel(a_s=4.790e-3, b_s=28.0e-6, c_s=46.8e-9, d_s=27.8e-6, t0_s=13.8e-3),
+                blocks=30001,
+                max_num_seqs=256,
+                prefill_budget_tokens=2048,
+                context_tokens=131072,
+            ),
+            source=(
+                "7 rows (throughput, TTFT p50, TPOT p50 at 1 to 200 req/s), vLLM 0.19.0,"
+                " Llama-3.1-8B FP8 on one H100-80GB: pChitral/vllm-cost-meter at 3f308c0,"
+                " companion of arXiv:2606.11690; KV capacity assumed, 480,000 tokens"
+            ),
+            measured="2026",
+            licence="MIT",
+            errors=(
+                "TTFT p50 -24 to +22 % near the knee, +11 % at 1 req/s; TPOT p50 -12 to +18 %;"
+                " requests/s within 1.4 %; b and c nearly collinear in the data"
+            ),
+        ),
+    )
+}

@@ -1,0 +1,51 @@
+"""A provider's rate limit: requests and tokens a minute, refilled evenly, told in headers."""
+
+import math
+
+MINUTE_S = 60.0
+
+
+class Quota:
+    """Two buckets; `now_s` is any monotonic clock."""
+
+    def __init__(self, requests_per_minute: int, tokens_per_minute: int) -> None:
+        self._limits = (requests_per_minute, tokens_per_minute)
+        self._left = [float(requests_per_minute), float(tokens_per_minute)]
+        self._at_s: float | None = None
+
+    def take(self, tokens: int, now_s: float) -> bool:
+        """Spend one request and its tokens, or nothing."""
+        self._refill(now_s)
+        if self._left[0] < 1 or self._left[1] < tokens:
+            return False
+        self._left[0] -= 1
+        self._left[1] -= tokens
+        return True
+
+    def wait_s(self, now_s: float) -> int:
+        """Whole seconds until a request and some tokens are there again."""
+        self._refill(now_s)
+        waits = [
+            (1 - left) * MINUTE_S / limit
+            for left, limit in zip(self._left, self._limits, strict=True)
+        ]
+        return max(1, math.ceil(max(waits)))
+
+    def headers(self, now_s: float) -> tuple[tuple[bytes, bytes], ...]:
+        """OpenAI's names for what is left."""
+        self._refill(now_s)
+        return tuple(
+            (f"x-ratelimit-{word}-{kind}".encode(), str(value).encode())
+            for kind, limit, left in zip(
+                ("requests", "tokens"), self._limits, self._left, strict=True
+            )
+            for word, value in (("limit", limit), ("remaining", int(left)))
+        )
+
+    def _refill(self, now_s: float) -> None:
+        passed_s = 0.0 if self._at_s is None else max(0.0, now_s - self._at_s)
+        self._at_s = now_s
+        self._left = [
+            min(float(limit), left + limit * passed_s / MINUTE_S)
+            for limit, left in zip(self._limits, self._left, strict=True)
+        ]

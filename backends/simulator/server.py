@@ -1,0 +1,242 @@
+"""The simulated engine over HTTP: vLLM's routes, errors and metrics, paced by the step model.
+
+    python -m backends.simulator.server --profile rtx4090-llama-3.1-8b --model llama --port 0
+
+A client that hangs up stops the engine's work on its request at once. Every answer carries the
+header `x-simulated`, every model is owned by `breakeven-simulator`. `/_journal` lists what was
+served. Plain ASGI; the epoch clock is handed in.
+"""
+
+import argparse
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from backends.simulator import asgi, vectors, words
+from backends.simulator.answers import embeddings
+from backends.simulator.asgi import Receive, Scope, Send
+from backends.simulator.dialect import (
+    Ask,
+    Choice,
+    RefusedError,
+    Rules,
+    decode,
+    parse,
+    parse_embedding,
+)
+from backends.simulator.generation import Generation, Progress, Setting, refusal
+from backends.simulator.journal import Journal
+from backends.simulator.meters import Meters
+from backends.simulator.pacing import Pacer, Ticket
+from backends.simulator.profiles import PROFILES
+from backends.simulator.running import bind, run
+from backends.simulator.shape import Shape
+
+OWNER = "breakeven-simulator"
+ERRORS = {
+    "model": (404, "NotFoundError"),
+    "too_long": (400, "BadRequestError"),
+    "validation": (400, "Bad Request"),
+}
+BUSY = (
+    "The engine is currently busy and cannot accept new requests. Please try again later or on a"
+    " different instance."
+)
+TEXT = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+LINES = (b"content-type", b"application/jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSource:
+    """Sequences in the paced engine."""
+
+    pacer: Pacer
+
+    def start(self, choice: Choice, wake: Callable[[], None]) -> Progress:
+        return self.pacer.submit(
+            prompt_tokens=choice.prompt_tokens,
+            output_tokens=choice.script.tokens,
+            hashes=choice.hashes,
+            wake=wake,
+        )
+
+    def stop(self, progress: Progress) -> None:
+        self.pacer.abort(cast("Ticket", progress))
+
+
+class Server:
+    """The ASGI application of one simulated engine."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        model: str,
+        *,
+        profile: str,
+        journal: Journal,
+        max_queued: int | None = None,
+        speed: float = 1.0,
+    ) -> None:
+        self.meters = Meters(model)
+        self._shape = shape
+        self._model = model
+        self._profile = profile
+        self._journal = journal
+        self._max_queued = max_queued
+        self._speed = speed
+        self._rules = Rules((model,), shape.context_tokens, shape.block_tokens)
+        self._served = 0
+        self._created = int(time.time())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["method"] == "GET":
+            await self._get(scope["path"], send)
+        elif scope["method"] == "POST":
+            try:
+                body = await asgi.read_body(receive)
+                await self._post(body, scope, receive, send)
+            except asgi.GoneError:
+                return
+            except RefusedError as error:
+                status, kind = ERRORS[error.kind]
+                self._journal.append(refusal(scope, status, time.time()))
+                await _error(send, status, kind, error.message, error.param)
+        else:
+            await asgi.reply_json(send, 405, {"detail": "Method Not Allowed"})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        """The engine belongs to the loop that serves; it is made when that starts."""
+        await receive()
+        self.pacer = Pacer(self._shape, self.meters, asyncio.get_running_loop(), speed=self._speed)
+        self._setting = Setting(
+            EngineSource(self.pacer), self._journal, f"{OWNER}-{self._profile}", time.time
+        )
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self._journal.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _get(self, path: str, send: Send) -> None:
+        if path in {"/health", "/ping"}:
+            await asgi.reply(send, 200, b"")
+        elif path == "/metrics":
+            self.pacer.catch_up()
+            body = self.meters.exposition(self.pacer.engine)
+            await asgi.reply(send, 200, body, content_type=TEXT)
+        elif path == "/v1/models":
+            await asgi.reply_json(send, 200, {"object": "list", "data": [self._card()]})
+        elif path == "/version":
+            await asgi.reply_json(send, 200, {"version": OWNER, "profile": self._profile})
+        elif path == "/_journal":
+            await asgi.reply(send, 200, self._journal.lines(), content_type=LINES)
+        else:
+            await asgi.reply_json(send, 404, {"detail": "Not Found"})
+
+    async def _post(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if path in {"/v1/chat/completions", "/v1/completions"}:
+            ask = parse(body, chat=path == "/v1/chat/completions", rules=self._rules)
+            await self._complete(ask, scope, receive, send)
+        elif path == "/v1/embeddings":
+            await self._embed(body, send)
+        elif path == "/tokenize":
+            await self._tokenize(body, send)
+        elif path == "/reset_prefix_cache":
+            self.pacer.engine.reset_prefix_cache()
+            await asgi.reply(send, 200, b"")
+        else:
+            await asgi.reply_json(send, 404, {"detail": "Not Found"})
+
+    async def _complete(self, ask: Ask, scope: Scope, receive: Receive, send: Send) -> None:
+        unfinished = self.pacer.engine.unfinished + len(ask.choices)
+        if self._max_queued is not None and unfinished > self._max_queued:
+            self.meters.rejections += 1
+            self._journal.append(refusal(scope, 503, time.time()))
+            await _error(send, 503, "Service Unavailable", BUSY, None)
+            return
+        self._served += 1
+        number = f"{self._created:08x}{self._served:08x}"
+        generation = Generation(self._setting, ask, id=number, scope=scope)
+        if await generation.run(receive, send):
+            for choice in ask.choices:
+                self.meters.ended(choice.script.finish_reason)
+
+    async def _embed(self, body: bytes, send: Send) -> None:
+        """One prefill's time, and no place in the engine's cache."""
+        model, inputs, base64 = parse_embedding(body, self._rules)
+        tokens = sum(words.count(entry) for entry in inputs)
+        step = self._shape.step
+        busy_s = step.t0_s + step.step_s(sequences=0, context_tokens=0, prefill_tokens=tokens)
+        await asyncio.sleep(busy_s / self._speed)
+        self.meters.embedded_tokens += tokens
+        found: list[Any] = [vectors.vector(entry) for entry in inputs]
+        if base64:
+            found = [vectors.in_base64(entry) for entry in found]
+        await asgi.reply(send, 200, embeddings(model, found, tokens))
+
+    async def _tokenize(self, body: bytes, send: Send) -> None:
+        fields = decode(body)
+        data = str(fields.get("prompt") or "").encode()
+        size = words.TOKEN_BYTES
+        tokens = [int.from_bytes(data[i : i + size]) for i in range(0, len(data), size)]
+        limit = self._shape.context_tokens
+        answer = {"count": len(tokens), "max_model_len": limit, "tokens": tokens}
+        await asgi.reply_json(send, 200, answer)
+
+    def _card(self) -> dict[str, Any]:
+        return {
+            "id": self._model,
+            "object": "model",
+            "created": self._created,
+            "owned_by": OWNER,
+            "root": self._profile,
+            "parent": None,
+            "max_model_len": self._shape.context_tokens,
+        }
+
+
+async def _error(send: Send, status: int, kind: str, message: str, param: str | None) -> None:
+    error = {"message": message, "type": kind, "param": param, "code": status}
+    await asgi.reply_json(send, status, {"error": error})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="a simulated engine that answers like vLLM")
+    parser.add_argument("--profile", choices=sorted(PROFILES), default="rtx4090-llama-3.1-8b")
+    parser.add_argument("--model", help="served model name; default: the profile's name")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8100, help="0: a free one, printed")
+    parser.add_argument("--max-num-queued-reqs", type=int, help="more get 503, as in vLLM")
+    parser.add_argument("--num-gpu-blocks-override", type=int, help="KV blocks, one is reserved")
+    parser.add_argument("--max-model-len", type=int)
+    parser.add_argument("--max-num-seqs", type=int)
+    parser.add_argument("--max-num-batched-tokens", type=int)
+    parser.add_argument("--speed", type=float, default=1.0, help="simulated seconds per second")
+    parser.add_argument("--journal", type=Path, help="append what was served to this file")
+    given = parser.parse_args(arguments)
+    profile = PROFILES[given.profile]
+    overrides = {
+        "blocks": given.num_gpu_blocks_override,
+        "context_tokens": given.max_model_len,
+        "max_num_seqs": given.max_num_seqs,
+        "prefill_budget_tokens": given.max_num_batched_tokens,
+    }
+    changes: dict[str, Any] = {name: value for name, value in overrides.items() if value}
+    server = Server(
+        replace(profile.shape, **changes),
+        given.model or profile.name,
+        profile=profile.name,
+        journal=Journal(given.journal),
+        max_queued=given.max_num_queued_reqs,
+        speed=given.speed,
+    )
+    run([(f"engine {profile.name}", server, bind(given.host, given.port))])
+
+
+if __name__ == "__main__":
+    main()

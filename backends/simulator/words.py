@@ -1,0 +1,81 @@
+"""A tokenizer stand-in and a text generator that agree with it exactly.
+
+Every 4 bytes of UTF-8 are one token, for prompts and for answers: no vocabulary, so any text can
+be counted and cut into blocks at the speed of slicing. Answers are made of three-letter words
+with a leading space, one token each, after the label `[simulated]:` (three tokens): whoever reads
+one sees at once that no model wrote it.
+"""
+
+import math
+import zlib
+from collections.abc import Sequence
+
+TOKEN_BYTES = 4
+LABEL = "[simulated]:"
+_WORDS = (
+    "the sun ran out and the old cat sat far off you can see how her red hat hid one big map but"
+    " not all who try may win for now let him cut the ice dry the oak add two new eggs to its tin"
+)
+_ROUND = 1021  # a prime, so that the two strides below never meet
+
+
+def _cycle() -> str:
+    words = sorted({word for word in _WORDS.split() if len(word) == TOKEN_BYTES - 1})
+    picked = [words[(i * i + 7 * i) % len(words)] for i in range(_ROUND)]
+    return "".join(f" {word}" for word in picked)
+
+
+_CYCLE = _cycle()
+
+
+def count(data: bytes) -> int:
+    """Tokens of a text."""
+    return -(-len(data) // TOKEN_BYTES)
+
+
+def block_hashes(data: bytes, *, block_tokens: int, salt: str = "") -> tuple[int, ...]:
+    """Chained hashes of the full blocks of a prompt: equal prefixes, equal leading hashes."""
+    size = block_tokens * TOKEN_BYTES
+    previous = hash(salt)
+    hashes = []
+    for start in range(0, len(data) - size + 1, size):
+        previous = hash((previous, data[start : start + size]))
+        hashes.append(previous)
+    return tuple(hashes)
+
+
+def seed_of(data: bytes, choice: int = 0) -> int:
+    """The number that an answer to this prompt is made from."""
+    return zlib.crc32(data, choice)
+
+
+def natural_length(seed: int) -> int:
+    """Where a model would have ended: lognormal over seeds, median 180 tokens, sigma 0.6."""
+    digits = [((seed >> shift) % 1000) / 1000 for shift in (0, 7, 14, 21)]
+    standard = (sum(digits) - 2.0) * math.sqrt(3.0)  # four uniforms: mean 2, variance 1/3
+    return max(4, round(180 * math.exp(0.6 * standard)))
+
+
+def text(seed: int, tokens: int) -> str:
+    """Generated words, exactly `tokens` tokens long."""
+    body = tokens * TOKEN_BYTES - len(LABEL)
+    if body <= 0:
+        return LABEL[: tokens * TOKEN_BYTES]
+    start = (seed % _ROUND) * TOKEN_BYTES
+    rounds = -(-(start + body) // len(_CYCLE))
+    return LABEL + (_CYCLE * rounds)[start : start + body]
+
+
+def cut(whole: str, first: int, end: int) -> str:
+    """The text of tokens `first` to `end` of an answer in ASCII."""
+    return whole[first * TOKEN_BYTES : end * TOKEN_BYTES]
+
+
+def stop_at(whole: str, stops: Sequence[str]) -> tuple[str, int, str] | None:
+    """Where the earliest stop string ends generation: text, tokens, and which it was."""
+    found = [(whole.find(stop), stop) for stop in stops if stop]
+    found = [(place, stop) for place, stop in found if place >= 0]
+    if not found:
+        return None
+    place, stop = min(found)
+    return whole[:place], count(whole[: place + len(stop)].encode()), stop
