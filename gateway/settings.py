@@ -117,6 +117,12 @@ class Engine(Section):
     context_tokens: int | None = Field(
         None, ge=1, description="context limit; default: what the engine reports"
     )
+    max_num_seqs: int = Field(
+        256, ge=1, description="sequences in one batch; given to engines that `serve` starts"
+    )
+    prefill_budget_tokens: int = Field(
+        2048, ge=1, description="tokens in one step; given to engines that `serve` starts"
+    )
     features: tuple[str, ...] = Field(
         ("tools", "json_schema", "logprobs", "n"), description="what requests may use"
     )
@@ -297,7 +303,11 @@ def resolve_model(settings: Settings, name: str) -> tuple[str, Model] | None:
             name = model.same_as
             continue
         provider, slash, rest = name.partition("/")
-        if slash and rest and settings.models.get(f"{provider}/*") == "passthrough":
+        if (
+            slash
+            and rest not in ("", "*")
+            and settings.models.get(f"{provider}/*") == "passthrough"
+        ):
             return name, Model(targets=(name,), compare_with=(name,))
         return None
     return None

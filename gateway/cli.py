@@ -1,0 +1,74 @@
+"""`breakeven`: the command line. One file per noun; this one holds what starts and checks."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway import cli_engine, cli_keys, cli_ledger, cli_policy, cli_up
+from gateway.cli_output import AsJson, console, emit, fail
+from gateway.errors import ConfigError
+from gateway.serve import run
+from gateway.settings import Settings, load, version
+
+app = typer.Typer(
+    name="breakeven",
+    help="Run your own GPUs and the external APIs as one fleet, and see what every request cost.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(cli_keys.app, name="keys")
+app.add_typer(cli_engine.app, name="engine")
+app.add_typer(cli_policy.app, name="policy")
+app.add_typer(cli_ledger.app, name="ledger")
+app.command("up")(cli_up.up)
+app.command("demo")(cli_up.demo)
+
+Config = Annotated[
+    Path,
+    typer.Option("--config", "-c", envvar="BREAKEVEN_CONFIG", help="The configuration file."),
+]
+
+
+@app.command()
+def serve(config: Config = Path("breakeven.yaml")) -> None:
+    """Start the gateway and everything this host runs; Ctrl-C drains and stops it all."""
+    settings = _load(config)
+    say = console().print
+    asyncio.run(run(settings, config, say))
+
+
+@app.command()
+def check(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """Validate the configuration file and list every fault at once; starts nothing."""
+    settings = _load(config)
+    result = {
+        "config": str(config),
+        "version": version(settings),
+        "models": sorted(settings.models),
+        "pools": sorted(settings.pools),
+        "providers": sorted(settings.providers),
+        "policies": [rule.name for rule in settings.policies],
+    }
+    emit(
+        result,
+        as_json=as_json,
+        show=lambda out: out.print(
+            f"{config} is valid (version {result['version']}): {len(settings.models)} models, "
+            f"{len(settings.pools)} pools, {len(settings.providers)} providers, "
+            f"{len(settings.policies)} policies."
+        ),
+    )
+
+
+def _load(path: Path) -> Settings:
+    try:
+        return load(path)
+    except ConfigError as error:
+        fail("\n".join(error.faults))
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,43 @@
+"""How every command speaks: tables for people, JSON for programs, one line for a mistake."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def console() -> Console:
+    return Console(highlight=False, soft_wrap=True)
+
+
+def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:
+    """Print a result in the form that was asked for."""
+    if as_json:
+        sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")
+    else:
+        show(console())
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A plain table; columns whose title ends in a unit or number are right-aligned by `>`."""
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for column in columns:
+        right = column.startswith(">")
+        made.add_column(column.lstrip(">"), justify="right" if right else "left", no_wrap=right)
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def fail(message: str) -> NoReturn:
+    """Say what is wrong on stderr and leave with status 1."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
+        f"breakeven: {message}", style="red"
+    )
+    raise typer.Exit(1)

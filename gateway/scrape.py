@@ -1,0 +1,141 @@
+"""One own engine as telemetry sees it: read its metrics, correct dead reckoning, publish.
+
+The gateway's own events already say what it has in flight; the scrape adds what it cannot know:
+whether the engine answers, its KV size, and load that came from elsewhere. Foreign load is the
+least excess of the last few scrapes, because a scrape and our events are never of one moment.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from backends.metrics import EngineSample
+from backends.stepmodel import StepModel
+from gateway.slots import HEALTHS, Board, Load, Published
+from ledger.samples import PPM, Sample
+
+EXCESS_KEPT = 3
+FEEDBACK_GAIN = 0.02  # per scrape with new steps; a tenth of that chases the prefill mix instead
+FEEDBACK_RANGE = (0.5, 4.0)
+
+
+@dataclass(slots=True)
+class Limits:
+    """What the engine was started with."""
+
+    max_num_seqs: int
+    prefill_budget_tokens: int
+    context_tokens: int = 0
+
+
+class Watch:
+    """The moving view of one engine; `row` is its row on the board."""
+
+    def __init__(self, name: str, pool: str, row: int, limits: Limits, *, simulated: bool) -> None:
+        self.name = name
+        self.pool = pool
+        self.row = row
+        self.limits = limits
+        self.simulated = simulated
+        self.step: StepModel | None = None
+        self.health = "unknown"
+        self.sample: EngineSample | None = None
+        self.read_s: float | None = None
+        self.feedback = 1.0
+        self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
+        self._steps = (0.0, 0.0)
+        self._prefilled: tuple[float, float] | None = None
+        self._prefill_rate = 0.0
+        self._busy_s = 0.0
+
+    def saw(self, sample: EngineSample, board: Board, now_s: float) -> None:
+        """A good scrape."""
+        loads = board.loads(self.row)
+        self._excess.append(sample.running + sample.waiting - loads[Load.SEQUENCES])
+        if self.sample is not None and self.read_s is not None and sample.running:
+            self._busy_s += now_s - self.read_s
+        self._learn(loads, now_s)
+        self.sample, self.read_s = sample, now_s
+
+    def publish(self, board: Board, now_s: float) -> None:
+        """Write this engine's row; without a good scrape the time stamp stays as it was."""
+        cells: dict[Published, float] = {
+            Published.HEALTH: float(HEALTHS.index(self.health)),
+            Published.STEP_FEEDBACK: self.feedback,
+            Published.PREFILL_RATE: self._prefill_rate,
+            Published.MAX_NUM_SEQS: float(self.limits.max_num_seqs),
+            Published.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),
+            Published.CONTEXT_TOKENS: float(self.limits.context_tokens),
+        }
+        if self.step is not None:
+            cells |= {
+                Published.A_S: self.step.a_s,
+                Published.B_S: self.step.b_s,
+                Published.C_S: self.step.c_s,
+                Published.D_S: self.step.d_s,
+                Published.T0_S: self.step.t0_s,
+            }
+        if self.sample is not None and self.read_s is not None:
+            foreign = max(0.0, min(self._excess, default=0.0))
+            cells |= {
+                Published.KV_CAPACITY_TOKENS: float(self.sample.kv_capacity_tokens or 0),
+                Published.KV_BLOCK_TOKENS: float(self.sample.kv_block_tokens or 0),
+                Published.FOREIGN_SEQUENCES: foreign,
+                Published.FOREIGN_KV_TOKENS: self._foreign_kv(board, foreign),
+                Published.UPDATED_S: self.read_s,
+            }
+        board.publish(self.row, cells)
+
+    def row_for(self, board: Board, *, at_us: int, now_s: float) -> Sample:
+        """The sample row of the interval that ends at `at_us`."""
+        sample, loads = self.sample, board.loads(self.row)
+        capacity = 0 if sample is None else sample.kv_capacity_tokens or 0
+        busy_s, self._busy_s = self._busy_s, 0.0
+        if sample is None:
+            return Sample(at_us, self.pool, self.name, self.health, simulated=self.simulated)
+        queries, hits = sample.prefix_query_tokens_total, sample.prefix_hit_tokens_total
+        return Sample(
+            at_us=at_us,
+            pool=self.pool,
+            engine=self.name,
+            health=self.health,
+            running=sample.running,
+            waiting=sample.waiting,
+            kv_usage_ppm=round(sample.kv_usage_ratio * PPM),
+            kv_promised_ppm=round(loads[Load.PROMISED_TOKENS] / capacity * PPM)
+            if capacity
+            else None,
+            prompt_tokens_total=sample.prompt_tokens_total,
+            output_tokens_total=sample.generation_tokens_total,
+            preemptions_total=sample.preemptions_total,
+            prefix_hit_ppm=round(hits / queries * PPM) if queries else None,
+            busy_us=round(busy_s * 1e6),
+            step_feedback_ppm=round(self.feedback * PPM),
+            age_us=None if self.read_s is None else round((now_s - self.read_s) * 1e6),
+            simulated=self.simulated,
+        )
+
+    def _foreign_kv(self, board: Board, foreign: float) -> float:
+        """KV beyond our own sequences' blocks; without foreign sequences it is only rounding."""
+        sample = self.sample
+        if not foreign or sample is None or sample.kv_capacity_tokens is None:
+            return 0.0
+        loads = board.loads(self.row)
+        own = loads[Load.CONTEXT_TOKENS] + loads[Load.QUEUED_PREFILL_TOKENS]
+        rounding = loads[Load.SEQUENCES] * (sample.kv_block_tokens or 0)
+        return max(0.0, sample.kv_usage_ratio * sample.kv_capacity_tokens - own - rounding)
+
+    def _learn(self, loads: list[float], now_s: float) -> None:
+        """Step feedback and prefill rate from the workers' counters (which a death may lower)."""
+        observed, predicted = loads[Load.OBSERVED_STEP_S_TOTAL], loads[Load.PREDICTED_STEP_S_TOTAL]
+        before_observed, before_predicted = self._steps
+        self._steps = (observed, predicted)
+        if observed > before_observed and predicted > before_predicted:
+            ratio = (observed - before_observed) / (predicted - before_predicted)
+            moved = self.feedback + FEEDBACK_GAIN * (ratio - self.feedback)
+            self.feedback = min(max(moved, FEEDBACK_RANGE[0]), FEEDBACK_RANGE[1])
+        prefilled = loads[Load.PREFILLED_TOKENS_TOTAL]
+        if self._prefilled is not None and now_s > self._prefilled[0]:
+            elapsed = now_s - self._prefilled[0]
+            rate = max(0.0, prefilled - self._prefilled[1]) / elapsed
+            self._prefill_rate += min(1.0, elapsed / 5.0) * (rate - self._prefill_rate)
+        self._prefilled = (now_s, prefilled)

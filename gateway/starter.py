@@ -1,0 +1,140 @@
+"""The configuration of a first start: no model named, so a tiny one is made on the spot.
+
+Written once as a plain YAML file that a person can read and change. The tiny model is a logical
+model of its own and spills to a simulated provider only, never to a real one. Provider keys found
+in the environment become pass-through models, and only when asked for, under a hard budget.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+DAILY_BUDGET_USD = 1
+SUBSTITUTE = "openai/gpt-4o-mini"
+SAME_WEIGHTS = "deepinfra/meta-llama/Meta-Llama-3.1-8B-Instruct"
+CPU_RATE_USD = 0.0893
+CPU_RATE_SOURCE = (
+    "assumed: AWS c7i.large (2 vCPU) on demand, us-east-1, list price of 2025; enter your own"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProvider:
+    variable: str
+    name: str
+    kind: str = "openai"
+
+
+PROVIDERS = (
+    KnownProvider("OPENAI_API_KEY", "openai"),
+    KnownProvider("ANTHROPIC_API_KEY", "anthropic", "litellm"),
+    KnownProvider("GEMINI_API_KEY", "gemini", "litellm"),
+    KnownProvider("GROQ_API_KEY", "groq"),
+    KnownProvider("MISTRAL_API_KEY", "mistral"),
+    KnownProvider("DEEPSEEK_API_KEY", "deepseek"),
+    KnownProvider("DEEPINFRA_API_KEY", "deepinfra"),
+    KnownProvider("TOGETHER_API_KEY", "together"),
+    KnownProvider("FIREWORKS_API_KEY", "fireworks"),
+    KnownProvider("OPENROUTER_API_KEY", "openrouter"),
+    KnownProvider("XAI_API_KEY", "xai"),
+)
+
+
+def found(environ: Mapping[str, str]) -> tuple[KnownProvider, ...]:
+    """The providers whose keys are in the environment."""
+    return tuple(provider for provider in PROVIDERS if environ.get(provider.variable))
+
+
+def configuration(
+    state: Path, *, engine: str, gpu: str | None, keys: tuple[KnownProvider, ...]
+) -> str:
+    """YAML of the first start. `engine`: vllm | simulated; `gpu`: its name, None on a CPU."""
+    models = {
+        "tiny": {
+            "targets": ["pool:tiny", "standin/tiny"],
+            "compare_with": [SUBSTITUTE, SAME_WEIGHTS],
+        },
+        "tiny-embed": {
+            "targets": ["pool:tiny-embed"],
+            "compare_with": ["openai/text-embedding-3-small"],
+        },
+        **{f"{provider.name}/*": "passthrough" for provider in keys},
+    }
+    providers = {
+        "standin": {
+            "simulated": True,
+            "start": True,
+            "prices_as": SUBSTITUTE,
+            "kinds": ["chat", "completion"],
+        },
+        **{
+            provider.name: {"kind": provider.kind, "api_key_env": provider.variable}
+            for provider in keys
+        },
+    }
+    document = {
+        "state_dir": str(state),
+        "dashboard": {"enabled": True},
+        "models": models,
+        "pools": {
+            "tiny": _pool(state, engine, gpu, "tiny-llama", 8100),
+            "tiny-embed": _embedding_pool(state, engine, gpu, 8101),
+        },
+        "providers": providers,
+        "policies": [{"name": "interactive", "slo": {"ttft_ms": 2000, "tpot_ms": 200}}],
+        "budgets": [
+            {
+                "scope": f"provider:{provider.name}",
+                "usd": DAILY_BUDGET_USD,
+                "period": "day",
+                "hard": True,
+            }
+            for provider in keys
+        ],
+    }
+    return _HEAD + yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+
+_HEAD = """\
+# Written by `breakeven up` on its first start; change it freely, it is not written again.
+# To serve a real model, set pools.tiny.engine.model to its directory (config.json, tokenizer and
+# safetensors) and pools.tiny.gpu to your hardware and what it costs.
+"""
+
+
+def _pool(state: Path, engine: str, gpu: str | None, model: str, port: int) -> dict[str, object]:
+    simulated = engine == "simulated"
+    return {
+        "engine": {
+            "kind": engine,
+            "model": "h200-llama-3.1-8b-fp8" if simulated else str(state / "models" / model),
+            "served_name": model.partition("-")[0] if simulated else model,
+            "replicas": 1,
+            "port": port,
+            **({} if simulated else {"flags": ["--max-model-len", "4096"]}),
+        },
+        "gpu": _hardware(gpu),
+    }
+
+
+def _embedding_pool(state: Path, engine: str, gpu: str | None, port: int) -> dict[str, object]:
+    pool = _pool(state, engine, gpu, "tiny-embed", port)
+    described = pool["engine"]
+    assert isinstance(described, dict)
+    described["kinds"] = ["embedding"]
+    described.pop("flags", None)
+    return pool
+
+
+def _hardware(gpu: str | None) -> dict[str, object]:
+    """On a GPU the rate is the owner's to enter; a CPU gets a labelled public price."""
+    if gpu is not None:
+        return {"type": gpu, "billing": "owned"}
+    return {
+        "type": "CPU",
+        "billing": "owned",
+        "usd_per_hour": CPU_RATE_USD,
+        "source": CPU_RATE_SOURCE,
+    }

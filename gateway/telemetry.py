@@ -1,0 +1,182 @@
+"""The telemetry process: `python -m gateway.telemetry --config FILE --runtime FILE`.
+
+Reads every engine's metrics twice a second and publishes what routing needs on the board; every
+ten seconds it leaves samples in the ledger for the dashboard. If it dies, workers keep the last
+values until they are stale; then the engine is `unknown` to them.
+"""
+
+import argparse
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+import httpx
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from backends import health
+from backends.health import Health, Probe, State
+from backends.metrics import ProbeFailed, parse
+from gateway.clock import Clock
+from gateway.runtime import EngineSeat, Runtime
+from gateway.scrape import Limits, Watch
+from gateway.settings import Settings, load
+from gateway.slots import Board
+from gateway.stepfits import Fitted, StepFits
+from ledger.database import make_engine
+from ledger.samples import Sample, add_capacity, add_catalog, add_samples
+
+SAMPLE_S = 10.0
+SCRAPE_TIMEOUT_S = 5.0
+
+log = logging.getLogger("breakeven.telemetry")
+
+
+class Telemetry:
+    """One per host; `fits` supplies each engine's step-time model."""
+
+    def __init__(
+        self, settings: Settings, runtime: Runtime, board: Board, ledger: Engine, clock: Clock
+    ) -> None:
+        self._settings = settings
+        self._board = board
+        self._ledger = ledger
+        self._clock = clock
+        self._fits = StepFits(settings, Path(runtime.state_dir) / "profiles")
+        self._limits = health.Limits(stale_s=settings.telemetry.stale_s)
+        self._seats = runtime.engines
+        self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        timeout = httpx.Timeout(SCRAPE_TIMEOUT_S)
+        async with httpx.AsyncClient(timeout=timeout) as client, asyncio.TaskGroup() as tasks:
+            for seat, watch in zip(self._seats, self._watches, strict=True):
+                tasks.create_task(self._follow(seat, watch, client))
+            tasks.create_task(self._sample())
+
+    async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
+        now_s = self._clock.now_s()
+        state = health.starting(now_s) if seat.managed else health.attached(now_s)
+        while True:
+            state = await self._look(seat, watch, client, state)
+            if state.state is State.HEALTHY and watch.step is None:
+                await self._meet(seat, watch, client)
+            watch.health = state.state.value
+            watch.publish(self._board, self._clock.now_s())
+            await asyncio.sleep(self._settings.telemetry.scrape_s)
+
+    async def _look(
+        self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient, state: Health
+    ) -> Health:
+        """One scrape folded into the engine's health."""
+        probe, detail = Probe.ALIVE, ""
+        try:
+            answer = await client.get(f"{seat.base_url.removesuffix('/v1')}/metrics")
+            answer.raise_for_status()
+            watch.saw(parse(answer.text), self._board, self._clock.now_s())
+        except ProbeFailed as error:
+            probe, detail = Probe.BLIND, str(error)
+        except httpx.TimeoutException:
+            probe = Probe.SILENT
+        except httpx.HTTPError as error:
+            probe, detail = Probe.REFUSED, type(error).__name__
+        before = state.state
+        state = health.observe(
+            state, probe, self._clock.now_s(), detail=detail, limits=self._limits
+        )
+        if state.state is not before:
+            log.warning("%s is %s: %s", seat.name, state.state, state.reason)
+        return state
+
+    async def _meet(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
+        """First good sight of an engine: its context limit and its step-time model."""
+        watch.health = State.LOADING.value
+        watch.publish(self._board, self._clock.now_s())
+        try:
+            models = (await client.get(f"{seat.base_url}/models")).json()["data"]
+            limit = next((card.get("max_model_len") for card in models), None)
+        except (httpx.HTTPError, ValueError, KeyError) as error:
+            log.warning("%s: its models cannot be read: %s", seat.name, type(error).__name__)
+            return
+        watch.limits.context_tokens = limit or 0
+        fitted = await self._fits.of(seat)
+        if fitted is None:
+            return
+        watch.step = fitted.step
+        await asyncio.to_thread(self._record, seat, watch, fitted)
+
+    async def _sample(self) -> None:
+        while True:
+            await asyncio.sleep(SAMPLE_S)
+            now_s, at_us = self._clock.now_s(), self._clock.wall_us()
+            rows = [watch.row_for(self._board, at_us=at_us, now_s=now_s) for watch in self._watches]
+            try:
+                await asyncio.to_thread(add_samples, self._ledger, rows)
+            except DBAPIError as error:
+                log.warning("samples of %d engines were not stored: %s", len(rows), error.orig)
+
+    def _watch(self, row: int, seat: EngineSeat) -> Watch:
+        engine = self._settings.pools[seat.pool].engine
+        limits = Limits(engine.max_num_seqs, engine.prefill_budget_tokens)
+        return Watch(seat.name, seat.pool, row, limits, simulated=seat.simulated)
+
+    def _record(self, seat: EngineSeat, watch: Watch, fitted: Fitted) -> None:
+        """Versioned rows of what the engine is and can do."""
+        pool = self._settings.pools[seat.pool]
+        sample, at_us = watch.sample, self._clock.wall_us()
+        add_catalog(
+            self._ledger,
+            {
+                "at_us": at_us,
+                "pool": seat.pool,
+                "engine": seat.name,
+                "kind": pool.engine.kind,
+                "version": fitted.version,
+                "model": pool.engine.model or seat.served_name,
+                "gpu_type": pool.gpu.type,
+                "flags": list(pool.engine.flags),
+                "context_tokens": watch.limits.context_tokens or None,
+                "max_num_seqs": watch.limits.max_num_seqs,
+                "prefill_budget_tokens": watch.limits.prefill_budget_tokens,
+                "kv_block_tokens": None if sample is None else sample.kv_block_tokens,
+                "simulated": seat.simulated,
+            },
+        )
+        add_capacity(
+            self._ledger,
+            {
+                "at_us": at_us,
+                "pool": seat.pool,
+                "engine": seat.name,
+                "kv_capacity_tokens": None if sample is None else sample.kv_capacity_tokens,
+                **fitted.capacity(watch.limits, pool.engine),
+                "source": fitted.source,
+            },
+        )
+
+
+async def _main(settings: Settings, runtime: Runtime) -> None:
+    board = Board(runtime.run_dir / "board", runtime.layout)
+    telemetry = Telemetry(settings, runtime, board, make_engine(runtime.ledger_url), Clock())
+    task = asyncio.create_task(telemetry.run())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m gateway.telemetry", description=__doc__)
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--runtime", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    asyncio.run(_main(load(given.config), Runtime.load(given.runtime)))
+
+
+if __name__ == "__main__":
+    main()
