@@ -1,0 +1,114 @@
+"""The engine's command line: what this vLLM understands, ours where the person gave none.
+
+Flags come and go between releases, and one unknown flag ends the start. `--help` of the very
+installation says which exist; it takes seconds, so the answer is kept in the environment, which
+an upgrade replaces as a whole.
+"""
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from backends.engine.environment import Environment, Flavour, variables
+from backends.engine.packages import run
+
+Kind = Literal["generate", "embedding"]
+
+_MODULE = "vllm.entrypoints.openai.api_server"
+_CACHE = "breakeven-flags.json"
+_HELP_TIMEOUT_S = 180.0
+
+
+class BadFlags(Exception):  # noqa: N818  (a typed refusal, see `EngineSpec.flags`)
+    """A flag that this vLLM does not have, or an installation that cannot say which it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One engine to start: the model, the name it answers to, and the person's own flags."""
+
+    environment: Environment
+    model: Path
+    served_name: str
+    flavour: Flavour = "cpu"
+    kind: Kind = "generate"
+    flags: tuple[str, ...] = ()
+    eager: bool = True
+    drain_s: float = 30.0
+
+
+def known_flags(environment: Environment) -> frozenset[str]:
+    """Every `--flag` of the installed vLLM; the first call starts it once. Blocking."""
+    cache = environment.directory / _CACHE
+    try:
+        return frozenset(json.loads(cache.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        pass
+    stamp = environment.stamp()
+    flavour: Flavour = stamp.flavour if stamp else "cpu"
+    command = [str(environment.python), "-m", _MODULE, "--help=all"]
+    environ = variables(os.environ, flavour=flavour)
+    code, text = run(command, environ, keep_lines=20_000, timeout_s=_HELP_TIMEOUT_S)
+    flags = read_help(text)
+    if code != 0 or "--model" not in flags:
+        raise BadFlags(f"vLLM in {environment.directory} does not run:\n{text[-2000:]}")
+    cache.write_text(json.dumps(sorted(flags)), encoding="utf-8")
+    return flags
+
+
+def read_help(text: str) -> frozenset[str]:
+    """Long options as argparse lists them: at the start of a line, with their aliases."""
+    lines = re.findall(r"^\s{1,4}(-{1,2}[A-Za-z][^\n]*)", text, re.MULTILINE)
+    return frozenset(flag for line in lines for flag in re.findall(r"--[a-z][a-z0-9-]*", line))
+
+
+def command(launch: Launch, known: frozenset[str], port: int) -> list[str]:
+    """The whole command; raises `BadFlags` for a flag of the person's that is not `known`."""
+    given = {word.partition("=")[0].replace("_", "-") for word in launch.flags if word[:2] == "--"}
+    for flag in sorted(given - known):
+        if flag.partition(".")[0] not in known and flag.replace("--no-", "--") not in known:
+            near = difflib.get_close_matches(flag, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise BadFlags(f"this vLLM has no flag {flag}{hint}")
+    words = [str(launch.environment.python), "-m", _MODULE]
+    for flag, values in _ours(launch, port):
+        if flag in known and flag not in given and flag.replace("--", "--no-", 1) not in given:
+            words += [flag, *values]
+    return [*words, *launch.flags]
+
+
+def _ours(launch: Launch, port: int) -> list[tuple[str, Sequence[str]]]:
+    ours: list[tuple[str, Sequence[str]]] = [
+        ("--model", [str(launch.model)]),
+        ("--served-model-name", [launch.served_name]),
+        ("--host", ["127.0.0.1"]),
+        ("--port", [str(port)]),
+        # Streams end by themselves on SIGTERM; without it they fall silent and never close.
+        ("--shutdown-timeout", [str(int(launch.drain_s))]),
+        # Cached tokens appear in `usage` only with it, and they have their own price.
+        ("--enable-prompt-tokens-details", []),
+    ]
+    if launch.flavour == "cpu" and launch.eager:
+        ours.append(("--enforce-eager", []))
+    if launch.kind == "embedding":
+        ours.append(("--runner", ["pooling"]))
+    elif _speaks_hermes(launch.model):
+        ours += [("--enable-auto-tool-choice", []), ("--tool-call-parser", ["hermes"])]
+    return ours
+
+
+def _speaks_hermes(model: Path) -> bool:
+    """Whether the chat template writes calls as `<tool_call>`; others need a person's flag."""
+    for name in ("chat_template.jinja", "tokenizer_config.json"):
+        try:
+            text = (model / name).read_text(encoding="utf-8")
+        except OSError:
+            continue
+        if "<tool_call>" in text:
+            return True
+    return False

@@ -1,0 +1,162 @@
+"""Stands between a supervisor and an engine, so that no process of an engine is ever orphaned.
+
+An engine is a tree: server, core, workers. This script starts it in a session of its own, becomes
+the reaper of every descendant, and ends only when the last of them is gone. If its own parent
+dies, even by SIGKILL, Linux sends it SIGHUP and it kills the tree. Asked to end (SIGTERM) it asks
+the engine, and kills what is left when the grace is over. What the engine prints goes to a log
+that rotates, so that a chatty engine cannot fill the disk.
+
+A script on purpose, standard library only: `python -I -S guard.py ... -- COMMAND`. One thread, so
+that a call between fork and exec is safe.
+"""
+
+import argparse
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+_SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+_POLL_S = 0.5
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command to its end; its exit code, 128 + N for signal N, is ours."""
+    given = _parse(arguments)
+    libc = ctypes.CDLL(None)
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    libc.prctl(_SET_PDEATHSIG, signal.SIGHUP)
+    libc.prctl(_SET_CHILD_SUBREAPER, 1)
+    if os.getppid() != given.parent:
+        return 128 + signal.SIGHUP
+    log = Log(given.log, given.log_bytes)
+    try:
+        engine = subprocess.Popen(  # noqa: S603  (the supervisor's command)
+            given.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True,
+            preexec_fn=lambda: libc.prctl(_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509  (no threads)
+        )  # fmt: skip
+    except OSError as error:
+        log.write(f"{error}\n".encode())
+        return 127
+    code = _watch(engine, given, wake_read, log)
+    kill_descendants()
+    return code if code >= 0 else 128 - code
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--grace", type=float, default=10.0)
+    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--log-bytes", type=int, default=8 << 20)
+    parser.add_argument("command", nargs="+")
+    return parser.parse_args(arguments)
+
+
+def _watch(
+    engine: subprocess.Popen[bytes], given: argparse.Namespace, wake: int, log: "Log"
+) -> int:
+    """Copy output and act on signals until the engine's first process has ended."""
+    assert engine.stdout is not None
+    output = engine.stdout.fileno()
+    sources = [output, wake]
+    deadline: float | None = None
+    while (code := engine.poll()) is None:
+        ready, _, _ = select.select(sources, [], [], _POLL_S)
+        if output in ready:
+            chunk = os.read(output, 1 << 16)
+            log.write(chunk)
+            if not chunk:
+                sources.remove(output)
+        signals = os.read(wake, 64) if wake in ready else b""
+        if signal.SIGHUP in signals or os.getppid() != given.parent:
+            kill_descendants()
+        elif deadline is None and (signal.SIGTERM in signals or signal.SIGINT in signals):
+            deadline = time.monotonic() + given.grace
+            engine.terminate()
+        if deadline is not None and time.monotonic() > deadline:
+            kill_descendants()
+        if len(sources) == 1:
+            time.sleep(0.01)  # output closed, process not yet gone
+    os.set_blocking(output, False)
+    _drain(output, log)
+    return code
+
+
+def _drain(output: int, log: "Log") -> None:
+    try:
+        while chunk := os.read(output, 1 << 16):
+            log.write(chunk)
+    except BlockingIOError:
+        return
+
+
+def kill_descendants() -> None:
+    """SIGKILL the tree below this process until nothing of it is left to reap."""
+    while True:
+        for pid in descendants(os.getpid()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.01)
+
+
+def descendants(root: int) -> list[int]:
+    """Every process below `root`, parents before children."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208  (names only; one call)
+        if not entry.isdigit():
+            continue
+        try:
+            stat = Path("/proc", entry, "stat").read_bytes()
+        except OSError:
+            continue
+        # The second field is a name in brackets that may itself hold brackets and spaces.
+        parent = int(stat.rpartition(b")")[2].split()[1])
+        children.setdefault(parent, []).append(int(entry))
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+class Log:
+    """Appends to one file; at its limit the file becomes `.1` and a fresh one begins."""
+
+    def __init__(self, path: Path, limit_bytes: int) -> None:
+        self._path = path
+        self._limit = limit_bytes
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = path.open("ab", buffering=0)
+        self._size = self._file.tell()
+
+    def write(self, chunk: bytes) -> None:
+        if self._size + len(chunk) > self._limit and self._size:
+            self._file.close()
+            self._path.replace(self._path.with_name(self._path.name + ".1"))
+            self._file = self._path.open("wb", buffering=0)
+            self._size = 0
+        self._size += self._file.write(chunk) or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

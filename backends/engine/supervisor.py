@@ -1,0 +1,234 @@
+"""Keeps one engine replica alive: start, warm up, watch, drain, restart; every step published.
+
+A replica counts as serving only after a real request was answered: the first one compiles and
+allocates, and a port that answers `/health` may still fail it. Crashes are answered by waiting
+twice as long each time, visibly. The next life begins when the last process of the one before is
+gone (the guard ends last), because memory and ports are free only then.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+import httpx
+
+from backends.engine.environment import CpuOptions
+from backends.engine.flags import BadFlags, Launch, command, known_flags
+from backends.engine.process import EngineProcess, free_port, log_tail
+from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
+
+
+class Phase(StrEnum):
+    STARTING = "starting"  # before the process exists
+    LOADING = "loading"  # the process runs, its port does not answer
+    WARMING = "warming"  # the first real request
+    SERVING = "serving"
+    DRAINING = "draining"
+    BACKING_OFF = "backing_off"  # crashed; waits before the next try
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is published at each change. `base_url` ends in `/v1`; `reason` is for people."""
+
+    name: str
+    phase: Phase
+    base_url: str | None = None
+    pid: int | None = None
+    restarts: int = 0
+    crashes_in_a_row: int = 0
+    retry_in_s: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    start_s: float = 900.0
+    poll_s: float = 0.25
+    watch_s: float = 2.0
+    hung_s: float = 60.0
+    backoff_first_s: float = 1.0
+    backoff_most_s: float = 60.0
+    settled_s: float = 60.0  # a life that served this long starts a fresh count of crashes
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSpec:
+    """`port` 0 takes a free one at every start."""
+
+    name: str
+    launch: Launch
+    log: Path
+    port: int = 0
+    cpu: CpuOptions = field(default_factory=CpuOptions)
+    limits: Limits = field(default_factory=Limits)
+
+
+class Supervisor:
+    """Call `run` once, as a task of a loop that outlives it; `stop` ends both."""
+
+    def __init__(self, spec: EngineSpec, publish: Callable[[Status], None]) -> None:
+        self._spec = spec
+        self._publish = publish
+        self._status = Status(spec.name, Phase.STARTING)
+        self._changed = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._restart = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    @property
+    def status(self) -> Status:
+        return self._status
+
+    async def run(self) -> None:
+        """Live and restart until `stop`; raises `BadFlags` when no start can ever succeed."""
+        try:
+            known = await asyncio.to_thread(known_flags, self._spec.launch.environment)
+            async with httpx.AsyncClient(trust_env=False) as client:
+                while not self._stop.is_set():
+                    await self._turn(known, client)
+        except BadFlags as error:
+            self._set(Phase.STOPPED, reason=str(error), pid=None, base_url=None)
+            raise
+        finally:
+            self._ended.set()
+        self._set(Phase.STOPPED, reason="asked to stop", pid=None, base_url=None)
+
+    async def stop(self) -> None:
+        """Drain, end and wait for the last process."""
+        self._stop.set()
+        await self._ended.wait()
+
+    def restart(self) -> None:
+        """Drain and begin another life (a rolling restart does this one replica at a time)."""
+        self._restart.set()
+
+    async def wait_for(self, phase: Phase, timeout_s: float) -> Status:
+        """The status once in `phase`; raises `TimeoutError`."""
+        async with asyncio.timeout(timeout_s):
+            while self._status.phase is not phase:
+                self._changed.clear()
+                await self._changed.wait()
+        return self._status
+
+    async def _turn(self, known: frozenset[str], client: httpx.AsyncClient) -> None:
+        """One life, and the wait after it."""
+        reason, served_s = await self._live(known, client)
+        crashed = not (self._stop.is_set() or self._restart.is_set())
+        self._restart.clear()
+        if self._stop.is_set():
+            return
+        row = 0
+        if crashed:
+            row = 1 if served_s > self._spec.limits.settled_s else self._status.crashes_in_a_row + 1
+        restarts = self._status.restarts + 1
+        if not crashed:
+            self._set(Phase.STARTING, reason=reason, restarts=restarts, crashes_in_a_row=0)
+            return
+        limits = self._spec.limits
+        delay_s = min(limits.backoff_first_s * 2.0 ** (row - 1), limits.backoff_most_s)
+        self._set(
+            Phase.BACKING_OFF, reason=reason, restarts=restarts, crashes_in_a_row=row,
+            retry_in_s=delay_s, pid=None, base_url=None,
+        )  # fmt: skip
+        await _either(self._stop.wait(), asyncio.sleep(delay_s))
+
+    async def _live(self, known: frozenset[str], client: httpx.AsyncClient) -> tuple[str, float]:
+        """From start to the end of the last process; why it ended and how long it served."""
+        spec = self._spec
+        port = spec.port or free_port()
+        self._set(Phase.STARTING, reason="", retry_in_s=None)
+        process = await EngineProcess.start(
+            command(spec.launch, known, port), spec.launch, log=spec.log, cpu=spec.cpu
+        )
+        exited = asyncio.ensure_future(process.wait())
+        base_url = f"http://127.0.0.1:{port}/v1"
+        self._set(Phase.LOADING, pid=process.pid, base_url=base_url)
+        loop = asyncio.get_running_loop()
+        served_since: float | None = None
+        try:
+            problem = await _first(
+                exited, self._stop.wait(), self._restart.wait(), self._ready(base_url, client)
+            )
+            if problem is None and not exited.done() and not self._ending():
+                served_since = loop.time()
+                self._set(Phase.SERVING)
+                problem = await _first(
+                    exited, self._stop.wait(), self._restart.wait(), self._watch(base_url, client)
+                )
+            if not exited.done():
+                reason = problem or ("asked to stop" if self._stop.is_set() else "asked to restart")
+                self._set(Phase.DRAINING, reason=reason)
+                process.send(signal.SIGTERM if problem is None else signal.SIGHUP)
+                await exited
+            else:
+                problem = f"exited with {exited.result()}: {log_tail(spec.log)}"
+        finally:
+            if not exited.done():  # cancelled: nobody is left to wait for a drain
+                process.send(signal.SIGHUP)
+                await asyncio.shield(exited)
+        return problem or "asked", loop.time() - served_since if served_since else 0.0
+
+    def _ending(self) -> bool:
+        return self._stop.is_set() or self._restart.is_set()
+
+    async def _ready(self, base_url: str, client: httpx.AsyncClient) -> str | None:
+        """`None` once a real request was answered, else what went wrong."""
+        launch, limits = self._spec.launch, self._spec.limits
+        try:
+            async with asyncio.timeout(limits.start_s):
+                while not await answers_health(client, base_url):  # noqa: ASYNC110  (another process)
+                    await asyncio.sleep(limits.poll_s)
+                self._set(Phase.WARMING)
+                await warm_up(client, base_url, launch.served_name, launch.kind)
+        except TimeoutError:
+            return f"not ready after {limits.start_s:.0f} s: {log_tail(self._spec.log)}"
+        except WarmUpFailed as error:
+            return f"the first request failed: {error}"
+        return None
+
+    async def _watch(self, base_url: str, client: httpx.AsyncClient) -> str:
+        """Ends only when the engine no longer answers although it runs."""
+        limits = self._spec.limits
+        loop = asyncio.get_running_loop()
+        seen = loop.time()
+        while loop.time() - seen < limits.hung_s:
+            await asyncio.sleep(limits.watch_s)
+            if await answers_health(client, base_url):
+                seen = loop.time()
+        return f"no answer for {limits.hung_s:.0f} s"
+
+    def _set(self, phase: Phase, **changes: object) -> None:
+        self._status = replace(self._status, phase=phase, **changes)  # type: ignore[arg-type]  # (names are checked by replace)
+        self._changed.set()
+        self._publish(self._status)
+
+
+async def _first(*awaitables: object) -> str | None:
+    """Wait for the first; the result of the last one if that is it. The others are cancelled.
+
+    A future given as the first argument is left running: it is the process's end.
+    """
+    keep, *others = [asyncio.ensure_future(each) for each in awaitables]  # type: ignore[call-overload]  # (any awaitable)
+    try:
+        await asyncio.wait({keep, *others}, return_when=asyncio.FIRST_COMPLETED)
+        last = others[-1]
+        return last.result() if last.done() and not keep.done() else None
+    finally:
+        for other in others:
+            other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+async def _either(*awaitables: object) -> None:
+    tasks = [asyncio.ensure_future(each) for each in awaitables]  # type: ignore[call-overload]  # (any awaitable)
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

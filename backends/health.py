@@ -1,0 +1,123 @@
+"""An engine's health as a fold over probe results: no clock, no network, no memory but its own.
+
+                 alive                       refused (several)
+    LOADING ----------------> HEALTHY <---------------------------> DOWN
+                              |    ^                                  ^
+              silent, blind   v    | alive                            | refused
+                            UNKNOWN               DRAINING -----------+
+
+Silence is not death: a busy vLLM answers its metrics page seconds late. An engine that has not
+been seen for `stale_s` is UNKNOWN, which is never read as good news and never as an exit.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class State(StrEnum):
+    LOADING = "loading"
+    HEALTHY = "healthy"
+    DRAINING = "draining"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+class Probe(StrEnum):
+    """What one look at an engine showed."""
+
+    ALIVE = "alive"  # answered, and its metrics could be read
+    BLIND = "blind"  # answered, but its metrics could not be used
+    REFUSED = "refused"  # nothing listens, or it answered with an error
+    SILENT = "silent"  # no answer in time
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    stale_s: float = 5.0
+    refusals_to_down: int = 2
+    answers_to_recover: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`streak` counts equal probes in a row; `reason` is a sentence for people."""
+
+    state: State
+    since_s: float
+    seen_at_s: float | None = None
+    last: Probe | None = None
+    streak: int = 0
+    reason: str = ""
+
+    @property
+    def routable(self) -> bool:
+        return self.state is State.HEALTHY
+
+
+def starting(now_s: float) -> Health:
+    """An engine that we start: refusals are expected until it listens."""
+    return Health(State.LOADING, now_s, reason="starting")
+
+
+def attached(now_s: float) -> Health:
+    """An engine that somebody else runs, not looked at so far."""
+    return Health(State.UNKNOWN, now_s, reason="not probed so far")
+
+
+def observe(
+    health: Health, probe: Probe, now_s: float, *, detail: str = "", limits: Limits | None = None
+) -> Health:
+    """Fold one probe in."""
+    limits = limits or Limits()
+    streak = health.streak + 1 if probe is health.last else 1
+    seen = now_s if probe is Probe.ALIVE else health.seen_at_s
+    health = replace(health, last=probe, streak=streak, seen_at_s=seen)
+    state, reason = _next(health, probe, limits)
+    moved = _move(health, state, f"{reason}: {detail}" if detail else reason, now_s)
+    return at(moved, now_s, limits=limits)
+
+
+def at(health: Health, now_s: float, *, limits: Limits | None = None) -> Health:
+    """The health as of now: what has not been seen for too long is unknown."""
+    limits = limits or Limits()
+    if health.state is not State.HEALTHY or health.seen_at_s is None:
+        return health
+    age_s = now_s - health.seen_at_s
+    if age_s <= limits.stale_s:
+        return health
+    return _move(health, State.UNKNOWN, f"not seen for {age_s:.1f} s", now_s)
+
+
+def drain(health: Health, now_s: float) -> Health:
+    """No further requests; what runs may end."""
+    return _move(health, State.DRAINING, "asked to drain", now_s)
+
+
+def _next(health: Health, probe: Probe, limits: Limits) -> tuple[State, str]:
+    state = health.state
+    if state is State.DRAINING:
+        # While it drains, vLLM's /health stays 200: only the closed port says that it ended.
+        return (State.DOWN, "drained") if probe is Probe.REFUSED else (state, "draining")
+    if probe is Probe.ALIVE:
+        if state is State.DOWN and health.streak < limits.answers_to_recover:
+            return state, "answers again; waiting for one more"
+        return State.HEALTHY, "answers"
+    if state is State.LOADING:
+        return state, "loading"
+    if probe is Probe.REFUSED and health.streak >= limits.refusals_to_down:
+        return State.DOWN, _REASONS[probe]
+    # One refusal may be a full backlog: unknown, so that nothing is sent, but not down.
+    falls = probe is Probe.BLIND or (probe is Probe.REFUSED and state is State.HEALTHY)
+    return State.UNKNOWN if falls else state, _REASONS[probe]
+
+
+_REASONS = {
+    Probe.BLIND: "its metrics cannot be read",
+    Probe.REFUSED: "refuses connections",
+    Probe.SILENT: "silent",
+}
+
+
+def _move(health: Health, state: State, reason: str, now_s: float) -> Health:
+    since_s = health.since_s if state is health.state else now_s
+    return replace(health, state=state, since_s=since_s, reason=reason)
