@@ -4,7 +4,7 @@
 BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test test-long check format readme lock bench-% clean
+.PHONY: help install run demo parts test test-long check format readme lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,9 +48,9 @@ lock:  ## resolve every lock file again after a change of pyproject.toml
 	@PATH="$(CURDIR)/$(VENV):$$PATH" $(VENV)/python -m deploy.lock
 
 bench-%:  ## measure one thing (bench-gateway, bench-routing, ...): table here, figures in build/
+	@test -f tests/bench/bench_$(subst -,_,$*).py || { echo "no bench named $*: see tests/bench"; exit 2; }
 	@$(BOOTSTRAP) tools
-	@test -f tests/bench/$*.py || { echo "no bench named $*"; exit 2; }
-	@$(VENV)/python tests/bench/$*.py
+	@$(VENV)/python tests/bench/bench_$(subst -,_,$*).py $(ARGS)
 
 clean:  ## remove what was installed and built; the ledger in .breakeven stays
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

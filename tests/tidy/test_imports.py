@@ -1,0 +1,71 @@
+"""The direction of imports, by import-linter; each contract is seen to catch a planted arrow."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGES = ("gateway", "backends", "router", "ledger", "dashboard")
+LINTER = Path(sys.executable).parent / "lint-imports"
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [LINTER, "--no-cache"], cwd=folder, check=False, capture_output=True, text=True
+    )
+
+
+def test_imports_point_the_right_way(root: Path) -> None:
+    answer = lint(root)
+    assert answer.returncode == 0, answer.stdout
+
+
+@pytest.fixture(scope="module")
+def copy(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The packages as they are, in a folder where a violation can be planted."""
+    folder = tmp_path_factory.mktemp("planted")
+    shutil.copy(root / "pyproject.toml", folder)
+    for package in PACKAGES:
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(root / package, folder / package, ignore=ignore)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("package", "line", "arrow"),
+    [
+        ("router", "import ledger", "router.planted -> ledger"),
+        ("backends", "import router", "backends.planted -> router"),
+        ("ledger", "import gateway", "ledger.planted -> gateway"),
+        ("dashboard", "import router", "dashboard.planted -> router"),
+        ("dashboard", "import gateway", "dashboard.planted -> gateway"),
+        ("gateway", "import dashboard", "gateway.planted -> dashboard"),
+        ("router", "import httpx", "router.planted -> httpx"),
+        ("router", "import asyncio", "router.planted -> asyncio"),
+    ],
+)
+def test_a_planted_arrow_is_found(copy: Path, package: str, line: str, arrow: str) -> None:
+    planted = copy / package / "planted.py"
+    planted.write_text(f'"""Planted."""\n\n{line}\n', encoding="utf-8")
+    try:
+        answer = lint(copy)
+    finally:
+        planted.unlink()
+    assert answer.returncode != 0
+    assert arrow in answer.stdout
+
+
+def test_the_router_is_standard_library_only(product) -> None:
+    own = {"router"}
+    for each in product:
+        if each.name.startswith("router/"):
+            for node in ast.walk(each.tree):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom):
+                    names = [node.module or ""]
+                for name in names:
+                    top = name.split(".")[0]
+                    assert top in sys.stdlib_module_names | own, f"{each.name}: {name}"

@@ -1,0 +1,64 @@
+"""The README is true: its settings, its commands and its verbs exist, and nothing is left out."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from gateway import cli, settings_table
+
+
+@pytest.fixture(scope="module")
+def readme(root: Path) -> str:
+    return (root / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def targets(root: Path) -> set[str]:
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))
+
+
+def test_the_settings_table_is_the_settings(readme: str) -> None:
+    assert settings_table.replace(readme) == readme, "run `make readme`"
+
+
+def test_every_setting_is_documented(readme: str) -> None:
+    assert [row.path for row in settings_table.rows() if f"`{row.path}`" not in readme] == []
+
+
+def test_every_make_verb_exists(readme: str, targets: set[str]) -> None:
+    named = set(re.findall(r"\bmake ([a-z-]+)", readme))
+    assert {"run", "demo", "test", "check", "install"} <= named
+    assert named <= targets
+
+
+def test_every_verb_of_the_makefile_is_explained_and_phony(root: Path, targets: set[str]) -> None:
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    phony = set(re.search(r"\.PHONY: (.*)", makefile)[1].split())
+    assert phony == targets
+
+
+def test_every_command_of_the_table_exists(readme: str) -> None:
+    group = typer.main.get_command(cli.app)
+    rows = re.findall(r"^\| `breakeven (.*?)` \|", readme, re.MULTILINE)
+    assert len(rows) >= 8
+    for row in rows:
+        words = re.sub(r" --\w+ [A-Z]+", "", row).replace("\\|", " ").split()
+        command = group.commands[words[0]]
+        for word in words[1:]:
+            assert word in command.commands, row
+
+
+def test_the_first_screen_has_the_two_commands_and_a_priced_request(readme: str) -> None:
+    screen = "\n".join(readme.splitlines()[:40])
+    for needed in ("make run", "make demo", "curl", "x-breakeven-cost-usd"):
+        assert needed in screen
+
+
+def test_files_that_it_names_exist(root: Path, readme: str) -> None:
+    prose = readme.partition(settings_table.BEGIN)[0]
+    named = set(re.findall(r"`((?:deploy|router|backends|tests|gateway)/[\w./-]+\.\w+)", prose))
+    assert named
+    assert [name for name in sorted(named) if not (root / name).exists()] == []

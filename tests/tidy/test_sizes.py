@@ -1,0 +1,69 @@
+"""Sizes: a file, a function or a signature that outgrows its limit wants to be cut."""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+FILE_LINES = 400
+TEST_FILE_LINES = 600
+FUNCTION_LINES = 70
+PARAMETERS = 6
+DOCSTRING_LINES = 12
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    yield from (
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    given = function.args
+    named = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return len([name for name in named if name not in {"self", "cls"}])
+
+
+def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """A command's parameters are its options: a person sees them one by one in `--help`."""
+    decorators = [each.func for each in function.decorator_list if isinstance(each, ast.Call)]
+    return any(isinstance(each, ast.Attribute) and each.attr == "command" for each in decorators)
+
+
+def faults(name: str, text: str, tree: ast.Module) -> list[str]:
+    found = []
+    in_tests = name.startswith("tests/")
+    lines = text.count("\n")
+    limit = TEST_FILE_LINES if in_tests else FILE_LINES
+    if lines > limit:
+        found.append(f"{name}: {lines} lines, at most {limit}")
+    docstring = ast.get_docstring(tree)
+    if not docstring and text.strip():
+        found.append(f"{name}: no docstring")
+    elif docstring and docstring.count("\n") + 1 > DOCSTRING_LINES:
+        found.append(f"{name}: docstring of more than {DOCSTRING_LINES} lines")
+    for function in functions(tree):
+        length = (function.end_lineno or function.lineno) - function.lineno + 1
+        if length > FUNCTION_LINES:
+            found.append(f"{name}: {function.name} has {length} lines")
+        if not in_tests and not is_command(function) and parameters(function) > PARAMETERS:
+            found.append(f"{name}: {function.name} has {parameters(function)} parameters")
+    return found
+
+
+def test_sizes(everything) -> None:
+    assert [line for each in everything for line in faults(each.name, each.text, each.tree)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('"""A."""\n' + "x = 1\n" * FILE_LINES, "lines, at most"),
+        ("x = 1\n", "no docstring"),
+        ('"""A\n' + "\n" * DOCSTRING_LINES + 'b."""\n', "docstring of more"),
+        ('"""A."""\ndef f():\n' + "    x = 1\n" * FUNCTION_LINES, "f has 71 lines"),
+        ('"""A."""\ndef f(a, b, c, d, *, e, g, h): ...\n', "f has 7 parameters"),
+    ],
+)
+def test_what_is_too_large_is_found(text: str, fault: str) -> None:
+    assert fault in "\n".join(faults("gateway/x.py", text, ast.parse(text)))

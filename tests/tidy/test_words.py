@@ -1,0 +1,142 @@
+"""Words that must not occur: vague names, unfinished places, silenced checks, this machine's paths.
+
+In `router` and `ledger` also no clock, chance or id out of thin air: they come in by argument.
+"""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+VAGUE_FILES = {"helper", "helpers", "manager", "util", "utils", "common", "misc", "base_utils"}
+VAGUE_CLASS = re.compile(r"(Manager|Helper|Helpers|Util|Utils)$")
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|Not" + r"ImplementedError)\b")
+SILENCED = re.compile(r"#\s*(no" + r"qa|type:\s*ig" + r"nore)(.*)$")
+UNCOVERED = "pragma: no " + "cover"
+MACHINE = re.compile(
+    "|".join(
+        ("/wor" + "k/", "/roo" + "t/", "/hom" + r"e/\w+/", "bash_" + "jobs", r"\.lib" + "rary/")
+    )
+)
+THIN_AIR = {
+    "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"},
+    "datetime": {"now", "utcnow", "today"},
+    "date": {"today"},
+    "random": {"random", "randint", "choice", "shuffle", "uniform", "sample"},
+    "uuid": {"uuid1", "uuid4"},
+}
+
+
+def word_faults(name: str, text: str) -> list[str]:
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if UNFINISHED.search(line) or UNCOVERED in line:
+            found.append(f"{name}:{number}: unfinished: {line.strip()}")
+        silenced = SILENCED.search(line)
+        if silenced and not re.search(r"(\(|-|--|#)\s*\w+(\s+\w+)+", silenced.group(2)):
+            found.append(f"{name}:{number}: silenced without a reason: {line.strip()}")
+    return found
+
+
+def name_faults(name: str, tree: ast.Module) -> list[str]:
+    found = [f"{name}: vague name"] if Path(name).stem in VAGUE_FILES else []
+    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return found + [f"{name}: class {each}" for each in classes if VAGUE_CLASS.search(each)]
+
+
+def thin_air_faults(name: str, tree: ast.Module) -> list[str]:
+    """Calls of a clock or of chance; handing the function itself on is what is wanted."""
+    return [
+        f"{name}:{node.lineno}: {node.func.value.id}.{node.func.attr}()"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.attr in THIN_AIR.get(node.func.value.id, set())
+    ]
+
+
+def global_faults(name: str, tree: ast.Module) -> list[str]:
+    return [
+        f"{name}:{node.lineno}: global" for node in ast.walk(tree) if isinstance(node, ast.Global)
+    ]
+
+
+def broad_faults(name: str, tree: ast.Module) -> list[str]:
+    return [
+        f"{name}:{node.lineno}: catches everything"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler)
+        and (
+            node.type is None
+            or (isinstance(node.type, ast.Name) and node.type.id == "BaseException")
+        )
+    ]
+
+
+def test_nothing_is_unfinished_or_silenced_without_a_reason(everything) -> None:
+    assert [line for each in everything for line in word_faults(each.name, each.text)] == []
+
+
+def test_names_say_something(everything) -> None:
+    assert [line for each in everything for line in name_faults(each.name, each.tree)] == []
+
+
+def test_clocks_and_chance_come_in_by_argument(product) -> None:
+    pure = [each for each in product if each.name.startswith(("router/", "ledger/"))]
+    assert [line for each in pure for line in thin_air_faults(each.name, each.tree)] == []
+
+
+def test_no_globals_and_no_bare_except(product) -> None:
+    assert [line for each in product for line in global_faults(each.name, each.tree)] == []
+    assert [line for each in product for line in broad_faults(each.name, each.tree)] == []
+
+
+def test_no_committed_file_names_a_path_of_a_machine(root: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True, text=True
+    ).stdout
+    found = []
+    for name in filter(None, listed.split("\0")):
+        path = root / name
+        if path.exists() and path.suffix != ".lock":
+            text = path.read_text(encoding="utf-8", errors="replace")
+            found += [f"{name}: {match}" for match in MACHINE.findall(text)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        (word_faults, "x = 1  # TO" + "DO later\n"),
+        (word_faults, "x = 1  # no" + "qa: F401\n"),
+        (word_faults, "raise Not" + "ImplementedError\n"),
+    ],
+)
+def test_a_word_is_found(check, text: str) -> None:
+    assert check("x.py", text)
+
+
+def test_a_reason_is_enough() -> None:
+    assert word_faults("x.py", "x = 1  # no" + "qa: F401 - tests import it from here\n") == []
+    assert word_faults("x.py", "x = 1  # no" + "qa: F401  (kept for the reader)\n") == []
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        (name_faults, "class ConnectionManager: ..."),
+        (thin_air_faults, "import time\nnow = time.time()"),
+        (thin_air_faults, "from datetime import datetime\nnow = datetime.now(UTC)"),
+        (global_faults, "def f():\n    global x"),
+        (broad_faults, "try:\n    f()\nexcept:\n    g()"),
+    ],
+)
+def test_a_habit_is_found(check, text: str) -> None:
+    assert check("ledger/x.py", ast.parse(text))
+
+
+def test_handing_a_clock_on_is_allowed() -> None:
+    assert thin_air_faults("ledger/x.py", ast.parse("Writer(clock=time.time)")) == []
