@@ -40,10 +40,10 @@ def gate(bid_price: float, load: float) -> float:
 
 
 def curve(bid_price: float, load: float, top_density: float) -> float:
-    """The bid price at `CURVE_FULL`, then geometrically towards the dearest density."""
+    """The bid price at `CURVE_FULL`, then geometrically up to the dearest density."""
     if load <= GATE_FROM or bid_price <= 0.0:
         return 0.0
     if load <= CURVE_FULL:
         return bid_price * (load - GATE_FROM) / (CURVE_FULL - GATE_FROM)
-    climb = CURVE_EXPONENT * (load - CURVE_FULL) / (1.0 - CURVE_FULL)
+    climb = min(1.0, CURVE_EXPONENT * (load - CURVE_FULL) / (1.0 - CURVE_FULL))
     return bid_price * math.pow(max(1.0, top_density / bid_price), climb)

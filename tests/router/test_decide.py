@@ -1,0 +1,227 @@
+"""Who is chosen, in which order the others follow, and with which reasons."""
+
+import math
+
+import pytest
+
+from router.decide import decide
+from router.types import Kind, Otherwise, Policy, Reason, Residency, Slo
+
+FULL = {"kv_used_tokens": 98_000.0}
+DEAR = 1e15  # a bid price no request reaches
+
+
+def names(decision):
+    return [verdict.candidate.name for verdict in decision.order]
+
+
+def reasons(decision):
+    return {verdict.candidate.name: verdict.reason.value for verdict in decision.verdicts}
+
+
+def test_an_own_engine_with_room_is_free_at_the_margin(ask, rule, own, api):
+    decision = decide(ask(), rule(), [api(), own()])
+    assert names(decision) == ["pool:llama/0", "openai/small"]
+    assert decision.reason is Reason.CHEAPEST
+    assert decision.chosen.objective_pusd == 0.0
+    assert reasons(decision) == {"pool:llama/0": "cheapest", "openai/small": "costlier"}
+
+
+def test_a_full_engine_spills_to_the_api(ask, rule, own, api):
+    decision = decide(ask(), rule(), [own(FULL), api()])
+    assert names(decision) == ["openai/small"]
+    assert decision.reason is Reason.ONLY
+    assert reasons(decision)["pool:llama/0"] == "kv_headroom"
+
+
+def test_least_load_within_a_pool(ask, rule, own):
+    engines = [
+        own({"running": running, "context_tokens": 1000.0 * running}, name=f"pool:llama/{place}")
+        for place, running in enumerate((30, 5, 60))
+    ]
+    decision = decide(ask(), rule(), engines)
+    assert names(decision) == ["pool:llama/1", "pool:llama/0", "pool:llama/2"]
+    assert reasons(decision)["pool:llama/2"] == "busier"
+    loads = [verdict.load for verdict in decision.order]
+    assert loads == sorted(loads)
+
+
+def test_apis_by_price_plus_likely_miss(ask, rule, api):
+    slow = api({"ttft_median_ms": 5000.0}, name="slow/cheap", expected_pusd=400_000)
+    fast = api(name="fast/dear", expected_pusd=1_200_000)
+    assert names(decide(ask(), rule(), [slow, fast])) == ["fast/dear", "slow/cheap"]
+    assert names(decide(ask(), rule(penalty_pusd=0), [slow, fast])) == ["slow/cheap", "fast/dear"]
+
+
+def test_an_api_without_a_price_comes_last(ask, rule, own, api):
+    free = api(name="local/unknown", expected_pusd=None, bound_pusd=None)
+    busy = own({"running": 100}, bid_price_pusd_per_s=DEAR)
+    decision = decide(ask(), rule(), [free, busy, api()])
+    assert names(decision) == ["openai/small", "pool:llama/0", "local/unknown"]
+    assert reasons(decision)["local/unknown"] == "unpriced"
+    assert names(decide(ask(), rule(), [free])) == ["local/unknown"]
+
+
+def test_the_bid_price_only_bites_when_the_engine_is_loaded(ask, rule, own, api):
+    idle = own({"running": 0, "context_tokens": 0.0, "kv_used_tokens": 0.0},
+               bid_price_pusd_per_s=DEAR)  # fmt: skip
+    assert decide(ask(), rule(), [idle, api()]).chosen.candidate is idle
+    busy = own({"running": 100}, bid_price_pusd_per_s=DEAR)
+    decision = decide(ask(), rule(), [busy, api()])
+    assert names(decision) == ["openai/small", "pool:llama/0"]
+    assert reasons(decision) == {"openai/small": "cheapest", "pool:llama/0": "bid_price"}
+
+
+def test_the_price_of_a_pool_is_that_of_its_least_loaded_engine(ask, rule, own, api):
+    engines = [
+        own({"running": running}, name=f"pool:llama/{place}", bid_price_pusd_per_s=DEAR)
+        for place, running in enumerate((100, 0))
+    ]
+    decision = decide(ask(), rule(), [*engines, api()])
+    assert names(decision) == ["pool:llama/1", "pool:llama/0", "openai/small"]
+
+
+def test_value_is_what_the_best_api_would_cost(ask, rule, own, api):
+    busy = own({"running": 100}, bid_price_pusd_per_s=1.0)
+    alone = decide(ask(), rule(), [busy]).chosen
+    beside = decide(ask(), rule(), [busy, api()]).chosen
+    unpriced = decide(ask(), rule(), [busy, api(expected_pusd=None)]).chosen
+    seconds = alone.engine_seconds
+    # no API: the comparator and the penalty of a rejection
+    assert alone.density_pusd_per_s == pytest.approx((2_000_000 + 1_000_000) / seconds)
+    missed = decide(ask(), rule(), [api()]).chosen.miss_probability
+    assert beside.density_pusd_per_s == pytest.approx((1_000_000 + 1_000_000 * missed) / seconds)
+    assert unpriced.density_pusd_per_s == pytest.approx((2_000_000 + 1_000_000 * missed) / seconds)
+
+
+def test_internal_requests_do_not_starve_when_the_price_rises(ask, rule, own, api):
+    busy = own({"running": 100}, bid_price_pusd_per_s=DEAR)
+    decision = decide(ask(residency=Residency.INTERNAL_ONLY), rule(), [busy, api()])
+    assert names(decision) == ["pool:llama/0"]
+    assert decision.reason is Reason.ONLY
+    assert reasons(decision)["openai/small"] == "residency"
+
+
+def test_pools_by_what_their_time_costs_then_by_load(ask, rule, own):
+    def engine(pool, place, running, price):
+        return own({"running": running, "context_tokens": 0.0}, name=f"pool:{pool}/{place}",
+                   pool=pool, bid_price_pusd_per_s=price, avoided_pusd=10**12)  # fmt: skip
+
+    fleet = [engine("a", 0, 120, 1e6), engine("a", 1, 150, 1e6), engine("b", 0, 140, 0.0)]
+    decision = decide(ask(), rule(), fleet)
+    assert names(decision) == ["pool:b/0", "pool:a/0", "pool:a/1"]
+    assert reasons(decision) == {
+        "pool:b/0": "cheapest", "pool:a/0": "costlier", "pool:a/1": "costlier",
+    }  # fmt: skip
+    free = [engine("a", 0, 50, 0.0), engine("b", 0, 40, 0.0)]
+    assert reasons(decide(ask(), rule(), free)) == {"pool:b/0": "cheapest", "pool:a/0": "busier"}
+
+
+def test_an_engine_without_a_pool_is_its_own(ask, rule, own):
+    lone = [own({"running": 40}, name="a", pool=None), own({"running": 10}, name="b", pool=None)]
+    assert names(decide(ask(), rule(), lone)) == ["b", "a"]
+
+
+def test_a_feasible_sticky_target_goes_first(ask, rule, own, api):
+    fleet = [own(), own({"running": 40}, name="pool:llama/1"), api()]
+    decision = decide(ask(sticky_target="pool:llama/1"), rule(), fleet)
+    assert names(decision) == ["pool:llama/1", "pool:llama/0", "openai/small"]
+    assert decision.reason is Reason.STICKY
+    assert reasons(decision)["pool:llama/0"] == "sticky"
+    assert reasons(decision)["openai/small"] == "costlier"
+    gone = decide(ask(sticky_target="pool:gone/0"), rule(), fleet)
+    assert gone.reason is Reason.CHEAPEST
+    full = [own(), own(FULL, name="pool:llama/1"), api()]
+    broken = decide(ask(sticky_target="pool:llama/1"), rule(), full)
+    assert names(broken) == ["pool:llama/0", "openai/small"]
+
+
+def test_a_missing_step_model_does_not_beat_a_bid_price(ask, rule, own, api):
+    policy = rule(slo=Slo())
+    blind = own({"step": None, "running": 200}, bid_price_pusd_per_s=1.0)
+    assert names(decide(ask(), policy, [blind, api()])) == ["openai/small", "pool:llama/0"]
+    free = own({"step": None, "running": 200})
+    chosen = decide(ask(), policy, [free, api()]).chosen
+    assert (chosen.candidate, chosen.density_pusd_per_s) == (free, None)
+
+
+def test_embeddings(ask, rule, own, api):
+    small = own({"kv_capacity_tokens": 0, "step": None}, name="pool:embed/0")
+    policy = rule(slo=Slo(tpot_ms=1.0))
+    loaded = own({"kv_capacity_tokens": 0}, name="pool:embed/1")
+    decision = decide(ask(kind=Kind.EMBEDDING), policy, [small, loaded, api()])
+    assert names(decision) == ["pool:embed/1", "openai/small"]
+    assert decision.chosen.tpot_ms is None
+
+
+@pytest.mark.parametrize("otherwise", [Otherwise.QUEUE, Otherwise.REJECT])
+def test_nothing_feasible(ask, rule, own, api, otherwise):
+    fleet = [own(FULL), own(FULL, name="pool:llama/1"), api({"circuit_open": True})]
+    decision = decide(ask(), rule(otherwise=otherwise), fleet)
+    assert (decision.order, decision.chosen) == ((), None)
+    assert (decision.reason, decision.otherwise) == (Reason.KV_HEADROOM, otherwise)
+
+
+def test_no_candidates_at_all(ask, rule):
+    for otherwise in Otherwise:
+        decision = decide(ask(), rule(otherwise=otherwise), [])
+        assert (decision.reason, decision.verdicts) == (Reason.MODEL, ())
+
+
+def test_best_effort_takes_the_least_bad(ask, rule, own, api):
+    fleet = [
+        api({"circuit_open": True}, name="broken/api", expected_pusd=1),
+        api({"ttft_median_ms": 9000.0}, name="late/api"),
+        api({"ttft_median_ms": 9000.0}, name="unpriced/api", expected_pusd=None),
+        own({"queued_prefill_tokens": 90_000.0}, name="pool:llama/0"),
+        own({"queued_prefill_tokens": 60_000.0}, name="pool:llama/1"),
+    ]
+    policy = rule(slo=Slo(ttft_ms=500.0, strict=True), otherwise=Otherwise.BEST_EFFORT)
+    decision = decide(ask(), policy, fleet)
+    assert names(decision) == [
+        "pool:llama/1", "pool:llama/0", "late/api", "unpriced/api", "broken/api",
+    ]  # fmt: skip
+    assert decision.reason is decision.chosen.reason is Reason.BEST_EFFORT
+    assert decision.chosen.detail.startswith("ttft: ")
+    assert not decision.chosen.feasible
+
+
+def test_best_effort_without_a_step_model_or_a_detail(ask, rule, own, api):
+    policy = rule(slo=Slo(), otherwise=Otherwise.BEST_EFFORT)
+    blind = {**FULL, "step": None}
+    fleet = [own(blind), own(FULL, name="pool:llama/1"), api({"circuit_open": True})]
+    decision = decide(ask(), policy, fleet)
+    assert names(decision) == ["pool:llama/1", "pool:llama/0", "openai/small"]
+    alone = decide(ask(), policy, [api({"circuit_open": True})])
+    assert alone.chosen.detail == "circuit_open"
+
+
+@pytest.mark.parametrize(
+    ("request_changes", "changes"),
+    [
+        ({"salted": True}, {"accepts_salt": False}),
+        ({"residency": Residency.INTERNAL_ONLY}, {}),
+        ({}, {"budget_room_pusd": 0}),
+        ({}, {"context_tokens": 10}),
+    ],
+)
+def test_best_effort_breaks_no_rule(ask, rule, api, request_changes, changes):
+    policy = rule(otherwise=Otherwise.BEST_EFFORT)
+    broken = api({"circuit_open": True}, **changes)
+    decision = decide(ask(**request_changes), policy, [broken])
+    assert decision.order == ()
+    assert len(decision.verdicts) == 1
+
+
+def test_best_effort_does_not_try_the_unknown(ask, rule, own):
+    policy = rule(otherwise=Otherwise.BEST_EFFORT)
+    unknown = own({"kv_used_tokens": math.nan})
+    decision = decide(ask(), policy, [unknown, own(FULL, name="pool:llama/1")])
+    assert names(decision) == ["pool:llama/1"]
+    assert [verdict.reason for verdict in decision.verdicts] == [
+        Reason.BEST_EFFORT, Reason.UNKNOWN_STATE,
+    ]  # fmt: skip
+
+
+def test_the_default_policy_decides(ask, own):
+    assert decide(ask(), Policy("default"), [own()]).policy == "default"

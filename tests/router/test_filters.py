@@ -1,0 +1,175 @@
+"""Each filter refuses what it is for, with its word, and lets the unremarkable pass."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from router.decide import decide
+from router.filters import FILTERS, FORECAST_FILTERS
+from router.forecast import forecast_engine, work_of
+from router.objective import forecast_api
+from router.types import Feature, Health, Kind, OutputMoments, Reason, Residency, Slo
+
+FEW = OutputMoments(count=29, mean=100.0, mean_square=15_000.0, p95=300.0)
+
+
+def answer(request, policy, candidate):
+    """The first rejection, as the decision applies them."""
+    verdict = decide(request, policy, [candidate]).verdicts[0]
+    return None if verdict.feasible else verdict.reason
+
+
+def test_the_unremarkable_pass_every_filter(ask, rule, own, api):
+    for candidate in (own(), api()):
+        assert [check(ask(), rule(), candidate) for check in FILTERS] == [None] * len(FILTERS)
+        work = work_of(ask(), rule())
+        forecast = (
+            forecast_engine(work, candidate, candidate.engine)
+            if candidate.engine
+            else forecast_api(work, candidate)
+        )
+        assert [test(rule(), candidate, forecast) for test in FORECAST_FILTERS] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("request_changes", "policy_changes", "state", "candidate_changes", "reason"),
+    [
+        ({}, {}, {}, {"kinds": frozenset({Kind.EMBEDDING})}, Reason.MODEL),
+        ({"features": frozenset({Feature.IMAGES})}, {}, {}, {}, Reason.FEATURE),
+        ({}, {}, {"health": Health.UNKNOWN}, {}, Reason.UNKNOWN_STATE),
+        ({}, {}, {"health": Health.LOADING}, {}, Reason.LOADING),
+        ({}, {}, {"health": Health.DRAINING}, {}, Reason.DRAINING),
+        ({}, {}, {"health": Health.DOWN}, {}, Reason.UNHEALTHY),
+        ({}, {}, {"step": None}, {}, Reason.UNKNOWN_STATE),
+        ({}, {"slo": Slo()}, {"step": None}, {}, None),
+        ({}, {"slo": Slo()}, {"step": None, "tightest_tpot_ms": 40.0}, {}, Reason.UNKNOWN_STATE),
+        ({}, {}, {"kv_capacity_tokens": 0}, {}, Reason.UNKNOWN_STATE),
+        ({"kind": Kind.EMBEDDING}, {}, {"kv_capacity_tokens": 0}, {}, None),
+        ({"prompt_tokens_bound": 7792}, {}, {}, {}, None),
+        ({"prompt_tokens_bound": 7793}, {}, {}, {}, Reason.CONTEXT),
+        ({"prompt_tokens_bound": 8191, "max_tokens": None}, {}, {}, {}, None),
+        ({"prompt_tokens_bound": 8192, "max_tokens": None}, {}, {}, {}, Reason.CONTEXT),
+        ({"prompt_tokens_bound": 8192, "kind": Kind.EMBEDDING}, {}, {}, {}, None),
+        ({"residency": Residency.INTERNAL_ONLY}, {}, {}, {"internal": False}, Reason.RESIDENCY),
+        ({}, {"residency": Residency.INTERNAL_ONLY}, {}, {"internal": False}, Reason.RESIDENCY),
+        ({}, {"residency": Residency.INTERNAL_ONLY}, {}, {}, None),
+        ({}, {}, {}, {"bound_pusd": None}, None),
+        ({}, {}, {}, {"bound_pusd": None, "budget_room_pusd": 10**15}, Reason.UNPRICED),
+        ({}, {"max_cost_pusd": 10**15}, {}, {"expected_pusd": None}, Reason.UNPRICED),
+        ({}, {"max_cost_pusd": 1000}, {}, {}, None),
+        ({}, {"max_cost_pusd": 999}, {}, {}, Reason.PRICE_CAP),
+        ({}, {}, {}, {"budget_room_pusd": 1000}, None),
+        ({}, {}, {}, {"budget_room_pusd": 999}, Reason.BUDGET),
+        ({"salted": True}, {}, {}, {}, None),
+        ({"salted": True}, {}, {}, {"accepts_salt": False}, Reason.SALT),
+        ({}, {}, {"kv_used_tokens": 95_000.0}, {}, Reason.KV_HEADROOM),
+        ({}, {"kv_headroom_floor": None, "slo": Slo()}, {"kv_used_tokens": 1e5}, {}, None),
+        ({}, {}, {"queued_prefill_tokens": 40_000.0}, {}, Reason.TTFT),
+        ({}, {}, {"prefill_budget_tokens": 0}, {}, Reason.TTFT),
+        ({}, {}, {"running": 240, "context_tokens": 7e5}, {}, Reason.TPOT),
+        ({}, {"slo": Slo()}, {"running": 240, "tightest_tpot_ms": 10.0}, {}, Reason.TPOT),
+        ({}, {}, {"prefill_rate_tokens_per_s": 40_000.0}, {}, Reason.TPOT),
+    ],
+)
+def test_an_own_engine_is_filtered(
+    ask, rule, own, request_changes, policy_changes, state, candidate_changes, reason
+):
+    candidate = own(state, **candidate_changes)
+    assert answer(ask(**request_changes), rule(**policy_changes), candidate) is reason
+
+
+@pytest.mark.parametrize(
+    ("request_changes", "policy_changes", "state", "reason"),
+    [
+        ({}, {}, {"health": Health.DOWN}, Reason.UNHEALTHY),
+        ({}, {}, {"health": Health.UNKNOWN}, Reason.UNKNOWN_STATE),
+        ({}, {}, {"circuit_open": True}, Reason.CIRCUIT_OPEN),
+        ({}, {}, {"requests_left": 1, "tokens_left": 900}, None),
+        ({}, {}, {"requests_left": 0}, Reason.RATE_LIMIT),
+        ({}, {}, {"tokens_left": 899}, Reason.RATE_LIMIT),
+        ({"max_tokens": None}, {}, {"tokens_left": 600}, None),
+        ({"n": 2, "max_tokens": None}, {}, {"tokens_left": 699}, Reason.RATE_LIMIT),
+        ({"kind": Kind.EMBEDDING}, {}, {"tokens_left": 500}, None),
+        ({}, {"slo": Slo(ttft_ms=100.0)}, {}, None),
+        ({}, {"slo": Slo(ttft_ms=100.0, strict=True)}, {}, Reason.TTFT),
+        ({}, {"slo": Slo(ttft_ms=9e9, tpot_ms=10.0, strict=True)}, {}, Reason.TPOT),
+        ({}, {"slo": Slo(tpot_ms=10.0, strict=True)}, {}, Reason.TPOT),
+        ({}, {"slo": Slo(ttft_ms=9000.0, tpot_ms=900.0, strict=True)}, {}, None),
+        ({}, {"slo": Slo(ttft_ms=9000.0, strict=True)}, {"ttft_median_ms": math.nan}, Reason.TTFT),
+    ],
+)
+def test_an_api_is_filtered(ask, rule, api, request_changes, policy_changes, state, reason):
+    assert answer(ask(**request_changes), rule(**policy_changes), api(state)) is reason
+
+
+def test_a_candidate_without_any_state_is_unknown(ask, rule, api):
+    candidate = replace(api(), api=None)
+    assert answer(ask(), rule(), candidate) is Reason.UNKNOWN_STATE
+
+
+def test_kv_headroom_is_exact_to_the_block(ask, rule, own):
+    # 500 + 300 tokens are 50 blocks of 16: what must stay free is 10 000 tokens
+    room = 100_000 - 10_000 - 800
+    for used, feasible in ((room, True), (room + 1, False)):
+        candidate = own({"kv_used_tokens": float(used), "kv_promised_tokens": 0.0})
+        policy = rule(slo=Slo())
+        assert (answer(ask(), policy, candidate) is None) is feasible
+        spared = own({"kv_used_tokens": float(used - 16), "kv_promised_tokens": 16.0})
+        assert (answer(ask(), policy, spared) is None) is feasible
+
+
+@pytest.mark.parametrize(
+    ("changes", "promised"),
+    [
+        ({}, 800),  # q95 of 100 outputs
+        ({"max_tokens": 200}, 704),  # never more than the client allows
+        ({"output": FEW}, 912),  # `max_tokens` until 30 were seen
+        ({"output": FEW, "max_tokens": None}, 8192),  # the context limit
+        ({"max_tokens": None}, 800),
+        ({"n": 3}, 2400),
+        ({"kind": Kind.EMBEDDING}, 512),
+    ],
+)
+def test_the_kv_promise(ask, rule, own, changes, promised):
+    candidate = own()
+    work = work_of(ask(**changes), rule())
+    assert forecast_engine(work, candidate, candidate.engine).kv_promise == promised
+
+
+def test_prompt_blocks_in_the_prefix_cache_are_not_promised_twice(ask, rule, own):
+    work = work_of(ask(), rule())
+    for hit, used, promised in ((100, 4000.0, 704), (900, 4000.0, 304), (900, 40.0, 768)):
+        candidate = own({"prefix_hit_tokens": hit, "kv_used_tokens": used})
+        assert forecast_engine(work, candidate, candidate.engine).kv_promise == promised
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "context_tokens",
+        "queued_prefill_tokens",
+        "kv_used_tokens",
+        "kv_promised_tokens",
+        "step_feedback",
+        "safety_ttft",
+        "safety_tpot",
+        "prefill_rate_tokens_per_s",
+    ],
+)
+@pytest.mark.parametrize("number", [math.nan, -1.0])
+def test_absurd_metrics_are_unknown_not_good_news(ask, rule, own, field, number):
+    for policy in (rule(), rule(slo=Slo(), kv_headroom_floor=None)):
+        assert answer(ask(), policy, own({field: number})) is Reason.UNKNOWN_STATE
+
+
+@pytest.mark.parametrize("field", ["context_tokens", "queued_prefill_tokens", "kv_used_tokens"])
+def test_infinite_metrics_are_unknown(ask, rule, own, field):
+    assert answer(ask(), rule(), own({field: math.inf})) is Reason.UNKNOWN_STATE
+
+
+def test_details_carry_the_numbers(ask, rule, own):
+    verdict = decide(ask(), rule(), [own({"kv_used_tokens": 95_000.0})]).verdicts[0]
+    assert verdict.detail == "needs 800 tokens, would leave 3200 of 100000, floor 0.1"
+    assert verdict.kv_ratio == pytest.approx(0.957)
+    assert not verdict.feasible

@@ -1,0 +1,112 @@
+"""The arithmetic of the forecast, against figures worked out by hand."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.forecast import engine_seconds, forecast_engine, work_of
+from router.types import Kind, Slo, StepModel
+
+SIMPLE = StepModel(a_s=0.010, b_s=0.001, c_s=1e-6, d_s=1e-5, t0_s=0.02)
+
+
+def forecast(request, policy, candidate):
+    return forecast_engine(work_of(request, policy), candidate, candidate.engine)
+
+
+def test_an_idle_engine(ask, rule, own):
+    idle = {"step": SIMPLE, "running": 0, "context_tokens": 0.0, "kv_used_tokens": 0.0,
+            "kv_promised_tokens": 0.0}  # fmt: skip
+    numbers = forecast(ask(), rule(), own(idle))
+    assert numbers.ttft_ms == pytest.approx(20 + 10 + 5)  # t0, one step, 500 tokens of prefill
+    assert numbers.tpot_ms == pytest.approx(10 + 1 + 0.55)  # context 500 + 100 / 2
+    assert numbers.kv_ratio == pytest.approx(600 / 100_000)
+    held = 100 * 500 + 15_000 / 2
+    seconds = 1e-5 * 500 + 0.001 * 100 + (1e-6 + 0.010 / 100_000) * held
+    assert numbers.engine_seconds == pytest.approx(seconds)
+    assert numbers.load == pytest.approx(11.55 / 40)  # TPOT is its worst ratio to a limit
+
+
+def test_a_busy_engine_with_feedback(ask, rule, own):
+    busy = {"step": SIMPLE, "running": 10, "context_tokens": 5000.0, "step_feedback": 2.0,
+            "queued_prefill_tokens": 3000.0, "prefill_rate_tokens_per_s": 10_000.0}  # fmt: skip
+    numbers = forecast(ask(), rule(), own(busy))
+    step_ms = 10 + 10 + 5
+    # 3500 tokens in chunks of 2038 take two steps, after half of the one under way
+    assert numbers.ttft_ms == pytest.approx(20 + 2 * (2 * step_ms + 35 + step_ms / 2))
+    assert numbers.tpot_ms == pytest.approx(2 * (10 + 11 + 5 + 3 + 0.55) / (1 - 2 * 0.1))
+
+
+def test_a_full_batch_waits_for_others_to_end(ask, rule, own):
+    full = {"step": SIMPLE, "running": 8, "max_num_seqs": 8, "context_tokens": 0.0}
+    free = {**full, "max_num_seqs": 9}
+    late, soon = (forecast(ask(), rule(), own(state)).ttft_ms for state in (full, free))
+    assert late - soon == pytest.approx(100 * 18 / 8)  # one ends every 100 steps / 8 sequences
+    assert forecast(ask(), rule(slo=Slo()), own(full)).load == pytest.approx(9 / 8)
+
+
+def test_prefill_that_takes_all_the_time_leaves_no_decoding(ask, rule, own):
+    state = {"step": SIMPLE, "prefill_rate_tokens_per_s": 1e5}
+    assert forecast(ask(), rule(), own(state)).tpot_ms == math.inf
+
+
+def test_no_room_in_the_chunk_is_one_step_a_token(ask, rule, own):
+    state = {"step": SIMPLE, "running": 0, "context_tokens": 0.0, "prefill_budget_tokens": 0}
+    assert forecast(ask(), rule(), own(state)).ttft_ms == pytest.approx(20 + 5 + 500 * 10)
+
+
+def test_a_prefix_hit_saves_prefill_but_not_context(ask, rule, own):
+    cold = forecast(ask(), rule(), own({"step": SIMPLE}))
+    warm = forecast(ask(), rule(), own({"step": SIMPLE, "prefix_hit_tokens": 400}))
+    assert cold.ttft_ms - warm.ttft_ms == pytest.approx(4.0)
+    assert cold.engine_seconds - warm.engine_seconds == pytest.approx(0.004)
+    whole = forecast(ask(), rule(), own({"step": SIMPLE, "prefix_hit_tokens": 9999}))
+    assert cold.ttft_ms - whole.ttft_ms == pytest.approx(4.99)  # one token is always computed
+
+
+def test_the_tightest_resident_sets_limits_and_load(ask, rule, own):
+    slack = forecast(ask(), rule(), own({"step": SIMPLE}))
+    tight = forecast(
+        ask(), rule(), own({"step": SIMPLE, "tightest_ttft_ms": 60.0, "tightest_tpot_ms": 30.0})
+    )
+    assert (slack.ttft_limit_ms, slack.tpot_limit_ms) == (0.85 * 500, 0.8 * 50)
+    assert (tight.ttft_limit_ms, tight.tpot_limit_ms) == (0.85 * 500, 0.8 * 30)
+    assert tight.load == pytest.approx(tight.ttft_ms / (0.85 * 60))
+    assert tight.load > slack.load
+
+
+def test_embeddings_neither_decode_nor_promise(ask, rule, own):
+    state = {"step": SIMPLE, "kv_capacity_tokens": 0, "tightest_tpot_ms": 1.0}
+    numbers = forecast(ask(kind=Kind.EMBEDDING), rule(), own(state))
+    assert (numbers.tpot_ms, numbers.tpot_limit_ms, numbers.kv_ratio) == (None, None, None)
+    assert numbers.engine_seconds == pytest.approx(1e-5 * 500)
+
+
+def test_a_floor_of_everything_leaves_no_kv(ask, rule, own):
+    assert forecast(ask(), rule(kv_headroom_floor=1.0), own()).load == math.inf
+
+
+def test_without_a_step_model_only_kv_and_sequences_are_known(ask, rule, own):
+    numbers = forecast(ask(), rule(), own({"step": None}))
+    assert (numbers.ttft_ms, numbers.tpot_ms, numbers.engine_seconds) == (None, None, None)
+    assert numbers.load == pytest.approx(numbers.kv_ratio / 0.9)
+
+
+@given(prompt=st.integers(1, 30_000), output=st.floats(1, 4000), capacity=st.integers(0, 10**6))
+def test_known_usage_costs_what_was_forecast(ask, rule, own, prompt, output, capacity):
+    moments = replace(ask().output, mean=output, mean_square=2 * output**2)
+    request = ask(prompt_tokens=prompt, max_tokens=None, output=moments)
+    candidate = own({"kv_capacity_tokens": capacity, "step_feedback": 1.5})
+    seconds = engine_seconds(
+        candidate.engine.step, kv_capacity_tokens=capacity, prompt_tokens=prompt,
+        output_mean=output, output_mean_square=2 * output**2,
+    )  # fmt: skip
+    assert forecast(request, rule(), candidate).engine_seconds == pytest.approx(1.5 * seconds)
+
+
+def test_expected_output_stays_below_what_the_client_allows(ask, rule):
+    work = work_of(ask(max_tokens=40), rule())
+    assert (work.output, work.held) == (40, 40 * 500 + 40 * 40 / 2)

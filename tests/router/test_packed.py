@@ -1,0 +1,83 @@
+"""The ledger's form: small, plain, and enough to say what was decided and on what."""
+
+import msgspec
+import pytest
+
+from router.decide import decide
+from router.packed import PACK_CANDIDATES, pack, unpack
+from router.types import Feature, Otherwise, Slo
+
+
+def encoded(request, policy, fleet):
+    return msgspec.msgpack.encode(pack(request, policy, decide(request, policy, fleet)))
+
+
+def fleet_of(own, api, count):
+    """Big numbers and long names: twice the tokens that the largest engines hold today."""
+    large = {"kv_capacity_tokens": 4_000_000, "kv_used_tokens": 1_912_345.0, "running": 180,
+             "context_tokens": 1_912_345.0, "queued_prefill_tokens": 123_456.0,
+             "kv_promised_tokens": 212_345.0, "prefix_hit_tokens": 512, "age_s": 0.7}  # fmt: skip
+    return [
+        own(large, name=f"pool:llama-3.3-70b-fp8/{place}", bid_price_pusd_per_s=4e9)
+        if place % 2
+        else api(name=f"openrouter/anthropic/claude-haiku-4-5-{place}", expected_pusd=7_123_456_789)
+        for place in range(count)
+    ]
+
+
+@pytest.mark.parametrize("slo", [Slo(ttft_ms=500.0, tpot_ms=50.0), Slo()])
+def test_eight_candidates_fit_in_800_bytes(ask, rule, own, api, slo):
+    request = ask(prompt_tokens=7654, prompt_tokens_bound=65_432, max_tokens=16_384,
+                  features=frozenset(Feature), salted=True)  # fmt: skip
+    policy = rule(slo=slo, name="code-completion", penalty_pusd=2_000_000_000)
+    wide = fleet_of(own, api, 8)
+    assert len(encoded(request, policy, wide)) <= 800
+
+
+def test_more_candidates_are_counted_not_kept(ask, rule, own, api):
+    fleet = fleet_of(own, api, 20)
+    packed = unpack(msgspec.msgpack.decode(encoded(ask(), rule(), fleet)))
+    assert len(packed["candidates"]) == PACK_CANDIDATES
+    assert packed["omitted"] == 12
+
+
+def test_unpack_gives_back_what_was_decided(ask, rule, own, api):
+    request = ask(features=frozenset({Feature.TOOLS, Feature.N}), salted=True)
+    policy = rule(otherwise=Otherwise.QUEUE)
+    fleet = [own(), own({"kv_used_tokens": 99_000.0}, name="pool:llama/1"), api()]
+    decision = decide(request, policy, fleet)
+    found = unpack(msgspec.msgpack.decode(encoded(request, policy, fleet)))
+    assert found["request"] == {
+        "kind": "chat", "prompt_tokens": 500, "prompt_tokens_bound": 900, "max_tokens": 400,
+        "n": 1, "features": ["tools", "n"], "residency": "any", "salted": True,
+        "output_count": 100, "output_mean": 100, "output_mean_square": 15_000, "output_p95": 300,
+    }  # fmt: skip
+    assert found["policy"] == {
+        "name": "p", "ttft_ms": 500.0, "tpot_ms": 50.0, "kv_headroom_floor": 0.1,
+        "penalty_pusd": 1_000_000, "otherwise": "queue",
+    }  # fmt: skip
+    assert (found["reason"], found["tried"], found["omitted"]) == ("cheapest", 2, 0)
+    for entry, verdict in zip(found["candidates"], decision.verdicts, strict=True):
+        assert entry["name"] == verdict.candidate.name
+        assert entry["reason"] == verdict.reason
+        assert entry["feasible"] is verdict.feasible
+        assert entry["load"] == (
+            None if verdict.load is None else pytest.approx(verdict.load, abs=5e-4)
+        )
+        if verdict.candidate.engine is None:
+            assert entry["engine"] is None
+        else:
+            assert entry["ttft_ms"] == pytest.approx(verdict.ttft_ms, abs=0.05)
+            assert entry["engine"]["kv_used_tokens"] == verdict.candidate.engine.kv_used_tokens
+
+
+def test_what_is_not_finite_is_not_known(ask, rule, own):
+    fleet = [own({"prefill_rate_tokens_per_s": 1e6, "age_s": float("inf")})]
+    entry = unpack(msgspec.msgpack.decode(encoded(ask(), rule(), fleet)))["candidates"][0]
+    assert (entry["tpot_ms"], entry["engine"]["age_ms"]) == (None, None)
+
+
+def test_another_version_is_refused(ask, rule, own):
+    packed = pack(ask(), rule(), decide(ask(), rule(), [own()]))
+    with pytest.raises(ValueError, match="version 99"):
+        unpack((99, *packed[1:]))

@@ -1,0 +1,28 @@
+"""The values are plain, closed and comparable."""
+
+import dataclasses
+
+from router import types
+from router.types import Decision, Otherwise, Reason
+
+
+def test_reasons_are_distinct_words():
+    assert len({reason.value for reason in Reason}) == len(Reason)
+    assert all(reason.value == str(reason) == reason.name.lower() for reason in Reason)
+
+
+def test_every_value_is_slotted_and_hashable():
+    classes = [
+        found
+        for found in vars(types).values()
+        if isinstance(found, type) and dataclasses.is_dataclass(found)
+    ]
+    assert len(classes) >= 8
+    for found in classes:
+        assert "__dict__" not in dir(found)
+        assert found.__hash__ is not None
+
+
+def test_nothing_is_chosen_when_nothing_is_in_order():
+    empty = Decision("p", (), (), Reason.MODEL, Otherwise.REJECT)
+    assert empty.chosen is None
