@@ -61,46 +61,67 @@ sys.addaudithook(forbid_world)
 # ---------------------------------------------------------------- real parts
 
 
-def require_part(request: pytest.FixtureRequest | pytest.Item, name: str, *, uses: int = 1) -> Path:
+# A fixture that needs a part, however many fixtures stand between it and the test.
+PART_OF_FIXTURE = {
+    "chromium": "chromium",
+    "engine_python": "vllm",
+    "openai_2": "openai-2",
+    "openai_3": "openai-3",
+    "openai_node": "openai-node",
+    "postgres_server": "postgres",
+}
+
+
+def require_part(config: pytest.Config, name: str) -> Path:
     """The part's path; without it skip, or fail where it could have been installed."""
     part = parts.by_name(name)
     path = part.find()
     if path is not None:
-        request.config.stash[USED][name] += uses
         return path
     reason = f"{part.what} is missing: {part.install}"
-    request.config.stash[MISSING][name] = reason
+    config.stash[MISSING][name] = reason
     if os.environ.get("CI") == "true" and part.installable():
         pytest.fail(f"on CI a part that can be installed must be there: {reason}", pytrace=False)
     pytest.skip(reason)
 
 
-@pytest.fixture
-def engine_python(request: pytest.FixtureRequest) -> Path:
+def parts_of(item: pytest.Item) -> set[str]:
+    """The real parts that a test works with, by its markers, fixtures and parameters."""
+    fixtures = {name for name in getattr(item, "fixturenames", ()) if name in PART_OF_FIXTURE}
+    names = {mark.args[0] for mark in item.iter_markers("part")}
+    names |= {PART_OF_FIXTURE[name] for name in fixtures}
+    callspec = getattr(item, "callspec", None)
+    if callspec is not None and callspec.params.get("database_url") == "postgres":
+        names.add("postgres")
+    return names
+
+
+@pytest.fixture(scope="session")
+def engine_python(pytestconfig: pytest.Config) -> Path:
     """The interpreter of the environment that vLLM is installed in."""
-    return require_part(request, "vllm")
+    return require_part(pytestconfig, "vllm")
 
 
-@pytest.fixture
-def chromium(request: pytest.FixtureRequest) -> Path:
-    return require_part(request, "chromium")
+@pytest.fixture(scope="session")
+def chromium(pytestconfig: pytest.Config) -> Path:
+    return require_part(pytestconfig, "chromium")
 
 
-@pytest.fixture
-def openai_2(request: pytest.FixtureRequest) -> Path:
+@pytest.fixture(scope="session")
+def openai_2(pytestconfig: pytest.Config) -> Path:
     """The interpreter of an environment with the `openai` SDK 2.x and nothing of ours."""
-    return require_part(request, "openai-2")
+    return require_part(pytestconfig, "openai-2")
 
 
-@pytest.fixture
-def openai_3(request: pytest.FixtureRequest) -> Path:
-    return require_part(request, "openai-3")
+@pytest.fixture(scope="session")
+def openai_3(pytestconfig: pytest.Config) -> Path:
+    return require_part(pytestconfig, "openai-3")
 
 
-@pytest.fixture
-def openai_node(request: pytest.FixtureRequest) -> Path:
+@pytest.fixture(scope="session")
+def openai_node(pytestconfig: pytest.Config) -> Path:
     """A folder whose `node_modules` holds the `openai` SDK for Node: scripts go there."""
-    return require_part(request, "openai-node")
+    return require_part(pytestconfig, "openai-node")
 
 
 # ---------------------------------------------------------------- ports and databases
@@ -196,8 +217,8 @@ class PostgresServer:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
-    server = PostgresServer(require_part(request, "postgres", uses=0))
+def postgres_server(pytestconfig: pytest.Config) -> Iterator[PostgresServer]:
+    server = PostgresServer(require_part(pytestconfig, "postgres"))
     try:
         yield server
     finally:
@@ -205,9 +226,8 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def postgres_url(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[str]:
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     """A SQLAlchemy URL of a fresh, empty PostgreSQL database."""
-    request.config.stash[USED]["postgres"] += 1
     name = postgres_server.create()
     yield postgres_server.url(name)
     postgres_server.drop(name)
@@ -237,7 +257,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("part"):
-        require_part(item, mark.args[0])
+        require_part(item.config, mark.args[0])
+
+
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Set-up went well: the parts are there and in use."""
+    item.config.stash[USED].update(parts_of(item))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -256,9 +281,9 @@ def pytest_terminal_summary(
     terminalreporter.section("real parts")
     for part in parts.PARTS:
         used, missing = config.stash[USED][part.name], config.stash[MISSING].get(part.name)
-        state = (
-            f"SKIPPED: {missing}" if missing else f"used {used} times" if used else "not asked for"
-        )
+        state = f"used by {used} tests" if used else "not asked for"
+        if missing:
+            state = f"SKIPPED: {missing}"
         write(f"{part.name:12} {state}")
     terminalreporter.section("seconds by group")
     for group, seconds in sorted(config.stash[SECONDS].items(), key=lambda pair: -pair[1]):

@@ -67,7 +67,13 @@ def test_a_node_from_elsewhere_is_kept(tmp_path: Path, monkeypatch: pytest.Monke
     assert partsinstall.needs("npm")
 
 
-@pytest.mark.parametrize("major", ["2", "3"])
+@pytest.mark.parametrize(
+    "major",
+    [
+        pytest.param("2", marks=pytest.mark.part("openai-2")),
+        pytest.param("3", marks=pytest.mark.part("openai-3")),
+    ],
+)
 def test_sdk_environments_hold_their_major_and_nothing_of_ours(
     major: str, request: pytest.FixtureRequest
 ) -> None:

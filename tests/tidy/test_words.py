@@ -69,10 +69,8 @@ def broad_faults(name: str, tree: ast.Module) -> list[str]:
         f"{name}:{node.lineno}: catches everything"
         for node in ast.walk(tree)
         if isinstance(node, ast.ExceptHandler)
-        and (
-            node.type is None
-            or (isinstance(node.type, ast.Name) and node.type.id == "BaseException")
-        )
+        and (node.type is None or getattr(node.type, "id", "") == "BaseException")
+        and not isinstance(node.body[-1], ast.Raise)
     ]
 
 
