@@ -16,7 +16,6 @@ from backends.engine import tinymodel
 from backends.engine.environment import Environment
 from backends.engine.flags import Launch
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
-from tests.conftest import require_part
 
 START_TIMEOUT_S = 400.0
 
@@ -85,13 +84,12 @@ class EngineThread:
 
 @pytest.fixture(scope="session")
 def engine_spec(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    engine_python: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., EngineSpec]:
     """Makes a spec with a model of its own: `engine_spec(embedding=False, flags=(...))`."""
-    python = require_part(request, "vllm")
 
     def make(**options: object) -> EngineSpec:
-        return make_spec(python, tmp_path_factory.mktemp("engine"), **options)
+        return make_spec(engine_python, tmp_path_factory.mktemp("engine"), **options)
 
     return make
 
