@@ -6,7 +6,6 @@ prices are not in it: they are versioned elsewhere. `unpack` gives the names bac
 """
 
 from collections.abc import Sequence
-from math import isfinite
 from typing import Any
 
 from router.types import Decision, EngineState, Feature, Policy, Request, Verdict
@@ -52,7 +51,7 @@ _REQUEST = (
 _POLICY = ("name", "ttft_ms", "tpot_ms", "kv_headroom_floor", "penalty_pusd", "otherwise")
 _POLICY_SCALES = (("ttft_ms", 10), ("tpot_ms", 10), ("kv_headroom_floor", 1000))
 _FEATURES = tuple(Feature)
-_LIMIT = 2**63 - 1  # the widest integer that msgpack and the ledger's columns hold
+_LIMIT = 2.0**63  # the widest integer that msgpack and the ledger's columns hold
 
 
 def pack(request: Request, policy: Policy, decision: Decision) -> tuple[Any, ...]:
@@ -117,29 +116,37 @@ def unpack(packed: Sequence[Any]) -> dict[str, Any]:
 
 
 def _pack_verdict(verdict: Verdict) -> tuple[Any, ...]:
-    numbers = [
-        _scaled(getattr(verdict, name), scale) for name, scale in zip(NUMBERS, _SCALES, strict=True)
-    ]
-    while numbers and numbers[-1] is None:
-        numbers.pop()
-    engine = verdict.candidate.engine
+    candidate, feasible, reason, _, ttft, tpot, kv_ratio, load, missed, seconds, dense, dollars = (
+        verdict
+    )
+    engine = candidate.engine
+    numbers: tuple[int | None, ...] = ()
+    if load is not None or missed is not None:  # otherwise it was not forecast
+        numbers = (
+            _scaled(ttft, 10),
+            _scaled(tpot, 10),
+            _scaled(kv_ratio, 1000),
+            _scaled(load, 1000),
+            _scaled(missed, 1000),
+            _scaled(seconds, 1_000_000),
+            _scaled(dense, 1),
+            _scaled(dollars, 1),
+        )
     state = () if engine is None else _pack_state(engine)
-    own = verdict.candidate.name, verdict.reason.value, int(verdict.feasible)
-    return (*own, tuple(numbers), state)
+    return candidate.name, reason.value, int(feasible), numbers, state
 
 
 def _pack_state(engine: EngineState) -> tuple[int | None, ...]:
-    values = (
+    return (
         engine.running,
         engine.waiting,
-        engine.context_tokens,
-        engine.queued_prefill_tokens,
-        engine.kv_used_tokens,
-        engine.kv_promised_tokens,
+        _scaled(engine.context_tokens, 1),
+        _scaled(engine.queued_prefill_tokens, 1),
+        _scaled(engine.kv_used_tokens, 1),
+        _scaled(engine.kv_promised_tokens, 1),
         engine.prefix_hit_tokens,
-        1000.0 * engine.age_s,
+        _scaled(engine.age_s, 1000),
     )
-    return tuple(_scaled(value, 1) for value in values)
 
 
 def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
@@ -155,10 +162,10 @@ def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
 
 def _scaled(number: float | None, scale: int) -> int | None:
     """Rounded to the stored unit; what is not finite or does not fit is not known."""
-    if number is None or not isfinite(number):
+    if number is None:
         return None
-    scaled = round(number * scale)
-    return scaled if -_LIMIT <= scaled <= _LIMIT else None
+    scaled = number * scale
+    return round(scaled) if -_LIMIT < scaled < _LIMIT else None
 
 
 def _unscaled(number: int | None, scale: int) -> float | None:
