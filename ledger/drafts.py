@@ -1,19 +1,23 @@
 """What the price book is made from: drafts out of several sources, and what changed since.
 
 A draft is a price without a version. Sources (LiteLLM's packaged map, price files) give drafts;
-`diff` compares them with the stored versions and names the rows to store: only what changed makes
-a version, nothing stored is edited, and a row that a price file drops is ended by a `withdrawn`
-version. A model that the bundled map drops stays priced: it may still be served.
+`diff` compares what they say for every instant from the import on with what the stored versions
+say, and names the rows to store: only what changed makes a version, nothing stored is edited and
+no past is rewritten. What a price file drops is ended by a `withdrawn` version; a model that the
+bundled map drops stays priced, because it may still be served.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
 from ledger.prices import Price, PriceError, Terms, check
 
 BUNDLED_RANK = 0
+Key = tuple[str, str]  # book, name
+T = TypeVar("T", Price, "PriceDraft")
 
 
 class PriceDraft(msgspec.Struct, frozen=True):
@@ -33,11 +37,10 @@ class PriceDraft(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row to store. `before` is the version that it follows in its book, if any."""
+    """One row to store."""
 
     draft: PriceDraft
     effective_from_us: int
-    before: Price | None = None
     withdrawn: bool = False
 
     def price(self, version: int) -> Price:
@@ -73,41 +76,49 @@ class Changes:
 def diff(current: Iterable[Price], drafts: Sequence[PriceDraft], *, at_us: int) -> Changes:
     """The rows that bring the stored versions to what the drafts say, from `at_us` on.
 
-    Raises `PriceError` with every draft that fails its dry run or is stated twice.
+    A name's first prices also cover the past: nothing else is known of it. Raises `PriceError`
+    with every draft that fails its dry run or is stated twice.
     """
     _refuse_faults(drafts)
-    stored: dict[tuple[str, str], list[Price]] = {}
-    for price in sorted(current, key=lambda one: (one.effective_from_us, one.version)):
+    stored: dict[Key, list[Price]] = {}
+    for price in sorted(current, key=_place):
         stored.setdefault((price.book, price.name), []).append(price)
+    stated: dict[Key, list[PriceDraft]] = {}
+    for draft in sorted(drafts, key=lambda one: one.effective_from_us or 0):
+        stated.setdefault((draft.book, draft.name), []).append(draft)
     rows: list[Change] = []
-    for draft in drafts:
-        row = _change(draft, stored.get((draft.book, draft.name), []), at_us)
-        if row is not None:
-            rows.append(row)
-    unchanged = len(drafts) - len(rows)
-    stated = {(draft.book, draft.name) for draft in drafts}
-    dropped = [versions[-1] for key, versions in stored.items() if key not in stated]
-    rows += [
-        Change(_draft_of(price), max(at_us, price.effective_from_us), price, withdrawn=True)
-        for price in dropped
-        if price.rank > BUNDLED_RANK and not price.withdrawn
-    ]
-    return Changes(
-        tuple(rows), unchanged, tuple(one for one in dropped if one.rank == BUNDLED_RANK)
-    )
+    gone: list[Price] = []
+    for key in sorted({*stored, *stated}):
+        versions, wanted = stored.get(key, []), stated.get(key, [])
+        if not wanted and versions[-1].rank == BUNDLED_RANK:
+            gone.append(versions[-1])
+        else:
+            rows += _missing(versions, wanted, at_us)
+    changed = {(row.draft.book, row.draft.name) for row in rows}
+    return Changes(tuple(rows), len({*stated} - changed), tuple(gone))
 
 
-def _change(draft: PriceDraft, versions: list[Price], at_us: int) -> Change | None:
-    since_us = draft.effective_from_us
-    if since_us is not None:
-        versions = [one for one in versions if one.effective_from_us == since_us]
-    before = versions[-1] if versions else None
-    if before is not None and not before.withdrawn and _same(before, draft):
-        return None
-    if since_us is None:
-        # A name's first price also covers the past: nothing earlier is known of it.
-        since_us = 0 if before is None else max(at_us, before.effective_from_us)
-    return Change(draft, since_us, before)
+def _missing(versions: list[Price], drafts: list[PriceDraft], at_us: int) -> list[Change]:
+    """One name of one book: rows wherever, from the import on, stored and stated differ."""
+    start = at_us if versions else 0
+    since = {draft.effective_from_us or 0 for draft in drafts}
+    since |= {price.effective_from_us for price in versions}
+    rows: list[Change] = []
+    for moment in sorted({start, *(one for one in since if one > start)}):
+        standing = _last([one for one in versions if one.effective_from_us <= moment])
+        wanted = _last([one for one in drafts if (one.effective_from_us or 0) <= moment])
+        if standing is not None and standing.withdrawn:
+            standing = None
+        if wanted is not None and (standing is None or not _same(standing, wanted)):
+            row = Change(wanted, moment)
+        elif wanted is None and standing is not None:
+            row = Change(_draft_of(standing), moment, withdrawn=True)
+        else:
+            continue
+        rows.append(row)
+        following = max((one.version for one in versions), default=0) + 1
+        versions = sorted([*versions, row.price(following)], key=_place)
+    return rows
 
 
 def _same(price: Price, draft: PriceDraft) -> bool:
@@ -131,6 +142,14 @@ def _draft_of(price: Price) -> PriceDraft:
         retired_on=price.retired_on,
         simulated=price.simulated,
     )
+
+
+def _place(price: Price) -> tuple[int, int]:
+    return price.effective_from_us, price.version
+
+
+def _last(found: list[T]) -> T | None:
+    return found[-1] if found else None
 
 
 def _refuse_faults(drafts: Sequence[PriceDraft]) -> None:

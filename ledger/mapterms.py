@@ -59,11 +59,8 @@ def terms_of(row: Mapping[str, object], noise: list[str]) -> Terms:
         base.setdefault("output", 0)
     elif not base.get("output"):
         raise PriceError("the output has no price")
-    rates = rates_from(base)
-    if not rates.input:
-        raise PriceError("the input has no price")
     return Terms(
-        rates,
+        rates_from(base),
         tuple(_schedules(listed, base)),
         request_pusd=_request_pusd(row, noise),
         inclusive=row.get("litellm_provider") in INCLUSIVE_PROVIDERS,

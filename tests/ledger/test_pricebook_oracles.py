@@ -1,0 +1,203 @@
+"""The bundled prices and the cost function against two independent calculators.
+
+`genai-prices` keeps prices of its own; `litellm.cost_per_token` reads the same map with its own
+rules. Every model that both sides name is compared on the same token mixes, and every model that
+differs must stand in a table here with its reason: a difference that appears or disappears fails.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+from genai_prices import Usage, calc_price
+from genai_prices.data_snapshot import get_snapshot
+
+from ledger.pricebook import bundled_seed, diff
+from ledger.prices import STANDARD, PriceBook, UnpricedTierError, cost_pusd
+from ledger.records import Tokens
+
+# prompt in all, of it cached, of it written to the cache, output in all, of it reasoning
+MIXES = (
+    (1_000, 0, 0, 200, 0),
+    (1, 0, 0, 1, 0),
+    (12_000, 8_000, 0, 900, 0),
+    (250_000, 100_000, 0, 4_000, 100),
+    (200_000, 0, 0, 10, 0),
+    (300_000, 1, 0, 10, 10),
+    (5_000, 1_000, 2_000, 700, 300),
+)
+GENAI_PROVIDERS = {
+    "anthropic": "anthropic",
+    "aws": "bedrock",
+    "baseten": "baseten",
+    "cerebras": "cerebras",
+    "cohere": "cohere",
+    "deepseek": "deepseek",
+    "google": "gemini",
+    "groq": "groq",
+    "meta": "meta",
+    "mistral": "mistral",
+    "moonshotai": "moonshot",
+    "openai": "openai",
+    "perplexity": "perplexity",
+    "x-ai": "xai",
+}
+# A working day's peak hour, so that time-of-day discounts apply on neither side.
+GENAI_AT = datetime(2026, 10, 21, 2, 30, tzinfo=UTC)
+# "They" are genai-prices 0.2.3, with the comments in its own data where a date is given.
+GENAI_DIFFERS = {
+    "anthropic/claude-sonnet-4-5": "they keep the rates above 200k of the long-context beta, which"
+    " ended on 2026-04-30: such requests fail today, and the map is right",
+    "bedrock/global.anthropic.claude-sonnet-4-20250514-v1:0": "the map keeps rates above 200k, they"
+    " have one rate: undecided, the map is the safe side",
+    "bedrock/global.anthropic.claude-sonnet-4-5-20250929-v1:0": "as the row above",
+    "deepseek/deepseek-chat": "they keep the list with night discounts; the map has the provider's"
+    " later list, up to the name's retirement on 2026-07-24: the map is right",
+    "deepseek/deepseek-reasoner": "as the row above",
+    "deepseek/deepseek-v3.2": "0.2288/0.3432 there, 0.28/0.40 in the map, neither with a source:"
+    " undecided, the map is the safe side",
+    "groq/openai/gpt-oss-safeguard-20b": "the map rounds the cached rate 0.0375 to 0.037: they are"
+    " right, by 1.4 % of cached input",
+    "mistral/mistral-large-4": "the launch rates ended on 2026-10-20, a day before the map was"
+    " published with them: they are right on the day compared",
+    "mistral/mistral-tiny": "a retired model for which the map lists a cached rate: undecided",
+    "openai/gpt-4o-search-preview": "the map has gpt-4o's cached rate, which they do not list:"
+    " undecided, the map is the cheap side",
+    "openai/gpt-5.6-cyber": "the provider's page has no long-context rates for this model, the map"
+    " has its family's: they are right, the map is the safe side",
+    "perplexity/sonar-deep-research": "it searches many times a request, which usage does not say:"
+    " ours charges one search, theirs none, both too cheap",
+    "perplexity/sonar-reasoning": "$14 per 1,000 requests in the map, $12 there; the model is no"
+    " longer offered: undecided",
+    "xai/grok-code-fast-1": "1.00/2.00 in the map, from the provider's own list of models; 0.20/1.50"
+    " there, without a date: the map has the better source",
+}
+LITELLM_PROVIDERS = (
+    "anthropic", "cerebras", "dashscope", "deepseek", "gemini", "groq", "mistral", "moonshot",
+    "openai", "together_ai", "xai",
+)  # fmt: skip
+NO_SUCH_NAME = "they know it under the provider `text-completion-openai` only; same row"
+LITELLM_DIFFERS = {
+    "gemini/gemini-exp-1206": "the prefixed row is free, hence refused here; the bare one counts",
+    "openai/babbage-002": NO_SUCH_NAME,
+    "openai/davinci-002": NO_SUCH_NAME,
+    "openai/ft:babbage-002": NO_SUCH_NAME,
+    "openai/ft:davinci-002": NO_SUCH_NAME,
+    "openai/gpt-3.5-turbo-instruct": NO_SUCH_NAME,
+    "openai/gpt-3.5-turbo-instruct-0914": NO_SUCH_NAME,
+}
+LITELLM_SCRIPT = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+import litellm
+from litellm.types.utils import CompletionTokensDetailsWrapper, PromptTokensDetailsWrapper, Usage
+def cost(name, mix, tier):
+    provider, _, model = name.partition("/")
+    prompt, cached, written, output, reasoning = mix
+    usage = Usage(
+        prompt_tokens=prompt, completion_tokens=output, total_tokens=prompt + output,
+        prompt_tokens_details=PromptTokensDetailsWrapper(
+            cached_tokens=cached, cache_creation_tokens=written),
+        completion_tokens_details=CompletionTokensDetailsWrapper(reasoning_tokens=reasoning))
+    try:
+        return sum(litellm.cost_per_token(
+            model=model, custom_llm_provider=provider, usage_object=usage,
+            prompt_tokens=prompt, completion_tokens=output, service_tier=tier))
+    except Exception as error:
+        return type(error).__name__
+json.dump([cost(*case) for case in json.load(sys.stdin)], sys.stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def seed():
+    return bundled_seed()
+
+
+@pytest.fixture(scope="module")
+def prices(seed):
+    rows = diff([], seed.drafts, at_us=0).prices(1)
+    return {price.name: price for price in PriceBook(rows).in_force(0)}
+
+
+def tokens_of(mix):
+    prompt, cached, written, output, reasoning = mix
+    return Tokens(prompt - cached - written, cached, written, 0, output, reasoning)
+
+
+def mixes_of(price):
+    """Embeddings have no output; not every model has a cache to write to."""
+    rates = price.terms.rates
+    for prompt, cached, written, output, reasoning in MIXES:
+        if rates.output == 0:
+            yield prompt, cached, written, 0, 0
+        elif rates.cache_write == rates.input:
+            yield prompt, cached, 0, output, reasoning
+        else:
+            yield prompt, cached, written, output, reasoning
+
+
+def genai_pusd(provider, model, mix):
+    prompt, cached, written, output, reasoning = mix
+    usage = Usage(
+        input_tokens=prompt,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=output,
+        output_reasoning_tokens=reasoning,
+    )
+    found = calc_price(
+        usage, model_ref=model, provider_id=provider, genai_request_timestamp=GENAI_AT
+    )
+    return found.total_price * 10**12
+
+
+def test_against_genai_prices(prices):
+    agree, differ = set(), set()
+    for provider in get_snapshot().providers:
+        for model in provider.models:
+            price = prices.get(f"{GENAI_PROVIDERS.get(provider.id)}/{model.id}")
+            if price is None:
+                continue
+            same = all(
+                genai_pusd(provider.id, model.id, mix) == cost_pusd(tokens_of(mix), price)
+                for mix in mixes_of(price)
+            )
+            (agree if same else differ).add(price.name)
+    assert differ == set(GENAI_DIFFERS)
+    assert len(agree) >= 200
+
+
+def test_against_litellm(seed, prices):
+    # Their discounts by time of day follow the clock; such models are compared above, at a peak.
+    by_the_clock = {one.name for one in seed.unmodelled if one.text == "off_peak_pricing"}
+    cases, ours = [], []
+    for name, price in prices.items():
+        if name.partition("/")[0] not in LITELLM_PROVIDERS or "#" in name or name in by_the_clock:
+            continue
+        for mix in mixes_of(price):
+            for tier in (STANDARD, "flex", "priority"):
+                try:
+                    ours.append(cost_pusd(tokens_of(mix), price, tier=tier))
+                except UnpricedTierError:
+                    continue
+                cases.append((name, mix, None if tier == STANDARD else tier))
+    done = subprocess.run(
+        [sys.executable, "-c", LITELLM_SCRIPT],
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+    )
+    theirs = json.loads(done.stdout)
+    differ = {
+        name
+        for (name, *_), mine, usd in zip(cases, ours, theirs, strict=True)
+        if isinstance(usd, str) or abs(usd * 1e12 - mine) > max(2, mine * 1e-9)  # floats
+    }
+    assert differ == set(LITELLM_DIFFERS)
+    assert len({name for name, *_ in cases}) - len(differ) >= 300
