@@ -1,0 +1,148 @@
+"""GPUs: what vendors state, what was measured, what public clouds ask; each with source and date.
+
+FLOP/s are dense (vendors print the sparse figure, twice as large, for most). Memory is the data
+sheet's; `visible_bytes` is what a process gets: GDDR cards with inline ECC give 1/16 of it to the
+check bits, and the driver keeps about 1 % (150,109,880,320 bytes seen by torch on one H200 of
+141 GiB, driver 580, 2026-11-20).
+"""
+
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Literal
+
+Number = Literal["bf16", "fp16", "fp8", "int8"]
+_GIB = 1 << 30
+_DRIVER_SHARE = 1 - 150_109_880_320 / (141 * _GIB)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceRange:
+    """Public on-demand list prices of one GPU with its share of the host, per hour."""
+
+    low_usd_per_hour: Decimal
+    high_usd_per_hour: Decimal
+    source: str
+    seen: date
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    name: str
+    vendor: Literal["NVIDIA", "AMD"]
+    memory_gib: int
+    bandwidth_bytes_s: float
+    flops: dict[Number, float]
+    interconnect: str
+    interconnect_bytes_s: float
+    source: str
+    inline_ecc: bool = False
+    nvlink: bool = False
+    measured_bandwidth_bytes_s: float | None = None
+    measured_flops: dict[Number, float] = field(default_factory=dict)
+    measured_source: str = ""
+    price: PriceRange | None = None
+
+    @property
+    def visible_bytes(self) -> int:
+        ecc = 15 / 16 if self.inline_ecc else 1.0
+        return int(self.memory_gib * _GIB * ecc * (1 - _DRIVER_SHARE))
+
+    @property
+    def best_bandwidth_bytes_s(self) -> float:
+        """Measured where it was, else the data sheet's."""
+        return self.measured_bandwidth_bytes_s or self.bandwidth_bytes_s
+
+    def best_flops(self, number: Number) -> float | None:
+        """Measured where it was, else the data sheet's; `None` where the card has no such unit."""
+        return self.measured_flops.get(number) or self.flops.get(number)
+
+
+class UnknownGpu(LookupError):  # noqa: N818  (a typed refusal)
+    """No such name in the catalogue."""
+
+
+def find(name: str) -> Gpu:
+    """By name, whatever the case, blanks and dashes."""
+    wanted = _plain(name)
+    for gpu in GPUS:
+        if _plain(gpu.name) == wanted:
+            return gpu
+    near = [gpu.name for gpu in GPUS if wanted and wanted in _plain(gpu.name)]
+    names = ", ".join(near or [gpu.name for gpu in GPUS])
+    raise UnknownGpu(f"no GPU named {name!r}; there are: {names}")
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def _hopper(dense_bf16: float, dense_fp8: float) -> dict[Number, float]:
+    return {"bf16": dense_bf16, "fp16": dense_bf16, "fp8": dense_fp8, "int8": dense_fp8}
+
+
+_A100 = "NVIDIA A100 Tensor Core GPU data sheet, 2021-06"
+_H100 = "NVIDIA H100 Tensor Core GPU data sheet, 2023 (halved: printed with sparsity)"
+_AMPERE_FLOPS: dict[Number, float] = {"bf16": 312e12, "fp16": 312e12, "int8": 624e12}
+_AZURE = "Azure list price, pay-as-you-go, as recorded with arXiv:2606.11690"
+_AZURE_SEEN = date(2026, 6, 1)
+
+GPUS: tuple[Gpu, ...] = (
+    Gpu("A100-40GB", "NVIDIA", 40, 1.555e12, _AMPERE_FLOPS, "NVLink 3", 600e9, _A100, nvlink=True),
+    Gpu(
+        "A100-80GB", "NVIDIA", 80, 2.039e12, _AMPERE_FLOPS, "NVLink 3", 600e9, _A100, nvlink=True,
+        price=PriceRange(Decimal("3.67"), Decimal("3.67"), _AZURE, _AZURE_SEEN),
+    ),
+    Gpu(
+        "A100-80GB-PCIe", "NVIDIA", 80, 1.935e12, _AMPERE_FLOPS, "PCIe 4 x16", 64e9, _A100,
+    ),
+    Gpu(
+        "H100", "NVIDIA", 80, 3.35e12, _hopper(989.5e12, 1979e12), "NVLink 4", 900e9, _H100,
+        nvlink=True, price=PriceRange(Decimal("6.98"), Decimal("6.98"), _AZURE, _AZURE_SEEN),
+    ),
+    Gpu(
+        "H100-PCIe", "NVIDIA", 80, 2.0e12, _hopper(756e12, 1513e12), "PCIe 5 x16", 128e9, _H100,
+    ),
+    Gpu(
+        "H100-NVL", "NVIDIA", 94, 3.9e12, _hopper(835.5e12, 1670.5e12), "NVLink 4 bridge", 600e9,
+        _H100, nvlink=True,
+    ),
+    Gpu(
+        "H200", "NVIDIA", 141, 4.8e12, _hopper(989.5e12, 1979e12), "NVLink 4", 900e9,
+        "NVIDIA H200 Tensor Core GPU data sheet, 2024 (halved: printed with sparsity)", nvlink=True,
+        measured_bandwidth_bytes_s=4.3e12, measured_flops={"bf16": 790e12, "fp16": 790e12},
+        measured_source="copy and matrix product on one H200, torch 2.11, 2026-11-20",
+    ),
+    Gpu(
+        "B200", "NVIDIA", 180, 8.0e12, _hopper(2.25e15, 4.5e15), "NVLink 5", 1.8e12,
+        "NVIDIA DGX B200 data sheet, 2024 (an eighth; halved: printed with sparsity)", nvlink=True,
+    ),
+    Gpu(
+        "L40S", "NVIDIA", 48, 864e9, _hopper(362.05e12, 733e12), "PCIe 4 x16", 64e9,
+        "NVIDIA L40S data sheet, 2023", inline_ecc=True,
+    ),
+    Gpu(
+        "L4", "NVIDIA", 24, 300e9, _hopper(121e12, 242.5e12), "PCIe 4 x16", 64e9,
+        "NVIDIA L4 data sheet, 2023 (halved: printed with sparsity)", inline_ecc=True,
+    ),
+    Gpu(
+        "A10G", "NVIDIA", 24, 600e9, {"bf16": 70e12, "fp16": 70e12, "int8": 140e12},
+        "PCIe 4 x16", 64e9, "NVIDIA A10G data sheet for AWS, 2022-02", inline_ecc=True,
+        price=PriceRange(
+            Decimal("1.006"), Decimal("1.006"),
+            "AWS g5.xlarge, Linux, on demand, us-east-1", date(2026, 6, 17),
+        ),
+    ),
+    Gpu(
+        "T4", "NVIDIA", 16, 320e9, {"fp16": 65e12, "int8": 130e12}, "PCIe 3 x16", 32e9,
+        "NVIDIA T4 data sheet, 2019", inline_ecc=True,
+    ),
+    Gpu(
+        "RTX-4090", "NVIDIA", 24, 1.008e12, _hopper(165.2e12, 330.3e12), "PCIe 4 x16", 64e9,
+        "NVIDIA Ada GPU architecture whitepaper 2.01, 2022 (FP32 accumulation)",
+    ),
+    Gpu(
+        "MI300X", "AMD", 192, 5.3e12, _hopper(1307.4e12, 2614.9e12), "Infinity Fabric", 896e9,
+        "AMD Instinct MI300X data sheet, 2023-12", nvlink=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,172 @@
+"""A model's arithmetic from its `config.json`: parameters, bytes, KV bytes per token.
+
+Reads decoder-only transformers of the Llama family (Llama, Mistral, Qwen 2 and 3, Mixtral and
+Qwen mixtures of experts) and their usual quantizations. Weights are summed from the safetensors
+headers when the files are there, else computed from the shapes.
+"""
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_DTYPE_BYTES = {"float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2}
+_FAMILIES = frozenset(
+    ("llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen2_moe", "qwen3_moe", "ministral")
+)
+_HEADER_LIMIT = 100_000_000  # the safetensors format's own limit
+
+
+class UnsupportedModel(ValueError):  # noqa: N818  (a typed refusal)
+    """The directory holds no model of a family whose arithmetic is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How linear layers are stored: bits per weight with its scales and zero points."""
+
+    method: str  # "none", "awq", "gptq", "fp8", "compressed-tensors"
+    bits: float
+    compute: str  # "bf16" or "fp8": the number format that products run in
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    name: str
+    layers: int
+    hidden: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    """Width of the feed-forward part that one token passes through."""
+    vocabulary: int
+    context_tokens: int
+    dtype_bytes: int
+    linear_parameters: int
+    active_linear_parameters: int
+    table_parameters: int
+    weights: Weights
+    stored_bytes: int | None
+
+    @property
+    def parameters(self) -> int:
+        return self.linear_parameters + self.table_parameters
+
+    @property
+    def active_parameters(self) -> int:
+        """What one token is multiplied with; fewer than all in a mixture of experts."""
+        return self.active_linear_parameters + self.table_parameters
+
+    @property
+    def weight_bytes(self) -> int:
+        return self.stored_bytes or self._bytes(self.linear_parameters)
+
+    @property
+    def active_weight_bytes(self) -> int:
+        """What one decode step of one sequence reads."""
+        idle = self.linear_parameters - self.active_linear_parameters
+        return self.weight_bytes - int(idle * self.weights.bits / 8)
+
+    def _bytes(self, linear: int) -> int:
+        return int(linear * self.weights.bits / 8) + self.table_parameters * self.dtype_bytes
+
+    def kv_bytes_per_token(self, *, element_bytes: int | None = None) -> int:
+        return 2 * self.layers * self.kv_heads * self.head_dim * (element_bytes or self.dtype_bytes)
+
+
+def read_model(directory: Path) -> ModelConfig:
+    """Read a model directory (or a `config.json`); raises `UnsupportedModel`."""
+    path = directory / "config.json" if directory.is_dir() else directory
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UnsupportedModel(f"{path}: {error}") from error
+    config: dict[str, Any] = {**document, **(document.get("text_config") or {})}
+    family = config.get("model_type")
+    if family not in _FAMILIES:
+        raise UnsupportedModel(
+            f"{path}: model_type {family!r} is not among {', '.join(sorted(_FAMILIES))}"
+        )
+    try:
+        return _model(path, config, _quantization(config))
+    except KeyError as error:
+        raise UnsupportedModel(f"{path}: {error.args[0]} is missing") from error
+
+
+def _model(path: Path, config: Mapping[str, Any], weights: Weights) -> ModelConfig:
+    hidden, layers, heads = (
+        int(config[key]) for key in ("hidden_size", "num_hidden_layers", "num_attention_heads")
+    )
+    kv_heads = int(config.get("num_key_value_heads") or heads)
+    head_dim = int(config.get("head_dim") or hidden // heads)
+    attention = hidden * head_dim * (2 * heads + 2 * kv_heads)
+    experts = int(config.get("num_local_experts") or config.get("num_experts") or 0)
+    used = int(config.get("num_experts_per_tok") or 0) if experts else 0
+    inner = int(config.get("moe_intermediate_size") or config["intermediate_size"])
+    shared = int(config.get("shared_expert_intermediate_size") or 0)
+    one = 3 * hidden * inner
+    always = attention + 3 * hidden * shared + experts * hidden
+    linear = layers * (always + (experts * one if experts else one))
+    active = layers * (always + (used * one if experts else one))
+    vocabulary = int(config["vocab_size"])
+    tables = vocabulary * hidden * (1 if config.get("tie_word_embeddings") else 2)
+    dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16")
+    return ModelConfig(
+        name=path.parent.name,
+        layers=layers,
+        hidden=hidden,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        intermediate=inner * max(used, 1) + shared,
+        vocabulary=vocabulary,
+        context_tokens=int(config.get("max_position_embeddings") or 0),
+        dtype_bytes=_DTYPE_BYTES.get(dtype, 2),
+        linear_parameters=linear,
+        active_linear_parameters=active,
+        table_parameters=tables,
+        weights=weights,
+        stored_bytes=safetensors_bytes(path.parent),
+    )
+
+
+def _quantization(config: Mapping[str, Any]) -> Weights:
+    quantization = config.get("quantization_config") or {}
+    method = str(quantization.get("quant_method") or "none")
+    dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16")
+    if method == "fp8":
+        return Weights(method, 8.0, "fp8")
+    if method in ("awq", "gptq"):
+        bits, group = float(quantization["bits"]), float(quantization.get("group_size") or -1)
+        # A 16-bit scale per group; asymmetric kernels unpack the zero points to 16 bits as well.
+        asymmetric = bool(quantization.get("zero_point", not quantization.get("sym", True)))
+        extra = (32.0 if asymmetric else 16.0) / group if group > 0 else 0.0
+        return Weights(method, bits + extra, "bf16")
+    if method == "compressed-tensors":
+        groups = quantization.get("config_groups") or {}
+        first: Mapping[str, Any] = next(iter(groups.values()), {})
+        stored: Mapping[str, Any] = first.get("weights") or {}
+        bits, group = float(stored.get("num_bits") or 16), float(stored.get("group_size") or -1)
+        extra = 16.0 / group if group > 0 else 0.0
+        both = bits == 8 and first.get("input_activations") is not None
+        return Weights(method, bits + extra, "fp8" if both else "bf16")
+    if method != "none":
+        raise UnsupportedModel(f"quantization {method!r} is not known here")
+    return Weights("none", 8.0 * _DTYPE_BYTES.get(dtype, 2), "bf16")
+
+
+def safetensors_bytes(directory: Path) -> int | None:
+    """Bytes of all tensors, from the files' headers; `None` when there are no such files."""
+    total = 0
+    for path in sorted(directory.glob("*.safetensors")):
+        with path.open("rb") as file:
+            length = struct.unpack("<Q", file.read(8))[0]
+            if length > _HEADER_LIMIT:
+                raise UnsupportedModel(f"{path} is not a safetensors file")
+            header = json.loads(file.read(length))
+        total += max(
+            (tensor["data_offsets"][1] for name, tensor in header.items() if name[0] != "_"),
+            default=0,
+        )
+    return total or None

@@ -1,0 +1,207 @@
+"""What a GPU can do with a model, before renting it: memory, KV room, floors; arithmetic shown.
+
+Floors are what physics allows, not promises: a decode step reads every active weight once, a
+prompt costs two operations per parameter and token. Real engines are 1.2 to 2.4 times slower at
+batch 1 (one H200, vLLM 0.25.1, 2026-11-20).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from backends.engine.catalog import Gpu, Number
+from backends.engine.modelconfig import ModelConfig, read_model
+
+# What vLLM kept of its share beside weights and activations: two measurements (70B shape in AWQ
+# and FP8, one H200, 2026-11-20) leave 0.3 GB after the activations below.
+_RUNTIME_BYTES = 300_000_000
+_SEQUENCES = 256  # the default of --max-num-seqs, for which logits are allocated
+_LOGIT_BYTES = 10  # model's number, a float32 copy and its sorted or softmax copy
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number with its unit and the arithmetic that led to it."""
+
+    name: str
+    value: float
+    unit: str
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked; `tensor_parallel` `None` takes the fewest GPUs that hold the model."""
+
+    tensor_parallel: int | None = None
+    context_tokens: int | None = None
+    prompt_tokens: int = 512
+    gpu_memory_utilization: float = 0.9
+    kv_dtype: Literal["auto", "fp8"] = "auto"
+    batched_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    model: str
+    gpu: str
+    gpus: int
+    fits: bool
+    figures: tuple[Figure, ...]
+    flags: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> float:
+        return next(figure.value for figure in self.figures if figure.name == name)
+
+
+def plan(model_directory: Path, gpu: Gpu, question: Question | None = None) -> Plan:
+    """Raises `UnsupportedModel` for a model whose arithmetic is not known."""
+    return plan_model(read_model(model_directory), gpu, question or Question())
+
+
+def plan_model(model: ModelConfig, gpu: Gpu, question: Question) -> Plan:
+    context = question.context_tokens or model.context_tokens or 4096
+    sizes = (question.tensor_parallel,) if question.tensor_parallel else (1, 2, 4, 8)
+    figures: tuple[Figure, ...] = ()
+    gpus, fits = sizes[0], False
+    for gpus in sizes:  # the last one stays when none fits
+        figures = _memory(model, gpu, question, gpus)
+        fits = _value(figures, "kv_tokens") >= context
+        if fits:
+            break
+    figures += _speed(model, gpu, question, gpus)
+    if fits:
+        figures += _load(model, gpu, gpus, context, figures)
+    return Plan(
+        model.name,
+        gpu.name,
+        gpus,
+        fits,
+        figures,
+        _flags(gpus, context, question),
+        _warnings(model, gpu, gpus, fits=fits, context=context),
+    )
+
+
+def _memory(model: ModelConfig, gpu: Gpu, question: Question, gpus: int) -> tuple[Figure, ...]:
+    element = 1 if question.kv_dtype == "fp8" else model.dtype_bytes
+    per_token = model.kv_bytes_per_token(element_bytes=element)
+    # A head is never split: more GPUs than kv heads hold copies.
+    copies = max(1, gpus // model.kv_heads)
+    batched = question.batched_tokens or (8192 if gpu.memory_gib >= 70 else 2048)
+    activation = _activation_bytes(model, batched, gpus)
+    share = question.gpu_memory_utilization
+    budget = gpu.visible_bytes * share
+    room = budget - model.weight_bytes / gpus - activation - _RUNTIME_BYTES
+    tokens = max(0, int(room * gpus / (per_token * copies)))
+    weights = model.weights
+    how = (
+        "sum of the tensors in *.safetensors"
+        if model.stored_bytes
+        else f"{model.linear_parameters:,} linear x {weights.bits:g} bits ({weights.method}) / 8"
+        f" + {model.table_parameters:,} embedding and output x {model.dtype_bytes} B"
+    )
+    return (
+        Figure("parameters", model.parameters, "", "from the shapes in config.json"),
+        Figure("weight_bytes", model.weight_bytes, "B", how),
+        Figure(
+            "kv_bytes_per_token", per_token, "B",
+            f"2 (K and V) x {model.layers} layers x {model.kv_heads} kv heads"
+            f" x {model.head_dim} head_dim x {element} B",
+        ),
+        Figure(
+            "activation_bytes", activation, "B",
+            f"{batched:,} tokens x (3 x {model.hidden:,} + 3 x {model.intermediate:,} / {gpus})"
+            f" x {model.dtype_bytes} B + {_SEQUENCES} logit rows x {model.vocabulary:,}"
+            f" x {_LOGIT_BYTES} B",
+        ),
+        Figure(
+            "kv_tokens", tokens, "tokens",
+            f"{gpus} x ({gpu.visible_bytes:,} B x {share:g} - {model.weight_bytes:,} / {gpus}"
+            f" - {activation:,} - {_RUNTIME_BYTES:,} runtime) / ({per_token:,} B x {copies})",
+        ),
+    )  # fmt: skip
+
+
+def _activation_bytes(model: ModelConfig, batched: int, gpus: int) -> int:
+    """The peak of one layer: hidden, residual, normed; gate and up together, and their product."""
+    layer = batched * (3 * model.hidden + 3 * model.intermediate / gpus) * model.dtype_bytes
+    return int(layer) + _SEQUENCES * model.vocabulary * _LOGIT_BYTES
+
+
+def _speed(model: ModelConfig, gpu: Gpu, question: Question, gpus: int) -> tuple[Figure, ...]:
+    bandwidth = gpu.best_bandwidth_bytes_s * gpus
+    number: Number = "fp8" if model.weights.compute == "fp8" and "fp8" in gpu.flops else "bf16"
+    if number not in gpu.flops:
+        number = "fp16"
+    flops = (gpu.best_flops(number) or 0.0) * gpus
+    work = 2.0 * model.active_parameters * question.prompt_tokens
+    return (
+        Figure(
+            "decode_floor_s", model.active_weight_bytes / bandwidth, "s",
+            f"{model.active_weight_bytes:,} B of weights read per step"
+            f" / ({gpus} x {gpu.best_bandwidth_bytes_s / 1e12:g} TB/s)",
+        ),
+        Figure(
+            "prefill_floor_s", work / flops, "s",
+            f"2 x {model.active_parameters:,} parameters x {question.prompt_tokens} tokens"
+            f" / ({gpus} x {flops / gpus / 1e12:g} TFLOP/s {number})",
+        ),
+    )  # fmt: skip
+
+
+def _load(
+    model: ModelConfig, gpu: Gpu, gpus: int, context: int, figures: tuple[Figure, ...]
+) -> tuple[Figure, ...]:
+    kv_tokens = int(_value(figures, "kv_tokens"))
+    per_token = _value(figures, "kv_bytes_per_token")
+    concurrency = kv_tokens // context
+    step_bytes = model.weight_bytes + concurrency * context * per_token
+    bandwidth = gpu.best_bandwidth_bytes_s * gpus
+    return (
+        Figure(
+            "concurrency", concurrency, "sequences",
+            f"{kv_tokens:,} KV tokens / {context:,} tokens of context, rounded down",
+        ),
+        Figure(
+            "output_ceiling_tokens_s", concurrency * bandwidth / step_bytes, "tokens/s",
+            f"{concurrency} sequences x {bandwidth / 1e12:g} TB/s / ({model.weight_bytes:,} B"
+            f" of weights + {concurrency} x {context:,} x {per_token:,.0f} B of KV)",
+        ),
+    )  # fmt: skip
+
+
+def _flags(gpus: int, context: int, question: Question) -> tuple[str, ...]:
+    flags = ["--max-model-len", str(context)]
+    flags += ["--gpu-memory-utilization", f"{question.gpu_memory_utilization:g}"]
+    if gpus > 1:
+        flags += ["--tensor-parallel-size", str(gpus)]
+    if question.kv_dtype == "fp8":
+        flags += ["--kv-cache-dtype", "fp8"]
+    return tuple(flags)
+
+
+def _warnings(
+    model: ModelConfig, gpu: Gpu, gpus: int, *, fits: bool, context: int
+) -> tuple[str, ...]:
+    found = []
+    if not fits:
+        found.append(
+            f"does not fit: {gpus} x {gpu.name} cannot hold the weights and one sequence of"
+            f" {context:,} tokens"
+        )
+    if gpus > 1 and not gpu.nvlink:
+        found.append(
+            f"{gpu.name} is joined by {gpu.interconnect} only ({gpu.interconnect_bytes_s / 1e9:g}"
+            " GB/s): tensor parallelism spends much of each step in all-reduces"
+        )
+    if model.weights.compute == "fp8" and "fp8" not in gpu.flops:
+        found.append(f"{gpu.name} has no FP8 units: FP8 weights save memory, not time")
+    if gpus > model.kv_heads:
+        found.append(f"{gpus} GPUs share {model.kv_heads} kv heads: KV is stored more than once")
+    return tuple(found)
+
+
+def _value(figures: tuple[Figure, ...], name: str) -> float:
+    return next(figure.value for figure in figures if figure.name == name)
