@@ -1,6 +1,10 @@
 """The suite's own fixtures: databases are real and fresh, and the world is out of reach."""
 
+import os
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -39,3 +43,21 @@ def test_loopback_can_be_reached(free_port: int) -> None:
         server.listen()
         client.connect(("127.0.0.1", free_port))
         assert client.getpeername()[1] == free_port
+
+
+@pytest.mark.parametrize(
+    ("ci", "outcome"), [("", "1 skipped"), ("true", "1 error"), ("false", "1 skipped")]
+)
+def test_a_missing_part_is_a_loud_skip_and_on_ci_a_failure(
+    root: Path, tmp_path: Path, ci: str, outcome: str
+) -> None:
+    test = tmp_path / "test_needs_engine.py"
+    test.write_text("def test_it(engine_python): assert engine_python\n")
+    environ = {**os.environ, "BREAKEVEN_ENGINE": str(tmp_path / "nowhere"), "CI": ci}
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", test],
+        cwd=root, env=environ, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert outcome in answer.stdout.splitlines()[-1]
+    assert "vllm         SKIPPED: vLLM in its own environment is missing: " in answer.stdout
+    assert "breakeven engine install" in answer.stdout
