@@ -29,7 +29,10 @@ class Hold(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Tokens(msgspec.Struct, frozen=True, array_like=True):
-    """Tokens by kind. `output` includes `reasoning`; `input` excludes cached and cache writes."""
+    """Tokens by kind. `output` includes `reasoning` and `audio_output`.
+
+    `input` is what the prompt has beside cached, cache writes and audio.
+    """
 
     input: int = 0
     cached: int = 0

@@ -14,7 +14,7 @@ from ledger.pricebook import (
     normalised,
     seed_from_map,
 )
-from ledger.prices import PriceBook, PriceError, cost_pusd
+from ledger.prices import STANDARD, PriceBook, PriceError, bound_pusd, cost_pusd
 from ledger.records import Tokens
 
 
@@ -174,3 +174,29 @@ def test_a_long_prompt_a_tier_and_a_region_of_one_model(book):
     assert cost_pusd(tokens, model, tier="flex") * 2 == cost_pusd(tokens, model)
     regional = book.find("openai/gpt-5.5#eu", 0)
     assert cost_pusd(tokens, regional) * 10 == cost_pusd(tokens, model) * 11
+
+
+def test_no_bundled_price_can_cost_more_than_its_bound(book):
+    """The whole prompt and the whole output in each kind, at sizes around every threshold."""
+    cases = 0
+    for price in book.in_force(0):
+        steps = {schedule.above_tokens for schedule in price.terms.schedules} | {1000}
+        tiers = {schedule.tier for schedule in price.terms.schedules} | {STANDARD}
+        for size in {step + more for step in steps for more in (0, 1, 5000)}:
+            shapes = [
+                Tokens(input=size, output=size),
+                Tokens(cached=size, output=size, reasoning=size),
+                Tokens(cache_write=size, output=size, audio_output=size),
+                Tokens(cache_write_1h=size),
+                Tokens(audio_input=size),
+            ]
+            bound = bound_pusd(price, prompt_tokens=size, output_tokens=size)
+            for tier in tiers:
+                bound_of_tier = bound_pusd(
+                    price, prompt_tokens=size, output_tokens=size, tiers=(tier,)
+                )
+                assert bound_of_tier <= bound
+                for tokens in shapes:
+                    assert cost_pusd(tokens, price, tier=tier) <= bound_of_tier
+                    cases += 1
+    assert cases >= 100_000

@@ -72,7 +72,7 @@ GENAI_DIFFERS = {
     " ours charges one search, theirs none, both too cheap",
     "perplexity/sonar-reasoning": "$14 per 1,000 requests in the map, $12 there; the model is no"
     " longer offered: undecided",
-    "xai/grok-code-fast-1": "1.00/2.00 in the map, from the provider's own list of models; 0.20/1.50"
+    "xai/grok-code-fast-1": "1.00/2.00 in the map, from the provider's own list; 0.20/1.50"
     " there, without a date: the map has the better source",
 }
 LITELLM_PROVIDERS = (
