@@ -10,7 +10,8 @@ A connection is reusable only if the answer ended by its own framing and nothing
 import asyncio
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import cast
 
 import httptools
 
@@ -41,7 +42,7 @@ class HttpExchange:
 
     def __init__(self, connection: "Connection", idle_s: float | None) -> None:
         self.status = 0
-        self.headers: dict[str, str] = {}
+        self.headers: Mapping[str, str] = {}
         self._connection: Connection | None = connection
         self._error: BackendError | StaleConnection | None = None
         self._idle_s = idle_s
@@ -190,13 +191,12 @@ class Connection(asyncio.Protocol):
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows for the type checker
-        self._transport = transport
+        self._transport = made = cast("asyncio.Transport", transport)  # uvloop's is no subclass
         self._parser = httptools.HttpResponseParser(self)
         if self._closed:
-            transport.abort()
+            made.abort()
             return
-        raw = transport.get_extra_info("socket")
+        raw = made.get_extra_info("socket")
         if raw is not None:
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
             if status == 101:
                 self._fault = "switched protocols"
             return
-        headers = exchange.headers
+        headers: dict[str, str] = {}
         for name, value in self._headers:
             key = name.decode("latin-1").lower()
             text = value.decode("latin-1")
@@ -266,7 +266,7 @@ class Connection(asyncio.Protocol):
             and "transfer-encoding" not in headers
             and status not in (204, 304)
         )
-        exchange.status = status
+        exchange.status, exchange.headers = status, headers
         self._news = True
 
     def on_body(self, data: bytes) -> None:
@@ -304,7 +304,7 @@ class Connection(asyncio.Protocol):
             exchange.end(None)
         if reusable:
             self.resume()
-            self._on_free(self, True)  # noqa: FBT003 - the callback's only flag
+            self._on_free(self, True)
         else:
             self.abort()
 
@@ -318,7 +318,7 @@ class Connection(asyncio.Protocol):
         self._parser = None  # the parser holds our methods: a cycle
         if exchange is not None:
             exchange.end(error or self._lost())
-        self._on_free(self, False)  # noqa: FBT003 - the callback's only flag
+        self._on_free(self, False)
 
     def _lost(self) -> BackendError | StaleConnection:
         if not self._received and self.used:

@@ -1,0 +1,44 @@
+"""Reading an answer to its end, within bounds: whole bodies, and the rest after the last event.
+
+An answer that is dropped before its end costs its connection, so a few milliseconds spent on
+the terminator that follows `[DONE]` save the next request a handshake.
+"""
+
+import asyncio
+
+from backends.base import Exchange
+from backends.errors import BackendError, IdleTimeout, UpstreamBroken
+
+
+async def read_all(
+    exchange: Exchange, limit_bytes: int, *, timeout_s: float | None = None
+) -> bytes:
+    """The whole body. Above the limit or the time it is given up, and the target is told."""
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for part in exchange:
+                parts.append(part)
+                size += len(part)
+                if size > limit_bytes:
+                    raise UpstreamBroken(f"the answer is larger than {limit_bytes} bytes")
+    except TimeoutError:
+        raise IdleTimeout(f"the answer took longer than {timeout_s} s") from None
+    finally:
+        await exchange.aclose()
+    return b"".join(parts)
+
+
+async def drain(exchange: Exchange, *, grace_s: float = 0.05, limit_bytes: int = 65536) -> None:
+    """Let an answer that has said all end by itself; after the grace it is closed."""
+    size = 0
+    try:
+        async with asyncio.timeout(grace_s):
+            async for part in exchange:
+                size += len(part)
+                if size > limit_bytes:
+                    break
+    except (TimeoutError, BackendError):
+        pass
+    finally:
+        await exchange.aclose()

@@ -1,0 +1,234 @@
+"""Targets that speak OpenAI's HTTP: vLLM and most vendors. Bytes in, bytes out.
+
+The upstream sees a request head made of what is listed here and nothing else of the client's.
+Refusals and faults become `backends.errors`; any other 4xx is the target's answer and is passed
+on. A redirect is never followed: it could lead anywhere. Error texts of a target stay here,
+because they may quote keys or prompts; only a plain code or type goes into ours.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from backends.base import Call
+from backends.chunks import error_name
+from backends.errors import BackendError, BadAnswer, Overloaded, ServerError
+from backends.exchange import read_all
+from backends.http import HttpClient, Origin
+from backends.http_connection import HttpExchange
+
+# Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the
+# providers' own references.
+BASE_URLS: Mapping[str, str] = {
+    "openai": "https://api.openai.com/v1",
+    "cerebras": "https://api.cerebras.ai/v1",
+    "deepinfra": "https://api.deepinfra.com/v1/openai",
+    "deepseek": "https://api.deepseek.com/v1",
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "hyperbolic": "https://api.hyperbolic.xyz/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "moonshot": "https://api.moonshot.ai/v1",
+    "nvidia": "https://integrate.api.nvidia.com/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "sambanova": "https://api.sambanova.ai/v1",
+    "together": "https://api.together.xyz/v1",
+    "xai": "https://api.x.ai/v1",
+}
+
+# What a call may add to the head: tracing, and names that make a repeated call recognisable.
+_FORWARDED = frozenset({"x-request-id", "traceparent", "tracestate", "idempotency-key"})
+_SAFE_VALUE = re.compile(r"[\x20-\x7e]{0,1024}")
+_SAFE_PATH = re.compile(r"/[A-Za-z0-9/_.\-]{1,200}")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
+_LONGEST_WAIT_S = 3600.0
+_ERROR_LIMIT_BYTES = 64 * 1024
+_ERROR_WAIT_S = 1.0
+_PATHS_KEPT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """What a provider says is left of its limits; `None` where it says nothing."""
+
+    requests_limit: int | None = None
+    requests_left: int | None = None
+    requests_reset_s: float | None = None
+    tokens_limit: int | None = None
+    tokens_left: int | None = None
+    tokens_reset_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What is sent to prove who we are; never shown."""
+
+    api_key: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class OpenAIBackend:
+    """One base URL with one key. `rate_limit` is what its last answer said."""
+
+    def __init__(
+        self,
+        base_url: str,
+        credentials: Credentials | None = None,
+        *,
+        client: HttpClient,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.rate_limit: RateLimit | None = None
+        self._origin, self._path = Origin.parse(base_url)
+        self._credentials = credentials or Credentials()
+        self._client = client
+        self._wall_clock = wall_clock
+        self._heads: dict[str, bytes] = {}
+
+    async def open(self, call: Call) -> HttpExchange:
+        """Send the call; return its answer, or raise what its status means."""
+        head = self._heads.get(call.path) or self._head(call.path)
+        length = b"content-length: %d\r\n\r\n" % len(call.body)
+        payload = b"".join((head, _extra(call.headers), length, call.body))
+        exchange = await self._client.open(self._origin, payload, call.deadlines)
+        headers = exchange.headers
+        if "x-ratelimit-remaining-requests" in headers or "x-ratelimit-limit-requests" in headers:
+            self.rate_limit = parse_rate_limit(headers)
+        if exchange.status >= 500 or exchange.status == 429:
+            raise await self._refusal(exchange)
+        fault = _fault(exchange, stream=call.stream)
+        if fault is not None:
+            await exchange.aclose()
+            raise BadAnswer(fault, status=exchange.status)
+        return exchange
+
+    async def aclose(self) -> None:
+        """Nothing of its own to close: the client is shared."""
+
+    def _head(self, path: str) -> bytes:
+        if not _SAFE_PATH.fullmatch(path):
+            raise ValueError(f"not a path of an API: {path!r}")
+        lines = [
+            f"POST {self._path}{path} HTTP/1.1",
+            f"host: {self._origin.authority}",
+            "content-type: application/json",
+            "accept: application/json, text/event-stream",
+            "accept-encoding: identity",
+            "user-agent: breakeven",
+        ]
+        own = dict(self._credentials.headers)
+        if self._credentials.api_key:
+            own["authorization"] = f"Bearer {self._credentials.api_key}"
+        for name, value in own.items():
+            if not _SAFE_VALUE.fullmatch(value) or not re.fullmatch(r"[A-Za-z0-9\-]+", name):
+                raise ValueError(f"header {name!r} has characters that do not belong there")
+            lines.append(f"{name.lower()}: {value}")
+        head = ("\r\n".join(lines) + "\r\n").encode("ascii")
+        if len(self._heads) < _PATHS_KEPT:
+            self._heads[path] = head
+        return head
+
+    async def _refusal(self, exchange: HttpExchange) -> BackendError:
+        """Read the error body for its code, so that the connection can be kept."""
+        status, headers = exchange.status, exchange.headers
+        try:
+            body = await read_all(exchange, _ERROR_LIMIT_BYTES, timeout_s=_ERROR_WAIT_S)
+        except BackendError:
+            body = b""
+        message = f"the target answered {status} ({error_name(_error_member(body))})"
+        kind = Overloaded if status in (429, 503, 529) else ServerError
+        wait = parse_retry_after(headers, wall_s=self._wall_clock())
+        return kind(message, status=status, retry_after_s=wait)
+
+
+def parse_retry_after(headers: Mapping[str, str], *, wall_s: float) -> float | None:
+    """Seconds to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return min(milliseconds / 1000, _LONGEST_WAIT_S)
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    seconds = _number(value)
+    if seconds is None:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - wall_s
+        except (ValueError, OverflowError):
+            return None
+    return min(max(seconds, 0.0), _LONGEST_WAIT_S)
+
+
+def parse_rate_limit(headers: Mapping[str, str]) -> RateLimit:
+    """The `x-ratelimit-*` headers that OpenAI and those who follow it send."""
+
+    def count(name: str) -> int | None:
+        number = _number(headers.get(f"x-ratelimit-{name}"))
+        return None if number is None else int(number)
+
+    def seconds(name: str) -> float | None:
+        return parse_duration(headers.get(f"x-ratelimit-{name}"))
+
+    return RateLimit(
+        requests_limit=count("limit-requests"),
+        requests_left=count("remaining-requests"),
+        requests_reset_s=seconds("reset-requests"),
+        tokens_limit=count("limit-tokens"),
+        tokens_left=count("remaining-tokens"),
+        tokens_reset_s=seconds("reset-tokens"),
+    )
+
+
+def parse_duration(text: str | None) -> float | None:
+    """`6m0s`, `2m59.56s`, `120ms` or plain seconds."""
+    if text is None or not text or len(text) > 32:
+        return None
+    total, position = 0.0, 0
+    while position < len(text):
+        match = _DURATION.match(text, position)
+        if match is None:
+            return None
+        total += float(match[1]) * _UNIT_S[match[2]]
+        position = match.end()
+    return total
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text and re.fullmatch(r"\d{1,15}(\.\d{1,6})?", text.strip()) else None
+
+
+def _extra(headers: Mapping[str, str]) -> bytes:
+    if not headers:
+        return b""
+    return "".join(
+        f"{name.lower()}: {value}\r\n"
+        for name, value in headers.items()
+        if name.lower() in _FORWARDED and _SAFE_VALUE.fullmatch(value)
+    ).encode("ascii")
+
+
+def _fault(exchange: HttpExchange, *, stream: bool) -> str | None:
+    """Why an answer below 500 cannot be passed on."""
+    status, headers = exchange.status, exchange.headers
+    if 300 <= status < 400:
+        return f"the target answered with a redirect ({status}), which is not followed"
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        return "the answer is compressed, which was not asked for"
+    if stream and status < 300:
+        kind = headers.get("content-type", "text/event-stream").lower()
+        if "text/event-stream" not in kind:
+            return "the answer to a streamed call is no event stream"
+    return None
+
+
+def _error_member(body: bytes) -> bytes:
+    """OpenAI wraps the error in a member of that name, older servers do not."""
+    try:
+        value = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return b""
+    return bytes(value.get("error", msgspec.Raw(body)))

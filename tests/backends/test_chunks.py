@@ -1,0 +1,122 @@
+import pytest
+
+from backends.chunks import (
+    decode_usage,
+    error_name,
+    parse_answer,
+    read_chunk,
+    sum_running,
+)
+from backends.errors import BadAnswer
+
+
+@pytest.mark.parametrize(
+    ("choice", "content"),
+    [
+        (b'"delta":{"role":"assistant","content":""}', False),
+        (b'"delta":{"role":"assistant","content":null}', False),
+        (b'"delta":{"content":"a"}', True),
+        (b'"delta":{"content":" "}', True),
+        (b'"delta":{"reasoning_content":"a"}', True),
+        (b'"delta":{"reasoning":"a"}', True),
+        (b'"delta":{"refusal":"no"}', True),
+        (b'"delta":{"tool_calls":[{"index":0}]}', True),
+        (b'"delta":{"tool_calls":[]}', False),
+        (b'"delta":{"tool_calls":null}', False),
+        (b'"delta":{"function_call":{"name":"f"}}', True),
+        (b'"delta":{"audio":{"data":"x"}}', True),
+        (b'"delta":{}', False),
+        (b'"delta":null', False),
+        (b'"text":"a"', True),
+        (b'"text":""', False),
+        (b'"delta":{"content":[{"type":"thinking"}]}', True),
+        (b'"delta":{"role":"assistant","content":[]}', False),
+    ],
+)
+def test_what_counts_as_content(choice, content):
+    chunk = read_chunk(b'{"choices":[{"index":0,' + choice + b"}]}")
+    assert chunk.choices[0].has_content() is content
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"1", b"[]", b"null", b'"x"', b"{", b'{"choices":[{"delta":{"content":"\xff"}}]}',
+     b'{"choices":' + b"[" * 5000 + b"]" * 5000 + b"}"],
+)  # fmt: skip
+def test_what_is_no_chunk(payload):
+    assert read_chunk(payload) is None
+
+
+@pytest.mark.parametrize(
+    ("usage", "raw"),
+    [(b'{"prompt_tokens":1}', b'{"prompt_tokens":1}'), (b"null", None), (b"{}", None),
+     (b'"many"', None), (b"[1]", None), (b"7", None)],
+)  # fmt: skip
+def test_usage_is_an_object_or_nothing(usage, raw):
+    assert read_chunk(b'{"choices":[],"usage":' + usage + b"}").usage_bytes() == raw
+
+
+@pytest.mark.parametrize("value", [b"-5", b"1e30", b'"12"', b"null", b"99999999999999999999999"])
+def test_odd_counts_are_left_to_the_ledger(value):
+    assert "prompt_tokens" in decode_usage(b'{"prompt_tokens":' + value + b"}")
+
+
+def test_usage_that_cannot_be_read_is_none():
+    assert decode_usage(b'{"prompt_tokens":1e999}') is None
+    assert decode_usage(None) is None
+
+
+def test_odd_types_take_the_slow_way():
+    chunk = read_chunk(
+        b'{"choices":[{"index":"0","finish_reason":7,"delta":5},3],"usage":{"a":1},"error":null}'
+    )
+    assert (chunk.choices[0].index, chunk.choices[0].finish_reason) == (0, "7")
+    assert (chunk.usage_bytes(), chunk.error_bytes()) == (b'{"a":1}', None)
+
+
+def test_running_usage_adds_outputs_over_choices_and_inputs_over_prompts():
+    def usage(prompt: int, output: int) -> bytes:
+        return b'{"prompt_tokens":%d,"completion_tokens":%d}' % (prompt, output)
+
+    running = {0: usage(10, 3), 1: usage(10, 4), 2: usage(20, 5), 3: usage(20, 6)}
+    assert sum_running(running, 4)["prompt_tokens"] == 20
+    assert sum_running(running, 2) == {
+        "prompt_tokens": 30, "completion_tokens": 18, "total_tokens": 48,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "usage", "finish"),
+    [
+        (b'{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}',
+         {"prompt_tokens": 1}, "stop"),
+        (b'{"choices":[]}', None, None),
+        (b'{"object":"list","data":[],"usage":{"prompt_tokens":4}}', {"prompt_tokens": 4}, None),
+        (b'{"usage":"lots"}', None, None),
+        (b'{"choices":{},"usage":{"a":1}}', {"a": 1}, None),
+    ],
+)  # fmt: skip
+def test_whole_answers(body, usage, finish):
+    assert parse_answer(body) == (usage, finish)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html></html>", b"[1]", b"{", b"\xff\xfe", b'"text"'])
+def test_answers_that_are_none(body):
+    with pytest.raises(BadAnswer):
+        parse_answer(body)
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (b'{"code":"insufficient_quota","type":"x"}', "insufficient_quota"),
+        (b'{"code":null,"type":"server_error"}', "server_error"),
+        (b'{"code":429}', "429"),
+        (b'{"code":"sk-live key in here","type":null}', "unnamed"),
+        (b'{"message":"no"}', "unnamed"),
+        (b'"text"', "unnamed"),
+        (b"", "unreadable"),
+    ],
+)
+def test_only_plain_words_name_an_error(error, name):
+    assert error_name(error) == name

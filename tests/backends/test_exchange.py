@@ -1,0 +1,85 @@
+import asyncio
+
+import pytest
+
+from backends.errors import IdleTimeout, UpstreamBroken
+from backends.exchange import drain, read_all
+
+
+class Scripted:
+    """An exchange in memory: pieces, pauses, then an error or the end."""
+
+    status = 200
+    headers: dict = {}
+
+    def __init__(self, *steps) -> None:
+        self.steps = list(steps)
+        self.closed = 0
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self.steps:
+            step = self.steps.pop(0)
+            if isinstance(step, bytes):
+                return step
+            if isinstance(step, Exception):
+                raise step
+            await asyncio.sleep(step)
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+async def test_the_whole_body_is_joined_and_the_exchange_closed():
+    exchange = Scripted(b"a", b"b", b"c")
+    assert await read_all(exchange, 3) == b"abc"
+    assert exchange.closed == 1
+
+
+async def test_a_body_above_the_limit_is_given_up():
+    exchange = Scripted(b"aa", b"bb", b"cc")
+    with pytest.raises(UpstreamBroken, match="larger than 3"):
+        await read_all(exchange, 3)
+    assert (exchange.closed, exchange.steps) == (1, [b"cc"])
+
+
+async def test_a_body_above_the_time_is_given_up():
+    exchange = Scripted(b"a", 30)
+    with pytest.raises(IdleTimeout):
+        await read_all(exchange, 3, timeout_s=0.02)
+    assert exchange.closed == 1
+
+
+async def test_draining_reads_to_the_end():
+    exchange = Scripted(b"a", 0.001, b"b")
+    await drain(exchange, grace_s=5)
+    assert (exchange.closed, exchange.steps) == (1, [])
+
+
+@pytest.mark.parametrize("steps", [(b"a", 30), (UpstreamBroken("gone"),), (b"x" * 9,) * 9])
+async def test_draining_ends_quietly_whatever_comes(steps):
+    exchange = Scripted(*steps)
+    await drain(exchange, grace_s=0.02, limit_bytes=20)
+    assert exchange.closed == 1
+
+
+async def test_draining_keeps_a_real_connection(upstream, wire):
+    from backends.base import Deadlines
+    from backends.http import HttpClient, Origin
+
+    upstream.script = lambda n: [
+        wire.STREAM_HEAD, b"6\r\n[DONE]\r\n", 0.01, b"0\r\n\r\n",
+    ]  # fmt: skip
+    client = HttpClient()
+    origin = Origin.parse(upstream.url)[0]
+    for drained, connections in ((True, 1), (False, 0)):
+        exchange = await client.open(
+            origin, b"POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\n", Deadlines()
+        )
+        assert await anext(aiter(exchange)) == b"[DONE]"
+        await (drain(exchange) if drained else exchange.aclose())
+        assert client.connections(origin) == connections
+    await client.aclose()
