@@ -1,0 +1,294 @@
+"""A worker's side of the budget desk: holds out of borrowed slices, mostly without waiting.
+
+`hold` takes an attempt's bound on every hard budget it falls under, or on none. While the slices
+suffice nothing is awaited and nobody is asked; otherwise the desk lends, or refuses after it has
+called idle money back. `release` ends the holds at their true cost. Soft budgets are counted at
+settle and hold nothing. If the desk is away, slices go on being used; beyond them `DeskAway`.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ledger import desk_wire as wire
+from ledger.escrow import Slice, hold, scope_order, settle
+from ledger.records import Hold
+from ledger.windows import Window, window_at
+
+ANSWER_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 10.0
+RETRY_S = 0.05
+
+
+class DeskAway(Exception):  # noqa: N818  (the state, as callers name it)
+    """Whether there is room cannot be told at this time: answer 503, not 429."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The budget that has no room, and when its window ends."""
+
+    scope: str
+    limit_pusd: int
+    room_pusd: int
+    resets_at_us: int
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A loan under way; the reader holds the bound the instant it arrives."""
+
+    answer: asyncio.Future[wire.Lent | wire.Refused]
+    bound_pusd: int
+
+
+class DeskClient:
+    """One per worker; `journal` is its journal's name, under which the books know its spending."""
+
+    def __init__(
+        self,
+        socket: Path,
+        *,
+        worker: str,
+        journal: str = "",
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        self.journal = journal or worker
+        self._socket, self._worker, self._now_us = socket, worker, now_us
+        self._lines: dict[str, list[wire.Line]] | None = None
+        self._windows: dict[str, Window] = {}
+        self._slices: dict[wire.AccountKey, Slice] = {}
+        self._spent: dict[wire.AccountKey, int] = {}
+        self._small: frozenset[wire.AccountKey] = frozenset()
+        self._held: dict[str, tuple[Hold, ...]] = {}
+        self._asked: dict[int, _Asked] = {}
+        self._number = 0
+        self._writer: asyncio.StreamWriter | None = None
+        self._told = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def connected(self) -> bool:
+        return self._writer is not None
+
+    async def connect(self) -> None:
+        """Start, and wait a bounded time for the first news; the connection is kept from then."""
+        self._task = asyncio.create_task(self._stay_connected())
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await self._told.wait()
+        except TimeoutError:
+            return
+
+    async def aclose(self) -> None:
+        """Give all free money back and leave."""
+        self._give_back(list(self._slices))
+        if self._writer is not None:
+            self._writer.close()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def room(self, scopes: Sequence[str]) -> int | None:
+        """What the least of the hard budgets has not spent; None without a hard budget.
+
+        Never less than the truth: holds of others are not counted, `hold` is the judge.
+        """
+        rooms = [
+            int(line.limit_pusd) - self._spent.get(key, 0)
+            for line, key in self._accounts(scopes)
+            if line.hard
+        ]
+        return min(rooms, default=None)
+
+    async def hold(
+        self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
+    ) -> tuple[Hold, ...] | Refusal:
+        if self._lines is None:
+            raise DeskAway("the budgets are not known yet")
+        accounts = self._accounts(scopes)
+        holds = tuple(Hold(*key, bound_pusd if line.hard else 0) for line, key in accounts)
+        hard = [key for line, key in accounts if line.hard]
+        short = [key for key in hard if not self._take(key, bound_pusd)]
+        if short:
+            taken = [key for key in hard if key not in short]
+            refusal = await self._borrow(short, taken, bound_pusd)
+            if refusal is not None:
+                return self._refusal(refusal)
+        self._held[attempt_id] = holds
+        return holds
+
+    def release(self, attempt_id: str, actual_pusd: int) -> None:
+        """End an attempt's holds; a second call changes nothing."""
+        for one in self._held.pop(attempt_id, ()):
+            key = (one.scope, one.window)
+            piece = self._slices.get(key)
+            if piece is not None and one.amount_pusd:
+                self._slices[key] = settle(piece, one.amount_pusd, actual_pusd)
+                if key in self._small:
+                    self._give_back([key])
+
+    def _take(self, key: wire.AccountKey, bound_pusd: int) -> bool:
+        piece = hold(self._slices.get(key, Slice()), bound_pusd)
+        if piece is None:
+            return False
+        self._slices[key] = piece
+        return True
+
+    async def _borrow(
+        self, short: list[wire.AccountKey], taken: list[wire.AccountKey], bound_pusd: int
+    ) -> wire.Refused | None:
+        """Ask for the whole bound on what is short, giving the crumbs there back."""
+        if self._writer is None:
+            self._undo(taken, bound_pusd)
+            raise DeskAway("the budget desk cannot be reached")
+        returns = self._freed(short)
+        asks = tuple(
+            wire.amount(key, bound_pusd + self._slices.get(key, Slice()).overdrawn_pusd)
+            for key in short
+        )
+        self._number += 1
+        asked = _Asked(asyncio.get_running_loop().create_future(), bound_pusd)
+        self._asked[self._number] = asked
+        self._send(wire.Borrow(self._number, asks, bound_pusd, returns))
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                answer = await asked.answer
+        except TimeoutError as error:
+            self._undo(taken, bound_pusd)
+            raise DeskAway("the budget desk does not answer") from error
+        except BaseException:
+            # Cancelled: what was taken goes back; a loan that arrived meanwhile goes back too.
+            self._undo(taken, bound_pusd)
+            if asked.answer.done() and not asked.answer.cancelled():
+                self._undo_loan(asked)
+            raise
+        if isinstance(answer, wire.Lent):
+            return None
+        self._undo(taken, bound_pusd)
+        if answer.away:
+            raise DeskAway("the ledger's database cannot be asked for room")
+        return answer
+
+    def _undo(self, keys: list[wire.AccountKey], bound_pusd: int) -> None:
+        for key in keys:
+            self._slices[key] = settle(self._slices[key], bound_pusd, 0)
+        self._give_back([key for key in keys if key in self._small])
+
+    def _undo_loan(self, asked: _Asked) -> None:
+        answer = asked.answer.result() if asked.answer.exception() is None else None
+        if isinstance(answer, wire.Lent):
+            self._undo([loan.key for loan in answer.loans], asked.bound_pusd)
+
+    def _accounts(self, scopes: Sequence[str]) -> list[tuple[wire.Line, wire.AccountKey]]:
+        lines = [line for scope in set(scopes) for line in (self._lines or {}).get(scope, ())]
+        lines.sort(key=lambda line: scope_order(line.id))
+        return [(line, (line.id, self._window(line).start_s)) for line in lines]
+
+    def _window(self, line: wire.Line) -> Window:
+        now_s = self._now_us() // 1_000_000
+        window = self._windows.get(line.id)
+        if window is None or not window.start_s <= now_s < window.end_s:
+            window = window_at(line.period, line.timezone, now_s)  # type: ignore[arg-type]  # checked where budgets are made
+            self._windows[line.id] = window
+        return window
+
+    def _refusal(self, refused: wire.Refused) -> Refusal:
+        ends_s = self._windows[refused.budget_id].end_s
+        return Refusal(
+            refused.budget_id,
+            int(refused.limit_pusd),
+            int(refused.room_pusd),
+            ends_s * 1_000_000,
+        )
+
+    def _freed(self, keys: Sequence[wire.AccountKey]) -> tuple[wire.Amount, ...]:
+        """Take the free money out of slices, to be sent back."""
+        freed = []
+        for key in keys:
+            piece = self._slices.get(key, Slice())
+            if piece.free_pusd > 0:
+                freed.append(wire.amount(key, piece.free_pusd))
+                self._slices[key] = replace(
+                    piece, granted_pusd=piece.granted_pusd - piece.free_pusd
+                )
+        return tuple(freed)
+
+    def _give_back(self, keys: Sequence[wire.AccountKey], recall: int | None = None) -> None:
+        if self._writer is None:
+            return
+        freed = self._freed(keys)
+        if freed or recall is not None:
+            self._send(wire.Return(freed, recall))
+
+    def _send(self, message: wire.Request) -> None:
+        assert self._writer is not None
+        self._writer.write(wire.frame(message))
+
+    async def _stay_connected(self) -> None:
+        while True:
+            try:
+                with wire.short_path(self._socket) as path:
+                    reader, writer = await asyncio.open_unix_connection(path)
+            except OSError:
+                await asyncio.sleep(RETRY_S)
+                continue
+            self._writer = writer
+            granted = tuple(
+                wire.amount(key, piece.granted_pusd) for key, piece in self._slices.items()
+            )
+            self._send(wire.Hello(self._worker, self.journal, granted))
+            try:
+                async for payload in wire.payloads(reader):
+                    self._receive(wire.ANSWERS.decode(payload))
+            finally:
+                self._writer = None
+                writer.close()
+                self._fail_asked()
+
+    def _fail_asked(self) -> None:
+        asked, self._asked = self._asked, {}
+        for one in asked.values():
+            if not one.answer.done():
+                one.answer.set_exception(DeskAway("the budget desk went away"))
+
+    def _receive(self, answer: wire.Answer) -> None:
+        if isinstance(answer, wire.News):
+            self._learn(answer)
+        elif isinstance(answer, wire.Recall):
+            self._give_back(answer.accounts, answer.number)
+        else:
+            asked = self._asked.pop(answer.number, None)
+            if isinstance(answer, wire.Lent):
+                self._accept(answer, asked)
+            if asked is not None and not asked.answer.done():
+                asked.answer.set_result(answer)
+
+    def _accept(self, answer: wire.Lent, asked: _Asked | None) -> None:
+        waited_for = asked is not None and not asked.answer.done()
+        for loan in answer.loans:
+            piece = self._slices.get(loan.key, Slice())
+            piece = replace(piece, granted_pusd=piece.granted_pusd + loan.pusd)
+            if waited_for and asked is not None:
+                piece = replace(piece, held_pusd=piece.held_pusd + asked.bound_pusd)
+            self._slices[loan.key] = piece
+        keys = {loan.key for loan in answer.loans}
+        self._small = (self._small - keys) | set(answer.small)
+        if not waited_for:
+            self._give_back(list(keys))
+
+    def _learn(self, news: wire.News) -> None:
+        if news.lines is not None:
+            lines: dict[str, list[wire.Line]] = {}
+            for line in news.lines:
+                lines.setdefault(line.scope, []).append(line)
+            self._lines, self._windows = lines, {}
+        self._spent.update({(name, start): int(text) for name, start, text in news.spent})
+        now_s = self._now_us() // 1_000_000
+        ended = {name for name, window in self._windows.items() if window.end_s <= now_s}
+        for key in [key for key in self._slices if key[0] in ended]:
+            if not self._slices[key].held_pusd:
+                del self._slices[key]
+        self._told.set()

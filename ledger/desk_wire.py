@@ -1,0 +1,143 @@
+"""What workers and the budget desk say to each other over a Unix socket.
+
+Frames are a length and msgpack. A worker asks (`Borrow`), returns (`Return`) and, after every
+connection, states its slices (`Hello`), so that a desk that restarted knows what is lent. The desk
+answers (`Lent` or `Refused`), calls money back (`Recall`) and tells budgets and spending (`News`).
+"""
+
+import asyncio
+import os
+import struct
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+FRAME_LIMIT_BYTES = 4 * 1024 * 1024
+SOCKET_PATH_BYTES = 100
+_LENGTH = struct.Struct("<I")
+
+AccountKey = tuple[str, int]  # budget id, window start
+
+
+class Line(msgspec.Struct, frozen=True, array_like=True):
+    """A budget in force."""
+
+    id: str
+    scope: str
+    period: str
+    timezone: str
+    hard: bool
+    limit_pusd: str  # decimal text: limits may exceed 64 bits
+
+
+class Amount(msgspec.Struct, frozen=True, array_like=True):
+    """Money on one account; decimal text, because sums may exceed 64 bits."""
+
+    budget_id: str
+    window: int
+    text: str
+
+    @property
+    def key(self) -> AccountKey:
+        return self.budget_id, self.window
+
+    @property
+    def pusd(self) -> int:
+        return int(self.text)
+
+
+def amount(key: AccountKey, pusd: int) -> Amount:
+    return Amount(*key, str(pusd))
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """Who connects, and what it was lent in all, spent money included."""
+
+    worker: str
+    journal: str
+    granted: tuple[Amount, ...] = ()
+
+
+class Borrow(msgspec.Struct, frozen=True, tag="borrow"):
+    """All of `asks` or none; `returns` is free money given back in the same breath."""
+
+    number: int
+    asks: tuple[Amount, ...]
+    hold_pusd: int  # one attempt's, so 64 bits are enough
+    returns: tuple[Amount, ...] = ()
+
+
+class Return(msgspec.Struct, frozen=True, tag="return"):
+    """Free money given back; `recall` is the number of the call it answers, if any."""
+
+    returns: tuple[Amount, ...]
+    recall: int | None = None
+
+
+class Lent(msgspec.Struct, frozen=True, tag="lent"):
+    """`small`: give the rest back at once when a hold ends, others may need it."""
+
+    number: int
+    loans: tuple[Amount, ...]
+    small: tuple[AccountKey, ...] = ()
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """Not lent. `away`: it could not be told whether there is room."""
+
+    number: int
+    budget_id: str
+    limit_pusd: str
+    room_pusd: str
+    away: bool = False
+
+
+class Recall(msgspec.Struct, frozen=True, tag="recall"):
+    number: int
+    accounts: tuple[AccountKey, ...]
+
+
+class News(msgspec.Struct, frozen=True, tag="news"):
+    """`spent` is by account of this moment's windows; `lines` only when budgets changed."""
+
+    spent: tuple[tuple[str, int, str], ...] = ()
+    lines: tuple[Line, ...] | None = None
+
+
+Request = Hello | Borrow | Return
+Answer = Lent | Refused | Recall | News
+_ENCODER = msgspec.msgpack.Encoder()
+REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
+ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
+
+
+def frame(message: Request | Answer) -> bytes:
+    payload = _ENCODER.encode(message)
+    return _LENGTH.pack(len(payload)) + payload
+
+
+async def payloads(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Frames until the other side is gone; a frame beyond the limit ends it too."""
+    while True:
+        try:
+            (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+            if length > FRAME_LIMIT_BYTES:
+                return
+            yield await reader.readexactly(length)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return
+
+
+@contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """A name of the socket that fits its 107 bytes, however deep the state directory lies."""
+    if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
+        yield str(path)
+        return
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{directory}/{path.name}"
+    finally:
+        os.close(directory)

@@ -1,0 +1,178 @@
+"""Grants in the database: how much of a hard budget's window each host may spend.
+
+A grant rises only while the window's row is locked and only if the sum of all grants stays within
+the limit: that is the one place where overspending is prevented, whatever hosts and workers do.
+How much a host asks for is `escrow`'s to say; lowering is always allowed down to what was spent.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, Engine, and_, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ledger.escrow import loan_pusd, scope_order
+from ledger.orm_books import Attempt
+from ledger.orm_budgets import Budget, BudgetWindow, Grant, HoldRow
+from ledger.orm_types import exact_sum
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Account:
+    """One window of one budget."""
+
+    budget_id: str
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a host misses for one hold of `hold_pusd` that one of its workers wants."""
+
+    account: Account
+    missing_pusd: int
+    hold_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An account in the database: this host's grant, and what the limit still has for anyone."""
+
+    limit_pusd: int
+    granted_pusd: int
+    spent_pusd: int
+    mine_pusd: int
+    mine_spent_pusd: int
+
+    @property
+    def room_pusd(self) -> int:
+        return self.limit_pusd - max(self.granted_pusd, self.spent_pusd)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLine:
+    """A budget in force, as workers are told it."""
+
+    id: str
+    scope: str
+    period: str
+    timezone: str
+    hard: bool
+    limit_pusd: int
+
+
+def budgets(engine: Engine) -> list[BudgetLine]:
+    query = select(
+        Budget.id, Budget.scope, Budget.period, Budget.timezone, Budget.hard, Budget.limit_pusd
+    ).where(Budget.retired_us.is_(None))
+    with engine.connect() as connection:
+        return [BudgetLine(*row) for row in connection.execute(query.order_by(Budget.id))]
+
+
+def grow(engine: Engine, host: str, needs: Iterable[Need]) -> dict[Account, Standing]:
+    """Raise this host's grants by what is missing, or by a loan while much is left."""
+    with engine.begin() as connection:
+        ordered = sorted(needs, key=lambda need: scope_order(need.account.budget_id))
+        return {need.account: _grow_one(connection, host, need) for need in ordered}
+
+
+def shrink(engine: Engine, host: str, account: Account, amount_pusd: int) -> Standing:
+    """Give free money back, so that other hosts find it; never below what was spent."""
+    with engine.begin() as connection:
+        found = _locked(connection, host, account)
+        back = min(amount_pusd, max(0, found.mine_pusd - found.mine_spent_pusd))
+        return _raise(connection, host, account, found, -back)
+
+
+def standings(engine: Engine, host: str) -> dict[Account, Standing]:
+    """Every account on which this host has a grant."""
+    with engine.begin() as connection:
+        query = select(Grant.budget_id, Grant.window).where(Grant.host == host)
+        accounts = [Account(*row) for row in connection.execute(query)]
+        return {account: _locked(connection, host, account) for account in accounts}
+
+
+def spent_of_windows(engine: Engine) -> dict[Account, int]:
+    query = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
+    with engine.connect() as connection:
+        return {Account(*row[:2]): row[2] for row in connection.execute(query)}
+
+
+def spent_by_journal(engine: Engine, journals: Iterable[str]) -> dict[tuple[str, Account], int]:
+    """What the attempts of some journals have spent, by account."""
+    query = (
+        select(
+            Attempt.journal,
+            HoldRow.budget_id,
+            HoldRow.window,
+            exact_sum(HoldRow.actual_pusd),
+        )
+        .join(HoldRow, HoldRow.attempt_id == Attempt.attempt_id)
+        .where(Attempt.journal.in_(list(journals)), HoldRow.actual_pusd.is_not(None))
+        .group_by(Attempt.journal, HoldRow.budget_id, HoldRow.window)
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(query)
+        return {(row[0], Account(row[1], row[2])): row[3] for row in rows}
+
+
+def _grow_one(connection: Connection, host: str, need: Need) -> Standing:
+    found = _locked(connection, host, need.account)
+    hosts = _hosts(connection, need.account, host)
+    loan = loan_pusd(found.room_pusd, need.missing_pusd, need.hold_pusd, hosts)
+    return _raise(connection, host, need.account, found, loan) if loan > 0 else found
+
+
+def _raise(
+    connection: Connection, host: str, account: Account, before: Standing, by_pusd: int
+) -> Standing:
+    after = Standing(
+        before.limit_pusd,
+        before.granted_pusd + by_pusd,
+        before.spent_pusd,
+        before.mine_pusd + by_pusd,
+        before.mine_spent_pusd,
+    )
+    connection.execute(
+        update(BudgetWindow).where(_is_window(account)).values(granted_pusd=after.granted_pusd)
+    )
+    connection.execute(
+        update(Grant)
+        .where(_is_window(account, Grant), Grant.host == host)
+        .values(granted_pusd=after.mine_pusd)
+    )
+    return after
+
+
+def _locked(connection: Connection, host: str, account: Account) -> Standing:
+    """Lock the account's window (made if missing) and read where it stands."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    key = {"budget_id": account.budget_id, "window": account.window}
+    zeros = {"spent_pusd": 0, "granted_pusd": 0}
+    connection.execute(insert(BudgetWindow).on_conflict_do_nothing(), [{**key, **zeros}])
+    window = connection.execute(
+        select(BudgetWindow.granted_pusd, BudgetWindow.spent_pusd)
+        .where(_is_window(account))
+        .with_for_update()
+    ).one()
+    connection.execute(insert(Grant).on_conflict_do_nothing(), [{**key, "host": host, **zeros}])
+    mine = connection.execute(
+        select(Grant.granted_pusd, Grant.spent_pusd).where(
+            _is_window(account, Grant), Grant.host == host
+        )
+    ).one()
+    limit = connection.execute(
+        select(Budget.limit_pusd).where(Budget.id == account.budget_id)
+    ).scalar_one_or_none()
+    return Standing(limit or 0, window[0], window[1], mine[0], mine[1])
+
+
+def _hosts(connection: Connection, account: Account, host: str) -> int:
+    others = select(func.count()).where(_is_window(account, Grant), Grant.host != host)
+    return 1 + int(connection.execute(others).scalar_one())
+
+
+def _is_window(
+    account: Account, table: type[BudgetWindow] | type[Grant] = BudgetWindow
+) -> ColumnElement[bool]:
+    return and_(table.budget_id == account.budget_id, table.window == account.window)
