@@ -16,12 +16,11 @@ from math import inf
 from operator import itemgetter
 
 from router.bidprice import bend
-from router.filters import FILTERS, FORECAST_FILTERS, Rejection, circuit, rate_limit
+from router.filters import FILTERS, Rejection, first_rejection, forecast_rejection
 from router.forecast import UNKNOWN, Forecast, Work, forecast_engine, work_of
 from router.objective import api_objective, density, forecast_api
 from router.types import Candidate, Decision, Otherwise, Policy, Reason, Request, Verdict
 
-ENGINE_FILTERS = tuple(check for check in FILTERS if check not in (circuit, rate_limit))
 # what a best effort may disregard: promises and likely refusals; never rules, money or blindness
 DISREGARDED = frozenset(
     {Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT, Reason.CIRCUIT_OPEN, Reason.RATE_LIMIT}
@@ -58,8 +57,10 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
         rejected.sort(key=lambda verdict: verdict.candidate.name)
     if not own and not apis:
         return _infeasible(request, policy, rejected)
-    own.sort(key=_first_two)
-    apis.sort(key=_first_two)
+    if len(own) > 1:
+        own.sort(key=_first_two)
+    if len(apis) > 1:
+        apis.sort(key=_first_two)
     order = _verdicts(_rank(own, apis, penalty), request.sticky_target)
     return _new(
         Decision, (policy.name, order, (*order, *rejected), order[0].reason, policy.otherwise)
@@ -70,20 +71,16 @@ def _assess(
     request: Request, policy: Policy, work: Work, candidate: Candidate
 ) -> Forecast | Verdict:
     """What it would meet there, or the first filter's answer with the numbers known by then."""
+    rejection = first_rejection(request, policy, candidate)
+    if rejection is not None:
+        return _rejection(candidate, UNKNOWN, rejection)
     engine = candidate.engine
-    for check in FILTERS if engine is None else ENGINE_FILTERS:
-        rejection = check(request, policy, candidate)
-        if rejection is not None:
-            return _rejection(candidate, UNKNOWN, rejection)
     if engine is not None:
         forecast = forecast_engine(work, candidate, engine)
     else:
         forecast = forecast_api(work, candidate)
-    for test in FORECAST_FILTERS:
-        rejection = test(policy, candidate, forecast)
-        if rejection is not None:
-            return _rejection(candidate, forecast, rejection)
-    return forecast
+    rejection = forecast_rejection(policy, candidate, forecast)
+    return forecast if rejection is None else _rejection(candidate, forecast, rejection)
 
 
 def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:

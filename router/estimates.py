@@ -31,7 +31,7 @@ class OutputLengths:
     def __init__(self, *, max_cells: int = 4096) -> None:
         self._cells: Recent[tuple[Key, int], _Lengths] = Recent(max_cells, _Lengths)
 
-    def observe(self, key: Key, prompt_tokens: int, output_tokens: int) -> None:
+    def observe(self, key: Key, prompt_tokens: int, output_tokens: float) -> None:
         for bucket in (prompt_bucket(prompt_tokens), _WHOLE):
             moments, histogram = self._cells.touch((key, bucket)).parts
             moments.add(output_tokens, output_tokens * output_tokens)

@@ -4,7 +4,8 @@
 request admitted; both are tried in their order and the first reason counts. A missing or absurd
 metric (also NaN, hence the comparisons written so that NaN fails) is never good news.
 
-To add a filter: write the function, add its word to `Reason`, put it into its tuple.
+To add a filter: write the function, add its word to `Reason`, put it into its tuple and into the
+chain beside it (a test holds the two together).
 """
 
 from collections.abc import Callable
@@ -178,6 +179,34 @@ FILTERS: tuple[Filter, ...] = (
     salt,
 )  # fmt: skip
 FORECAST_FILTERS: tuple[ForecastFilter, ...] = (kv_headroom, ttft, tpot)
+
+
+def first_rejection(request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
+    """`FILTERS` in their order, by name: the interpreter calls them twice as fast as in a loop."""
+    rejection = (
+        kind(request, policy, candidate)
+        or features(request, policy, candidate)
+        or health(request, policy, candidate)
+        or context(request, policy, candidate)
+        or residency(request, policy, candidate)
+        or priced(request, policy, candidate)
+        or price_cap(request, policy, candidate)
+        or budget(request, policy, candidate)
+    )
+    if rejection is None and candidate.api is not None:
+        rejection = circuit(request, policy, candidate) or rate_limit(request, policy, candidate)
+    return rejection or salt(request, policy, candidate)
+
+
+def forecast_rejection(
+    policy: Policy, candidate: Candidate, forecast: Forecast
+) -> Rejection | None:
+    """`FORECAST_FILTERS` in their order, by name."""
+    return (
+        kv_headroom(policy, candidate, forecast)
+        or ttft(policy, candidate, forecast)
+        or tpot(policy, candidate, forecast)
+    )
 
 
 def _likely_miss(

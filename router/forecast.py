@@ -21,14 +21,14 @@ _EMBEDDING = Kind.EMBEDDING
 class Work:
     """The request's demand in numbers, over all its choices; the same for every candidate.
 
-    `promise_output` is per choice (`None`: up to the context limit). `growth` is its context when
-    half-way through, `held` the sum of context tokens over its decode steps. `kv_scale` turns a
-    KV ratio into a share of what the policy's floor leaves.
+    `promise` is the context of one choice at its longest (`None`: up to the context limit),
+    `growth` its context half-way through, `held` the sum of context tokens over its decode steps.
+    `kv_scale` turns a KV ratio into a share of what the policy's floor leaves.
     """
 
     prompt: int
     choices: int
-    promise_output: int | None
+    promise: int | None
     output: float
     growth: float
     held: float
@@ -70,7 +70,7 @@ def work_of(request: Request, policy: Policy) -> Work:
     ttft = slo.ttft_ms
     if request.kind is _EMBEDDING:
         context = float(choices * prompt)
-        return Work(prompt, choices, 0, 0.0, context, 0.0, False, ttft, None, scale)
+        return Work(prompt, choices, prompt, 0.0, context, 0.0, False, ttft, None, scale)
     moments, most = request.output, request.max_tokens
     mean, square = moments.mean, moments.mean_square
     promise = most
@@ -83,6 +83,8 @@ def work_of(request: Request, policy: Policy) -> Work:
         mean, square = min(mean, most), min(square, most * most)
     output, growth = choices * mean, choices * (prompt + 0.5 * mean)
     held = choices * (mean * prompt + 0.5 * square)
+    if promise is not None:
+        promise += prompt
     return Work(prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale)
 
 
@@ -92,12 +94,12 @@ def kv_promise_tokens(work: Work, candidate: Candidate, engine: EngineState) -> 
     Prompt blocks found in the prefix cache are shared with what is in use, so they do not count
     again; never more of them than are in use.
     """
-    output, prompt, block = work.promise_output, work.prompt, engine.kv_block_tokens
-    if output is None:
-        output = max(0, candidate.context_tokens - prompt)
-    promise = (prompt + output + block - 1) // block * block
+    longest, block = work.promise, engine.kv_block_tokens
+    if longest is None:
+        longest = max(work.prompt, candidate.context_tokens)
+    promise = (longest + block - 1) // block * block
     if engine.prefix_hit_tokens > 0:
-        shared = min(engine.prefix_hit_tokens, prompt, engine.kv_used_tokens)
+        shared = min(engine.prefix_hit_tokens, work.prompt, engine.kv_used_tokens)
         promise -= int(shared // block) * block
     return promise * work.choices
 
@@ -122,7 +124,8 @@ def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than
     kv_ratio = None
     if capacity > 0:  # residents are half-way, and end while this request runs
         kv_ratio = (used + 0.25 * sequences * output / choices + fresh + output) / capacity
-        full = max(full, kv_ratio * work.kv_scale)
+        kv_full = kv_ratio * work.kv_scale
+        full = kv_full if kv_full > full else full  # noqa: FURB136  (a call costs more)
     resident = engine.tightest_tpot_ms
     if work.decodes and resident is not None and (tpot_limit is None or resident < tpot_limit):
         tpot_limit = resident
@@ -144,7 +147,8 @@ def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than
     queued = others + fresh
     now = a + b * sequences + c * context
     room = engine.prefill_budget_tokens - sequences
-    wait = d * queued + (ceil(queued / room) if room > 0 else queued) * now
+    steps = 1.0 if queued <= room else ceil(queued / room) if room > 0 else queued
+    wait = d * queued + steps * now
     if sequences:  # the step under way is half done on average
         wait += 0.5 * now
     if sequences + choices > most > 0:  # waits for others to end, one every `output` / `most` steps

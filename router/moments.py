@@ -55,7 +55,7 @@ class Histogram:
         self.bins: dict[int, float] = {}
         self._p95, self._grown = 0.0, 0.0
 
-    def add(self, number: int) -> None:
+    def add(self, number: float) -> None:
         self.add_bin(ceil(BINS_PER_OCTAVE * log2(max(1, number))), 1.0)
 
     def add_bin(self, index: int, weight: float) -> None:

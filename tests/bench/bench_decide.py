@@ -1,8 +1,8 @@
 """What one decision costs: every candidate survives to the objective, the worst case for time.
 
-Prints a table and writes `build/bench-decide.json`. A figure is the median over batches in fresh
-interpreters' steady state; the bar is on the least disturbed tenth, because a shared machine adds
-time and never takes any away. Run it as `python tests/bench/bench_decide.py`.
+Prints a table and writes `build/bench-decide.json`. Figures are CPU time of this thread, a batch of
+decisions at a time; the bar is on the least disturbed tenth of the batches, because neighbours on
+a shared machine add time and never take any away. Run it as `python tests/bench/bench_decide.py`.
 """
 
 import gc
@@ -118,10 +118,10 @@ def measure_us(count: int) -> list[float]:
     rounds = max(20, 2000 // count)
     batches = []
     for _ in range(BATCHES):
-        start = time.perf_counter_ns()
+        start = time.thread_time_ns()
         for _ in range(rounds):
             decide(REQUEST, POLICY, frozen)
-        batches.append((time.perf_counter_ns() - start) / rounds / 1000)
+        batches.append((time.thread_time_ns() - start) / rounds / 1000)
     return sorted(batches)
 
 

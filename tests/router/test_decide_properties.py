@@ -9,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.decide import decide
+from router.filters import FILTERS, FORECAST_FILTERS, first_rejection, forecast_rejection
+from router.forecast import forecast_engine, work_of
+from router.objective import forecast_api
 from router.types import (
     Health,
     Kind,
@@ -147,6 +150,34 @@ def test_who_may_not_leave_is_served_at_any_price(ask, rule, fleet_of, asked, po
     dear = decide(request, terms, [replace(c, bid_price_pusd_per_s=price) for c in candidates])
     assert bool(cheap.order) is bool(dear.order)
     assert all(verdict.candidate.internal for verdict in dear.order)
+
+
+@given(asked=REQUESTS, policy=POLICIES, fleet=FLEETS)
+def test_the_chains_are_the_tuples(ask, rule, fleet_of, asked, policy, fleet):
+    request, terms = ask(**asked), rule(**policy)
+    work = work_of(request, terms)
+    for candidate in fleet_of(fleet):
+        answers = [check(request, terms, candidate) for check in FILTERS]
+        assert first_rejection(request, terms, candidate) == next(filter(None, answers), None)
+        if any(answers):
+            continue
+        forecast = (
+            forecast_engine(work, candidate, candidate.engine)
+            if candidate.engine
+            else forecast_api(work, candidate)
+        )
+        later = [check(terms, candidate, forecast) for check in FORECAST_FILTERS]
+        assert forecast_rejection(terms, candidate, forecast) == next(filter(None, later), None)
+
+
+@pytest.mark.parametrize(
+    ("chain", "filters"),
+    [(first_rejection, FILTERS), (forecast_rejection, FORECAST_FILTERS)],
+)
+def test_each_chain_names_every_filter_of_its_tuple_in_order(chain, filters):
+    known = {check.__name__ for check in filters}
+    called = [name for name in chain.__code__.co_names if name in known]
+    assert called == [check.__name__ for check in filters]
 
 
 class ToyEngine:
