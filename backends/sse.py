@@ -8,6 +8,8 @@ cannot fill the memory.
 """
 
 import re
+from itertools import takewhile
+from typing import NoReturn
 
 from backends.errors import UpstreamBroken
 
@@ -24,15 +26,21 @@ _BOM = b"\xef\xbb\xbf"
 class EventSplitter:
     """Cuts a byte stream into whole events, terminators included."""
 
-    __slots__ = ("_has_cr", "_limit", "rest")
+    __slots__ = ("_has_cr", "_limit", "_oversized", "rest")
 
     def __init__(self, limit_bytes: int = EVENT_LIMIT_BYTES) -> None:
         self._limit = limit_bytes
         self.rest = bytearray()  # bytes of an event that has not ended
         self._has_cr = False
+        self._oversized = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The events that `chunk` completes; raises `UpstreamBroken` above the size limit."""
+        """The events that `chunk` completes; raises `UpstreamBroken` above the size limit.
+
+        Good events before the oversized one are returned first, the error comes with the next call.
+        """
+        if self._oversized:
+            self._raise()
         rest = self.rest
         if not rest and is_simple(chunk) and len(chunk) <= self._limit:
             return [chunk]
@@ -53,8 +61,14 @@ class EventSplitter:
         else:
             rest += data[start:]
         if max(len(rest), max(map(len, events), default=0)) > self._limit:
-            raise UpstreamBroken(f"an event is larger than {self._limit} bytes")
+            self._oversized = True
+            events = list(takewhile(lambda event: len(event) <= self._limit, events))
+            if not events:
+                self._raise()
         return events
+
+    def _raise(self) -> NoReturn:
+        raise UpstreamBroken(f"an event is larger than {self._limit} bytes")
 
 
 def _ends_any(data: bytes | bytearray, position: int) -> list[int]:

@@ -108,18 +108,16 @@ class ByteRelay:
                 passed = self._event(event, spans)
                 if self._withholding:
                     self._withhold(passed)
-                else:
+                elif passed:
                     out.append(passed)
+                    self._started = True
                 if self.complete:
                     break
         except BackendError as error:
             self._error = error
-            if not any(out):
+            if not out:
                 raise
-        relayed = out[0] if len(out) == 1 else b"".join(out)
-        if relayed:
-            self._started = True
-        return relayed
+        return out[0] if len(out) == 1 else b"".join(out)
 
     def check_end(self) -> None:
         """At the upstream's end, before settling: raises if the answer is not whole."""

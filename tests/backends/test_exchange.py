@@ -2,17 +2,19 @@ import asyncio
 
 import pytest
 
+from backends.base import Deadlines
 from backends.errors import IdleTimeout, UpstreamBroken
 from backends.exchange import drain, read_all
+from backends.http import HttpClient, Origin
 
 
 class Scripted:
     """An exchange in memory: pieces, pauses, then an error or the end."""
 
     status = 200
-    headers: dict = {}
 
     def __init__(self, *steps) -> None:
+        self.headers: dict = {}
         self.steps = list(steps)
         self.closed = 0
 
@@ -67,9 +69,6 @@ async def test_draining_ends_quietly_whatever_comes(steps):
 
 
 async def test_draining_keeps_a_real_connection(upstream, wire):
-    from backends.base import Deadlines
-    from backends.http import HttpClient, Origin
-
     upstream.script = lambda n: [
         wire.STREAM_HEAD, b"6\r\n[DONE]\r\n", 0.01, b"0\r\n\r\n",
     ]  # fmt: skip

@@ -80,7 +80,7 @@ async def test_idle_connections_are_closed_after_their_time(upstream, wire):
     await ask(client, upstream.url)
     origin = Origin.parse(upstream.url)[0]
     assert client.connections(origin) == 1
-    await wait_until(lambda: client.connections(origin) == 0 and upstream.open_now == 0)
+    await upstream.until(lambda: client.connections(origin) == 0 and upstream.open_now == 0)
 
 
 @pytest.mark.parametrize("ending", ["CLOSE", "RESET"])
@@ -136,7 +136,7 @@ async def test_waiting_for_a_connection_is_bounded_in_time_and_number(upstream, 
     client = HttpClient(Limits(connections=1, waiters=1))
     upstream.script = lambda n: [wire.HANG]
     busy = asyncio.create_task(ask(client, upstream.url))
-    await wait_until(lambda: upstream.requests)
+    await upstream.until(lambda: upstream.requests)
     queued = asyncio.create_task(ask(client, upstream.url, Deadlines(connect_s=0.1)))
     await asyncio.sleep(0)
     with pytest.raises(Overloaded):
@@ -152,7 +152,7 @@ async def test_a_dying_connection_gives_its_slot_to_a_waiter(upstream, wire):
     client = HttpClient(Limits(connections=1))
     upstream.script = lambda n: [0.05, wire.RESET] if n == 1 else [wire.respond(b"ok")]
     first = asyncio.create_task(ask(client, upstream.url))
-    await wait_until(lambda: upstream.requests)
+    await upstream.until(lambda: upstream.requests)
     assert await ask(client, upstream.url) == b"ok"
     with pytest.raises(BadAnswer):
         await first
@@ -181,7 +181,7 @@ async def test_the_head_deadline_is_its_own(upstream, wire, client):
     upstream.script = lambda n: [wire.HANG]
     with pytest.raises(HeadTimeout):
         await ask(client, upstream.url, Deadlines(head_s=0.05, idle_s=30))
-    await wait_until(lambda: upstream.open_now == 0)
+    await upstream.until(lambda: upstream.open_now == 0)
     assert client.connections(Origin.parse(upstream.url)[0]) == 0
 
 
@@ -239,9 +239,3 @@ async def test_tls_with_an_unknown_certificate_is_refused(certificate, tls_upstr
         await ask(client, server.url)
     assert server.requests == []
     assert client.connections(Origin.parse(server.url)[0]) == 0
-
-
-async def wait_until(condition, seconds: float = 5.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.005)

@@ -174,9 +174,7 @@ async def test_closing_early_aborts_the_upstream(upstream, wire, client):
     left_at = time.monotonic()
     await exchange.aclose()
     await exchange.aclose()
-    async with asyncio.timeout(5):
-        while not upstream.gone_at:
-            await asyncio.sleep(0.001)
+    await upstream.until(lambda: upstream.gone_at)
     assert upstream.gone_at[0] - left_at < 1.0
     assert client.connections(Origin.parse(upstream.url)[0]) == 0
 
@@ -193,14 +191,11 @@ async def test_leaving_without_closing_keeps_the_upstream_working(upstream, wire
 async def test_cancelling_the_wait_for_a_head_aborts_the_upstream(upstream, wire, client):
     upstream.script = lambda n: [wire.HANG]
     task = asyncio.create_task(begin(client, upstream))
-    while not upstream.requests:
-        await asyncio.sleep(0.001)
+    await upstream.until(lambda: upstream.requests)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(5):
-        while not upstream.gone_at:
-            await asyncio.sleep(0.001)
+    await upstream.until(lambda: upstream.gone_at)
 
 
 async def test_a_slow_reader_bounds_what_is_buffered(upstream, wire, client):
