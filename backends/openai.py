@@ -36,7 +36,7 @@ BASE_URLS: Mapping[str, str] = {
     "nvidia": "https://integrate.api.nvidia.com/v1",
     "openrouter": "https://openrouter.ai/api/v1",
     "sambanova": "https://api.sambanova.ai/v1",
-    "together": "https://api.together.xyz/v1",
+    "together": "https://api.together.ai/v1",
     "xai": "https://api.x.ai/v1",
 }
 

@@ -1,0 +1,211 @@
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from backends.base import Call, Deadlines
+from backends.errors import BadAnswer, Overloaded, ServerError
+from backends.exchange import read_all
+from backends.http import HttpClient, Origin
+from backends.openai import (
+    BASE_URLS,
+    Credentials,
+    OpenAIBackend,
+    RateLimit,
+    parse_duration,
+    parse_rate_limit,
+    parse_retry_after,
+)
+
+KEY = "sk-test-0123456789"
+
+
+@pytest.fixture
+async def client():
+    made = HttpClient()
+    yield made
+    await made.aclose()
+
+
+def backend(upstream, client, **credentials) -> OpenAIBackend:
+    return OpenAIBackend(
+        upstream.url + "/base/v1/", Credentials(KEY, **credentials),
+        client=client, wall_clock=lambda: 1_700_000_000.0,
+    )  # fmt: skip
+
+
+def call(*, stream: bool = False, **headers: str) -> Call:
+    return Call(
+        "/chat/completions", b'{"model":"m"}', stream, headers, Deadlines(connect_s=5, head_s=5)
+    )
+
+
+async def test_the_request_has_what_is_listed_and_nothing_else(upstream, wire, client):
+    upstream.script = lambda n: [wire.respond(b'{"id":1}')]
+    sent = call(**{
+        "X-Request-Id": "r1", "traceparent": "00-a-b-01", "authorization": "Bearer client",
+        "cookie": "c", "x-forwarded-for": "1.2.3.4", "openai-organization": "theirs",
+        "tracestate": "a\r\nx-evil: 1", "host": "evil",
+    })  # fmt: skip
+    exchange = await backend(upstream, client, headers={"X-Team": "a"}).open(sent)
+    assert await read_all(exchange, 100) == b'{"id":1}'
+    head, body = upstream.requests[0].split(b"\r\n\r\n")
+    host = upstream.url.removeprefix("http://")
+    assert head.decode().split("\r\n") == [
+        "POST /base/v1/chat/completions HTTP/1.1",
+        f"host: {host}",
+        "content-type: application/json",
+        "accept: application/json, text/event-stream",
+        "accept-encoding: identity",
+        "user-agent: breakeven",
+        "x-team: a",
+        f"authorization: Bearer {KEY}",
+        "x-request-id: r1",
+        "traceparent: 00-a-b-01",
+        "content-length: 13",
+    ]
+    assert body == b'{"model":"m"}'
+
+
+async def test_without_a_key_none_is_sent(upstream, wire, client):
+    upstream.script = lambda n: [wire.respond()]
+    await (await OpenAIBackend(upstream.url, client=client).open(call())).aclose()
+    assert b"authorization" not in upstream.requests[0].lower()
+
+
+@pytest.mark.parametrize("path", ["/a b", "/a\r\nx: y", "", "x", "/../" + "a" * 300, "/a?b=c"])
+async def test_odd_paths_are_refused(upstream, client, path):
+    with pytest.raises(ValueError):
+        await backend(upstream, client).open(Call(path, b"{}", stream=False))
+
+
+async def test_a_key_with_line_ends_is_refused(upstream, client):
+    broken = OpenAIBackend(upstream.url, Credentials("a\r\nb"), client=client)
+    with pytest.raises(ValueError):
+        await broken.open(call())
+
+
+def test_keys_are_not_shown():
+    assert KEY not in repr(Credentials(KEY, {"api-key": KEY}))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [("429 Too Many Requests", Overloaded), ("503 No", Overloaded), ("529 Busy", Overloaded),
+     ("500 Oops", ServerError), ("502 Bad Gateway", ServerError), ("504 Late", ServerError)],
+)  # fmt: skip
+async def test_refusals_and_faults_become_errors(upstream, wire, client, status, kind):
+    error = b'{"error":{"message":"your key sk-123 ...","type":"t","code":"insufficient_quota"}}'
+    upstream.script = lambda n: [wire.respond(error, status, "retry-after: 7\r\n")]
+    target = backend(upstream, client)
+    for _ in range(2):
+        with pytest.raises(kind, match="insufficient_quota") as caught:
+            await target.open(call())
+    assert (caught.value.status, caught.value.retry_after_s) == (int(status[:3]), 7.0)
+    assert "sk-" not in str(caught.value)
+    assert upstream.connections == 1  # the error body was read, the connection kept
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'"x"', b'{"detail":"no"}', b"[" * 9000, b"x" * 99999])
+async def test_error_bodies_of_any_kind(upstream, wire, client, body):
+    upstream.script = lambda n: [wire.respond(body, "503 Unavailable")]
+    with pytest.raises(Overloaded):
+        await backend(upstream, client).open(call())
+
+
+async def test_an_error_body_that_never_comes_does_not_hold_the_request(upstream, wire, client):
+    head = b"HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\n"
+    upstream.script = lambda n: [head, wire.HANG]
+    with pytest.raises(Overloaded):
+        await backend(upstream, client).open(call())
+    assert client.connections(Origin.parse(upstream.url)[0]) == 0
+
+
+@pytest.mark.parametrize("status", ["400 Bad Request", "404 Not Found", "422 No"])
+async def test_other_refusals_are_the_answer(upstream, wire, client, status):
+    upstream.script = lambda n: [wire.respond(b'{"error":{}}', status)]
+    for stream in (False, True):
+        exchange = await backend(upstream, client).open(call(stream=stream))
+        assert exchange.status == int(status[:3])
+        assert await read_all(exchange, 100) == b'{"error":{}}'
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "stream"),
+    [
+        ("301 Moved", "location: http://169.254.169.254/\r\n", False),
+        ("307 Moved", "location: /other\r\n", True),
+        ("200 OK", "content-encoding: gzip\r\n", False),
+        ("200 OK", "", True),  # JSON where a stream was asked for
+    ],
+)
+async def test_answers_that_cannot_be_passed_on(upstream, wire, client, status, headers, stream):
+    upstream.script = lambda n: [wire.respond(b"{}", status, headers)]
+    with pytest.raises(BadAnswer):
+        await backend(upstream, client).open(call(stream=stream))
+    assert len(upstream.requests) == 1
+
+
+async def test_a_stream_is_an_event_stream(upstream, wire, client):
+    upstream.script = lambda n: [wire.STREAM_HEAD, wire.chunked(b"data: {}\n\n")]
+    exchange = await backend(upstream, client).open(call(stream=True))
+    assert await read_all(exchange, 100) == b"data: {}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "12"}, 12.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:30 GMT"}, 10.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:00 GMT"}, 0.0),
+        ({"retry-after": "99999999"}, 3600.0),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": ""}, None),
+    ],
+)
+def test_retry_after(headers, seconds):
+    assert parse_retry_after(headers, wall_s=1_700_000_000.0) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1s", 1.0), ("6m0s", 360.0), ("2m59.56s", 179.56), ("120ms", 0.12), ("1h2m", 3720.0),
+     ("17", 17.0), ("", None), (None, None), ("x", None), ("1y", None), ("1" * 40, None)],
+)  # fmt: skip
+def test_durations(text, seconds):
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+async def test_rate_limits_are_kept_from_the_last_answer_that_had_them(upstream, wire, client):
+    headers = (
+        "x-ratelimit-limit-requests: 500\r\nx-ratelimit-remaining-requests: 499\r\n"
+        "x-ratelimit-reset-requests: 120ms\r\nx-ratelimit-limit-tokens: 30000\r\n"
+        "x-ratelimit-remaining-tokens: banana\r\n"
+    )
+    upstream.script = lambda n: [wire.respond(headers=headers if n == 1 else "")]
+    target = backend(upstream, client)
+    assert target.rate_limit is None
+    for _ in range(2):
+        await (await target.open(call())).aclose()
+        assert target.rate_limit == RateLimit(500, 499, 0.12, 30000, None, None)
+
+
+def test_nothing_said_about_limits_is_nothing_known():
+    assert parse_rate_limit({}) == RateLimit()
+
+
+def test_the_address_table_agrees_with_litellm():
+    """LiteLLM keeps the same facts in its package; only its text is read."""
+    root = Path(importlib.util.find_spec("litellm").origin).parent
+    files = [root / "litellm_core_utils" / "get_llm_provider_logic.py", root / "constants.py"]
+    files += (root / "llms").rglob("*.py")
+    files += (root / "llms").rglob("*.json")
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    for name, url in BASE_URLS.items():
+        assert Origin.parse(url)[0].scheme == "https"
+        assert url in text, name
