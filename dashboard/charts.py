@@ -1,0 +1,241 @@
+"""Altair charts: each takes plain records and returns a chart in the dashboard's palette.
+
+Charts draw what they are given; the only arithmetic here is choosing an axis format.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import altair as alt
+
+from dashboard.look import (
+    API,
+    DOWN,
+    IDLE,
+    INK,
+    MUTED,
+    OWN,
+    SAME_WEIGHTS,
+    SUBSTITUTE,
+)
+from ledger.series import Line
+
+MONEY_COLOURS: Mapping[str, str] = {
+    Line.USED.value: OWN,
+    Line.IDLE.value: IDLE,
+    Line.UNAVAILABLE.value: DOWN,
+    Line.API.value: API,
+}
+PALETTE = (OWN, API, SUBSTITUTE, "#B4478F", SAME_WEIGHTS, "#4C9F70", "#8A6D3B", "#A3A9B5")
+Records = Sequence[Mapping[str, Any]]
+Chart = Any  # Altair's charts, layers and concatenations have no common public type
+HEIGHT = 300
+PLOT_WIDTH = 960  # pixels, about: bars are sized by it
+_TIME = "%d %b %H:%M"
+
+
+def stacked(
+    records: Records, *, value: str, colours: Mapping[str, str], title: str, money: bool = True
+) -> Chart:
+    """Bars over time: `at`, `kind` and a value; kinds stack in the order of `colours`."""
+    order = {kind: place for place, kind in enumerate(colours)}
+    ends = [record["at"] for record in records] + [record["until"] for record in records]
+    width = max(record["until"] - record["at"] for record in records)
+    bars = max(1.0, (max(ends) - min(ends)) / width)
+    data = _data(
+        {
+            **record,
+            "order": order[record["kind"]],
+            "middle": record["at"] + (record["until"] - record["at"]) / 2,
+        }
+        for record in records
+    )
+    form = "$,.2f" if money else ",.0f"
+    chart = (
+        alt.Chart(data, height=HEIGHT)
+        .mark_bar(cornerRadius=1, size=max(1.5, min(46.0, 0.85 * PLOT_WIDTH / bars)))
+        .encode(
+            x=_time("middle", ends),
+            y=alt.Y(f"{value}:Q", title=title, axis=_axis(money=money), stack="zero"),
+            color=_colour(colours),
+            order=alt.Order("order:Q"),
+            tooltip=[
+                alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="from (UTC)", format=_TIME),
+                alt.Tooltip("kind:N", title="what"),
+                alt.Tooltip(f"{value}:Q", title=title, format=form),
+            ],
+        )
+    )
+    return _clean(chart)
+
+
+def lines(
+    records: Records, *, value: str, title: str, form: str = ",.0f", kinds: Sequence[str] = ()
+) -> Chart:
+    whole = {"tickMinStep": 1} if form == ",.0f" else {}
+    axis = alt.Axis(format=form, tickCount=4, **whole)
+    names = list(kinds) or sorted({record["kind"] for record in records})
+    chart = (
+        alt.Chart(_data(records), height=210)
+        .mark_line(strokeWidth=2, interpolate="monotone")
+        .encode(
+            x=_time("at", [record["at"] for record in records]),
+            y=alt.Y(f"{value}:Q", title=title, axis=axis),
+            color=_colour(dict(zip(names, PALETTE, strict=False))),
+            tooltip=[
+                alt.Tooltip(
+                    "utcyearmonthdatehoursminutesseconds(at):T", title="at (UTC)", format=_TIME
+                ),
+                alt.Tooltip("kind:N", title="which"),
+                alt.Tooltip(f"{value}:Q", title=title, format=form),
+            ],
+        )
+    )
+    return _clean(chart)
+
+
+def ranked(records: Records, *, value: str, title: str, form: str, colour: str) -> Chart:
+    """Horizontal bars, longest first, with their figures: `name` and a value."""
+    base = alt.Chart(_data(records), height=alt.Step(34)).encode(
+        y=alt.Y("name:N", sort="-x", title=None, axis=alt.Axis(labelLimit=320, ticks=False)),
+        x=alt.X(f"{value}:Q", title=title, axis=axis),
+        tooltip=[
+            alt.Tooltip("name:N", title="what"),
+            alt.Tooltip(f"{value}:Q", title=title, format=form),
+        ],
+    )
+    bars = base.mark_bar(color=colour, cornerRadiusEnd=3, height=18)
+    texts = base.mark_text(align="left", dx=5, color=MUTED, fontSize=12).encode(
+        text=alt.Text(f"{value}:Q", format=form)
+    )
+    return _clean(bars + texts)
+
+
+def predictions(records: Records) -> Chart:
+    """Predicted against observed seconds; on the diagonal a prediction was right."""
+    seconds = [record[name] for record in records for name in ("predicted", "observed")]
+    top, low = max(seconds), max(1e-3, min(seconds))
+    scale = alt.Scale(type="log", domain=[low / 1.2, top * 1.2], nice=False)
+    axis = alt.Axis(format="~g", tickCount=6)
+    dots = (
+        alt.Chart(_data(records))
+        .mark_circle(size=34, opacity=0.5)
+        .encode(
+            x=alt.X("predicted:Q", title="predicted, seconds", scale=scale, axis=axis),
+            y=alt.Y("observed:Q", title="observed, seconds", scale=scale, axis=axis),
+            color=_colour({"own engine": OWN, "API": API}),
+            tooltip=["target:N", alt.Tooltip("predicted:Q", format=".3f"),
+                     alt.Tooltip("observed:Q", format=".3f")],
+        )
+    )  # fmt: skip
+    diagonal = _data({"predicted": end, "observed": end} for end in (low, top))
+    line = (
+        alt.Chart(diagonal)
+        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1)
+        .encode(x=alt.X("predicted:Q", scale=scale), y=alt.Y("observed:Q", scale=scale))
+    )
+    return _clean((line + dots).properties(height=330))
+
+
+def break_even(
+    costs: Records, *, colours: Mapping[str, str], marks: Records, limit: float | None, basis: str
+) -> Chart:
+    """Cost against volume. `costs`: volume (tokens), usd, kind; `marks`: points with a label."""
+    axis_x = alt.X(
+        "volume:Q",
+        title=f"tokens a month ({basis})",
+        axis=alt.Axis(labelExpr="replace(format(datum.value, '~s'), 'G', 'B')", tickCount=8),
+        scale=alt.Scale(nice=False),
+    )
+    axis_y = alt.Y("usd:Q", title="dollars a month", axis=_axis(money=True))
+    end = max(record["volume"] for record in costs)
+    layers: list[Any] = []
+    if limit is not None and limit < end:
+        layers.append(
+            alt.Chart(_data([{"from": limit, "to": end}]))
+            .mark_rect(color=DOWN, opacity=0.08)
+            .encode(x=alt.X("from:Q"), x2="to:Q")
+        )
+    layers.append(
+        alt.Chart(_data(costs))
+        .mark_line(strokeWidth=2.5, clip=True)
+        .encode(
+            x=axis_x,
+            y=axis_y,
+            color=_colour(colours),
+            strokeDash=alt.StrokeDash(
+                "dash:N", legend=None, scale=alt.Scale(domain=["no", "yes"], range=[[1, 0], [6, 4]])
+            ),
+            tooltip=[
+                alt.Tooltip("kind:N", title="line"),
+                alt.Tooltip("volume:Q", title="tokens a month", format=",.0f"),
+                alt.Tooltip("usd:Q", title="a month", format="$,.0f"),
+            ],
+        )
+    )
+    points = alt.Chart(_data(marks)).encode(x=axis_x, y=axis_y)
+    dots = points.mark_point(size=150, filled=True, color=INK, opacity=1).encode(
+        shape=alt.Shape(
+            "sort:N",
+            legend=None,
+            scale=alt.Scale(domain=["here", "even"], range=["circle", "diamond"]),
+        ),
+        tooltip=[
+            "label:N",
+            alt.Tooltip("volume:Q", title="tokens a month", format=",.0f"),
+            alt.Tooltip("usd:Q", title="a month", format="$,.0f"),
+        ],
+    )  # fmt: skip
+    texts = [  # twice: a white outline under the words keeps them readable on lines
+        points.transform_filter(alt.datum.sort == sort)
+        .mark_text(align="left", dx=9, dy=dy, fontSize=13, fontWeight=600, **outline)
+        .encode(text="label:N")
+        for sort, dy in (("here", 17), ("even", -15))
+        for outline in ({"stroke": "white", "strokeWidth": 5, "color": "white"}, {"color": INK})
+    ]
+    return _clean(alt.layer(*layers, dots, *texts).properties(height=430))
+
+
+def _data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
+    """Inline values; instants as epoch milliseconds, which Vega reads alike on both ends."""
+    values = [
+        {
+            name: value.timestamp() * 1000 if isinstance(value, datetime) else value
+            for name, value in record.items()
+        }
+        for record in records
+    ]
+    return alt.InlineData(values=values)
+
+
+def _colour(colours: Mapping[str, str]) -> alt.Color:
+    return alt.Color(
+        "kind:N",
+        title=None,
+        scale=alt.Scale(domain=list(colours), range=list(colours.values())),
+        legend=alt.Legend(orient="top", labelLimit=420, symbolType="square", columns=4),
+    )
+
+
+def _axis(*, money: bool) -> alt.Axis:
+    return alt.Axis(format="$~s" if money else "~s", tickCount=6)
+
+
+def _time(field: str, instants: Sequence[datetime]) -> alt.X:
+    """A UTC axis that says days for a long span and hours for a short one."""
+    days = (max(instants) - min(instants)).total_seconds() / 86_400
+    form = "%d %b" if days > 4 else "%d %b %H:%M" if days > 1 else "%H:%M"
+    axis = alt.Axis(grid=False, labelOverlap=True, tickCount=10, format=form)
+    return alt.X(f"{field}:T", title=None, axis=axis, scale=alt.Scale(type="utc"))
+
+
+def _clean(chart: Any) -> Any:
+    return (
+        chart.configure_view(strokeWidth=0)
+        .configure_axis(
+            labelColor=MUTED, titleColor=MUTED, gridColor="#E8ECEA", domainColor="#CBD3D0",
+            labelFontSize=12, titleFontSize=12, titleFontWeight="normal",
+        )
+        .configure_legend(labelFontSize=12.5, labelColor=INK)
+    )  # fmt: skip

@@ -1,0 +1,153 @@
+"""Cached reads of the ledger: the only file of the dashboard that opens a connection.
+
+The connection is read-only and the database enforces it. Reads end at a rounded instant, so that
+all viewers share one read for a few seconds; older answers are thrown away by age and number.
+"""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+
+import streamlit as st
+from sqlalchemy import Engine
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from ledger import queries
+from ledger.database import DatabaseError, open_readonly
+from ledger.economics import TokenBasis
+from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.survey import Survey
+from ledger.survey import survey as read_survey
+
+URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
+AWAY = (DBAPIError, DatabaseError, ArgumentError, NoSuchModuleError)
+TTL_S = 60
+ENTRIES = 24
+PERIOD_WORDS = {"1 h": "hour", "24 h": "24 hours", "7 d": "7 days", "30 d": "30 days"}
+PERIODS = {
+    "1 h": HOUR_US,
+    "24 h": DAY_US,
+    "7 d": 7 * DAY_US,
+    "30 d": 30 * DAY_US,
+}
+_US = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the sidebar chose; `now_us` is the rounded instant at which reads end."""
+
+    url: str
+    period: str
+    team: str | None
+    now_us: int
+    basis: TokenBasis = TokenBasis.INPUT_OUTPUT
+
+    @property
+    def span_us(self) -> int:
+        return PERIODS[self.period]
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.now_us - self.span_us, self.now_us, self.team)
+
+
+def ledger_url() -> str | None:
+    """`-- --ledger URL` on the command line, else the environment."""
+    arguments = sys.argv[1:]
+    if "--ledger" in arguments[:-1]:
+        return arguments[arguments.index("--ledger") + 1]
+    return os.environ.get(URL_VARIABLE) or None
+
+
+def rounded_now_us(span_us: int) -> int:
+    """The clock, rounded down: to 5 s up to a day, to 20 s beyond."""
+    step = (5 if span_us <= DAY_US else 20) * _US
+    now = time.time_ns() // 1000
+    return now - now % step
+
+
+@st.cache_resource(max_entries=4)
+def engine(url: str) -> Engine:
+    return open_readonly(url)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def survey(view: View) -> Survey:
+    with engine(view.url).connect() as connection:
+        first = queries.freshness(connection).first_us
+        bucket = bucket_us(view.scope, first)
+        return read_survey(connection, view.scope, bucket_us=bucket, basis=view.basis)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def recent(view: View, minutes: int) -> list[queries.Cell]:
+    """The last minutes, for what is happening at this moment."""
+    end = view.now_us
+    scope = Scope(end - minutes * MINUTE_US, end, view.team)
+    with engine(view.url).connect() as connection:
+        return queries.cells(connection, scope, bucket_us=minutes * MINUTE_US)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def teams(url: str, start_us: int, end_us: int) -> list[str]:
+    with engine(url).connect() as connection:
+        return queries.teams(connection, Scope(start_us, end_us))
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def attempts(
+    view: View, where: tuple[tuple[str, str], ...], limit: int
+) -> list[queries.AttemptRow]:
+    with engine(view.url).connect() as connection:
+        return queries.attempts(connection, view.scope, where=dict(where), limit=limit)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def details(url: str, attempt_id: str) -> tuple[list[queries.Compared], bytes | None]:
+    with engine(url).connect() as connection:
+        return (
+            queries.compared_costs(connection, attempt_id),
+            queries.decision(connection, attempt_id),
+        )
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def refusals(view: View) -> list[queries.Refused]:
+    with engine(view.url).connect() as connection:
+        return queries.refusals(connection, view.scope)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def ttft_pairs(view: View, limit: int) -> list[queries.Pair]:
+    with engine(view.url).connect() as connection:
+        return queries.ttft_pairs(connection, view.scope, limit=limit)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow]]:
+    """The latest sample of every engine, and a thinned history of the period."""
+    with engine(view.url).connect() as connection:
+        first = queries.first_sample_us(connection, view.scope)
+        length = view.span_us if first is None else view.now_us - first
+        bucket = max(10 * _US, length // 360)
+        return (
+            queries.engines_now(connection),
+            queries.engine_samples(connection, view.scope, bucket_us=bucket),
+        )
+
+
+def bucket_us(scope: Scope, first_us: int | None) -> int:
+    """Bars that fit a chart: a minute for an hour of data, a day for a month of it."""
+    start = scope.start_us if first_us is None else max(scope.start_us, first_us)
+    length = scope.end_us - start
+    for limit, bucket in (
+        (2 * HOUR_US, MINUTE_US),
+        (12 * HOUR_US, 10 * MINUTE_US),
+        (3 * DAY_US, HOUR_US),
+        (8 * DAY_US, 6 * HOUR_US),
+    ):
+        if length <= limit:
+            return bucket
+    return DAY_US

@@ -1,0 +1,97 @@
+"""From a survey to what charts and tables draw: sums by a chosen dimension, shares, labels.
+
+Money stays integer until its last step, where a chart needs a float of dollars.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dashboard import words
+from ledger.money import PUSD_PER_USD
+from ledger.queries import Cell
+from ledger.series import Line, spend
+from ledger.survey import Survey
+
+
+def dollars(pusd: float) -> float:
+    return float(pusd) / PUSD_PER_USD
+
+
+def labels(survey: Survey) -> list[str]:
+    """What must be said loudly: simulated traffic, engines or prices."""
+    simulated = sum(cell.attempts for cell in survey.cells if cell.simulated)
+    total = sum(cell.attempts for cell in survey.cells)
+    pools = [contract.pool for contract in survey.contracts if contract.simulated]
+    if not simulated and not pools:
+        return []
+    share = f"{words.percent(simulated / total)} of these requests" if total else "Some engines"
+    what = f"SIMULATED: {share} were answered by simulated engines or providers"
+    if pools:
+        what += f" (pools: {', '.join(pools)})"
+    return [f"{what}. The arithmetic is real, the traffic is not."]
+
+
+def money_over_time(survey: Survey) -> list[dict[str, Any]]:
+    return [
+        {
+            "at": words.instant(amount.start_us),
+            "until": words.instant(amount.start_us + survey.bucket_us),
+            "kind": amount.line.value,
+            "usd": dollars(amount.pusd),
+        }
+        for amount in spend(survey)
+    ]
+
+
+def over_time(
+    survey: Survey, key: Callable[[Cell], str | None], value: Callable[[Cell], float]
+) -> list[dict[str, Any]]:
+    """One record per bucket and key; cells whose key is `None` are left out."""
+    sums: dict[tuple[int, str], float] = defaultdict(float)
+    for cell in survey.cells:
+        name = key(cell)
+        if name is not None:
+            sums[cell.start_us, name] += value(cell)
+    return [
+        {
+            "at": words.instant(start),
+            "until": words.instant(start + survey.bucket_us),
+            "kind": name,
+            "value": total,
+        }
+        for (start, name), total in sorted(sums.items())
+    ]
+
+
+def slo_share(cells: Iterable[Cell], backend: str | None) -> float | None:
+    """Of the answers whose SLO is known, the share that met it; `None` without any."""
+    met = missed = 0
+    for cell in cells:
+        if cell.answered and backend in (None, cell.backend):
+            met += cell.attempts if cell.slo_met else 0
+            missed += cell.attempts if cell.slo_met is False else 0
+    return met / (met + missed) if met + missed else None
+
+
+def own_cost_by_team(survey: Survey) -> dict[str, int]:
+    """Each team's share of the bill: closed hours, and provisional charges since."""
+    costs: dict[str, int] = defaultdict(int)
+    for cell in survey.team_hours:
+        costs[cell.team] += cell.used_pusd
+    opened = {bill.pool: bill.open_from_us for bill in survey.standing.bills}
+    for row in survey.cells:
+        if row.pool is not None and row.start_us >= opened.get(row.pool, 0):
+            costs[row.team] += row.cost_pusd
+    return dict(costs)
+
+
+__all__ = [
+    "Line",
+    "dollars",
+    "labels",
+    "money_over_time",
+    "over_time",
+    "own_cost_by_team",
+    "slo_share",
+]

@@ -1,0 +1,142 @@
+"""The look: one palette, and the few blocks that Streamlit does not have.
+
+A colour means one thing on every page: green-blue is own, amber is an API, violet the substitute
+comparator, blue the same weights elsewhere. Every text that comes from the books is escaped.
+"""
+
+from html import escape
+
+import streamlit as st
+
+OWN, IDLE, DOWN, API = "#0F766E", "#A7D3CD", "#C8553D", "#E0912F"
+SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#66736E"
+GAIN, LOSS = "#067647", "#B42318"
+
+_STYLE = f"""<style>
+[data-testid="stMainBlockContainer"] {{padding-top: 2.2rem; padding-bottom: 3rem;
+  max-width: 1500px;}}
+[data-stale="true"] {{opacity: 1 !important;}}
+[data-testid="stVerticalBlock"]:has(> [data-testid="stElementContainer"] .be-card) {{
+  background: #fff;}}
+.be-card h4 {{margin: 0 0 .35rem; padding: 0; font-size: .82rem; font-weight: 600; color: {MUTED};}}
+.be-big {{font-size: 2.3rem; font-weight: 720; line-height: 1.15; letter-spacing: -.02em;}}
+.be-mid {{font-size: 1.55rem; font-weight: 680; line-height: 1.25; letter-spacing: -.01em;}}
+.be-small {{font-size: .86rem; color: {MUTED}; line-height: 1.45;}}
+.be-small b {{color: {INK}; font-weight: 620;}}
+.be-gain {{color: {GAIN};}} .be-loss {{color: {LOSS};}}
+.be-answer {{border-radius: 14px; padding: 1.05rem 1.4rem; margin-bottom: .2rem; color: #fff;}}
+.be-answer .q {{font-size: .88rem; opacity: .85; font-weight: 560;}}
+.be-answer .a {{font-size: 1.7rem; font-weight: 720; line-height: 1.25; letter-spacing: -.015em;}}
+.be-answer .s {{font-size: .95rem; opacity: .92; margin-top: .2rem;}}
+.be-label {{border: 1px solid #B54708; background: #FFF4E5; color: #7A2E0E; font-weight: 620;
+  padding: .5rem .9rem; border-radius: 9px; font-size: .92rem;}}
+.be-track {{position: relative; height: 20px; background: #EDF1EF; border-radius: 6px;
+  margin: 1.75rem 0 1.75rem;}}
+.be-fill {{position: absolute; left: 0; top: 0; bottom: 0; border-radius: 6px;}}
+.be-mark {{position: absolute; top: -5px; bottom: -5px; width: 3px; margin-left: -1.5px;
+  border-radius: 2px; background: {INK};}}
+.be-tag {{position: absolute; font-size: .76rem; white-space: nowrap; color: {MUTED};}}
+.be-tag.up {{top: -23px;}} .be-tag.down {{top: 25px;}}
+.be-bar {{display: flex; height: 14px; border-radius: 5px; overflow: hidden; margin: .55rem 0;
+  background: #EDF1EF;}}
+.be-bar span {{display: block; height: 100%;}}
+.be-key {{display: inline-block; width: .62rem; height: .62rem; border-radius: 3px;
+  margin-right: .35rem;}}
+.be-rows {{width: 100%; font-size: .88rem; border-collapse: collapse;}}
+.be-rows td {{padding: .14rem 0; border: none;}} .be-rows td:last-child {{text-align: right;
+  font-variant-numeric: tabular-nums;}}
+</style>"""
+
+
+def style() -> None:
+    st.html(_STYLE)
+
+
+def label(text: str) -> None:
+    """A loud line: what is shown is not real traffic."""
+    st.html(f'<div class="be-label">{escape(text)}</div>')
+
+
+def answer(question: str, text: str, more: str, colour: str) -> None:
+    st.html(
+        f'<div class="be-answer" style="background:{colour}">'
+        f'<div class="q">{escape(question)}</div>'
+        f'<div class="a">{escape(text)}</div><div class="s">{escape(more)}</div></div>'
+    )
+
+
+def card(title: str, *parts: str) -> None:
+    """`parts` are HTML made by the functions below."""
+    with st.container(border=True, height="stretch"):
+        st.html(f'<div class="be-card"><h4>{escape(title)}</h4>{"".join(parts)}</div>')
+
+
+def big(text: str, *, tone: str = "", size: str = "big") -> str:
+    return f'<div class="be-{size} {tone}">{escape(text)}</div>'
+
+
+def small(*lines: str) -> str:
+    """Lines of plain text, `**` around words makes them stand out."""
+    return f'<div class="be-small">{"<br>".join(_bold(line) for line in lines)}</div>'
+
+
+def rows(*pairs: tuple[str, str, str | None]) -> str:
+    """(name, figure, colour of its key)."""
+    cells = "".join(
+        f"<tr><td>{_key(colour)}{escape(name)}</td><td>{escape(figure)}</td></tr>"
+        for name, figure, colour in pairs
+    )
+    return f'<table class="be-rows">{cells}</table>'
+
+
+def shares(*parts: tuple[float, str]) -> str:
+    """One bar cut in proportion."""
+    total = sum(part for part, _ in parts) or 1.0
+    spans = "".join(
+        f'<span style="width:{100 * part / total:.2f}%;background:{colour}"></span>'
+        for part, colour in parts
+    )
+    return f'<div class="be-bar">{spans}</div>'
+
+
+def gauge(
+    volume: float,
+    needed: float | None,
+    capacity: float | None,
+    texts: tuple[str, str, str],
+    colour: str,
+) -> str:
+    """Volume as a bar, break-even as a mark, capacity as the end of the track."""
+    end = 1.06 * max(volume, needed or 0.0, capacity or 0.0, 1e-9)
+    here, at, limit = (100 * (x or 0.0) / end for x in (volume, needed, capacity))
+    parts = [f'<div class="be-fill" style="width:{here:.2f}%;background:{colour}"></div>']
+    parts.append(_tag("down", here, texts[0]))
+    if capacity is not None:
+        parts.append(
+            f'<div class="be-fill" style="left:{limit:.2f}%;width:{100 - limit:.2f}%;'
+            f"background:repeating-linear-gradient(45deg,#F6DAD5,#F6DAD5 5px,#fff 5px,#fff 10px);"
+            f'border-radius:0 6px 6px 0"></div>'
+        )
+        parts.append(_tag("down" if abs(limit - here) > 35 else "up", limit, texts[2]))
+    if needed is not None:
+        parts.append(f'<div class="be-mark" style="left:{at:.2f}%"></div>')
+        crowded = capacity is not None and abs(limit - here) <= 35 and abs(limit - at) < 40
+        parts.append(_tag("up", at if not crowded else min(at, 30.0), texts[1]))
+    return f'<div class="be-track">{"".join(parts)}</div>'
+
+
+def _tag(side: str, at: float, text: str) -> str:
+    shift = "0" if at < 14 else "-100%" if at > 86 else "-50%"
+    return (
+        f'<div class="be-tag {side}" style="left:{at:.2f}%;transform:translateX({shift})">'
+        f"{_bold(text)}</div>"
+    )
+
+
+def _key(colour: str | None) -> str:
+    return "" if colour is None else f'<span class="be-key" style="background:{colour}"></span>'
+
+
+def _bold(text: str) -> str:
+    parts = escape(text).split("**")
+    return "".join(f"<b>{part}</b>" if n % 2 else part for n, part in enumerate(parts))

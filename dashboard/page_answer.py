@@ -1,0 +1,234 @@
+"""Are the GPUs worth it? The verdict first, then what it is made of.
+
+Top to bottom: a label when nothing here is real traffic, the answer in one sentence, each
+comparator with its gauge, what was spent, how well it was served, what spills at this moment.
+"""
+
+from collections import Counter
+from fractions import Fraction
+
+import streamlit as st
+
+from dashboard import charts, data, look, words
+from dashboard.data import View
+from dashboard.figures import labels, money_over_time, slo_share
+from dashboard.sentences import cures, headline, trend
+from ledger.economics import UnitPrice
+from ledger.standing import Against, Standing, Verdict
+from ledger.survey import Survey
+
+SPILL_MINUTES = 5
+COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_WEIGHTS}
+
+
+def show(view: View) -> None:
+    survey = data.survey(view)
+    for text in labels(survey):
+        look.label(text)
+    if not survey.cells and not survey.contracts:
+        _empty()
+        return
+    head = headline(survey.standing, data.PERIOD_WORDS[view.period])
+    look.answer(head.question, head.text, head.more, head.colour)
+    _rates(survey.standing)
+    if survey.standing.verdicts:
+        columns = st.columns(len(survey.standing.verdicts))
+        for column, verdict in zip(columns, survey.standing.verdicts, strict=True):
+            with column:
+                _verdict(survey, verdict)
+    first, second, third = st.columns([1.15, 1, 1])
+    with first:
+        _spend(survey)
+    with second:
+        _served(survey)
+    with third:
+        _spilling(view)
+    st.subheader("What was spent, over time", anchor=False)
+    records = money_over_time(survey)
+    if records:
+        chart = charts.stacked(
+            records, value="usd", colours=charts.MONEY_COLOURS, title="dollars", money=True
+        )
+        st.altair_chart(chart, width="stretch")
+
+
+def _verdict(survey: Survey, verdict: Verdict) -> None:
+    standing = survey.standing
+    names = ", ".join(verdict.comparators)
+    title = f"Against the {verdict.against}: {names}"
+    if verdict.stands is None:
+        look.card(title, look.small("Enter the GPU rate, and this card answers."))
+        return
+    result = Fraction(verdict.stands.result_pusd)
+    word, tone = ("made", "be-gain") if result >= 0 else ("lost", "be-loss")
+    month = standing.per_month(result)
+    parts = [
+        look.big(f"{words.usd(abs(result))} {word}", tone=tone),
+        look.small(
+            f"**{words.usd(verdict.avoided_pusd)}** avoided at API prices, less "
+            f"**{words.usd(standing.fixed.total_pusd)}** for own GPUs and their ops",
+            f"At this pace **{words.usd(month or Fraction(0), sign=True)}** a month (720 h)",
+        ),
+        _gauge(standing, verdict),
+        look.small(*_notes(survey, verdict)),
+    ]
+    look.card(title, *parts)
+
+
+def _gauge(standing: Standing, verdict: Verdict) -> str:
+    assert verdict.stands is not None
+    volume, even = verdict.stands.volume.tokens, verdict.even
+    needed = even.volume.tokens if even and even.volume else None
+    if needed is None and verdict.average is not None and verdict.average.pusd_per_token:
+        needed = Fraction(standing.fixed.total_pusd) / Fraction(verdict.average.pusd_per_token)
+    capacity = standing.capability.volume.tokens if standing.capability else None
+    known = "capacity" if standing.capability and standing.capability.measured else "seen at best"
+    texts = (
+        f"served **{words.tokens(volume)}**",
+        f"break-even **{words.tokens(needed)}**" if needed is not None else "",
+        f"{known} **{words.tokens(capacity)}**" if capacity is not None else "",
+    )
+    return look.gauge(
+        float(volume),
+        None if needed is None else float(needed),
+        None if capacity is None else float(capacity),
+        texts,
+        look.GAIN if verdict.stands.result_pusd >= 0 else look.LOSS,
+    )
+
+
+def _notes(survey: Survey, verdict: Verdict) -> list[str]:
+    standing = survey.standing
+    assert verdict.stands is not None
+    basis = standing.served.basis
+    notes = [f"Tokens are {basis}, answered by own engines inside the SLO."]
+    if verdict.average is not None:
+        notes.append(
+            f"Avoided price **{_per_million(verdict.average)}** per 1M tokens ({basis}), "
+            + ("token counts scaled." if verdict.scaled else "token counts unscaled.")
+        )
+    if verdict.stands.ratio is not None:
+        notes.append(f"Volume is **{words.percent(verdict.stands.ratio)}** of break-even.")
+    notes += cures(standing, verdict)
+    notes += trend(survey, verdict)
+    return notes
+
+
+def _per_million(price: UnitPrice) -> str:
+    return words.usd(Fraction(price.pusd_per_token) * 10**6)
+
+
+def _rates(standing: Standing) -> None:
+    """A pool without a rate: never $0; ask for it, and let a person try one."""
+    for pool in standing.unrated:
+        with st.container(border=True):
+            left, right = st.columns([3, 1], vertical_alignment="center")
+            left.markdown(
+                f"**Enter your GPU rate for pool `{pool}`.** Without it nobody can say whether the "
+                f"GPUs pay. Set `pools.{pool}.gpu.usd_per_hour` (and its `source`) in the "
+                "configuration file; it is reloaded at once."
+            )
+            rate = right.number_input(
+                "Try a rate, USD per GPU-hour", min_value=0.0, step=0.1, value=None, key=f"r-{pool}"
+            )
+            bill = next(one for one in standing.bills if one.pool == pool)
+            if rate:
+                cost = Fraction(str(rate)) * bill.gpu_hours * 10**12
+                for verdict in standing.verdicts:
+                    gain = verdict.avoided_pusd - cost - bill.ops_pusd
+                    text = f"At ${rate:.2f} an hour: **{words.usd(gain, sign=True)}**"
+                    left.html(look.small(f"{text} against the {verdict.against}"))
+
+
+def _spend(survey: Survey) -> None:
+    bills = survey.standing.bills
+    used, idle, down = (
+        sum(getattr(bill, name) for bill in bills)
+        for name in ("used_pusd", "idle_pusd", "unavailable_pusd")
+    )
+    api = survey.api_pusd
+    rated = any(bill.rated for bill in bills)
+    unknown = "enter the rate"
+    parts = [
+        look.big(words.usd(used + idle + down + api), size="mid"),
+        look.shares((used, look.OWN), (idle, look.IDLE), (down, look.DOWN), (api, look.API)),
+        look.rows(
+            ("Own GPUs, used", words.usd(used) if rated else unknown, look.OWN),
+            ("Own GPUs, idle", words.usd(idle) if rated else unknown, look.IDLE),
+            ("Own GPUs, unavailable", words.usd(down) if rated else unknown, look.DOWN),
+            ("APIs", words.usd(api), look.API),
+        ),
+    ]
+    if survey.unpriced:
+        parts.append(
+            look.small(
+                f"**{words.plural(survey.unpriced, 'answer')}** without a price, not in here"
+            )
+        )
+    look.card("Spent", *parts)
+
+
+def _served(survey: Survey) -> None:
+    own, api = (slo_share(survey.cells, backend) for backend in ("own", "api"))
+    every = slo_share(survey.cells, None)
+    tokens = Counter[str]()
+    for cell in survey.cells:
+        if cell.answered:
+            tokens[cell.backend] += cell.tokens
+    share = tokens["own"] / (tokens.total() or 1)
+    look.card(
+        "Answered inside the SLO",
+        look.big(words.percent(every, digits=1), size="mid"),
+        look.rows(
+            ("Own engines", words.percent(own, digits=1), None),
+            ("APIs", words.percent(api, digits=1), None),
+        ),
+        look.shares((tokens["own"], look.OWN), (tokens["api"], look.API)),
+        look.rows(
+            ("Tokens from own engines", words.percent(share), look.OWN),
+            ("Tokens, input + output", words.tokens(tokens.total()), None),
+        ),
+    )
+
+
+def _spilling(view: View) -> None:
+    cells = data.recent(view, SPILL_MINUTES)
+    spills = Counter[str | None]()
+    own = 0
+    for cell in cells:
+        if cell.spill_reason is not None:
+            spills[cell.spill_reason] += cell.attempts
+        own += cell.attempts if cell.backend == "own" else 0
+    title = f"Spilling right now (last {SPILL_MINUTES} minutes)"
+    if not spills:
+        more = "No request for an own model in these minutes."
+        if own:
+            more = f"{words.plural(own, 'request')}, every one answered by own engines."
+        look.card(title, look.big("Nothing", size="mid"), look.small(more))
+        return
+    total = spills.total()
+    look.card(
+        title,
+        look.big(f"{words.plural(total, 'request')} to APIs", size="mid"),
+        look.shares((own, look.OWN), (total, look.API)),
+        look.rows(
+            *(
+                (_sentence(words.reason(code)), words.count(n), None)
+                for code, n in spills.most_common(4)
+            ),
+            ("Stayed on own engines", words.count(own), look.OWN),
+        ),
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _empty() -> None:
+    st.info(
+        "Nothing has been asked yet. Send a request through the gateway, and the answer appears "
+        "here within seconds: `curl http://127.0.0.1:8080/v1/chat/completions ...` with a key from "
+        "`breakeven keys create`. `make demo` shows this page with simulated traffic.",
+        icon=":material/rocket_launch:",
+    )

@@ -1,0 +1,127 @@
+"""The own engines: what they do at this moment, and over the period, from their samples.
+
+Counters are the engines' own; a counter that went down means a restart, and that step is left
+out. A sample that is old is shown as old, never as the present.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import streamlit as st
+
+from dashboard import charts, data, look, words
+from dashboard.data import View
+from dashboard.figures import labels
+from ledger.queries import EngineRow
+
+STALE_US = 60 * 10**6
+HEALTH = {"healthy": look.GAIN, "loading": "#B54708", "draining": "#B54708"}
+
+
+def show(view: View) -> None:
+    for text in labels(data.survey(view)):
+        look.label(text)
+    now, history = data.engines(view)
+    if not now:
+        st.info(
+            "No engine has been seen. A pool with `replicas` is started by `breakeven serve`; one "
+            "with `endpoints` is scraped as soon as it answers. Samples appear every ten seconds.",
+            icon=":material/memory:",
+        )
+        return
+    for start in range(0, len(now), 3):
+        for column, row in zip(st.columns(3), now[start : start + 3], strict=False):
+            with column:
+                _engine(row, view.now_us)
+    if len(history) < 2 * len(now):
+        st.info("No samples in this period; choose a longer one.", icon=":material/monitoring:")
+        return
+    left, right = st.columns(2)
+    with left:
+        _chart("KV cache in use", _gauge(history, "kv_usage_ppm", 1e-6), "share", ".0%")
+        _chart("Output tokens per second", _rate(history, "output_tokens_total"), "tokens/s", "~s")
+    with right:
+        _chart("Sequences", _sequences(history), "sequences", ",.0f")
+        _chart("Preemptions", _steps(history, "preemptions_total"), "preemptions", ",.0f")
+
+
+def _engine(row: EngineRow, now_us: int) -> None:
+    stale = now_us - row.at_us > STALE_US
+    health = f"no sample since {words.ago(row.at_us, now_us)}" if stale else row.health
+    kv = None if row.kv_usage_ppm is None else row.kv_usage_ppm / 1e6
+    hits = None if row.prefix_hit_ppm is None else row.prefix_hit_ppm / 1e6
+    colour = look.LOSS if stale else HEALTH.get(row.health, look.LOSS)
+    look.card(
+        f"{row.engine}{' (simulated)' if row.simulated else ''}",
+        look.big(health, size="mid"),
+        look.shares((kv or 0.0, colour), (1 - (kv or 0.0), "#EDF1EF")),
+        look.rows(
+            ("KV cache in use", words.percent(kv), None),
+            ("Running", _number(row.running), None),
+            ("Waiting", _number(row.waiting), None),
+            ("Preemptions since its start", _number(row.preemptions_total), None),
+            ("Prefix cache hits", words.percent(hits), None),
+            ("Sampled", words.ago(row.at_us, now_us), None),
+        ),
+    )
+
+
+def _number(value: int | None) -> str:
+    return "unknown" if value is None else words.count(value)
+
+
+def _chart(title: str, records: list[dict[str, Any]], unit: str, form: str) -> None:
+    st.subheader(title, anchor=False)
+    if not records:
+        st.caption("The engine does not report this.")
+        return
+    st.altair_chart(charts.lines(records, value="value", title=unit, form=form), width="stretch")
+
+
+def _gauge(history: list[EngineRow], name: str, factor: float) -> list[dict[str, Any]]:
+    return [
+        {"at": words.instant(row.at_us), "kind": row.engine, "value": value * factor}
+        for row in history
+        if (value := getattr(row, name)) is not None
+    ]
+
+
+def _sequences(history: list[EngineRow]) -> list[dict[str, Any]]:
+    several = len({row.engine for row in history}) > 1
+    return [
+        {
+            "at": words.instant(row.at_us),
+            "kind": f"{row.engine} {what}" if several else what,
+            "value": getattr(row, what),
+        }
+        for row in history
+        for what in ("running", "waiting")
+        if getattr(row, what) is not None
+    ]
+
+
+def _rate(history: list[EngineRow], name: str) -> list[dict[str, Any]]:
+    return [
+        {**step, "value": step["value"] / step["seconds"]}
+        for step in _steps(history, name)
+        if step["seconds"]
+    ]
+
+
+def _steps(history: list[EngineRow], name: str) -> list[dict[str, Any]]:
+    """Growth of a counter between two samples of one engine."""
+    by_engine: dict[str, list[EngineRow]] = {}
+    for row in history:
+        if getattr(row, name) is not None:
+            by_engine.setdefault(row.engine, []).append(row)
+    return [
+        {
+            "at": words.instant(after.at_us),
+            "kind": engine,
+            "value": grown,
+            "seconds": (after.at_us - before.at_us) / 1e6,
+        }
+        for engine, rows in by_engine.items()
+        for before, after in pairwise(rows)
+        if (grown := getattr(after, name) - getattr(before, name)) >= 0
+    ]

@@ -1,0 +1,137 @@
+"""Where requests went and why: share over time, causes of spill, how good the predictions are.
+
+A spill is a request for an own model that an API answered; its reason is why the own engine was
+not taken. Refusals were never attempted anywhere, so they are shown apart.
+"""
+
+from collections import Counter
+
+import streamlit as st
+
+from dashboard import charts, data, look, words
+from dashboard.data import View
+from dashboard.figures import labels, over_time, slo_share
+from ledger.queries import Cell
+from ledger.survey import Survey
+
+PAIRS = 600
+
+
+def show(view: View) -> None:
+    survey = data.survey(view)
+    for text in labels(survey):
+        look.label(text)
+    if not survey.cells:
+        st.info("No requests in this period, so nothing was routed.", icon=":material/alt_route:")
+        return
+    _totals(survey)
+    st.subheader("Who answered, over time", anchor=False)
+    colours = {"own engines": look.OWN, "APIs, spilled": look.API, "APIs, by choice": "#F3D3A6"}
+    records = over_time(survey, _destination, lambda cell: cell.attempts)
+    st.altair_chart(
+        charts.stacked(records, value="value", colours=colours, title="requests", money=False),
+        width="stretch",
+    )
+    left, right = st.columns(2)
+    with left:
+        st.subheader("Why requests spilled", anchor=False)
+        _spills(survey)
+    with right:
+        st.subheader("Time to first token: predicted and observed", anchor=False)
+        _predictions(view)
+    _refusals(view)
+
+
+def _destination(cell: Cell) -> str:
+    if cell.backend == "own":
+        return "own engines"
+    return "APIs, by choice" if cell.spill_reason is None else "APIs, spilled"
+
+
+def _totals(survey: Survey) -> None:
+    counts = Counter[str]()
+    for cell in survey.cells:
+        counts[_destination(cell)] += cell.attempts
+    total = counts.total()
+    spilled = counts["APIs, spilled"]
+    own = counts["own engines"]
+    figures = (
+        ("Requests", words.count(total), "attempts at targets, retries included"),
+        ("On own engines", words.percent(own / total), f"{words.count(own)} requests"),
+        (
+            "Spilled to APIs",
+            words.percent(spilled / (own + spilled or 1), digits=1),
+            f"{words.count(spilled)} of those that own engines serve",
+        ),
+        (
+            "Inside the SLO",
+            words.percent(slo_share(survey.cells, None), digits=1),
+            " and ".join(
+                f"{name} {words.percent(slo_share(survey.cells, backend), digits=1)}"
+                for name, backend in (("own", "own"), ("APIs", "api"))
+            ),
+        ),
+    )
+    for column, (name, figure, more) in zip(st.columns(4), figures, strict=True):
+        with column:
+            look.card(name, look.big(figure, size="mid"), look.small(more))
+
+
+def _spills(survey: Survey) -> None:
+    counts = Counter[str]()
+    money = Counter[str]()
+    for cell in survey.cells:
+        if cell.spill_reason is not None:
+            counts[cell.spill_reason] += cell.attempts
+            money[cell.spill_reason] += cell.cost_pusd
+    if not counts:
+        st.info("Nothing spilled in this period.", icon=":material/check_circle:")
+        return
+    records = [{"name": words.reason(code), "value": n} for code, n in counts.most_common()]
+    st.altair_chart(
+        charts.ranked(records, value="value", title="requests", form=",.0f", colour=look.API),
+        width="stretch",
+    )
+    paid = words.usd(sum(money.values())).replace("$", "\\$")
+    st.caption(f"Spilled requests cost {paid} at APIs.")
+
+
+def _predictions(view: View) -> None:
+    pairs = data.ttft_pairs(view, PAIRS)
+    if not pairs:
+        st.info("No answer with a prediction so far.", icon=":material/timer:")
+        return
+    records = [
+        {
+            "target": pair.target,
+            "kind": "own engine" if pair.backend == "own" else "API",
+            "predicted": max(pair.ttft_predicted_us, 1_000) / 1e6,
+            "observed": max(pair.ttft_us, 1_000) / 1e6,
+        }
+        for pair in pairs
+    ]
+    st.altair_chart(charts.predictions(records), width="stretch")
+    late = sum(pair.ttft_us > pair.ttft_predicted_us for pair in pairs)
+    st.caption(
+        f"The latest {len(pairs)} answers; {words.percent(late / len(pairs))} came later than "
+        "predicted (above the dashed line)."
+    )
+
+
+def _refusals(view: View) -> None:
+    found = data.refusals(view)
+    if not found:
+        return
+    st.subheader("Refused before any attempt", anchor=False)
+    frame = [
+        {
+            "requests": row.requests,
+            "why": words.reason(row.reason),
+            "model": row.model,
+            "team": row.team,
+            "budget": row.scope or "",
+            "HTTP status": row.http_status,
+        }
+        for row in found
+    ]
+    st.dataframe(frame, hide_index=True, width="stretch")

@@ -1,0 +1,219 @@
+"""Who spent what, on which model, at which backend; down to the single request.
+
+Own GPUs are charged by the closed hours (provisionally since the last one), and what nobody used
+is a line of its own: idle is never smeared over teams.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import streamlit as st
+
+from dashboard import charts, data, look, words
+from dashboard.data import View
+from dashboard.figures import dollars, labels, money_over_time, over_time, own_cost_by_team
+from ledger.queries import AttemptRow, Cell
+from ledger.survey import Survey
+
+ROWS = 200
+GROUPS: dict[str, Callable[[Cell], str]] = {
+    "team": lambda cell: cell.team,
+    "model": lambda cell: cell.model,
+    "backend": lambda cell: cell.target,
+}
+MONEY = st.column_config.NumberColumn
+
+
+def show(view: View) -> None:
+    survey = data.survey(view)
+    for text in labels(survey):
+        look.label(text)
+    if not survey.cells:
+        st.info(
+            "No requests in this period. Choose a longer one, or send a request.",
+            icon=":material/payments:",
+        )
+        return
+    _totals(survey)
+    st.subheader("Over time", anchor=False)
+    by = st.segmented_control(
+        "By", ["kind of cost", *GROUPS], default="kind of cost", required=True, key="spend-by"
+    )
+    _over_time(survey, by)
+    st.subheader("By team, model and backend", anchor=False)
+    for tab, (name, key) in zip(
+        st.tabs([f"By {one}" for one in GROUPS]), GROUPS.items(), strict=True
+    ):
+        with tab:
+            _table(survey, name, key)
+    _requests(view, survey)
+
+
+def _totals(survey: Survey) -> None:
+    bills = survey.standing.bills
+    used = sum(bill.used_pusd for bill in bills)
+    idle = sum(bill.idle_pusd + bill.unavailable_pusd for bill in bills)
+    columns = st.columns(5)
+    figures = (
+        ("Total", words.usd(survey.own_pusd + survey.api_pusd)),
+        ("APIs", words.usd(survey.api_pusd)),
+        ("Own GPUs, used by teams", words.usd(used)),
+        ("Own GPUs, idle or unavailable", words.usd(idle)),
+        ("Answers without a price", words.count(survey.unpriced)),
+    )
+    for column, (name, figure) in zip(columns, figures, strict=True):
+        with column:
+            look.card(name, look.big(figure, size="mid"))
+    missing = [bill.pool for bill in bills if not bill.rated]
+    if missing:
+        st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
+    if survey.scope.team:
+        st.caption("Own GPU bills are of the whole pool; the table shows this team's share.")
+
+
+def _over_time(survey: Survey, by: str) -> None:
+    if by == "kind of cost":
+        chart = charts.stacked(
+            money_over_time(survey), value="usd", colours=charts.MONEY_COLOURS, title="dollars"
+        )
+    else:
+        records = over_time(survey, GROUPS[by], lambda cell: dollars(cell.cost_pusd))
+        names = sorted({record["kind"] for record in records})
+        colours = dict(zip(names, charts.PALETTE * (1 + len(names) // 8), strict=False))
+        chart = charts.stacked(records, value="value", colours=colours, title="dollars")
+    st.altair_chart(chart, width="stretch")
+    if by != "kind of cost":
+        st.caption("Own engines at their provisional charge (engine seconds); idle is not in here.")
+
+
+def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
+    sums: dict[str, dict[str, Any]] = defaultdict(lambda: defaultdict(int))
+    for cell in survey.cells:
+        row = sums[key(cell)]
+        row["requests"] += cell.attempts if cell.answered else 0
+        row["input"] += cell.input_tokens
+        row["output"] += cell.output_tokens
+        row["api"] += cell.cost_pusd if cell.backend == "api" else 0
+        row["own"] += cell.cost_pusd if cell.backend == "own" else 0
+        row["unpriced"] += cell.unpriced
+    if name == "team":
+        for team, pusd in own_cost_by_team(survey).items():
+            sums[team]["own"] = pusd
+        if survey.scope.team is None:
+            for bill in survey.standing.bills:
+                sums["(idle, nobody's)"]["own"] += bill.idle_pusd
+                sums["(unavailable, nobody's)"]["own"] += bill.unavailable_pusd
+    table = sorted(
+        (
+            {
+                name: group,
+                "spend": dollars(row["api"] + row["own"]),
+                "APIs": dollars(row["api"]),
+                "own GPUs": dollars(row["own"]),
+                "answers": row["requests"],
+                "input tokens": row["input"],
+                "output tokens": row["output"],
+                "unpriced": row["unpriced"],
+            }
+            for group, row in sums.items()
+        ),
+        key=lambda row: -row["spend"],
+    )
+    money = {one: MONEY(format="dollar") for one in ("spend", "APIs", "own GPUs")}
+    counts = {
+        one: MONEY(format="localized") for one in ("answers", "input tokens", "output tokens")
+    }
+    st.dataframe(table, hide_index=True, column_config={**money, **counts}, width="stretch")
+    shares = "their share of closed hours" if name == "team" else "the provisional charge"
+    st.caption(f"Own GPUs: {shares}. Input tokens include cached ones.")
+
+
+def _requests(view: View, survey: Survey) -> None:
+    st.subheader("Single requests", anchor=False)
+    columns = st.columns(4)
+    where = []
+    for column, (field, values) in zip(columns, _choices(survey).items(), strict=True):
+        chosen = column.selectbox(field, ["any", *values], key=f"only-{field}")
+        if chosen != "any":
+            where.append((field.replace("spill reason", "spill_reason"), chosen))
+    found = data.attempts(view, tuple(where), ROWS)
+    if not found:
+        st.caption("No request matches.")
+        return
+    event = st.dataframe(
+        _frame(found),
+        hide_index=True,
+        width="stretch",
+        height=320,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="requests",
+        column_config={
+            "at (UTC)": st.column_config.DatetimeColumn(format="D MMM HH:mm:ss"),
+            "cost": MONEY(format="$%.6f"),
+            "at the comparator": MONEY(format="$%.6f"),
+        },
+    )
+    st.caption(f"The latest {len(found)}, newest first. Select a row to see why it went there.")
+    chosen_rows = event["selection"]["rows"]
+    if chosen_rows and chosen_rows[0] < len(found):
+        _detail(view, found[chosen_rows[0]])
+
+
+def _choices(survey: Survey) -> dict[str, list[str]]:
+    return {
+        "team": sorted({cell.team for cell in survey.cells}),
+        "model": sorted({cell.model for cell in survey.cells}),
+        "target": sorted({cell.target for cell in survey.cells}),
+        "spill reason": sorted({cell.spill_reason for cell in survey.cells if cell.spill_reason}),
+    }
+
+
+def _frame(found: list[AttemptRow]) -> list[dict[str, Any]]:
+    return [
+        {
+            "at (UTC)": words.instant(row.opened_us),
+            "request": row.request_id,
+            "team": row.team,
+            "model": row.model,
+            "went to": row.target,
+            "why": words.reason(row.spill_reason or row.reason),
+            "input": row.input_tokens,
+            "output": row.output_tokens,
+            "cost": None if row.cost_pusd is None else dollars(row.cost_pusd),
+            "at the comparator": None if row.compared_pusd is None else dollars(row.compared_pusd),
+            "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,
+            "status": row.status or "open",
+            "flag": row.flag or "",
+        }
+        for row in found
+    ]
+
+
+def _detail(view: View, row: AttemptRow) -> None:
+    compared, blob = data.details(view.url, row.attempt_id)
+    cost = "unpriced" if row.cost_pusd is None else words.usd(row.cost_pusd)
+    with st.container(border=True):
+        left, right = st.columns(2)
+        with left:
+            look.card(
+                f"Attempt {row.attempt_id}",
+                look.big(f"{cost} at {row.target}", size="mid"),
+                look.rows(
+                    ("Chosen because", words.reason(row.reason), None),
+                    ("Not on an own engine because", words.reason(row.spill_reason), None),
+                    ("Tokens counted", row.basis or "not settled", None),
+                    ("Cached input tokens", words.count(row.cached_tokens), None),
+                    *(
+                        (f"Would cost at {one.comparator}", words.usd(one.cost_pusd), None)
+                        for one in compared
+                    ),
+                ),
+            )
+        with right:
+            if blob:
+                st.json(msgspec.msgpack.decode(blob), expanded=2)
+            else:
+                st.caption("The frozen decision of this request is not kept any more.")

@@ -1,0 +1,145 @@
+"""The verdict in sentences: what finance reads first, and why it is so.
+
+Each function turns parts of a `Standing` into plain text. The wording never says more than the
+figures: a floor under the capacity is called one, and a date needs two weeks of data.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dashboard import words
+from dashboard.look import GAIN, LOSS
+from ledger.breakeven import Lever
+from ledger.queries import DAY_US, HOUR_US
+from ledger.standing import Standing, Verdict
+from ledger.survey import Survey
+from ledger.trend import Outlook, crossing
+
+MIXED, UNKNOWN = "#9A5B13", "#4A5652"
+_LEVERS = {
+    Lever.GPU_RATE: "a GPU rate of at most {} an hour",
+    Lever.API_PRICE: "traffic that avoids at least {} per 1M tokens",
+    Lever.CAPACITY: "an engine that serves {} tokens per GPU in this period",
+    Lever.GPUS: "{} GPUs, if the traffic is there",
+    Lever.OPS: "ops of at most {}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    question: str
+    text: str
+    more: str
+    colour: str
+
+
+def headline(standing: Standing, period: str) -> Headline:
+    """Yes, no, or yes against one and no against the other; or what is missing to say so."""
+    question = f"Last {period}, own GPUs against buying the same answers"
+    known = [verdict for verdict in standing.verdicts if verdict.stands is not None]
+    if not known:
+        return _unknown(standing, question)
+    winners = [one for one in known if _result(one) >= 0]
+    losers = [one for one in known if _result(one) < 0]
+    parts = [_part(one) for one in (*winners, *losers)]
+    more = "; ".join(parts) + "."
+    if not losers:
+        return Headline(question, "Yes, the GPUs are worth it.", more, GAIN)
+    if not winners:
+        return Headline(question, "No, not at this volume.", more, LOSS)
+    text = f"Yes against {_names(winners[0])}, no against {_names(losers[0])}."
+    return Headline(question, text, more, MIXED)
+
+
+def cures(standing: Standing, verdict: Verdict) -> list[str]:
+    """Whether break-even is within reach of the engines, and if not, what could change that."""
+    even = verdict.even
+    if even is None:
+        return [
+            "Capacity inside the SLO is not known yet: nobody can say if break-even is in reach."
+        ]
+    if even.feasible:
+        return []
+    if not even.volume:
+        return ["**Cannot break even:** a token on own engines saves nothing against this API."]
+    share = Fraction(even.volume.tokens) / Fraction(even.capacity.tokens)
+    measured = standing.capability is not None and standing.capability.measured
+    limit = "what these engines can serve" if measured else "the most they were seen to serve"
+    ways = [
+        _LEVERS[one.lever].format(_needed(one.lever, one.needed))
+        for one in even.cures
+        if one.needed
+    ]
+    takes = f"it takes {words.times(share)} {limit}"
+    return [
+        f"**Cannot break even against this API as configured:** {takes}.",
+        f"What could: {'; '.join(ways)}.",
+    ]
+
+
+def trend(survey: Survey, verdict: Verdict) -> list[str]:
+    """When the growing volume crosses break-even, if two weeks of whole days say so."""
+    even, hours = verdict.even, survey.standing.hours
+    if even is None or not even.feasible or not hours or survey.bucket_us != DAY_US:
+        return []
+    today = survey.scope.end_us - survey.scope.end_us % DAY_US
+    first = max(survey.freshness.first_us or today, survey.scope.start_us)
+    start = first - first % DAY_US + DAY_US
+    days = dict.fromkeys(range(start, today, DAY_US), 0.0)
+    for cell in survey.cells:
+        if cell.avoids and cell.start_us in days:
+            days[cell.start_us] += cell.tokens
+    assert even.volume is not None
+    needed = float(Fraction(even.volume.tokens) * 24 / hours)
+    last_day = words.instant(today - HOUR_US).date()
+    found = crossing(list(days.values()), last_day=last_day, needed_per_day=needed)
+    if found.outlook is Outlook.ABOVE:
+        return ["The trend of the last days is above break-even."]
+    if found.outlook is Outlook.NOT_IN_SIGHT:
+        return ["At the present growth the volume does not reach break-even within two years."]
+    if found.outlook is Outlook.TOO_LITTLE_DATA or found.day is None or found.earliest is None:
+        return ["No date for break-even: under 14 whole days of data."]
+    latest = f"{found.latest:%d %b %Y}" if found.latest else "an open end"
+    interval = f"(80 % interval: {found.earliest:%d %b %Y} to {latest})"
+    return [f"The trend crosses break-even about **{found.day:%d %b %Y}** {interval}."]
+
+
+def _unknown(standing: Standing, question: str) -> Headline:
+    if standing.unrated:
+        text = "Enter your GPU rate to see the answer."
+        rates = [one.pays_below_pusd_per_hour for one in standing.verdicts]
+        below = [rate for rate in rates if rate is not None and rate > 0]
+        more = "The GPUs run, but what an hour of them costs is not in the books"
+        if below:
+            more += f"; below {words.usd(max(below))} per GPU-hour they would pay"
+        return Headline(question, text, f"{more}.", UNKNOWN)
+    if not standing.bills:
+        more = "No pool of own engines is configured, so there is nothing to break even."
+        return Headline(question, "No own GPUs in these books.", more, UNKNOWN)
+    cost = words.usd(standing.fixed.total_pusd)
+    more = f"Own GPUs cost {cost} and have answered nothing that an API could be compared with."
+    return Headline(question, "Not so far: nothing was served.", more, LOSS)
+
+
+def _part(verdict: Verdict) -> str:
+    word = "made" if _result(verdict) >= 0 else "lost"
+    return (
+        f"{words.usd(abs(_result(verdict)))} {word} against {_names(verdict)} ({verdict.against})"
+    )
+
+
+def _names(verdict: Verdict) -> str:
+    names = verdict.comparators
+    return names[0] if len(names) == 1 else f"the {verdict.against}"
+
+
+def _result(verdict: Verdict) -> Fraction:
+    return Fraction(verdict.result_pusd or 0)
+
+
+def _needed(lever: Lever, value: int | Fraction) -> str:
+    if lever is Lever.API_PRICE:
+        return words.usd(Fraction(value) * 10**6)
+    if lever is Lever.CAPACITY:
+        return words.tokens(value)
+    return str(value) if lever is Lever.GPUS else words.usd(value)

@@ -1,0 +1,105 @@
+"""Numbers and reasons in words that a person outside the project understands.
+
+Money keeps three significant digits or the cents, tokens their unit, and every reason code of the
+router has a sentence. Nothing here computes: a figure is only shown.
+"""
+
+from datetime import UTC, datetime
+from fractions import Fraction
+
+from ledger.economics import Exact
+from ledger.money import PUSD_PER_USD
+
+REASONS = {
+    "cheapest": "cheapest that meets the SLO",
+    "sticky": "same target as the session",
+    "only": "the only feasible target",
+    "best_effort": "nothing was feasible, policy tries anyway",
+    "costlier": "own engine was the costlier choice",
+    "bid_price": "engine time was worth more to other requests",
+    "busier": "another replica was less busy",
+    "model": "model is not served",
+    "feature": "engine lacks a feature that was asked for",
+    "unhealthy": "engine down",
+    "loading": "engine still loading",
+    "draining": "engine draining",
+    "unknown_state": "engine state unknown",
+    "context": "prompt longer than the engine's context",
+    "residency": "data may not leave the network",
+    "unpriced": "no price known",
+    "price_cap": "above the policy's price cap",
+    "kv_headroom": "engine memory (KV cache) full",
+    "circuit_open": "target failing, circuit open",
+    "rate_limit": "rate limit reached",
+    "budget": "budget spent",
+    "ttft": "first token would come too late",
+    "tpot": "tokens would come too slowly",
+    "salt": "cache cannot be isolated for this team",
+    "fallback": "another target failed first",
+}
+_THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
+
+
+def reason(code: str | None) -> str:
+    if code is None:
+        return "not spilled"
+    return REASONS.get(code, code.replace("_", " "))
+
+
+def usd(pusd: Exact, *, sign: bool = False) -> str:
+    """`$1,235`, `$12.35`, `$0.0123`; a minus before the dollar, a plus if asked for."""
+    dollars = abs(Fraction(pusd)) / PUSD_PER_USD
+    if dollars >= 1000:
+        text = f"{round(dollars):,}"
+    elif dollars >= 1 or not dollars:
+        text = f"{float(dollars):.2f}"
+    elif dollars < Fraction(1, 100_000):
+        text = f"{float(dollars):.1e}"
+    else:
+        text = f"{float(dollars):.3g}"
+        text += "0" * (4 - len(text))  # $0.9 reads as a typing error
+    lead = "-" if pusd < 0 else "+" if sign and pusd > 0 else ""
+    return f"{lead}${text}"
+
+
+def tokens(count: Exact) -> str:
+    """`1.23M`, `45.6k`, `812`: three significant digits."""
+    for scale, unit in _THOUSANDS:
+        if abs(Fraction(count)) >= scale:
+            value = float(Fraction(count) / scale)
+            digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+            return f"{value:.{digits}f}{unit}"
+    return f"{float(count):.0f}"
+
+
+def count(number: int) -> str:
+    return f"{number:,}"
+
+
+def percent(share: Exact | float | None, *, digits: int = 0) -> str:
+    return "n/a" if share is None else f"{100 * float(share):.{digits}f} %"
+
+
+def times(ratio: Exact | float) -> str:
+    value = float(ratio)
+    return f"{value:.2f}x" if value < 10 else f"{value:.0f}x"
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def moment(at_us: int) -> str:
+    return f"{instant(at_us):%d %b %H:%M} UTC"
+
+
+def instant(at_us: int) -> datetime:
+    return datetime.fromtimestamp(at_us / 1e6, tz=UTC)
+
+
+def ago(then_us: int, now_us: int) -> str:
+    seconds = max(0, now_us - then_us) // 10**6
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago"

@@ -1,0 +1,81 @@
+"""Every read of the ledger in one namespace: `from ledger import queries`, then `queries.cells`.
+
+Each function takes a connection and a `Scope`, runs statements that PostgreSQL and SQLite both
+understand, and answers with plain values. Money stays integer pico-USD; a price that is missing
+is counted as unpriced, never as zero. What the figures mean is decided in `standing`.
+"""
+
+from ledger.queries_attempts import (
+    ANSWERED,
+    Cell,
+    Comparison,
+    Minute,
+    cells,
+    comparisons,
+    load_per_minute,
+)
+from ledger.queries_fleet import (
+    CapacityRow,
+    Contract,
+    EngineRow,
+    HourCell,
+    TeamCell,
+    capacities,
+    contracts,
+    engine_samples,
+    engines_now,
+    first_sample_us,
+    hours,
+    hours_by_team,
+    provisional_since,
+)
+from ledger.queries_health import Freshness, Refused, freshness, refusals, teams
+from ledger.queries_requests import (
+    AttemptRow,
+    Compared,
+    Pair,
+    attempts,
+    compared_costs,
+    decision,
+    ttft_pairs,
+)
+from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US, Scope
+
+__all__ = [
+    "ANSWERED",
+    "DAY_US",
+    "HOUR_US",
+    "MINUTE_US",
+    "AttemptRow",
+    "CapacityRow",
+    "Cell",
+    "Compared",
+    "Comparison",
+    "Contract",
+    "EngineRow",
+    "Freshness",
+    "HourCell",
+    "Minute",
+    "Pair",
+    "Refused",
+    "Scope",
+    "TeamCell",
+    "attempts",
+    "capacities",
+    "cells",
+    "compared_costs",
+    "comparisons",
+    "contracts",
+    "decision",
+    "engine_samples",
+    "engines_now",
+    "first_sample_us",
+    "freshness",
+    "hours",
+    "hours_by_team",
+    "load_per_minute",
+    "provisional_since",
+    "refusals",
+    "teams",
+    "ttft_pairs",
+]

@@ -1,0 +1,153 @@
+"""Reads that add attempts up: spend, tokens, reasons and SLO in one cube; comparators; load.
+
+`cells` is the statement that walks every attempt of a span: all pages add its cells up, so that
+their figures agree with one another.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, and_, case, func, or_, select
+
+from ledger.orm import Attempt, ComparedCost, exact_sum
+from ledger.queries_scope import INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS, Scope, rows, total
+
+ANSWERED = ("finished", "client_gone")  # a client got tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Attempts of one bucket that agree in everything that a page may group by."""
+
+    start_us: int
+    team: str
+    model: str
+    backend: str  # own | api
+    target: str
+    pool: str | None
+    reason: str
+    spill_reason: str | None
+    status: str | None  # records.Status; `None`: not settled
+    slo_met: bool | None
+    simulated: bool
+    attempts: int
+    input_tokens: int  # cached and written to a cache included
+    cached_tokens: int
+    output_tokens: int
+    engine_us: int
+    cost_pusd: int  # priced attempts only
+    unpriced: int  # settled, and no price was known
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def answered(self) -> bool:
+        return self.status in ANSWERED
+
+    @property
+    def avoids(self) -> bool:
+        """Served by an own engine inside the SLO, or where none was promised."""
+        return self.backend == "own" and self.answered and self.slo_met is not False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What one comparator would have charged for what own engines served of a model."""
+
+    model: str
+    pool: str
+    position: int  # 0: the substitute; others: the same weights elsewhere
+    comparator: str
+    tokens_in_slo: int
+    output_tokens_in_slo: int
+    avoided_pusd: int  # of requests inside the SLO (or without one)
+    missed_pusd: int  # of requests outside it: shown, never counted as avoided
+    scaled: bool  # token counts were scaled by a measured ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What was asked of a pool in one minute, and what it served inside the SLO."""
+
+    start_us: int
+    asked_tokens: int
+    asked_output_tokens: int
+    served_tokens: int
+    served_output_tokens: int
+
+
+def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[Cell]:
+    """Everything that was attempted in the scope, added up by bucket and dimension."""
+    start = (Attempt.opened_us - Attempt.opened_us % bucket_us).label("start_us")
+    dimensions = (
+        Attempt.team_id,
+        Attempt.model,
+        Attempt.backend,
+        Attempt.target,
+        Attempt.pool,
+        Attempt.reason,
+        Attempt.spill_reason,
+        Attempt.status,
+        Attempt.slo_met,
+        Attempt.simulated,
+    )
+    settled = Attempt.settled_us.is_not(None)
+    statement = select(
+        start,
+        *dimensions,
+        func.count(),
+        total(INPUT_TOKENS),
+        total(Attempt.cached_tokens),
+        total(OUTPUT_TOKENS),
+        total(Attempt.engine_us),
+        exact_sum(Attempt.cost_pusd),
+        total(case((and_(settled, Attempt.cost_pusd.is_(None)), 1), else_=0)),
+    ).group_by("start_us", *dimensions)
+    found = rows(connection, scope.narrow(statement))
+    return [Cell(*row) for row in found]
+
+
+def comparisons(connection: Connection, scope: Scope) -> list[Comparison]:
+    """Per comparator, what the requests that own engines answered would have cost there."""
+    inside = and_(Attempt.status.in_(ANSWERED), Attempt.slo_met.is_not(False))
+    statement = (
+        select(
+            Attempt.model,
+            Attempt.pool,
+            ComparedCost.position,
+            ComparedCost.comparator,
+            total(case((inside, INPUT_TOKENS + OUTPUT_TOKENS), else_=0)),
+            total(case((inside, OUTPUT_TOKENS), else_=0)),
+            exact_sum(case((inside, ComparedCost.cost_pusd), else_=0)),
+            exact_sum(case((inside, 0), else_=ComparedCost.cost_pusd)),
+            total(case((ComparedCost.ratio_ppm != 1_000_000, 1), else_=0)) > 0,
+        )
+        .join(ComparedCost, ComparedCost.attempt_id == Attempt.attempt_id)
+        .where(Attempt.backend == "own")
+        .group_by(Attempt.model, Attempt.pool, ComparedCost.position, ComparedCost.comparator)
+        .order_by(Attempt.model, Attempt.pool, ComparedCost.position, ComparedCost.comparator)
+    )
+    found = rows(connection, scope.narrow(statement))
+    return [Comparison(*row) for row in found]
+
+
+def load_per_minute(connection: Connection, scope: Scope, *, pool: str) -> list[Minute]:
+    """Tokens asked of a pool, by minute: what it served and what spilled from it."""
+    served = select(Attempt.model).where(Attempt.pool == pool).distinct()
+    minute = (Attempt.opened_us - Attempt.opened_us % MINUTE_US).label("minute_us")
+    spilled = and_(Attempt.spill_reason.is_not(None), Attempt.model.in_(served))
+    good = and_(Attempt.pool == pool, Attempt.slo_met.is_not(False))
+    statement = (
+        select(
+            minute,
+            total(INPUT_TOKENS + OUTPUT_TOKENS),
+            total(OUTPUT_TOKENS),
+            total(case((good, INPUT_TOKENS + OUTPUT_TOKENS), else_=0)),
+            total(case((good, OUTPUT_TOKENS), else_=0)),
+        )
+        .where(or_(Attempt.pool == pool, spilled), Attempt.status.in_(ANSWERED))
+        .group_by("minute_us")
+        .order_by("minute_us")
+    )
+    return [Minute(*row) for row in rows(connection, scope.narrow(statement))]

@@ -1,0 +1,216 @@
+"""Reads of the own engines: contracts, closed hours, capacity, samples.
+
+A pool's bill comes from its closed hours; what runs since the last closed hour is read from the
+contract by `standing`. Samples are thinned in SQL, so that a month of them fits a chart.
+"""
+
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import Connection, func, select
+
+from ledger.orm import Attempt, Capacity, EngineSample, GpuContract, GpuHour, GpuHourTeam, exact_sum
+from ledger.queries_scope import HOUR_US, Scope, rows
+
+SAMPLES_LIMIT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A version of what a pool's hardware costs; `pusd_per_hour=None` is unknown, never free."""
+
+    pool: str
+    gpu_type: str
+    gpus: int  # of all replicas
+    replicas: int
+    billing: str
+    pusd_per_hour: int | None
+    source: str | None
+    since: date | None
+    until: date | None
+    ops_seconds_per_week: int
+    ops_pusd_per_hour: int
+    simulated: bool
+    recorded_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class HourCell:
+    """Closed hours of one pool in one bucket: used + idle + unavailable = bill."""
+
+    pool: str
+    start_us: int
+    hours: int
+    bill_pusd: int
+    used_pusd: int
+    idle_pusd: int
+    unavailable_pusd: int
+    busy_us: int
+    unavailable_us: int
+    replica_us: int
+    last_hour_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class TeamCell:
+    """One team's share of the closed hours of one pool in one bucket."""
+
+    pool: str
+    start_us: int
+    team: str
+    used_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRow:
+    """What one engine carries inside its SLO; `source` says how that is known."""
+
+    pool: str
+    engine: str
+    at_us: int
+    kv_capacity_tokens: int | None
+    slo_input_tokens_per_s: float | None
+    slo_output_tokens_per_s: float | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRow:
+    """One engine at one instant; totals are its own counters."""
+
+    at_us: int
+    pool: str
+    engine: str
+    health: str
+    running: int | None
+    waiting: int | None
+    kv_usage_ppm: int | None
+    kv_promised_ppm: int | None
+    prompt_tokens_total: int | None
+    output_tokens_total: int | None
+    preemptions_total: int | None
+    prefix_hit_ppm: int | None
+    busy_us: int | None
+    load_ppm: int | None
+    age_us: int | None
+    simulated: bool
+
+
+_ENGINE_COLUMNS = tuple(getattr(EngineSample, name) for name in EngineRow.__dataclass_fields__)
+
+
+def contracts(connection: Connection) -> list[Contract]:
+    """The version in force of every pool: the latest recorded."""
+    latest = select(func.max(GpuContract.id)).group_by(GpuContract.pool)
+    statement = (
+        select(
+            GpuContract.pool,
+            GpuContract.gpu_type,
+            GpuContract.gpus_per_replica * GpuContract.replicas,
+            GpuContract.replicas,
+            GpuContract.billing,
+            GpuContract.pusd_per_hour,
+            GpuContract.source,
+            GpuContract.since,
+            GpuContract.until,
+            GpuContract.ops_seconds_per_week,
+            GpuContract.ops_pusd_per_hour,
+            GpuContract.simulated,
+            GpuContract.recorded_us,
+        )
+        .where(GpuContract.id.in_(latest))
+        .order_by(GpuContract.pool)
+    )
+    return [Contract(*row) for row in rows(connection, statement)]
+
+
+def hours(connection: Connection, scope: Scope, *, bucket_us: int) -> list[HourCell]:
+    """Closed hours that start in the scope, by pool and bucket (an hour or longer)."""
+    width = max(bucket_us, HOUR_US)
+    start = (GpuHour.hour_us - GpuHour.hour_us % width).label("start_us")
+    statement = (
+        select(
+            GpuHour.pool,
+            start,
+            func.count(),
+            exact_sum(GpuHour.bill_pusd),
+            exact_sum(GpuHour.used_pusd),
+            exact_sum(GpuHour.idle_pusd),
+            exact_sum(GpuHour.unavailable_pusd),
+            exact_sum(GpuHour.busy_us),
+            exact_sum(GpuHour.unavailable_us),
+            exact_sum(GpuHour.replicas * HOUR_US),
+            func.max(GpuHour.hour_us),
+        )
+        .where(GpuHour.hour_us >= scope.start_us, GpuHour.hour_us < scope.end_us)
+        .group_by(GpuHour.pool, "start_us")
+        .order_by(GpuHour.pool, "start_us")
+    )
+    return [HourCell(*row) for row in rows(connection, statement)]
+
+
+def hours_by_team(connection: Connection, scope: Scope, *, bucket_us: int) -> list[TeamCell]:
+    width = max(bucket_us, HOUR_US)
+    start = (GpuHourTeam.hour_us - GpuHourTeam.hour_us % width).label("start_us")
+    statement = (
+        select(GpuHourTeam.pool, start, GpuHourTeam.team_id, exact_sum(GpuHourTeam.used_pusd))
+        .where(GpuHourTeam.hour_us >= scope.start_us, GpuHourTeam.hour_us < scope.end_us)
+        .group_by(GpuHourTeam.pool, "start_us", GpuHourTeam.team_id)
+        .order_by(GpuHourTeam.pool, "start_us", GpuHourTeam.team_id)
+    )
+    if scope.team is not None:
+        statement = statement.where(GpuHourTeam.team_id == scope.team)
+    return [TeamCell(*row) for row in rows(connection, statement)]
+
+
+def provisional_since(connection: Connection, pool: str, *, from_us: int, to_us: int) -> int:
+    """What a pool's attempts were charged provisionally, settled from `from_us` to `to_us`."""
+    statement = select(exact_sum(Attempt.cost_pusd)).where(
+        Attempt.pool == pool,
+        Attempt.backend == "own",
+        Attempt.settled_us >= from_us,
+        Attempt.settled_us < to_us,
+    )
+    return int(connection.execute(statement).scalar_one())
+
+
+def capacities(connection: Connection) -> list[CapacityRow]:
+    """The latest row of every engine."""
+    latest = select(func.max(Capacity.id)).group_by(Capacity.engine)
+    columns = tuple(getattr(Capacity, name) for name in CapacityRow.__dataclass_fields__)
+    statement = select(*columns).where(Capacity.id.in_(latest)).order_by(Capacity.engine)
+    return [CapacityRow(*row) for row in rows(connection, statement)]
+
+
+def engines_now(connection: Connection) -> list[EngineRow]:
+    """The latest sample of every engine."""
+    latest = select(func.max(EngineSample.seq)).group_by(EngineSample.engine)
+    statement = (
+        select(*_ENGINE_COLUMNS).where(EngineSample.seq.in_(latest)).order_by(EngineSample.engine)
+    )
+    return [EngineRow(*row) for row in rows(connection, statement)]
+
+
+def first_sample_us(connection: Connection, scope: Scope) -> int | None:
+    statement = select(func.min(EngineSample.at_us)).where(
+        EngineSample.at_us >= scope.start_us, EngineSample.at_us < scope.end_us
+    )
+    return connection.execute(statement).scalar_one_or_none()
+
+
+def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> list[EngineRow]:
+    """The last sample of every engine in every bucket, in time order."""
+    bucket = (EngineSample.at_us - EngineSample.at_us % bucket_us).label("bucket_us")
+    last = (
+        select(EngineSample.engine, func.max(EngineSample.seq).label("seq"), bucket)
+        .where(EngineSample.at_us >= scope.start_us, EngineSample.at_us < scope.end_us)
+        .group_by(EngineSample.engine, "bucket_us")
+        .subquery()
+    )
+    statement = (
+        select(*_ENGINE_COLUMNS)
+        .join(last, last.c.seq == EngineSample.seq)
+        .order_by(EngineSample.at_us, EngineSample.engine)
+        .limit(SAMPLES_LIMIT)
+    )
+    return [EngineRow(*row) for row in rows(connection, statement)]

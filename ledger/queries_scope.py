@@ -1,0 +1,54 @@
+"""What every read has in common: a half-open span of time and, where asked, one team.
+
+Times are microseconds since the Unix epoch; buckets are aligned to the epoch, so a bucket of a day
+is a UTC day. An attempt belongs to the instant at which it was opened.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Executable, Select, cast, func
+
+from ledger.orm import Attempt
+
+MINUTE_US = 60 * 10**6
+HOUR_US = 60 * MINUTE_US
+DAY_US = 24 * HOUR_US
+
+# Input of every kind and output (which includes reasoning): the basis "input + output".
+INPUT_TOKENS: ColumnElement[int] = (
+    func.coalesce(Attempt.input_tokens, 0)
+    + func.coalesce(Attempt.cached_tokens, 0)
+    + func.coalesce(Attempt.cache_write_tokens, 0)
+    + func.coalesce(Attempt.cache_write_1h_tokens, 0)
+)
+OUTPUT_TOKENS: ColumnElement[int] = func.coalesce(Attempt.output_tokens, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """`start_us <= t < end_us`; `team=None` is everyone."""
+
+    start_us: int
+    end_us: int
+    team: str | None = None
+
+    @property
+    def hours(self) -> float:
+        return (self.end_us - self.start_us) / HOUR_US
+
+    def narrow(self, statement: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
+        """The statement over attempts, limited to this scope."""
+        statement = statement.where(
+            Attempt.opened_us >= self.start_us, Attempt.opened_us < self.end_us
+        )
+        return statement if self.team is None else statement.where(Attempt.team_id == self.team)
+
+
+def total(column: Any) -> ColumnElement[int]:
+    """Sum of a small integer column (tokens, counts); 0 over no rows. Money uses `exact_sum`."""
+    return cast(func.coalesce(func.sum(column), 0), BigInteger)
+
+
+def rows(connection: Connection, statement: Executable) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in connection.execute(statement)]

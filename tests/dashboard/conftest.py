@@ -1,0 +1,332 @@
+"""Books to look at: a seeded month of traffic, written to a ledger the way the gateway's is.
+
+`fill` makes journal records and brings them into the books through the repository; contracts,
+closed hours, capacity and samples are rows of their own writers. It returns the records, so that a
+test can do its own arithmetic: `PRICES` are the test's prices, in pico-USD per token.
+"""
+
+import math
+import os
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+import pytest
+from sqlalchemy import insert
+
+from ledger import orm
+from ledger.accounts import close_hour, provisional_charge_pusd
+from ledger.database import make_engine, migrate
+from ledger.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
+from ledger.repository import Repository
+
+S, MINUTE, HOUR, DAY = 10**6, 60 * 10**6, 3_600 * 10**6, 86_400 * 10**6
+PRICES = {  # input, cached, output
+    "anthropic/claude-haiku-4-5": (1_000_000, 100_000, 5_000_000),
+    "deepinfra/llama-3.3-70b": (100_000, 100_000, 320_000),
+    "openai/gpt-4o-mini": (150_000, 75_000, 600_000),
+}
+SUBSTITUTE, SAME_WEIGHTS, OTHER = PRICES
+RATE_PUSD = 400_000_000_000
+TEAMS = ("search", "support", "coding", "finance")
+SPILL_REASONS = ("ttft", "kv_headroom", "ttft", "tpot")
+
+
+def price(name: str, tokens: Tokens) -> int:
+    per_input, per_cached, per_output = PRICES[name]
+    return tokens.input * per_input + tokens.cached * per_cached + tokens.output * per_output
+
+
+@dataclass
+class Books:
+    """What went into the books, beside where they are."""
+
+    url: str
+    now_us: int
+    opened: list[AttemptOpened] = field(default_factory=list)
+    settled: list[AttemptSettled] = field(default_factory=list)
+    hours: list[dict] = field(default_factory=list)
+
+    @property
+    def pairs(self) -> list[tuple[AttemptOpened, AttemptSettled]]:
+        return list(zip(self.opened, self.settled, strict=True))
+
+
+class Traffic:
+    """One pool of one GPU, a model that may spill, one that may not, and one that is API only."""
+
+    def __init__(self, books: Books, seed: int, *, simulated: bool) -> None:
+        self.books = books
+        self.rng = random.Random(seed)
+        self.simulated = simulated
+        self.number = 0
+
+    def hour(self, hour_us: int, requests: int, *, down: bool) -> None:
+        room_us = 0 if down else HOUR * 9 // 10
+        for _ in range(requests):
+            model = self.rng.choices(("chat-large", "code-internal", "gpt-4o-mini"), (6, 3, 2))[0]
+            tokens = Tokens(
+                input=int(self.rng.lognormvariate(9.4, 0.5)),
+                cached=self.rng.choice((0, 0, 5_000)),
+                output=int(self.rng.lognormvariate(6.6, 0.6)) + 1,
+            )
+            engine_us = (tokens.input + tokens.output) * S // 320
+            at_us = hour_us + self.rng.randrange(HOUR)
+            if at_us >= self.books.now_us - 300 * S:
+                continue
+            own = model != "gpt-4o-mini" and engine_us <= room_us
+            if down and model == "code-internal":
+                continue
+            spill = None
+            if not own and model != "gpt-4o-mini":
+                spill = "loading" if down else self.rng.choice(SPILL_REASONS)
+            room_us -= engine_us if own else 0
+            self.attempt(at_us, model, tokens, engine_us if own else 0, spill)
+
+    def burst(self) -> None:
+        """The last minutes: most stay, some spill."""
+        for n in range(24):
+            tokens = Tokens(input=9_000 + n, output=400)
+            at_us = self.books.now_us - (250 - 10 * n) * S
+            spill = SPILL_REASONS[n % 4] if n % 3 == 0 else None
+            self.attempt(at_us, "chat-large", tokens, 0 if spill else 2 * S, spill)
+
+    def attempt(
+        self, at_us: int, model: str, tokens: Tokens, engine_us: int, spill: str | None
+    ) -> None:
+        self.number += 1
+        own = bool(engine_us)
+        target = "pool:llama-70b/0" if own else OTHER if model == "gpt-4o-mini" else SUBSTITUTE
+        predicted = int(self.rng.lognormvariate(12.6 if own else 13.2, 0.4))
+        ttft = int(predicted * self.rng.lognormvariate(0, 0.25))
+        opened = AttemptOpened(
+            attempt_id=f"r{self.number}.1",
+            request_id=f"r{self.number}",
+            attempt_no=1,
+            opened_us=at_us,
+            key_id="k1",
+            user_id=None,
+            team_id=self.rng.choices(TEAMS, (5, 4, 3, 1))[0],
+            org_id="acme",
+            kind="chat",
+            stream=True,
+            model=model,
+            target=target,
+            backend="own" if own else "api",
+            pool="llama-70b" if own else None,
+            engine="0" if own else None,
+            provider=None if own else target.partition("/")[0],
+            upstream_model=target.partition("/")[2],
+            simulated=self.simulated,
+            policy="default",
+            policy_version="v1",
+            reason="cheapest" if own or spill is None else "best_effort",
+            spill_reason=spill,
+            price_version=None if own else 1,
+            bound_pusd=10**12,
+            prompt_tokens_estimate=tokens.input,
+            ttft_predicted_us=predicted,
+        )
+        self.books.opened.append(opened)
+        self.books.settled.append(self.settle(opened, tokens, engine_us, ttft))
+
+    def settle(
+        self, opened: AttemptOpened, tokens: Tokens, engine_us: int, ttft_us: int
+    ) -> AttemptSettled:
+        own = opened.backend == "own"
+        charge = provisional_charge_pusd(engine_us, RATE_PUSD, 1)
+        unpriced = not own and self.rng.random() < 0.002
+        return AttemptSettled(
+            attempt_id=opened.attempt_id,
+            settled_us=opened.opened_us + S,
+            status="finished" if self.rng.random() > 0.02 else "client_gone",
+            http_status=200,
+            tokens=tokens,
+            basis="reported",
+            cost_pusd=charge if own else None if unpriced else price(opened.target, tokens),
+            ttft_us=ttft_us,
+            duration_us=ttft_us + tokens.output * 20_000,
+            engine_us=engine_us,
+            finish_reason="stop",
+            slo_met=self.rng.random() > (0.01 if own else 0.06),
+            compared=tuple(
+                Compared(name, 1, price(name, tokens)) for name in (SUBSTITUTE, SAME_WEIGHTS)
+            )
+            if opened.model != "gpt-4o-mini"
+            else (),
+        )
+
+
+def load(at_us: int, start_us: int, peak: float) -> int:
+    """Requests of an hour: nights are quiet, weekends too, and the weeks grow."""
+    moment = datetime.fromtimestamp(at_us / 1e6, tz=UTC)
+    day = 0.55 - 0.45 * math.cos((moment.hour - 2) * math.pi / 12)
+    week = 0.45 if moment.weekday() >= 5 else 1.0
+    return round(peak * day * week * (1 + 0.025 * (at_us - start_us) / DAY))
+
+
+def fill(
+    url: str,
+    *,
+    now_us: int,
+    days: int = 30,
+    peak: float = 60.0,
+    rate_pusd: int | None = RATE_PUSD,
+    until: date | None = None,
+    simulated: bool = False,
+    seed: int = 7,
+) -> Books:
+    """`peak` is about the busiest hour's requests; without `until` the contract runs on."""
+    books = Books(url, now_us)
+    traffic = Traffic(books, seed, simulated=simulated)
+    start_us = now_us - now_us % HOUR - days * DAY + HOUR
+    last_us = now_us - now_us % HOUR if until is None else _midnight_us(until) + DAY - HOUR
+    for hour_us in range(start_us, last_us + 1, HOUR):
+        down = (hour_us // HOUR) % 167 == 5
+        traffic.hour(hour_us, load(hour_us, start_us, peak), down=down)
+        if hour_us + HOUR <= now_us and rate_pusd is not None:
+            books.hours.append(_close(books, hour_us, down=down))
+    if until is None:
+        traffic.burst()
+    migrate(url)
+    engine = make_engine(url)
+    repository = Repository(engine, host="here")
+    records = sorted(
+        [*books.opened, *books.settled, *_refusals(now_us)],
+        key=lambda one: (getattr(one, "opened_us", None) or now_us, type(one).__name__),
+    )
+    repository.import_records(records, journal="history", at_us=now_us)
+    with engine.begin() as connection:
+        connection.execute(
+            insert(orm.GpuContract),
+            {
+                "pool": "llama-70b", "gpu_type": "L4", "gpus_per_replica": 1, "replicas": 1,
+                "billing": "reserved", "pusd_per_hour": rate_pusd, "source": "contract 2026-17",
+                "since": None, "until": until, "ops_seconds_per_week": 1_800,
+                "ops_pusd_per_hour": 20 * 10**12, "simulated": simulated, "recorded_us": start_us,
+            },
+        )  # fmt: skip
+        if books.hours:
+            teams = [team for hour in books.hours for team in hour.pop("teams")]
+            connection.execute(insert(orm.GpuHour), books.hours)
+            connection.execute(insert(orm.GpuHourTeam), teams)
+        connection.execute(insert(orm.Capacity), _capacity(now_us))
+        connection.execute(insert(orm.EngineSample), _samples(now_us, simulated=simulated))
+        connection.execute(insert(orm.JournalPosition), _position(now_us))
+    engine.dispose()
+    return books
+
+
+def _close(books: Books, hour_us: int, *, down: bool) -> dict:
+    """The hourly close of the pool, by the product's own arithmetic."""
+    busy: dict[str, int] = defaultdict(int)
+    charged: dict[str, int] = defaultdict(int)
+    for opened, settled in books.pairs[-400:]:
+        if opened.backend == "own" and hour_us <= opened.opened_us < hour_us + HOUR:
+            busy[opened.team_id] += settled.engine_us
+            charged[opened.team_id] += settled.cost_pusd or 0
+    closed = close_hour(
+        "llama-70b",
+        RATE_PUSD,
+        busy_us=busy,
+        unavailable_us=HOUR if down else 0,
+        provisional_pusd=charged,
+        hour_us=HOUR,
+    )
+    teams = [
+        {
+            "pool": "llama-70b", "hour_us": hour_us, "team_id": team, "used_pusd": used,
+            "provisional_pusd": charged[team], "engine_us": busy[team],
+        }
+        for team, used in closed.used_pusd.items()
+    ]  # fmt: skip
+    return {
+        "pool": "llama-70b", "hour_us": hour_us, "contract_id": 1, "replicas": 1,
+        "bill_pusd": closed.bill_pusd, "used_pusd": sum(closed.used_pusd.values()),
+        "idle_pusd": closed.idle_pusd, "unavailable_pusd": closed.unavailable_pusd,
+        "busy_us": sum(busy.values()), "unavailable_us": HOUR if down else 0,
+        "closed_us": hour_us + HOUR + MINUTE, "teams": teams,
+    }  # fmt: skip
+
+
+def _refusals(now_us: int) -> list[RequestRefused]:
+    return [
+        RequestRefused(
+            f"x{n}", now_us - n * HOUR, "k1", "finance", "acme", "chat-large", "default",
+            "budget" if n % 3 else "rate", 429, "team:finance" if n % 3 else None,
+        )
+        for n in range(1, 8)
+    ]  # fmt: skip
+
+
+def _capacity(now_us: int) -> dict:
+    return {
+        "at_us": now_us, "pool": "llama-70b", "engine": "pool:llama-70b/0",
+        "kv_capacity_tokens": 291_424, "slo_ttft_ms": 1000.0, "slo_tpot_ms": 60.0,
+        "slo_input_tokens_per_s": 300.0, "slo_output_tokens_per_s": 20.0, "source": "measured",
+    }  # fmt: skip
+
+
+def _position(now_us: int) -> dict:
+    return {
+        "journal": "history", "worker": "0", "host": "here", "segment": 0, "offset": 1,
+        "applied_us": now_us,
+    }  # fmt: skip
+
+
+def _samples(now_us: int, *, simulated: bool) -> list[dict]:
+    """Two hours of one engine, every ten seconds."""
+    rng = random.Random(3)
+    rows = []
+    prompt = output = preemptions = 0
+    for n in range(720):
+        wave = 0.5 + 0.4 * math.sin(n / 60)
+        running = int(24 * wave + rng.random() * 6)
+        prompt += int(9_000 * wave)
+        output += int(500 * wave + rng.random() * 50)
+        preemptions += rng.random() < 0.01
+        rows.append(
+            {
+                "at_us": now_us - (720 - n) * 10 * S, "pool": "llama-70b",
+                "engine": "pool:llama-70b/0", "health": "healthy", "running": running,
+                "waiting": max(0, running - 25), "kv_usage_ppm": int(1e6 * min(0.97, wave)),
+                "kv_promised_ppm": int(1e5 * wave), "prompt_tokens_total": prompt,
+                "output_tokens_total": output, "preemptions_total": preemptions,
+                "prefix_hit_ppm": 310_000, "busy_us": int(1e7 * wave),
+                "step_feedback_ppm": 1_020_000, "load_ppm": int(1e6 * wave),
+                "bid_price_pusd_per_s": 0, "age_us": 400_000, "simulated": simulated,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _midnight_us(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * S
+
+
+@pytest.fixture
+def books(tmp_path) -> Callable[..., Books]:
+    """Fill a fresh SQLite ledger; every argument of `fill` can be changed."""
+
+    def make(url: str | None = None, **changes: object) -> Books:
+        now_us = time.time_ns() // 1000
+        return fill(url or f"sqlite:///{tmp_path / 'ledger.db'}", **{"now_us": now_us, **changes})
+
+    return make
+
+
+@pytest.fixture
+def ledger_env() -> Iterator[Callable[[str], None]]:
+    """Points the dashboard of this process at a ledger."""
+    before = os.environ.get("BREAKEVEN_LEDGER_URL")
+
+    def point(url: str) -> None:
+        os.environ["BREAKEVEN_LEDGER_URL"] = url
+
+    yield point
+    os.environ.pop("BREAKEVEN_LEDGER_URL", None)
+    if before is not None:
+        os.environ["BREAKEVEN_LEDGER_URL"] = before
