@@ -286,9 +286,13 @@ class DeskClient:
                 lines.setdefault(line.scope, []).append(line)
             self._lines, self._windows = lines, {}
         self._spent.update({(name, start): int(text) for name, start, text in news.spent})
+        self._drop_ended()
+        if self._lines is not None:
+            self._told.set()
+
+    def _drop_ended(self) -> None:
         now_s = self._now_us() // 1_000_000
         ended = {name for name, window in self._windows.items() if window.end_s <= now_s}
         for key in [key for key in self._slices if key[0] in ended]:
             if not self._slices[key].held_pusd:
                 del self._slices[key]
-        self._told.set()

@@ -54,7 +54,7 @@ class BudgetDesk:
         self._one_at_a_time = asyncio.Lock()
         self._recalls: dict[int, tuple[set[_Worker], asyncio.Future[None]]] = {}
         self._recall_number = 0
-        self._lines: tuple[wire.Line, ...] = ()
+        self._lines: tuple[wire.Line, ...] | None = None  # not read yet: never told as none
         self._news: tuple[tuple[str, int, str], ...] = ()
         self._server: asyncio.Server | None = None
 

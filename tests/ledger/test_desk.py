@@ -109,6 +109,22 @@ async def test_without_budgets_nothing_is_held_and_nobody_asked(opening):
         client.release("r1.1", 5)
 
 
+async def test_budgets_that_nobody_has_read_are_not_taken_for_none(engine, tmp_path):
+    set_budget(engine, "team:a@day", 1000)
+    host = Host(engine, tmp_path)
+    await host.desk.start()
+    client = DeskClient(host.socket, worker="w", now_us=lambda: NOW_US)
+    host.clients.append(client)
+    starting = asyncio.create_task(client.connect())
+    await until(lambda: client.connected)
+    with pytest.raises(DeskAway):
+        await client.hold("r1.1", ["team:a"], 10)
+    await host.desk.refresh()
+    await starting
+    assert len(await client.hold("r2.1", ["team:a"], 10)) == 1
+    await host.close()
+
+
 async def test_a_hold_names_every_budget_in_its_window(opening, engine):
     set_budget(engine, "org:o@month", 10**6, hard=False)
     async with opening({"team:a@day": 1000, "global@month": 5000}) as host:
@@ -259,7 +275,6 @@ async def test_a_desk_that_restarts_knows_what_is_lent(engine, tmp_path):
     # While one worker has not spoken, the desk can neither lend the old grant nor refuse.
     assert again.lent_pusd(Account("team:a@day", DAY)) == 0
     await again.start()
-    await again.refresh()
     for client in host.clients:
         await until(lambda client=client: client.connected)
     await until(lambda: not again._undeclared)
