@@ -6,10 +6,10 @@ per attempt before dispatch, on every hard scope or on none, and resolves exactl
 
 from collections.abc import Sequence
 
-from ledger.desk import DeskClient, Refusal
-from ledger.identity import Identity
-
+from gateway.errors import RequestError
 from gateway.fleet import Target
+from ledger.desk import DeskAway, DeskClient, Refusal
+from ledger.identity import Identity
 from ledger.records import Hold
 
 
@@ -24,7 +24,13 @@ class Admission:
     async def hold(
         self, attempt_id: str, identity: Identity, model: str, target: Target, bound_pusd: int
     ) -> tuple[Hold, ...] | Refusal:
-        return await self._desk.hold(attempt_id, scopes(identity, model, target), bound_pusd)
+        """The holds, or the budget without room; 503 while nobody can tell."""
+        try:
+            return await self._desk.hold(attempt_id, scopes(identity, model, target), bound_pusd)
+        except DeskAway as error:
+            raise RequestError(
+                "unavailable", "Budgets cannot be checked at the moment.", retry_after_s=1.0
+            ) from error
 
     def release(self, attempt_id: str, actual_pusd: int) -> None:
         """End the attempt's holds at their true cost; a second call changes nothing."""

@@ -11,13 +11,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ledger.desk import DeskClient
-from ledger.identity import KeyRing
 from prometheus_client import CollectorRegistry
 
 from backends.base import Backend, Deadlines
 from backends.http import HttpClient
-from backends.openai import PUBLIC_ADDRESSES, OpenAIBackend
+from backends.openai import BASE_URLS, Credentials, OpenAIBackend
 from gateway.admission import Admission
 from gateway.api import HotApi
 from gateway.app import Gateway, Operations, create_app
@@ -37,20 +35,22 @@ from gateway.runtime import Runtime
 from gateway.sessions import Sessions
 from gateway.settings import Pool, Provider, Settings
 from gateway.slots import Board
+from ledger.desk import DeskClient
+from ledger.identity import KeyRing
 from ledger.journal import JournalWriter
 from ledger.prices import PriceBook
 from router.estimates import OutputLengths, TokenRatio
 
 BEAT_S = 0.1
+DESK_SOCKET = "desk.sock"
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The worker's side of the ledger: prices to decide by, keys to know, a desk to borrow at."""
+    """What the worker reads of the ledger: prices to decide by, keys to know."""
 
     prices: PriceBook
     keys: KeyRing
-    desk: DeskClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,6 @@ def build(
     environ: Mapping[str, str],
 ) -> Gateway:
     """One worker's application; its journal, board and clients open with the lifespan."""
-    desk = ledger.desk
     limits = settings.server.timeouts
     board = Board(runtime.run_dir / "board", runtime.layout)
     journal = JournalWriter(
@@ -78,6 +77,9 @@ def build(
         f"worker-{worker}",
         segment_bytes=settings.ledger.journal_segment_bytes,
         limit_bytes=settings.ledger.journal_limit_bytes,
+    )
+    desk = DeskClient(
+        runtime.run_dir / DESK_SOCKET, worker=f"worker-{worker}", journal=journal.name
     )
     client = HttpClient()
     fleet = Fleet(settings, runtime, _backends(client, environ))
@@ -165,17 +167,17 @@ def _backends(
         if isinstance(what, Pool):
             assert base_url is not None  # every seat has an address
             key = environ.get(what.engine.api_key_env) if what.engine.api_key_env else None
-            return OpenAIBackend(base_url, key, client)
+            return OpenAIBackend(base_url, Credentials(key), client=client)
         key = secret(what, name, environ)
         if what.kind == "litellm":
             # Imported only when a target needs it: it is as large as the rest of the gateway.
             from backends.litellm import LiteLLMBackend  # noqa: PLC0415
 
             return LiteLLMBackend(what.litellm_prefix or name, key, base_url)
-        address = base_url or PUBLIC_ADDRESSES.get(name)
+        address = base_url or BASE_URLS.get(name)
         if address is None:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
-        return OpenAIBackend(address, key, client)
+        return OpenAIBackend(address, Credentials(key), client=client)
 
     return make
 

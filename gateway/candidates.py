@@ -109,6 +109,7 @@ class Candidates:
                 prompt_tokens=request.prompt_tokens_bound,
                 output_tokens=output_bound(request),
                 n=request.n,
+                audio=False,
             ),
             budget_room_pusd=room,
             api=api_state(self._board.experience(target.row), now_s),
@@ -190,11 +191,12 @@ def api_state(seen: Sequence[float], now_s: float) -> ApiState:
     """Folded latency moments, silence earned by failures or asked for, rate-limit room."""
     count = int(seen[Seen.OBSERVATIONS])
     requests, tokens = seen[Seen.REQUESTS_LEFT], seen[Seen.TOKENS_LEFT]
+    paced = seen[Seen.LN_TPOT_MEAN] != 0.0  # answers that were not streamed have no pace
     return ApiState(
         ttft_median_ms=1000 * math.exp(seen[Seen.LN_TTFT_MEAN]) if count else None,
         ttft_sigma=math.sqrt(seen[Seen.LN_TTFT_VAR]) if count > 1 else 0.35,
-        tpot_median_ms=1000 * math.exp(seen[Seen.LN_TPOT_MEAN]) if count else None,
-        tpot_sigma=math.sqrt(seen[Seen.LN_TPOT_VAR]) if count > 1 else 0.30,
+        tpot_median_ms=1000 * math.exp(seen[Seen.LN_TPOT_MEAN]) if paced else None,
+        tpot_sigma=math.sqrt(seen[Seen.LN_TPOT_VAR]) if paced and count > 1 else 0.30,
         observations=count,
         circuit_open=now_s < seen[Seen.RETRY_AT_S],
         requests_left=None if not count or requests < 0 else int(requests),

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gateway.clock import Clock
+
 PR_SET_PDEATHSIG = 1
 BACK_OFF_S = 0.2  # doubles per crash in a row
 BACK_OFF_LIMIT_S = 10.0
@@ -34,7 +36,7 @@ class Child:
         self,
         command: Command,
         *,
-        clock: Callable[[], float],
+        clock: Clock,
         on_exit: Callable[[str, int], None],
     ) -> None:
         self.command = command
@@ -51,14 +53,14 @@ class Child:
     async def run(self) -> None:
         """Run until stopped, restarting after every death."""
         while not self._stopping.is_set():
-            started_s = self._clock()
+            started_s = self._clock.now_s()
             self._process = await self._start()
             code = await self._process.wait()
             self._process = None
             self._on_exit(self.command.name, code)
             if self._stopping.is_set():
                 return
-            self.crashes = 1 if self._clock() - started_s > STEADY_S else self.crashes + 1
+            self.crashes = 1 if self._clock.now_s() - started_s > STEADY_S else self.crashes + 1
             pause_s = min(BACK_OFF_S * 2 ** (self.crashes - 1), BACK_OFF_LIMIT_S)
             try:
                 await asyncio.wait_for(self._stopping.wait(), pause_s)

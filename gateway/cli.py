@@ -2,15 +2,14 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from gateway import cli_engine, cli_keys, cli_ledger, cli_policy, cli_up
-from gateway.cli_output import AsJson, console, emit, fail
-from gateway.errors import ConfigError
+from gateway.cli_config import Config, load_or_fail
+from gateway.cli_output import AsJson, console, emit
 from gateway.serve import run
-from gateway.settings import Settings, load, version
+from gateway.settings import version
 
 app = typer.Typer(
     name="breakeven",
@@ -26,16 +25,11 @@ app.add_typer(cli_ledger.app, name="ledger")
 app.command("up")(cli_up.up)
 app.command("demo")(cli_up.demo)
 
-Config = Annotated[
-    Path,
-    typer.Option("--config", "-c", envvar="BREAKEVEN_CONFIG", help="The configuration file."),
-]
-
 
 @app.command()
 def serve(config: Config = Path("breakeven.yaml")) -> None:
     """Start the gateway and everything this host runs; Ctrl-C drains and stops it all."""
-    settings = _load(config)
+    settings = load_or_fail(config)
     say = console().print
     asyncio.run(run(settings, config, say))
 
@@ -43,7 +37,7 @@ def serve(config: Config = Path("breakeven.yaml")) -> None:
 @app.command()
 def check(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Validate the configuration file and list every fault at once; starts nothing."""
-    settings = _load(config)
+    settings = load_or_fail(config)
     result = {
         "config": str(config),
         "version": version(settings),
@@ -61,13 +55,6 @@ def check(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> N
             f"{len(settings.policies)} policies."
         ),
     )
-
-
-def _load(path: Path) -> Settings:
-    try:
-        return load(path)
-    except ConfigError as error:
-        fail("\n".join(error.faults))
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ attempt that ends in any way leaves no promise behind.
 
 from gateway.plan import Plan, Step
 from gateway.slots import Board, Load
-from router.objective import kv_promise_tokens, work_of
+from router.forecast import kv_promise_tokens, work_of
 
 
 class Flights:

@@ -22,7 +22,7 @@ from ledger.records import (
     Tokens,
 )
 from ledger.usage import Convention, UsageError, tokens_from_usage
-from router.objective import engine_seconds
+from router.forecast import engine_seconds
 
 
 class Metering:
@@ -219,7 +219,8 @@ class Metering:
         if finished and record.basis == "reported":
             prompt = tokens.input + tokens.cached + tokens.cache_write + tokens.cache_write_1h
             self._learned.ratio.observe(plan.learning_key, plan.asked.prompt_bytes, prompt)
-            self._learned.outputs.observe(plan.learning_key, prompt, tokens.output / plan.request.n)
+            choice = round(tokens.output / plan.request.n)
+            self._learned.outputs.observe(plan.learning_key, prompt, choice)
         if not target.own:
             self._experience.api(
                 target.row,

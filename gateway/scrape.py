@@ -56,7 +56,7 @@ class Watch:
         self._learn(loads, now_s)
         self.sample, self.read_s = sample, now_s
 
-    def publish(self, board: Board, now_s: float) -> None:
+    def publish(self, board: Board) -> None:
         """Write this engine's row; without a good scrape the time stamp stays as it was."""
         cells: dict[Published, float] = {
             Published.HEALTH: float(HEALTHS.index(self.health)),

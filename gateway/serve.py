@@ -11,13 +11,15 @@ import os
 import signal
 import socket
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.children import Child, Command
-from gateway.engines import EngineSupervision
+from gateway.clock import Clock
+from gateway.engines import EngineSupervision, installed
+from gateway.errors import ConfigError
 from gateway.prepare import Prepared, prepare
 from gateway.runtime import Runtime
 from gateway.settings import Settings
@@ -31,10 +33,17 @@ QUICK_GRACE_S = 5.0
 class Serving:
     """The running host. `start` returns when the children are started, not when engines are up."""
 
-    def __init__(self, settings: Settings, config: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        config: Path,
+        say: Callable[[str], None],
+        ready: Callable[[], Awaitable[None]] = installed,
+    ) -> None:
         self._settings = settings
         self._config = config.resolve()
         self._say = say
+        self._ready = ready
         self._tasks: list[asyncio.Task[None]] = []
         self._back: list[Child] = []  # writer, telemetry, simulated providers: stopped last
         self._front: list[Child] = []  # workers, dashboard: stopped first
@@ -57,7 +66,7 @@ class Serving:
             self._front.append(self._child(f"worker-{worker}", argv, (descriptor,)))
         if self._settings.dashboard.enabled:
             self._front.append(self._child("dashboard", self._dashboard()))
-        self._engines = EngineSupervision(self._settings, self.runtime, self._say)
+        self._engines = EngineSupervision(self._settings, self.runtime, self._say, self._ready)
         self._tasks = [asyncio.create_task(child.run()) for child in (*self._back, *self._front)]
         self._tasks.append(asyncio.create_task(self._engines.run()))
 
@@ -115,10 +124,10 @@ class Serving:
     def _dashboard(self) -> list[str]:
         """Streamlit on the dashboard package, told by flags what its configuration file says."""
         settings = self._settings.dashboard
-        import dashboard  # noqa: PLC0415 - located, not imported from: the layers stay apart
-
-        assert dashboard.__file__ is not None
-        script = Path(dashboard.__file__).with_name("app.py")
+        found = find_spec("dashboard")  # located, not imported: the layers stay apart
+        if found is None or found.origin is None:
+            raise ConfigError(["dashboard.enabled: the dashboard is not installed"])
+        script = Path(found.origin).with_name("app.py")
         return [
             *_python("streamlit"),
             *("run", str(script), "--server.headless", "true"),
@@ -135,7 +144,7 @@ class Serving:
         }
         log = Path(self.runtime.state_dir) / "logs" / f"{name}.log"
         command = Command(name, argv, log, environ, descriptors)
-        return Child(command, clock=time.monotonic, on_exit=self._on_exit)
+        return Child(command, clock=Clock(), on_exit=self._on_exit)
 
     def _on_exit(self, name: str, code: int) -> None:
         """A dead worker's promises are dropped at once."""
@@ -172,7 +181,12 @@ def _listen(settings: Settings) -> socket.socket:
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with suppress(OSError):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    listener.bind((settings.server.host, settings.server.port))
+    try:
+        listener.bind((settings.server.host, settings.server.port))
+    except OSError as error:
+        listener.close()
+        place = f"{settings.server.host}:{settings.server.port}"
+        raise ConfigError([f"server.port: cannot listen on {place}: {error.strerror}"]) from error
     listener.listen(2048)
     listener.setblocking(False)
     return listener

@@ -25,7 +25,7 @@ from gateway.settings import Settings, load
 from gateway.slots import Board
 from gateway.stepfits import Fitted, StepFits
 from ledger.database import make_engine
-from ledger.samples import Sample, add_capacity, add_catalog, add_samples
+from ledger.samples import add_capacity, add_catalog, add_samples
 
 SAMPLE_S = 10.0
 SCRAPE_TIMEOUT_S = 5.0
@@ -43,7 +43,7 @@ class Telemetry:
         self._board = board
         self._ledger = ledger
         self._clock = clock
-        self._fits = StepFits(settings, Path(runtime.state_dir) / "profiles")
+        self._fits = StepFits(settings)
         self._limits = health.Limits(stale_s=settings.telemetry.stale_s)
         self._seats = runtime.engines
         self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
@@ -64,7 +64,7 @@ class Telemetry:
             if state.state is State.HEALTHY and watch.step is None:
                 await self._meet(seat, watch, client)
             watch.health = state.state.value
-            watch.publish(self._board, self._clock.now_s())
+            watch.publish(self._board)
             await asyncio.sleep(self._settings.telemetry.scrape_s)
 
     async def _look(
@@ -93,7 +93,7 @@ class Telemetry:
     async def _meet(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
         """First good sight of an engine: its context limit and its step-time model."""
         watch.health = State.LOADING.value
-        watch.publish(self._board, self._clock.now_s())
+        watch.publish(self._board)
         try:
             models = (await client.get(f"{seat.base_url}/models")).json()["data"]
             limit = next((card.get("max_model_len") for card in models), None)
@@ -126,6 +126,7 @@ class Telemetry:
         """Versioned rows of what the engine is and can do."""
         pool = self._settings.pools[seat.pool]
         sample, at_us = watch.sample, self._clock.wall_us()
+        kv = None if sample is None else sample.kv_capacity_tokens
         add_catalog(
             self._ledger,
             {
@@ -150,9 +151,8 @@ class Telemetry:
                 "at_us": at_us,
                 "pool": seat.pool,
                 "engine": seat.name,
-                "kv_capacity_tokens": None if sample is None else sample.kv_capacity_tokens,
-                **fitted.capacity(watch.limits, pool.engine),
-                "source": fitted.source,
+                "kv_capacity_tokens": kv,
+                **self._fits.capacity(fitted, watch.limits, kv or 0),
             },
         )
 

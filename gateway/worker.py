@@ -13,8 +13,6 @@ from typing import Any
 
 import prometheus_client.values
 import uvicorn
-from ledger.desk import DeskClient
-from ledger.identity import KeyRing
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -22,8 +20,9 @@ from gateway.app import Gateway
 from gateway.bootstrap import Exposition, Ledger, build
 from gateway.runtime import Runtime
 from gateway.settings import Settings, load
+from ledger.book import load_price_book
 from ledger.database import make_engine
-from ledger.repository import load_price_book
+from ledger.identity import KeyRing
 
 METRICS_DIR = "metrics"
 
@@ -43,7 +42,6 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
         Ledger(
             prices=load_price_book(engine),
             keys=KeyRing(engine, runtime.run_dir, Path(runtime.state_dir)),
-            desk=DeskClient(runtime.run_dir / "desk.sock", worker=f"worker-{worker}"),
         ),
         Exposition(CollectorRegistry(), lambda: generate_latest(summed)),
         os.environ,

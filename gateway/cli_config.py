@@ -1,0 +1,49 @@
+"""What every command that reads the configuration or the ledger does first."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from sqlalchemy import Engine
+
+from gateway.cli_output import fail
+from gateway.errors import ConfigError
+from gateway.prepare import ledger_url
+from gateway.settings import Settings, load
+from ledger.database import make_engine, migrate, open_readonly
+
+Config = Annotated[
+    Path,
+    typer.Option("--config", "-c", envvar="BREAKEVEN_CONFIG", help="The configuration file."),
+]
+
+
+def load_or_fail(path: Path) -> Settings:
+    """The settings, or every fault of the file on stderr and status 1."""
+    try:
+        return load(path)
+    except ConfigError as error:
+        fail("\n".join(error.faults))
+
+
+def ledger_engine(settings: Settings) -> Engine:
+    """The ledger for writing, its schema brought up first."""
+    try:
+        url = ledger_url(settings, os.environ)
+    except ConfigError as error:
+        fail("\n".join(error.faults))
+    settings.state.mkdir(parents=True, exist_ok=True)
+    migrate(url)
+    return make_engine(url)
+
+
+def ledger_reader(settings: Settings) -> Engine:
+    """The ledger for reading; a missing SQLite file is said so."""
+    try:
+        url = ledger_url(settings, os.environ)
+    except ConfigError as error:
+        fail("\n".join(error.faults))
+    if url.startswith("sqlite") and not (settings.state / "ledger.db").exists():
+        fail(f"there is no ledger in {settings.state}; `breakeven serve` makes it")
+    return open_readonly(url)

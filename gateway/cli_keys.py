@@ -1,0 +1,119 @@
+"""`breakeven keys`: make, list and revoke the keys that applications use."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from gateway.cli_config import Config, ledger_engine, load_or_fail
+from gateway.cli_output import AsJson, emit, fail, table
+from gateway.clock import Clock
+from ledger.identity import IdentityError, KeySpec, create_key, load_pepper, revoke_key
+from ledger.orm_identity import Key
+
+app = typer.Typer(help="Keys that applications authenticate with.", no_args_is_help=True)
+US_PER_S = 1_000_000
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Option(help="What the key is for.")],
+    team: Annotated[str, typer.Option(help="Team that pays; made when missing.")] = "default",
+    org: Annotated[str, typer.Option(help="Organisation of the team.")] = "default",
+    user: Annotated[str | None, typer.Option(help="User of the key.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Allow only this model; may be repeated.")
+    ] = None,
+    internal_only: Annotated[
+        bool, typer.Option(help="Requests of this key never leave the network.")
+    ] = False,
+    days: Annotated[int | None, typer.Option(min=1, help="Expires after this many days.")] = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Make a key. Its token is shown once; only a hash is stored."""
+    settings = load_or_fail(config)
+    now_us = Clock().wall_us()
+    spec = KeySpec(
+        name=name,
+        team=team,
+        org=org,
+        user=user,
+        models=tuple(model) if model else None,
+        residency="internal_only" if internal_only else "any",
+        expires_us=None
+        if days is None
+        else now_us + int(timedelta(days=days).total_seconds()) * US_PER_S,
+    )
+    pepper = load_pepper(settings.state.resolve())
+    try:
+        with Session(ledger_engine(settings)) as session, session.begin():
+            made = create_key(session, spec, pepper=pepper, now_us=now_us)
+    except IdentityError as error:
+        fail(str(error))
+    emit(
+        {"key_id": made.key_id, "token": made.token, "team": team, "org": org},
+        as_json=as_json,
+        show=lambda out: out.print(
+            f"{made.token}\n\nKey {made.key_id} of team {team}. Store the token: "
+            "it is not shown again."
+        ),
+    )
+
+
+@app.command("list")
+def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """List all keys; tokens are not stored and cannot be shown."""
+    with Session(ledger_engine(load_or_fail(config))) as session:
+        keys = list(session.scalars(select(Key).order_by(Key.created_us)))
+    now_us = Clock().wall_us()
+    rows = [
+        {
+            "key_id": key.id,
+            "name": key.name,
+            "org": key.org_id,
+            "team": key.team_id,
+            "user": key.user_id,
+            "models": key.models,
+            "state": _state(key, now_us),
+            "created": _day(key.created_us),
+            "expires": None if key.expires_us is None else _day(key.expires_us),
+        }
+        for key in keys
+    ]
+    columns = ("key_id", "name", "org", "team", "state", "created", "expires")
+    cells = [[str(row[column] or "-") for column in columns] for row in rows]
+    emit(rows, as_json=as_json, show=lambda out: out.print(table("Keys", columns, cells)))
+
+
+@app.command()
+def revoke(
+    key_id: Annotated[str, typer.Argument(help="As `keys list` shows it.")],
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a key: every worker refuses it within a second, and nothing brings it back."""
+    settings = load_or_fail(config)
+    try:
+        with Session(ledger_engine(settings)) as session, session.begin():
+            revoke_key(session, key_id, now_us=Clock().wall_us())
+    except IdentityError as error:
+        fail(str(error))
+    emit(
+        {"key_id": key_id, "state": "revoked"},
+        as_json=as_json,
+        show=lambda out: out.print(f"Key {key_id} is revoked."),
+    )
+
+
+def _state(key: Key, now_us: int) -> str:
+    if key.revoked_us is not None:
+        return "revoked"
+    return "expired" if key.expires_us is not None and key.expires_us <= now_us else "active"
+
+
+def _day(at_us: int) -> str:
+    return datetime.fromtimestamp(at_us / US_PER_S, UTC).date().isoformat()

@@ -1,0 +1,94 @@
+"""`breakeven policy`: why a request went where it went, or would go."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from sqlalchemy import Engine, select
+
+from gateway.cli_config import Config, ledger_reader, load_or_fail
+from gateway.cli_output import AsJson, emit, fail
+from gateway.hypothetical import Question, explain
+from ledger.orm_books import Attempt, AttemptDecision
+from router.explain import as_dict, as_lines, unpack
+from router.packed import NUMBERS
+
+app = typer.Typer(help="Routing policies: explain a decision.", no_args_is_help=True)
+
+
+@app.command("explain")
+def explain_command(
+    request_id: Annotated[
+        str | None, typer.Argument(help="A past request, as its `x-request-id` named it.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Or: a request for this model.")] = None,
+    team: Annotated[str, typer.Option(help="asked by this team")] = "default",
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="with this many tokens")] = 500,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="and at most this answer.")] = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Show every candidate with its reason and numbers, for a past request or a supposed one."""
+    settings = load_or_fail(config)
+    if request_id is not None:
+        found = _recorded(ledger_reader(settings), request_id)
+        emit(
+            found["json"],
+            as_json=as_json,
+            show=lambda out: out.print("\n".join(found["lines"]), markup=False),
+        )
+        return
+    if model is None:
+        fail("name a request id, or a model with --model")
+    question = Question(model, team, prompt_tokens, max_tokens)
+    decision = explain(settings, question, os.environ)
+    if decision is None:
+        fail(f"there is no model named `{model}`; `breakeven check` lists them")
+    emit(
+        as_dict(decision),
+        as_json=as_json,
+        show=lambda out: out.print("\n".join(as_lines(decision)), markup=False),
+    )
+
+
+def _recorded(engine: Engine, request_id: str) -> dict[str, Any]:
+    """Every attempt of a request with the decision that made it."""
+    query = (
+        select(Attempt.attempt_id, Attempt.target, Attempt.status, AttemptDecision.decision)
+        .outerjoin(AttemptDecision, AttemptDecision.attempt_id == Attempt.attempt_id)
+        .where(Attempt.request_id == request_id)
+        .order_by(Attempt.attempt_no)
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(query).all()
+    if not rows:
+        fail(f"the ledger has no request `{request_id}` (its rows arrive within a second)")
+    documents, lines = [], []
+    for attempt_id, target, status, blob in rows:
+        lines.append(f"{attempt_id} at {target}: {status or 'open'}")
+        document: dict[str, Any] = {"attempt_id": attempt_id, "target": target, "status": status}
+        if blob:
+            recorded = unpack(msgspec.msgpack.decode(blob))
+            document["decision"] = recorded
+            lines += [f"  {line}" for line in _lines(recorded)]
+        documents.append(document)
+    return {"json": documents, "lines": lines}
+
+
+def _lines(recorded: dict[str, Any]) -> list[str]:
+    """One line per candidate: its reason, and the numbers that were looked at."""
+    return [
+        " ".join(
+            [
+                f"{candidate['name']}: {candidate['reason']}",
+                *(
+                    f"{name}={candidate[name]:.4g}"
+                    for name in NUMBERS
+                    if candidate[name] is not None
+                ),
+            ]
+        )
+        for candidate in recorded["candidates"]
+    ]

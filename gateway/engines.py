@@ -1,0 +1,148 @@
+"""The engines that `serve` runs itself: vLLM under supervision, simulated ones as children.
+
+vLLM replicas start once their environment is there (`ready`), one pool after the other, so that
+two engines never load at once on a small machine. Telemetry finds them by their metrics; this
+side only keeps their processes alive and says what happens to them.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from backends.engine.environment import Environment, flavour_here
+from backends.engine.flags import BadFlags, Launch
+from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
+from gateway.children import Child, Command
+from gateway.clock import Clock
+from gateway.runtime import EngineSeat, Runtime
+from gateway.settings import Engine, Settings
+
+QUICK_GRACE_S = 5.0
+START_LIMIT_S = 900.0
+
+
+async def installed() -> None:
+    """For a host whose engine environment is made beforehand."""
+
+
+class EngineSupervision:
+    """`ready` is awaited before the first vLLM starts: environment and models are there then."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        runtime: Runtime,
+        say: Callable[[str], None],
+        ready: Callable[[], Awaitable[None]] = installed,
+    ) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._say = say
+        self._ready = ready
+        self._supervisors: list[Supervisor] = []
+        self._children: list[Child] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Start everything; returns when every engine was started once."""
+        seats = [seat for seat in self._runtime.engines if seat.managed]
+        for seat in seats:
+            if seat.simulated:
+                child = self._simulated(seat)
+                self._children.append(child)
+                self._keep(child.run())
+        real = [seat for seat in seats if not seat.simulated]
+        if not real:
+            return
+        await self._ready()
+        for seat in real:
+            supervisor = Supervisor(self._spec(seat), self._publish)
+            self._supervisors.append(supervisor)
+            self._keep(self._supervise(supervisor))
+            await _first_phase(supervisor)
+
+    async def stop(self) -> None:
+        """Drain and end every engine at once."""
+        await asyncio.gather(
+            *(supervisor.stop() for supervisor in self._supervisors),
+            *(child.stop(QUICK_GRACE_S) for child in self._children),
+        )
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _keep(self, work: Awaitable[None]) -> None:
+        self._tasks.add(asyncio.ensure_future(work))
+
+    async def _supervise(self, supervisor: Supervisor) -> None:
+        try:
+            await supervisor.run()
+        except BadFlags as error:
+            self._say(f"{supervisor.status.name} cannot start: {error}")
+
+    def _publish(self, status: Status) -> None:
+        detail = f": {status.reason}" if status.reason else ""
+        self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
+
+    def _spec(self, seat: EngineSeat) -> EngineSpec:
+        engine = self._settings.pools[seat.pool].engine
+        assert engine.model is not None  # checked with the configuration
+        place = engine.environment or str(Path(self._runtime.state_dir) / "engine")
+        return EngineSpec(
+            name=seat.name,
+            launch=Launch(
+                environment=Environment(Path(place).resolve()),
+                model=Path(engine.model).resolve(),
+                served_name=seat.served_name,
+                flavour=flavour_here(),
+                kind="embedding" if engine.kinds == ("embedding",) else "generate",
+                flags=(*limits(engine), *engine.flags),
+                drain_s=self._settings.server.timeouts.drain_s,
+            ),
+            log=self._log(seat),
+            port=port_of(seat),
+        )
+
+    def _simulated(self, seat: EngineSeat) -> Child:
+        engine = self._settings.pools[seat.pool].engine
+        argv = [
+            *(sys.executable, "-m", "backends.simulator.server"),
+            *("--profile", engine.model or "", "--model", seat.served_name),
+            *("--port", str(port_of(seat)), *limits(engine), *engine.flags),
+        ]
+        command = Command(seat.name, argv, self._log(seat), dict(os.environ))
+        return Child(command, clock=Clock(), on_exit=self._ended)
+
+    def _ended(self, name: str, code: int) -> None:
+        self._say(f"{name} ended with {code}")
+
+    def _log(self, seat: EngineSeat) -> Path:
+        name = seat.name.replace(":", "-").replace("/", "-")
+        return Path(self._runtime.state_dir) / "logs" / f"{name}.log"
+
+
+def limits(engine: Engine) -> tuple[str, ...]:
+    """The batch limits, said to the engine so that routing and engine agree on them."""
+    given = {flag.partition("=")[0] for flag in engine.flags}
+    found: list[str] = []
+    for flag, value in (
+        ("--max-num-seqs", engine.max_num_seqs),
+        ("--max-num-batched-tokens", engine.prefill_budget_tokens),
+    ):
+        if flag not in given:
+            found += [flag, str(value)]
+    return tuple(found)
+
+
+def port_of(seat: EngineSeat) -> int:
+    return int(seat.base_url.removesuffix("/v1").rpartition(":")[2])
+
+
+async def _first_phase(supervisor: Supervisor) -> None:
+    """Wait until the engine serves, or has failed once: the next one need not wait for repairs."""
+    settled = (Phase.SERVING, Phase.BACKING_OFF, Phase.STOPPED)
+    async with asyncio.timeout(START_LIMIT_S):
+        while supervisor.status.phase not in settled:  # noqa: ASYNC110  (published by callback)
+            await asyncio.sleep(0.25)

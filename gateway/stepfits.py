@@ -1,0 +1,148 @@
+"""Where each engine's step-time model comes from: measured once at warm-up, then remembered.
+
+A simulated engine's model is its profile's. A real one is measured through its own HTTP the first
+time it is seen; the fit is kept beside the model for this version, flags and hardware. An
+embedding engine decodes nothing: its time is a constant and a prefill rate, from a few requests.
+"""
+
+import asyncio
+import logging
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import httpx
+
+from backends.capacity import TrafficShape, capacity_at
+from backends.engine import profiles
+from backends.engine.probes import ProbeError
+from backends.engine.profile import Profile, profile
+from backends.simulator.profiles import PROFILES
+from backends.stepmodel import StepModel
+from gateway.runtime import EngineSeat
+from gateway.scrape import Limits
+from gateway.settings import Engine, Settings
+
+SHAPE = TrafficShape(prompt_tokens=512, output_tokens=256)  # the shape that benchmarks publish
+DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
+EMBEDDING_WORDS = (4, 64, 256)
+EMBEDDING_ROUNDS = 3
+REQUEST_TIMEOUT_S = 30.0
+
+log = logging.getLogger("breakeven.stepfits")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    step: StepModel
+    version: str | None
+    source: str
+
+
+class StepFits:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    async def of(self, seat: EngineSeat) -> Fitted | None:
+        """The seat's model; `None` when it cannot be measured at this time."""
+        engine = self._settings.pools[seat.pool].engine
+        if seat.simulated and engine.model in PROFILES:
+            known = PROFILES[engine.model]
+            return Fitted(known.shape.step, None, f"simulated: {known.source} ({known.measured})")
+        timeout = httpx.Timeout(REQUEST_TIMEOUT_S)
+        try:
+            async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
+                if engine.kinds == ("embedding",):
+                    step = await _fit_embedding(seat, client)
+                    return Fitted(step, await _version(seat, client), "measured: embeddings")
+                return await self._measured(seat, engine, client)
+        except (ProbeError, httpx.HTTPError) as error:
+            log.warning("%s cannot be measured: %s %s", seat.name, type(error).__name__, error)
+            return None
+
+    def capacity(self, fitted: Fitted, limits: Limits, kv: int) -> dict[str, Any]:
+        """The columns of a `capacity` row: the step model, and tokens/s inside the tightest SLO."""
+        ttft_ms, tpot_ms = self._slo()
+        step = fitted.step
+        found = capacity_at(
+            step, SHAPE, tpot_s=tpot_ms / 1e3, kv_capacity_tokens=kv,
+            max_num_seqs=limits.max_num_seqs,
+        )  # fmt: skip
+        return {
+            "slo_ttft_ms": ttft_ms,
+            "slo_tpot_ms": tpot_ms,
+            "slo_input_tokens_per_s": None if found is None else found.input_tokens_per_s,
+            "slo_output_tokens_per_s": None if found is None else found.output_tokens_per_s,
+            "step_a_s": step.a_s,
+            "step_b_s": step.b_s,
+            "step_c_s": step.c_s,
+            "step_d_s": step.d_s,
+            "step_t0_s": step.t0_s,
+            "source": f"{fitted.source}; capacity at {SHAPE.prompt_tokens} tokens in and "
+            f"{SHAPE.output_tokens} out",
+        }
+
+    def _slo(self) -> tuple[float, float]:
+        """The tightest promises of all policies."""
+        rules = self._settings.policies
+        ttft = [rule.slo.ttft_ms for rule in rules if rule.slo.ttft_ms is not None]
+        tpot = [rule.slo.tpot_ms for rule in rules if rule.slo.tpot_ms is not None]
+        return min(ttft, default=DEFAULT_SLO_MS[0]), min(tpot, default=DEFAULT_SLO_MS[1])
+
+    async def _measured(
+        self, seat: EngineSeat, engine: Engine, client: httpx.AsyncClient
+    ) -> Fitted:
+        version = await _version(seat, client)
+        model = None if engine.model is None else Path(engine.model)
+        under = None
+        if seat.managed and model is not None and (model / "config.json").exists():
+            under = await asyncio.to_thread(
+                profiles.circumstances, model, engine_version=version or "", flags=engine.flags
+            )
+            remembered = profiles.load(model, under)
+            if remembered is not None:
+                return Fitted(remembered.step, version, _told(remembered))
+        made = await profile(seat.base_url, seat.served_name, client=client)
+        if under is not None and model is not None:
+            profiles.save(model, under, made)
+        log.warning("%s: measured %s", seat.name, asdict(made.step))
+        return Fitted(made.step, version, _told(made))
+
+
+def _told(made: Profile) -> str:
+    return (
+        f"measured: {made.observations} observations in {made.seconds:.1f} s, median error "
+        f"{100 * made.error_median:.0f} %"
+    )
+
+
+async def _version(seat: EngineSeat, client: httpx.AsyncClient) -> str | None:
+    answer = await client.get(f"{seat.base_url.removesuffix('/v1')}/version")
+    if answer.status_code != 200:
+        return None
+    version = answer.json().get("version")
+    return version if isinstance(version, str) else None
+
+
+async def _fit_embedding(seat: EngineSeat, client: httpx.AsyncClient) -> StepModel:
+    """A line through the median times of short and long inputs."""
+    points: list[tuple[int, float]] = []
+    for words in EMBEDDING_WORDS:
+        times: list[float] = []
+        tokens = 0
+        for _ in range(EMBEDDING_ROUNDS):
+            began = time.monotonic()
+            answer = await client.post(
+                f"{seat.base_url}/embeddings",
+                json={"model": seat.served_name, "input": "token " * words},
+            )
+            answer.raise_for_status()
+            times.append(time.monotonic() - began)
+            tokens = int(answer.json()["usage"]["prompt_tokens"])
+        points.append((tokens, median(times)))
+    (short, fast), (long, slow) = points[0], points[-1]
+    slope = max((slow - fast) / (long - short), 1e-9) if long > short else 1e-9
+    constant = max(fast - slope * short, 1e-6)
+    return StepModel(a_s=1e-6, b_s=0.0, c_s=0.0, d_s=slope, t0_s=constant)

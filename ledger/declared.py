@@ -1,0 +1,96 @@
+"""What the configuration declares to the books: GPU contracts, budgets, the file itself.
+
+Contracts and budgets are versioned by adding rows: a changed rate begins when it was declared and
+never rewrites a closed hour. A budget that the file no longer names is retired.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+
+from sqlalchemy import Connection, Engine, insert, select, update
+
+from ledger.escrow import budget_key
+from ledger.orm_books import ConfigVersion
+from ledger.orm_budgets import Budget
+from ledger.orm_fleet import GpuContract
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What one pool's hardware costs; `pusd_per_hour` is one GPU's, `None` while unknown."""
+
+    pool: str
+    gpu_type: str
+    gpus_per_replica: int
+    replicas: int
+    billing: str
+    pusd_per_hour: int | None
+    source: str | None
+    since: date | None
+    until: date | None
+    ops_seconds_per_week: int
+    ops_pusd_per_hour: int
+    simulated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSpec:
+    scope: str
+    period: str
+    limit_pusd: int
+    hard: bool
+    timezone: str
+
+
+def declare(
+    engine: Engine,
+    *,
+    contracts: Sequence[Contract],
+    budgets: Sequence[BudgetSpec],
+    config: tuple[str, str],
+    at_us: int,
+) -> None:
+    """Bring the books to what the file says, in one transaction; `config` is (hash, text)."""
+    with engine.begin() as connection:
+        for contract in contracts:
+            _contract(connection, contract, at_us)
+        _budgets(connection, budgets, at_us)
+        digest, text = config
+        known = select(ConfigVersion.hash).where(ConfigVersion.hash == digest)
+        if connection.execute(known).first() is None:
+            connection.execute(
+                insert(ConfigVersion), [{"hash": digest, "yaml": text, "applied_us": at_us}]
+            )
+
+
+def _contract(connection: Connection, contract: Contract, at_us: int) -> None:
+    wanted = asdict(contract)
+    columns = [GpuContract.__table__.c[name] for name in wanted]
+    query = (
+        select(*columns)
+        .where(GpuContract.pool == contract.pool)
+        .order_by(GpuContract.recorded_us.desc(), GpuContract.id.desc())
+        .limit(1)
+    )
+    latest = connection.execute(query).mappings().first()
+    if latest is None or dict(latest) != wanted:
+        connection.execute(insert(GpuContract), [{**wanted, "recorded_us": at_us}])
+
+
+def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> None:
+    wanted = {budget_key(spec.scope, spec.period): spec for spec in budgets}
+    stored = set(connection.execute(select(Budget.id)).scalars())
+    for budget_id, spec in wanted.items():
+        values = {**asdict(spec), "retired_us": None}
+        if budget_id in stored:
+            connection.execute(update(Budget).where(Budget.id == budget_id).values(**values))
+        else:
+            connection.execute(insert(Budget), [{**values, "id": budget_id, "created_us": at_us}])
+    gone = stored - set(wanted)
+    if gone:
+        connection.execute(
+            update(Budget)
+            .where(Budget.id.in_(gone), Budget.retired_us.is_(None))
+            .values(retired_us=at_us)
+        )
