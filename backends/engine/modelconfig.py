@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from backends.engine.catalog import Number
+
 _DTYPE_BYTES = {"float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2}
 _FAMILIES = frozenset(
     ("llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen2_moe", "qwen3_moe", "ministral")
@@ -29,7 +31,7 @@ class Weights:
 
     method: str  # "none", "awq", "gptq", "fp8", "compressed-tensors"
     bits: float
-    compute: str  # "bf16" or "fp8": the number format that products run in
+    compute: Number  # the number format that products run in
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,10 @@ def _quantization(config: Mapping[str, Any]) -> Weights:
         stored: Mapping[str, Any] = first.get("weights") or {}
         bits, group = float(stored.get("num_bits") or 16), float(stored.get("group_size") or -1)
         extra = 16.0 / group if group > 0 else 0.0
-        both = bits == 8 and first.get("input_activations") is not None
-        return Weights(method, bits + extra, "fp8" if both else "bf16")
+        compute: Number = "bf16"
+        if bits == 8 and first.get("input_activations") is not None:
+            compute = "fp8" if stored.get("type") == "float" else "int8"
+        return Weights(method, bits + extra, compute)
     if method != "none":
         raise UnsupportedModel(f"quantization {method!r} is not known here")
     return Weights("none", 8.0 * _DTYPE_BYTES.get(dtype, 2), "bf16")

@@ -132,9 +132,8 @@ def _activation_bytes(model: ModelConfig, batched: int, gpus: int) -> int:
 
 def _speed(model: ModelConfig, gpu: Gpu, question: Question, gpus: int) -> tuple[Figure, ...]:
     bandwidth = gpu.best_bandwidth_bytes_s * gpus
-    number: Number = "fp8" if model.weights.compute == "fp8" and "fp8" in gpu.flops else "bf16"
-    if number not in gpu.flops:
-        number = "fp16"
+    wanted: tuple[Number, ...] = (model.weights.compute, "bf16", "fp16")
+    number = next(number for number in wanted if number in gpu.flops)
     flops = (gpu.best_flops(number) or 0.0) * gpus
     work = 2.0 * model.active_parameters * question.prompt_tokens
     return (
@@ -196,8 +195,9 @@ def _warnings(
             f"{gpu.name} is joined by {gpu.interconnect} only ({gpu.interconnect_bytes_s / 1e9:g}"
             " GB/s): tensor parallelism spends much of each step in all-reduces"
         )
-    if model.weights.compute == "fp8" and "fp8" not in gpu.flops:
-        found.append(f"{gpu.name} has no FP8 units: FP8 weights save memory, not time")
+    compute = model.weights.compute
+    if compute not in gpu.flops:
+        found.append(f"{gpu.name} has no {compute} units: such weights save memory, not time")
     if gpus > model.kv_heads:
         found.append(f"{gpus} GPUs share {model.kv_heads} kv heads: KV is stored more than once")
     return tuple(found)

@@ -1,0 +1,123 @@
+"""Streams sent to measure an engine: unlike any other prompt, of a known length, timed by token."""
+
+import json
+import random
+import time
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+_TIMEOUT_S = 30.0
+_WORDS = [
+    "load",
+    "queue",
+    "token",
+    "cache",
+    "model",
+    "price",
+    "stream",
+    "answer",
+    "router",
+    "engine",
+    "batch",
+    "prompt",
+    "latency",
+    "budget",
+    "hour",
+    "machine",
+    "volume",
+    "ledger",
+    "team",
+    "request",
+]
+
+
+class ProbeError(Exception):
+    """The engine refused a probe or answered with something that cannot be timed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    base_url: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """`tokens` had arrived at `at_s`, counted from the request."""
+
+    at_s: float
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    prompt_tokens: int
+    marks: tuple[Mark, ...]
+    sent_at_s: float
+
+    @property
+    def ttft_s(self) -> float:
+        return self.marks[0].at_s - self.sent_at_s
+
+    def tokens_at(self, at_s: float) -> int:
+        place = bisect_right(self.marks, at_s, key=lambda mark: mark.at_s)
+        return self.marks[place - 1].tokens if place else 0
+
+
+async def context_limit(client: httpx.AsyncClient, workload: Workload) -> int | None:
+    """The longest context that the engine reports for the model; `None` when it does not say."""
+    try:
+        answer = await client.get(f"{workload.base_url}/models", timeout=_TIMEOUT_S)
+        listed = answer.json()["data"]
+    except (httpx.HTTPError, ValueError, KeyError) as error:
+        raise ProbeError(f"/models: {type(error).__name__} {error}") from error
+    for model in listed:
+        if model.get("id") == workload.model and model.get("max_model_len"):
+            return int(model["max_model_len"])
+    return None
+
+
+async def measure(
+    client: httpx.AsyncClient, workload: Workload, *, prompt_words: int, output_tokens: int
+) -> Stream:
+    """One completion of exactly `output_tokens`, with the usage of every chunk."""
+    body = {
+        "model": workload.model,
+        "prompt": " ".join(random.choices(_WORDS, k=prompt_words)),  # noqa: S311  (not a secret)
+        "max_tokens": output_tokens,
+        "ignore_eos": True,
+        "stream": True,
+        "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+    }
+    url = f"{workload.base_url}/completions"
+    sent_at_s = time.monotonic()
+    marks: list[Mark] = []
+    prompt_tokens = 0
+    try:
+        async with client.stream("POST", url, json=body, timeout=_TIMEOUT_S) as answer:
+            if answer.status_code != 200:
+                text = (await answer.aread())[:300].decode("utf-8", "replace")
+                raise ProbeError(f"/completions: {answer.status_code} {text}")
+            async for line in answer.aiter_lines():
+                usage = _usage(line)
+                if usage is None:
+                    continue
+                prompt_tokens = int(usage["prompt_tokens"])
+                tokens = int(usage.get("completion_tokens") or 0)
+                if tokens and (not marks or tokens > marks[-1].tokens):
+                    marks.append(Mark(time.monotonic(), tokens))
+    except (httpx.HTTPError, ValueError, KeyError) as error:
+        raise ProbeError(f"/completions: {type(error).__name__} {error}") from error
+    if not marks:
+        raise ProbeError("the stream carried no usage: it cannot be timed by token")
+    return Stream(prompt_tokens, tuple(marks), sent_at_s)
+
+
+def _usage(line: str) -> dict[str, Any] | None:
+    if not line.startswith("data: {"):
+        return None
+    usage: dict[str, Any] | None = json.loads(line[6:]).get("usage")
+    return usage

@@ -1,0 +1,177 @@
+"""Fits the step-time model of a live engine from a few seconds of measured streams.
+
+Single streams with prompts of several lengths give time to first token; streams together give the
+time of a step by the number of sequences and their context. The series is short and bounded; what
+it could not tell apart is taken pessimistically (one standard error up, or the whole of what was
+seen), because an optimistic model admits more than the engine can serve in time and the feedback
+at run time only sees that afterwards.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import httpx
+
+from backends.engine.leastsquares import solve
+from backends.engine.probes import ProbeError, Stream, Workload, context_limit, measure
+from backends.stepmodel import StepModel
+
+_NAMES = ("a_s", "b_s", "c_s", "d_s", "t0_s")
+_LEAST_TOKENS = 4  # a step time from fewer tokens per stream is mostly chance
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Rounds over all points end at `budget_s`, but never within the first."""
+
+    budget_s: float = 8.0
+    rounds: int = 3
+    concurrencies: tuple[int, ...] = (2, 4, 8, 16)
+    prompts: tuple[int, ...] = (16, 128, 512, 1536)
+    output_tokens: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One measured time and what the engine was doing: a step, or a first token."""
+
+    seconds: float
+    sequences: int
+    context_tokens: float
+    prefill_tokens: int
+    first_token: bool
+
+    def row(self) -> tuple[float, ...]:
+        ttft = 1.0 if self.first_token else 0.0
+        return (1.0, self.sequences, self.context_tokens, self.prefill_tokens, ttft)
+
+    def predicted_s(self, step: StepModel) -> float:
+        return (step.t0_s if self.first_token else 0.0) + step.step_s(
+            sequences=self.sequences,
+            context_tokens=self.context_tokens,
+            prefill_tokens=self.prefill_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The model to use, the plain fit beside it, and how far that is from what was seen."""
+
+    step: StepModel
+    fitted: StepModel
+    pessimistic: tuple[str, ...]
+    error_median: float  # relative, of `fitted`
+    error_worst: float
+    observations: int
+    seconds: float
+
+
+async def profile(
+    base_url: str, model: str, *, limits: Limits | None = None, client: httpx.AsyncClient
+) -> Profile:
+    """Measure and fit; raises `ProbeError` when the engine gives nothing to fit."""
+    limits = limits or Limits()
+    began = time.monotonic()
+    observations = await _series(client, Workload(base_url, model), limits, began)
+    return fit(observations, seconds=time.monotonic() - began)
+
+
+def fit(observations: Sequence[Observation], *, seconds: float = 0.0) -> Profile:
+    """Relative errors are minimised: a slow first token must not drown a fast step."""
+    if not any(each.first_token for each in observations) or all(
+        each.first_token for each in observations
+    ):
+        raise ProbeError("first tokens and steps are both needed for a fit")
+    rows = [[value / each.seconds for value in each.row()] for each in observations]
+    solution = solve(rows, [1.0] * len(rows))
+    fitted = StepModel(*solution.values)
+    careful: dict[str, float] = {}
+    raised: list[str] = []
+    for index, name in enumerate(_NAMES):
+        value, deviation = solution.values[index], solution.deviations[index]
+        if value > 0.0 and deviation <= value / 2:
+            careful[name] = value
+            continue
+        raised.append(name)
+        most = _most(observations, index)
+        careful[name] = min(value + deviation, most) if math.isfinite(deviation) else most
+    errors = [abs(each.predicted_s(fitted) / each.seconds - 1.0) for each in observations]
+    return Profile(
+        StepModel(**careful),
+        fitted,
+        tuple(raised),
+        round(median(errors), 4),
+        round(max(errors), 4),
+        len(observations),
+        round(seconds, 2),
+    )
+
+
+def _most(observations: Sequence[Observation], index: int) -> float:
+    """The largest value that one parameter could have: all of some observed time due to it."""
+    bounds = [each.seconds / each.row()[index] for each in observations if each.row()[index] > 0]
+    return min(bounds, default=0.0)
+
+
+async def _series(
+    client: httpx.AsyncClient, workload: Workload, limits: Limits, began: float
+) -> list[Observation]:
+    longest = await context_limit(client, workload)
+    room = (longest or 2048) - limits.output_tokens
+    prompts = [length for length in limits.prompts if length * 2 < room] or [8]
+    plan = [(1, length) for length in prompts]
+    plan += [(count, prompts[0]) for count in limits.concurrencies]
+    plan += [(4, length) for length in prompts[2:]]
+    await measure(client, workload, prompt_words=prompts[0], output_tokens=2)  # not counted
+    rounds: list[list[Observation]] = [[] for _ in plan]
+    for _ in range(limits.rounds):
+        for place, (count, length) in enumerate(plan):
+            if time.monotonic() - began > limits.budget_s and rounds[-1]:
+                break
+            # Streams start one after the other: more of them need longer to be all at work.
+            tokens = limits.output_tokens + 4 * count
+            rounds[place] += observe(
+                await asyncio.gather(
+                    *(
+                        measure(client, workload, prompt_words=length, output_tokens=tokens)
+                        for _ in range(count)
+                    )
+                )
+            )
+    return [middle for found in rounds for middle in middles(found)]
+
+
+def middles(found: Sequence[Observation]) -> list[Observation]:
+    """The median first token and the median step of one point: a stall here spoils one round."""
+    chosen = []
+    for first_token in (True, False):
+        alike = sorted(
+            (each for each in found if each.first_token is first_token),
+            key=lambda each: each.seconds,
+        )
+        chosen += alike[len(alike) // 2 : len(alike) // 2 + 1]
+    return chosen
+
+
+def observe(streams: Sequence[Stream]) -> list[Observation]:
+    """First token of a single stream; the mean step while all streams were decoding."""
+    found: list[Observation] = []
+    if len(streams) == 1:
+        only = streams[0]
+        found.append(Observation(only.ttft_s, 1, 0.0, only.prompt_tokens, first_token=True))
+    start = max(stream.marks[0].at_s for stream in streams)
+    end = min(stream.marks[-1].at_s for stream in streams)
+    tokens = [stream.tokens_at(end) - stream.tokens_at(start) for stream in streams]
+    mean = sum(tokens) / len(tokens)
+    if end <= start or mean < _LEAST_TOKENS:
+        return found
+    context = sum(
+        stream.prompt_tokens + (stream.tokens_at(start) + stream.tokens_at(end)) / 2
+        for stream in streams
+    )
+    found.append(Observation((end - start) / mean, len(streams), context, 0, first_token=False))
+    return found

@@ -1,0 +1,79 @@
+"""Where fitted profiles are kept: beside the model, one file per model, version, flags, hardware.
+
+A profile measured under other circumstances is not found, rather than found and wrong.
+"""
+
+import hashlib
+import json
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from backends.engine.profile import Profile
+from backends.stepmodel import StepModel
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a profile holds for: `model_sha256` is of `config.json`."""
+
+    model_sha256: str
+    engine_version: str
+    flags: tuple[str, ...]
+    hardware: str
+
+    def key(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:16]
+
+
+def circumstances(model: Path, *, engine_version: str, flags: Sequence[str]) -> Circumstances:
+    digest = hashlib.sha256((model / "config.json").read_bytes()).hexdigest()
+    return Circumstances(digest, engine_version, tuple(flags), hardware())
+
+
+def hardware() -> str:
+    """The GPUs' names, or the processor's and its cores."""
+    smi = shutil.which("nvidia-smi")
+    if smi:
+        command = [smi, "--query-gpu=name", "--format=csv,noheader"]
+        answer = subprocess.run(  # noqa: S603  (found on PATH, fixed arguments)
+            command, capture_output=True, text=True, check=False, timeout=10
+        )
+        names = answer.stdout.split("\n")
+        if answer.returncode == 0 and names[0]:
+            return " + ".join(name for name in names if name)
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.machine()
+    models = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    return f"{len(models)} x {models[0]}" if models else platform.machine()
+
+
+def save(model: Path, under: Circumstances, profile: Profile) -> Path:
+    path = _path(model, under)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {"circumstances": asdict(under), "profile": asdict(profile)}
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+    return path
+
+
+def load(model: Path, under: Circumstances) -> Profile | None:
+    """`None` when nothing readable was saved under these circumstances."""
+    try:
+        fields = json.loads(_path(model, under).read_text(encoding="utf-8"))["profile"]
+        fields["step"] = StepModel(**fields["step"])
+        fields["fitted"] = StepModel(**fields["fitted"])
+        fields["pessimistic"] = tuple(fields["pessimistic"])
+        return Profile(**fields)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _path(model: Path, under: Circumstances) -> Path:
+    return model.parent / "profiles" / f"{model.name}-{under.key()}.json"

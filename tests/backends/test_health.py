@@ -1,0 +1,92 @@
+"""Health as a fold: every transition, and that silence is neither death nor good news."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.health import (
+    Health,
+    Limits,
+    Probe,
+    State,
+    at,
+    attached,
+    drain,
+    observe,
+    starting,
+)
+
+A, B, R, S = Probe.ALIVE, Probe.BLIND, Probe.REFUSED, Probe.SILENT
+
+
+def fold(health: Health, probes, *, step_s: float = 0.5) -> Health:
+    for number, probe in enumerate(probes, start=1):
+        health = observe(health, probe, number * step_s)
+    return health
+
+
+@pytest.mark.parametrize(
+    ("probes", "state"),
+    [
+        ([], State.LOADING),
+        ([R] * 50, State.LOADING),  # refusals are expected until it listens
+        ([R, S, A], State.HEALTHY),
+        ([A, S], State.HEALTHY),  # busy, not dead
+        ([A, B], State.UNKNOWN),
+        ([A, R], State.UNKNOWN),
+        ([A, R, R], State.DOWN),
+        ([A, R, R, A], State.DOWN),
+        ([A, R, R, A, A], State.HEALTHY),
+        ([A, R, A], State.HEALTHY),
+        ([A, B, A], State.HEALTHY),
+    ],
+)
+def test_an_engine_that_we_start(probes, state):
+    assert fold(starting(0.0), probes).state is state
+
+
+@pytest.mark.parametrize(
+    ("probes", "state"),
+    [([], State.UNKNOWN), ([S] * 9, State.UNKNOWN), ([R, R], State.DOWN), ([A], State.HEALTHY)],
+)
+def test_an_engine_that_somebody_else_runs(probes, state):
+    assert fold(attached(0.0), probes).state is state
+
+
+def test_what_was_not_seen_for_too_long_is_unknown_and_says_for_how_long():
+    health = fold(starting(0.0), [A], step_s=1.0)
+    assert at(health, 6.0).state is State.HEALTHY
+    stale = at(health, 6.1)
+    assert stale.state is State.UNKNOWN
+    assert stale.reason == "not seen for 5.1 s"
+
+
+def test_silence_turns_to_unknown_only_by_age():
+    health = fold(starting(0.0), [A, *[S] * 20], step_s=0.5)
+    assert health.state is State.UNKNOWN
+
+
+def test_draining_ends_with_the_closed_port_and_no_probe_revives_it():
+    health = drain(fold(starting(0.0), [A]), 1.0)
+    assert fold(health, [A, A, S, B]).state is State.DRAINING
+    assert fold(health, [A, R]).state is State.DOWN
+
+
+def test_the_reason_carries_the_detail():
+    health = observe(fold(starting(0.0), [A]), B, 1.0, detail="no vllm:kv_cache_usage_perc")
+    assert health.reason == "its metrics cannot be read: no vllm:kv_cache_usage_perc"
+
+
+def test_since_moves_only_with_the_state():
+    health = fold(starting(0.0), [A, A, A])
+    assert health.since_s == 0.5
+    assert observe(observe(health, R, 2.0), R, 2.5).since_s == 2.5
+
+
+@given(st.lists(st.sampled_from(list(Probe)), max_size=40))
+def test_only_an_engine_just_seen_alive_is_routable(probes):
+    health = fold(starting(0.0), probes, step_s=0.5)
+    if health.routable:
+        assert health.seen_at_s is not None
+        assert len(probes) * 0.5 - health.seen_at_s <= Limits().stale_s
+        assert health.last not in (B, R)
