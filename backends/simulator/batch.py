@@ -112,6 +112,8 @@ class Batch:
 
     def growth(self, steps: int) -> int:
         """Blocks that the batch needs for its next `steps` steps."""
+        if steps == 1:
+            return self._fills[self._counter % self._size]
         rounds, rest = divmod(steps, self._size)
         start = self._counter % self._size
         fills = self._fills

@@ -9,7 +9,7 @@ arithmetic). A request becomes visible to the scheduler `t0` after it was submit
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from backends.simulator.batch import Batch, Job
 from backends.simulator.kv import BlockPool
@@ -145,7 +145,7 @@ class Engine:
             return False
         self._arrive()
         preempted = self._make_room(events)
-        self._chunks = list(self._plan(events, admit=not preempted))
+        self._chunks = self._plan(events, admit=not preempted)
         if self._chunks:
             self._batch.reserve(1)
             prefill = sum(tokens for _, tokens in self._chunks)
@@ -168,7 +168,7 @@ class Engine:
     def _make_room(self, events: list[Event]) -> bool:
         """Preempt the last admitted until every decoding sequence has its next block."""
         preempted = False
-        while self._batch.growth(1) > self._pool.free:
+        while self._batch.size and self._batch.growth(1) > self._pool.free:
             victim = next(reversed(self._running.values()))
             generated = self._batch.generated(victim)
             self._drop(victim)
@@ -179,23 +179,25 @@ class Engine:
             preempted = True
         return preempted
 
-    def _plan(self, events: list[Event], *, admit: bool) -> Iterator[tuple[Job, int]]:
+    def _plan(self, events: list[Event], *, admit: bool) -> list[tuple[Job, int]]:
         """Prefill chunks of this step in arrival order, admitting from the queue."""
+        chunks: list[tuple[Job, int]] = []
         budget = self.shape.prefill_budget_tokens - self._batch.size
         for job in self._prefilling:
             if budget <= 0:
-                return
+                return chunks
             tokens = self._chunk(job, budget)
             budget -= tokens
-            yield job, tokens
+            chunks.append((job, tokens))
         while admit and budget > 0 and self._waiting:
             if len(self._running) >= self.shape.max_num_seqs or not self._admit(self._waiting[0]):
-                return
+                break
             job = self._waiting.popleft()
             events.append(Event(self._boundary_s, job.id, What.ADMITTED, job.base, job.cached))
             tokens = self._chunk(job, budget)
             budget -= tokens
-            yield job, tokens
+            chunks.append((job, tokens))
+        return chunks
 
     def _chunk(self, job: Job, budget: int) -> int:
         """Schedule a job's next tokens; blocks that they fill can be hit from here on."""

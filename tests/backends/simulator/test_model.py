@@ -29,10 +29,13 @@ def test_one_request_takes_what_the_step_model_says():
     first = 1.0 + 0.005 + 0.010 + 50 * 0.0001
     second = 0.010 + 0.001 + 50 * 0.00001
     third = second + 0.00001
-    assert [(e.what, e.generated) for e in events] == [(What.FIRST, 1), (What.FINISHED, 3)]
-    assert events[0].at_s == pytest.approx(first)
-    assert events[1].at_s == pytest.approx(first + second + third)
-    assert engine.totals.busy_s == pytest.approx(events[1].at_s - 1.005)
+    assert [(e.what, e.generated) for e in events] == [
+        (What.ADMITTED, 0),
+        (What.FIRST, 1),
+        (What.FINISHED, 3),
+    ]
+    assert [e.at_s for e in events] == pytest.approx([1.005, first, first + second + third])
+    assert engine.totals.busy_s == pytest.approx(events[2].at_s - 1.005)
 
 
 def test_prompts_are_prefilled_in_chunks_of_the_budget_in_arrival_order():
@@ -86,7 +89,7 @@ def test_a_sequence_that_can_never_fit_is_refused():
     with pytest.raises(TooLargeError):
         engine.submit("a", 0.0, prompt_tokens=40, output_tokens=9)
     engine.submit("b", 0.0, prompt_tokens=40, output_tokens=8)
-    assert [e.what for e in run(engine)] == [What.FIRST, What.FINISHED]
+    assert [e.what for e in run(engine)] == [What.ADMITTED, What.FIRST, What.FINISHED]
 
 
 def test_the_last_admitted_is_preempted_and_finishes_later():
@@ -127,9 +130,9 @@ def test_a_prefix_is_shared_while_it_is_held():
     engine.submit("a", 0.0, prompt_tokens=65, output_tokens=20, hashes=(1, 2, 3, 4))
     engine.advance(0.1)
     engine.submit("b", 0.1, prompt_tokens=65, output_tokens=20, hashes=(1, 2, 3, 4))
-    engine.advance(0.16)
+    events = engine.advance(0.16)
     assert engine.running == 2
-    assert engine.cached_tokens("b") == 64
+    assert [e.cached for e in events if e.what is What.ADMITTED] == [64]
     assert engine.kv_used_tokens == (4 + 1 + 1) * 16
 
 
@@ -221,8 +224,8 @@ def test_tokens_come_one_by_one_when_asked_for():
     engine = Engine(shape(), tokens=True)
     engine.submit("a", 0.0, prompt_tokens=10, output_tokens=5)
     events = run(engine)
-    assert [e.generated for e in events] == [1, 2, 3, 4, 5, 5]
-    assert [e.what for e in events][1:5] == [What.TOKEN] * 4
+    assert [e.generated for e in events] == [0, 1, 2, 3, 4, 5, 5]
+    assert [e.what for e in events][2:6] == [What.TOKEN] * 4
 
 
 def test_next_s_names_the_next_moment_of_change():
@@ -230,6 +233,6 @@ def test_next_s_names_the_next_moment_of_change():
     assert engine.next_s() is None
     engine.submit("a", 0.0, prompt_tokens=10, output_tokens=2)
     assert engine.next_s() == pytest.approx(0.005)
-    assert engine.advance(0.005) == []
+    assert [e.what for e in engine.advance(0.005)] == [What.ADMITTED]
     at = engine.next_s()
     assert [e.at_s for e in engine.advance(at)] == [at]

@@ -1,0 +1,143 @@
+"""Who asks for what in the demo, and when: a month of arrivals, and the next minutes of one.
+
+Four teams with their own prompts and habits; the day has a business peak, the week a weekend, the
+month growth, and most working days a burst. Randomness comes in as a generator: a seed repeats a
+month. The figures describe an invented company; none of them is a result.
+"""
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+DAY_S = 86_400.0
+PROMPT_LIMIT_TOKENS = 24_000
+OUTPUT_LIMIT_TOKENS = 1500
+BLOCK_TOKENS = 16
+
+# Relative demand by hour of the UTC day.
+_HOURS = (2, 2, 1, 1, 2, 3, 5, 8, 12, 15, 16, 15, 12, 14, 16, 16, 14, 11, 8, 6, 5, 4, 3, 2)
+_WEEKEND = 0.35
+_GROWTH = (0.55, 1.45)  # of the mean rate, first to last day
+_BURST_SHARE = 0.08  # of a month's requests, on working days
+_BURST_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Lengths are lognormal: median and sigma. `prefix_tokens`: the prompt's constant head."""
+
+    name: str
+    model: str
+    share: float
+    prompt_tokens: float
+    prompt_sigma: float
+    output_tokens: float
+    output_sigma: float
+    prefix_tokens: int
+    hangs_up: float = 0.0  # share of its clients that leave before the end
+
+
+TEAMS = (
+    Team("search", "chat", 0.40, 11_000, 0.35, 260, 0.5, 512, hangs_up=0.02),
+    Team("support", "chat", 0.30, 7500, 0.40, 220, 0.5, 384, hangs_up=0.03),
+    Team("legal", "contracts", 0.12, 13_000, 0.30, 380, 0.4, 256),
+    Team("research", "summarize", 0.18, 16_000, 0.30, 560, 0.4, 128),
+)
+
+# Hashes of the blocks that every prompt of a team begins with.
+_PREFIXES = {
+    team.name: tuple(range(place << 20, (place << 20) + team.prefix_tokens // BLOCK_TOKENS))
+    for place, team in enumerate(TEAMS)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One request. `patience` is the share of its answer after which its client leaves."""
+
+    at_s: float
+    team: Team
+    prompt_tokens: int
+    output_tokens: int
+    max_tokens: int
+    hashes: tuple[int, ...]
+    patience: float | None
+
+
+def month(rng: random.Random, *, end_s: float, days: int, requests: int) -> Iterator[Arrival]:
+    """About `requests` arrivals over the `days` before `end_s` (epoch), in order of time."""
+    start_s = end_s - days * DAY_S
+    hours = [start_s + hour * 3600.0 for hour in range(days * 24)]
+    weights = [_weight(at_s, (at_s - start_s) / (days * DAY_S)) for at_s in hours]
+    per_weight = requests * (1.0 - _BURST_SHARE) / sum(weights)
+    times = [
+        at_s
+        for hour_s, weight in zip(hours, weights, strict=True)
+        for at_s in _poisson(rng, hour_s, 3600.0, weight * per_weight)
+    ]
+    working = [day for day in range(days) if not _is_weekend(start_s + day * DAY_S)]
+    for day in working:
+        begin_s = start_s + (day + rng.uniform(0.35, 0.7)) * DAY_S
+        growth = _growth(day / days)
+        count = requests * _BURST_SHARE / len(working) * growth * rng.uniform(0.4, 1.6)
+        times += _poisson(rng, begin_s, _BURST_S, count)
+    for at_s in sorted(times):
+        if at_s < end_s:
+            yield arrival(rng, at_s)
+
+
+def arrival(rng: random.Random, at_s: float) -> Arrival:
+    """One request of some team."""
+    team = rng.choices(TEAMS, [team.share for team in TEAMS])[0]
+    prompt = _lognormal(rng, team.prompt_tokens, team.prompt_sigma)
+    output = _lognormal(rng, team.output_tokens, team.output_sigma)
+    prompt = min(max(prompt, team.prefix_tokens + 64), PROMPT_LIMIT_TOKENS)
+    patience = rng.uniform(0.1, 0.9) if rng.random() < team.hangs_up else None
+    return Arrival(
+        at_s,
+        team,
+        prompt,
+        min(output, OUTPUT_LIMIT_TOKENS),
+        OUTPUT_LIMIT_TOKENS,
+        _PREFIXES[team.name],
+        patience,
+    )
+
+
+def pace(rng: random.Random, *, per_s: float) -> Iterator[float]:
+    """Gaps between live arrivals: Poisson with a burst of three times the rate now and then."""
+    at_s = 0.0
+    while True:
+        bursting = at_s % 120.0 > 100.0  # the last 20 s of every two minutes
+        gap_s = rng.expovariate(per_s * (3.0 if bursting else 1.0))
+        at_s += gap_s
+        yield gap_s
+
+
+def _weight(at_s: float, passed: float) -> float:
+    hour = int(at_s % DAY_S // 3600)
+    return _HOURS[hour] * (_WEEKEND if _is_weekend(at_s) else 1.0) * _growth(passed)
+
+
+def _growth(passed: float) -> float:
+    first, last = _GROWTH
+    return first + (last - first) * passed
+
+
+def _is_weekend(at_s: float) -> bool:
+    return int(at_s // DAY_S + 3) % 7 >= 5  # the epoch was a Thursday
+
+
+def _poisson(rng: random.Random, start_s: float, span_s: float, mean: float) -> Iterator[float]:
+    """Times of a Poisson process with `mean` events in the span."""
+    if mean <= 0.0:
+        return
+    at_s = rng.expovariate(mean / span_s)
+    while at_s < span_s:
+        yield start_s + at_s
+        at_s += rng.expovariate(mean / span_s)
+
+
+def _lognormal(rng: random.Random, median: float, sigma: float) -> int:
+    return max(1, round(median * math.exp(sigma * rng.gauss(0.0, 1.0))))
