@@ -1,0 +1,217 @@
+"""The ledger writer: tails every worker's journal into the books, exactly once, for one host.
+
+It alone writes attempts, holds, postings and grants. A batch and the positions it moves share a
+transaction, so it may be killed anywhere and begin again. With the database away it waits and the
+journals grow; a record that the books refuse is set aside alone. Beside that it runs the budget
+desk, closes hours, publishes the key generation, and settles what dead workers left open.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Engine, select
+from sqlalchemy.exc import DBAPIError
+
+from ledger.database import check_durable, make_engine
+from ledger.desk_server import BudgetDesk
+from ledger.hours import close_hours
+from ledger.journal_reader import JournalReader
+from ledger.keyring import Generation
+from ledger.orm_identity import Meta
+from ledger.repository import Away, Repository
+from ledger.tail import Step, Tail
+from ledger.tokens import GENERATION
+
+IDLE_S = 0.02
+NEWS_S = 0.2  # key generation, budgets: at least four times a second
+HOUR_CHECK_S = 30.0
+RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
+DESK_SOCKET = "desk.sock"
+LOCK_FILE = "writer.lock"
+LAG_FILE = "ledger.json"
+
+
+class WriterRunningError(RuntimeError):
+    """Another live process is this host's ledger writer."""
+
+
+class Lag(msgspec.Struct, frozen=True):
+    """How far the books are behind the journals; `away` while the database cannot be written."""
+
+    backlog_bytes: int
+    applied_us: int
+    away: bool
+    quarantined: int
+
+
+class LedgerWriter:
+    """One per host. `run` ends when `stop` is set, after what lies in the journals is applied."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        journals: Path,
+        run_dir: Path,
+        host: str,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        run_dir.mkdir(parents=True, exist_ok=True)
+        self._lock = _own(run_dir / LOCK_FILE)
+        self._engine, self._run_dir, self._now_us = engine, run_dir, now_us
+        self._tail = Tail(Repository(engine, host=host), JournalReader(journals), now_us)
+        self._desk = BudgetDesk(engine, host=host, socket=run_dir / DESK_SOCKET)
+        self._generation = Generation(run_dir)
+        self._quarantined = 0
+        self._away = False
+        self._applied_us = now_us()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        try:
+            await self._restore(stop)
+            await self._desk.start()
+            async with asyncio.TaskGroup() as tasks:
+                chores = [
+                    tasks.create_task(self._every(NEWS_S, self._news)),
+                    tasks.create_task(self._every(HOUR_CHECK_S, self._close_hours)),
+                ]
+                await self._tail_until(stop)
+                for chore in chores:
+                    chore.cancel()
+        finally:
+            await self._desk.stop()
+            self._generation.close()
+            os.close(self._lock)
+
+    def lag(self) -> Lag:
+        return Lag(self._tail.backlog_bytes(), self._applied_us, self._away, self._quarantined)
+
+    async def _tail_until(self, stop: asyncio.Event) -> None:
+        retry_s = RETRY_FIRST_S
+        while True:
+            stopping = stop.is_set()
+            try:
+                step = await asyncio.to_thread(self._tail.step)
+            except Away:
+                self._away = True
+                if stopping:
+                    return  # the journals keep what is left
+                await _wait(stop, retry_s)
+                retry_s = min(2 * retry_s, RETRY_LAST_S)
+                continue
+            self._away, retry_s = False, RETRY_FIRST_S
+            self._note(step)
+            if not step.moved:
+                self._applied_us = self._now_us()
+                if stopping:
+                    return
+                await _wait(stop, IDLE_S)
+
+    def _note(self, step: Step) -> None:
+        self._quarantined += step.applied.quarantined
+        self._desk.applied(step.applied.spent)
+        for journal in step.buried:
+            self._desk.bury(journal)
+
+    async def _restore(self, stop: asyncio.Event) -> None:
+        """Read the grants before anything is applied, however long the database is away."""
+        retry_s = RETRY_FIRST_S
+        while not stop.is_set():
+            try:
+                await asyncio.to_thread(self._desk.restore, self._tail.journals())
+            except DBAPIError:
+                self._away = True
+                await _wait(stop, retry_s)
+                retry_s = min(2 * retry_s, RETRY_LAST_S)
+            else:
+                return
+
+    async def _news(self) -> None:
+        value = await asyncio.to_thread(self._read_generation)
+        self._generation.publish(value)
+        await self._desk.refresh()
+        lag = await asyncio.to_thread(self.lag)
+        draft = self._run_dir / f"{LAG_FILE}.new"
+        draft.write_bytes(msgspec.json.encode(lag))
+        draft.replace(self._run_dir / LAG_FILE)
+
+    def _read_generation(self) -> int:
+        with self._engine.connect() as connection:
+            query = select(Meta.value).where(Meta.name == GENERATION)
+            return connection.execute(query).scalar_one_or_none() or 0
+
+    async def _close_hours(self) -> None:
+        # An hour is closed only from complete books.
+        if not self._away and self._tail.backlog_bytes() == 0:
+            while await asyncio.to_thread(close_hours, self._engine, at_us=self._now_us()):
+                pass
+
+    async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            # Away, or a file that went between two looks: the next round sees.
+            with contextlib.suppress(DBAPIError, Away, OSError):
+                await work()
+            await asyncio.sleep(seconds)
+
+
+def read_lag(run_dir: Path) -> Lag | None:
+    """What the writer of this host last said; None if it never ran here."""
+    try:
+        return msgspec.json.decode((run_dir / LAG_FILE).read_bytes(), type=Lag)
+    except FileNotFoundError:
+        return None
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+
+
+def _own(path: Path) -> int:
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(file)
+        raise WriterRunningError(f"{path} is held by another ledger writer") from error
+    return file
+
+
+async def _main(given: argparse.Namespace) -> None:
+    engine = make_engine(given.url)
+    if not given.allow_unsafe_database:
+        await asyncio.to_thread(check_durable, engine)
+    writer = LedgerWriter(engine, journals=given.journals, run_dir=given.run_dir, host=given.host)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await writer.run(stop)
+    engine.dispose()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m ledger.writer", description=__doc__)
+    parser.add_argument("--url", required=True, help="SQLAlchemy URL of the ledger")
+    parser.add_argument("--journals", type=Path, required=True, help="directory of all journals")
+    parser.add_argument("--run-dir", type=Path, required=True, help="sockets and shared memory")
+    parser.add_argument("--host", default=socket.gethostname(), help="this host's stable name")
+    parser.add_argument(
+        "--allow-unsafe-database",
+        action="store_true",
+        help="write to a database that may lose acknowledged commits",
+    )
+    asyncio.run(_main(parser.parse_args(arguments)))
+
+
+if __name__ == "__main__":
+    main()
