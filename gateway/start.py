@@ -1,0 +1,209 @@
+"""What `breakeven up` does, step by step.
+
+The configuration of a first start is written by `gateway.starter`; a person's own is used as it
+is. The engine is installed in a process beside the running gateway. If there is no engine for this
+machine, the simulated one takes its place, labelled, and the way to the real one is said.
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import httpx
+from sqlalchemy.orm import Session
+
+from backends.engine.environment import flavour_here
+from backends.engine.profiles import hardware
+from backends.engine.tinymodel import EMBEDDING, Shape, is_complete, make
+from gateway.banner import banner, keys_line
+from gateway.clock import Clock
+from gateway.installing import Installing
+from gateway.serve import Serving
+from gateway.settings import Settings, load
+from gateway.stages import Stages
+from gateway.starter import configuration, found
+from ledger.database import make_engine
+from ledger.identity import KeySpec, create_key, load_pepper
+
+CONFIG_NAME = "up.yaml"
+KEY_FILE = "dev-key"
+TINY = {"tiny-llama": Shape(), "tiny-embed": EMBEDDING}
+POLL_S = 0.2
+ANSWER_LIMIT_S = 60.0
+FIRST_TOKEN_PAUSE_S = 3.0
+
+
+class Start:
+    def __init__(
+        self,
+        config: Path | None,
+        *,
+        keys: bool,
+        say: Callable[[str], None],
+        environ: Mapping[str, str],
+    ) -> None:
+        self._config = config
+        self._use_keys = keys
+        self._say = say
+        self._environ = environ
+        self._stages = Stages(clock=time.monotonic, say=say)
+        self._stages.resume(environ)
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until SIGINT or SIGTERM; nothing is left running then."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        state = Path(Settings().state_dir) if self._config is None else load(self._config).state
+        installing = Installing(state.resolve() / "engine", self._say)
+        work = asyncio.create_task(self._install(installing))
+        try:
+            engine = await self._engine_kind(installing, work)
+            path = self._config or self._write_configuration(state, engine)
+            await self._serve(load(path), path, work, simulated=engine == "simulated")
+        finally:
+            await installing.stop()
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def _serve(
+        self, settings: Settings, path: Path, installed: asyncio.Task[None], *, simulated: bool
+    ) -> None:
+        serving = Serving(
+            settings, path, self._say, ready=lambda: self._models(settings, installed)
+        )
+        try:
+            with self._stages.stage("gateway and dashboard answer"):
+                await serving.start()
+                await self._until_answering(settings, serving)
+            token = development_key(settings, serving.runtime.ledger_url)
+            self._say(banner(settings, serving.address, token, simulated=simulated))
+            self._say(keys_line(found(self._environ), used=self._use_keys))
+            watch = asyncio.create_task(self._first_token(settings, serving.address, token))
+            await self._stop.wait()
+            watch.cancel()
+        finally:
+            self._say("stopping: open streams finish first")
+            await serving.stop()
+
+    async def _install(self, installing: Installing) -> None:
+        """A person's own configuration may need no engine of ours at all."""
+        if self._config is not None and not needs_engine(load(self._config)):
+            installing.looked_for.set()
+            return
+        began = time.monotonic()
+        await installing.run()
+        if installing.fresh:
+            self._stages.done.append(("engine installed (beside)", time.monotonic() - began))
+
+    async def _engine_kind(self, installing: Installing, work: asyncio.Task[None]) -> str:
+        """`vllm`, or `simulated` when this machine cannot have it; known within seconds."""
+        with self._stages.stage("engine looked for"):
+            waiting = asyncio.create_task(installing.looked_for.wait())
+            await asyncio.wait({waiting, work}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+        if work.done():
+            work.result()
+        missing = installing.unavailable
+        if missing is None:
+            return "vllm"
+        self._say(
+            f"No vLLM here: {missing.reason}\n"
+            f"The SIMULATED engine takes its place. Add the real one with:\n"
+            f"    {missing.command}"
+        )
+        return "simulated"
+
+    def _write_configuration(self, state: Path, engine: str) -> Path:
+        state.mkdir(parents=True, exist_ok=True)
+        path = state / CONFIG_NAME
+        gpu = hardware() if flavour_here() == "cuda" else None
+        keys = found(self._environ) if self._use_keys else ()
+        path.write_text(configuration(state, engine=engine, gpu=gpu, keys=keys), encoding="utf-8")
+        return path
+
+    async def _models(self, settings: Settings, installed: asyncio.Task[None]) -> None:
+        """Before the first engine starts: its environment, and tiny models where none is named."""
+        if self._config is None:
+            with self._stages.stage("tiny models made"):
+                for name, shape in TINY.items():
+                    directory = settings.state.resolve() / "models" / name
+                    if not is_complete(directory):
+                        await asyncio.to_thread(make, directory, seed=0, shape=shape)
+            self._say(
+                "   The tiny model has random weights: its text is noise. Serve a real one with\n"
+                "   make run CONFIG=your.yaml, where pools.NAME.engine.model is its directory."
+            )
+        await asyncio.shield(installed)
+
+    async def _until_answering(self, settings: Settings, serving: Serving) -> None:
+        host, port = serving.address
+        pages = [f"http://{host}:{port}/readyz"]
+        if settings.dashboard.enabled:
+            shown = settings.dashboard
+            pages.append(f"http://{shown.host}:{shown.port}/_stcore/health")
+        async with httpx.AsyncClient(trust_env=False) as client, asyncio.timeout(ANSWER_LIMIT_S):
+            for page in pages:
+                while not await _answers(client, page):
+                    await asyncio.sleep(POLL_S)
+
+    async def _first_token(self, settings: Settings, address: tuple[str, int], token: str) -> None:
+        """Ask now and then until an own engine answers; what spills meanwhile is on the page."""
+        model = next((name for name in settings.models if name == "tiny"), None)
+        if model is None:
+            return
+        url = f"http://{address[0]}:{address[1]}/v1/chat/completions"
+        body = {
+            "model": model,
+            "max_tokens": 8,
+            "messages": [{"role": "user", "content": "Are you there?"}],
+        }
+        headers = {"authorization": f"Bearer {token}"}
+        began = time.monotonic()
+        async with httpx.AsyncClient(trust_env=False, timeout=30.0) as client:
+            while True:
+                try:
+                    answer = await client.post(url, json=body, headers=headers)
+                except httpx.HTTPError:
+                    answer = None
+                if answer is not None and answer.headers.get("x-breakeven-backend", "").startswith(
+                    "pool:"
+                ):
+                    break
+                await asyncio.sleep(FIRST_TOKEN_PAUSE_S)
+        self._stages.done.append(("engine's first token", time.monotonic() - began))
+        self._say("\nThe engine answers. Where the time went:\n" + "\n".join(self._stages.table()))
+
+
+def needs_engine(settings: Settings) -> bool:
+    """Whether any pool starts vLLM here."""
+    return any(
+        pool.engine.kind == "vllm" and pool.engine.replicas and pool.engine.environment is None
+        for pool in settings.pools.values()
+    )
+
+
+def development_key(settings: Settings, ledger_url: str) -> str:
+    """The key of earlier starts, or a fresh one; readable by its owner only."""
+    path = settings.state.resolve() / KEY_FILE
+    if path.exists():
+        return path.read_text(encoding="ascii").strip()
+    pepper = load_pepper(settings.state.resolve())
+    spec = KeySpec(name="development", team="development")
+    engine = make_engine(ledger_url)
+    with Session(engine) as session, session.begin():
+        made = create_key(session, spec, pepper=pepper, now_us=Clock().wall_us())
+    engine.dispose()
+    path.touch(mode=0o600)
+    path.write_text(made.token, encoding="ascii")
+    return made.token
+
+
+async def _answers(client: httpx.AsyncClient, page: str) -> bool:
+    try:
+        return (await client.get(page)).status_code == 200
+    except httpx.HTTPError:
+        return False
