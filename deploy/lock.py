@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
 
 
 def without_wheels(lock: Path) -> list[str]:
-    """Where a set cannot be installed from wheels alone: nothing is compiled on a user's machine."""
+    """Where a set cannot be installed from wheels alone: users' machines compile nothing."""
     found = []
     for platform, python in itertools.product(PLATFORMS, PYTHONS):
         with tempfile.TemporaryDirectory() as folder:
