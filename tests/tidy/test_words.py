@@ -47,7 +47,7 @@ def name_faults(name: str, tree: ast.Module) -> list[str]:
 
 
 def thin_air_faults(name: str, tree: ast.Module) -> list[str]:
-    """Calls of a clock or of chance; handing the function on, also in a lambda, is what is wanted."""
+    """Calls of a clock or of chance; handing one on, also in a lambda, is what is wanted."""
     handed_on = {
         id(inner)
         for node in ast.walk(tree)
