@@ -1,0 +1,253 @@
+"""The writer process: journals into books while it is killed, keys published, workers buried."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from ledger import orm
+from ledger.desk import DeskClient
+from ledger.identity import KeyRing, KeySpec, create_key, load_pepper, revoke_key
+from ledger.journal import JournalWriter
+from ledger.records import Hold
+from ledger.repository import Away, Repository
+from ledger.writer import DESK_SOCKET, LedgerWriter, WriterRunningError, read_lag
+
+NOW_US = 1_780_000_000_000_000
+DAY = 1_779_926_400
+
+
+class Running:
+    """A writer in this process, stopped at the end of the block."""
+
+    def __init__(self, engine, directory):
+        self.writer = LedgerWriter(
+            engine,
+            journals=directory / "journal",
+            run_dir=directory / "run",
+            host="h1",
+            now_us=lambda: NOW_US,
+        )
+        self.stop = asyncio.Event()
+
+    async def __aenter__(self):
+        self.task = asyncio.create_task(self.writer.run(self.stop))
+        return self.writer
+
+    async def __aexit__(self, *_):
+        self.stop.set()
+        await self.task
+
+
+async def until(true):
+    async with asyncio.timeout(20):
+        while True:
+            answer = true()
+            if await answer if asyncio.iscoroutine(answer) else answer:
+                return
+            await asyncio.sleep(0.02)
+
+
+def count(engine, *where):
+    with engine.connect() as connection:
+        query = select(func.count()).select_from(orm.Attempt).where(*where)
+        return connection.execute(query).scalar_one()
+
+
+async def test_what_is_journaled_is_in_the_books_when_the_writer_stops(
+    engine, tmp_path, opened, settled
+):
+    journal = JournalWriter(tmp_path / "journal", "w0")
+    async with Running(engine, tmp_path) as writer:
+        for number in range(50):
+            journal.append(opened(number))
+            await journal.append_durable(settled(number))
+        await until(lambda: count(engine, orm.Attempt.settled_us.is_not(None)) == 50)
+        await until(lambda: writer.lag().backlog_bytes == 0)
+        await until(lambda: (lag := read_lag(tmp_path / "run")) and not lag.backlog_bytes)
+        journal.append(opened(99))
+    assert count(engine) == 51  # the last record of a run too
+    journal.close()
+
+
+async def test_one_writer_per_host(engine, tmp_path):
+    async with Running(engine, tmp_path):
+        with pytest.raises(WriterRunningError):
+            Running(engine, tmp_path)
+    async with Running(engine, tmp_path):
+        pass
+
+
+async def test_with_the_database_away_journals_grow_and_are_caught_up(
+    engine, tmp_path, opened, settled, monkeypatch
+):
+    apply, calls = Repository.apply, Counter()
+
+    def flaky(self, items, moves, *, at_us):
+        calls["away"] += 1
+        if calls["away"] <= 4:
+            raise Away
+        return apply(self, items, moves, at_us=at_us)
+
+    monkeypatch.setattr(Repository, "apply", flaky)
+    journal = JournalWriter(tmp_path / "journal", "w0")
+    async with Running(engine, tmp_path) as writer:
+        for number in range(20):
+            journal.append(opened(number))
+            await journal.append_durable(settled(number))
+        await until(lambda: writer.lag().away)
+        await until(lambda: count(engine) == 20)
+        await until(lambda: not writer.lag().away)
+    assert calls["away"] > 4
+    journal.close()
+
+
+async def test_a_revocation_reaches_workers_through_the_published_generation(engine, tmp_path):
+    pepper = load_pepper(tmp_path)
+    with Session(engine) as session, session.begin():
+        key = create_key(session, KeySpec("k"), pepper=pepper, now_us=NOW_US)
+    async with Running(engine, tmp_path):
+        ring = KeyRing(engine, tmp_path / "run", tmp_path)
+        await until(lambda: ring._generation.read() == 1)
+        assert await ring.lookup(key.token, NOW_US) is not None
+        with Session(engine) as session, session.begin():
+            revoke_key(session, key.key_id, now_us=NOW_US)
+
+        async def gone():
+            return await ring.lookup(key.token, NOW_US) is None
+
+        await until(gone)
+        ring.close()
+
+
+async def test_a_dead_workers_money_comes_back_once_its_journal_is_in_the_books(
+    engine, tmp_path, opened
+):
+    with engine.begin() as connection:
+        connection.execute(
+            orm.Budget.__table__.insert().values(
+                id="team:a@day", scope="team:a", period="day", limit_pusd=1000, hard=True,
+                timezone="UTC", created_us=0,
+            )
+        )  # fmt: skip
+    journal = JournalWriter(tmp_path / "journal", "w0")
+    async with Running(engine, tmp_path) as writer:
+        socket = tmp_path / "run" / DESK_SOCKET
+        dead = DeskClient(socket, worker="w0", journal=journal.name, now_us=lambda: NOW_US)
+        other = DeskClient(socket, worker="w1", now_us=lambda: NOW_US)
+        await dead.connect()
+        await other.connect()
+        holds = await dead.hold("r1.1", ["team:a"], 600)
+        assert holds == (Hold("team:a@day", DAY, 600),)
+        journal.append(opened(1, holds=holds, bound_pusd=600))
+        await dead.hold("r2.1", ["team:a"], 300)  # never journaled: it was killed before
+        dead._give_back = lambda *_: None
+        await dead.aclose()
+        assert not isinstance(await other.hold("r3.1", ["team:a"], 101), tuple)
+        journal.close()
+        await until(lambda: count(engine, orm.Attempt.flag == "lost") == 1)
+
+        async def back():
+            return isinstance(await other.hold("r4.1", ["team:a"], 400), tuple)
+
+        await until(back)
+        assert not isinstance(await other.hold("r5.1", ["team:a"], 1), tuple)
+        assert writer.lag().quarantined == 0
+        await other.aclose()
+
+
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from ledger.journal import JournalWriter
+from ledger.records import AttemptOpened, AttemptSettled, Hold, Tokens
+
+def opened(name):
+    who = ("k", None, "t", "o", "chat", True, "m", "p/m", "api", None, None, "p", "m", False)
+    why = ("d", "v", "cheapest", None, 1, 900, 9)
+    holds = (Hold("team:t@day", 1779926400, 900),)
+    return AttemptOpened(name, name[:-2], 1, 1780000000000000, *who, *why, holds=holds)
+
+def settled(name, cost):
+    tokens = Tokens(1, 0, 0, 0, 2)
+    return AttemptSettled(name, 1780000001000000, "finished", 200, tokens, "reported", cost, 1, 2)
+
+async def main(directory, name, count):
+    journal = JournalWriter(Path(directory), name, segment_bytes=200_000)
+    for number in range(int(count)):
+        attempt = f"{name}-{number}.1"
+        journal.append(opened(attempt))
+        await journal.append_durable(settled(attempt, 7 + number % 5))
+        print(attempt, flush=True)
+        await asyncio.sleep(0.004)
+    journal.append(opened(f"{name}-open.1"))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+WORKERS, ATTEMPTS, KILLS = 2, 600, 4
+
+
+def start_writer(url, directory):
+    command = [sys.executable, "-m", "ledger.writer", "--url", url, "--allow-unsafe-database"]
+    places = ["--journals", str(directory / "journal"), "--run-dir", str(directory / "run")]
+    return subprocess.Popen([*command, *places, "--host", "h1"])
+
+
+def start_worker(directory, name):
+    command = [sys.executable, "-c", WORKER, str(directory / "journal"), name, str(ATTEMPTS)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE)
+
+
+async def answers(socket):
+    try:
+        _, writer = await asyncio.open_unix_connection(socket)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def test_killed_again_and_again_no_row_is_lost_or_doubled(database_url, engine, tmp_path):
+    """Real processes, real SIGKILL: acknowledged by a worker = one settled row in the books."""
+    workers = [start_worker(tmp_path, f"w{number}") for number in range(WORKERS)]
+    writer = start_writer(database_url, tmp_path)
+    try:
+        for _ in range(KILLS):
+            before = count(engine)
+            await until(lambda before=before: count(engine) > before)
+            os.kill(writer.pid, signal.SIGKILL)
+            writer.wait()
+            writer = start_writer(database_url, tmp_path)
+        acknowledged = {
+            line for worker in workers for line in worker.communicate()[0].decode().split()
+        }
+        assert len(acknowledged) == WORKERS * ATTEMPTS
+        await until(lambda: count(engine, orm.Attempt.flag == "lost") == WORKERS)
+        await until(lambda: answers(tmp_path / "run" / DESK_SOCKET))
+        writer.send_signal(signal.SIGTERM)
+        assert writer.wait(timeout=30) == 0
+    finally:
+        for process in (*workers, writer):
+            process.kill()
+            process.wait()
+    with engine.connect() as connection:
+        settled = connection.execute(
+            select(orm.Attempt.attempt_id, orm.Attempt.cost_pusd).where(orm.Attempt.flag.is_(None))
+        ).all()
+        assert {row.attempt_id for row in settled} == acknowledged
+        assert len(settled) == len(acknowledged)
+        spent = connection.execute(select(orm.BudgetWindow.spent_pusd)).scalar_one()
+        assert spent == sum(row.cost_pusd for row in settled)
+        posted = connection.execute(
+            select(orm.exact_sum(orm.Posting.amount_pusd)).where(
+                orm.Posting.account == "expense:team:t"
+            )
+        ).scalar_one()
+        assert posted == spent
+    assert list((tmp_path / "journal").iterdir()) == []
