@@ -173,7 +173,7 @@ def _backends(
             # Imported only when a target needs it: it is as large as the rest of the gateway.
             from backends.litellm import LiteLLMBackend  # noqa: PLC0415
 
-            return LiteLLMBackend(what.litellm_prefix or name, key, base_url)
+            return LiteLLMBackend(what.litellm_prefix or name, Credentials(key), base_url=base_url)
         address = base_url or BASE_URLS.get(name)
         if address is None:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])

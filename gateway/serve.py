@@ -53,7 +53,7 @@ class Serving:
         self.prepared: Prepared = await asyncio.to_thread(prepare, self._settings, self._config)
         self.runtime: Runtime = self.prepared.runtime
         self._board = Board(self.runtime.run_dir / "board", self.runtime.layout)
-        self._listener = _listen(self._settings)
+        self._listener = listen(self._settings)
         for name, argv in self._background():
             self._back.append(self._child(name, argv))
         for worker in range(self.runtime.workers):
@@ -175,7 +175,8 @@ def _python(module: str) -> list[str]:
     return [sys.executable, "-m", module]
 
 
-def _listen(settings: Settings) -> socket.socket:
+def listen(settings: Settings) -> socket.socket:
+    """The listening socket that all workers inherit; raises `ConfigError` when it is taken."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

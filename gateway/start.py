@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from backends.engine.environment import flavour_here
 from backends.engine.profiles import hardware
 from backends.engine.tinymodel import EMBEDDING, Shape, is_complete, make
+from gateway.answering import until_answering
 from gateway.banner import banner, keys_line
 from gateway.clock import Clock
 from gateway.installing import Installing
@@ -30,8 +31,6 @@ from ledger.identity import KeySpec, create_key, load_pepper
 CONFIG_NAME = "up.yaml"
 KEY_FILE = "dev-key"
 TINY = {"tiny-llama": Shape(), "tiny-embed": EMBEDDING}
-POLL_S = 0.2
-ANSWER_LIMIT_S = 60.0
 FIRST_TOKEN_PAUSE_S = 3.0
 
 
@@ -78,7 +77,7 @@ class Start:
         try:
             with self._stages.stage("gateway and dashboard answer"):
                 await serving.start()
-                await self._until_answering(settings, serving)
+                await until_answering(settings, serving.address)
             token = development_key(settings, serving.runtime.ledger_url)
             self._say(banner(settings, serving.address, token, simulated=simulated))
             self._say(keys_line(found(self._environ), used=self._use_keys))
@@ -139,17 +138,6 @@ class Start:
             )
         await asyncio.shield(installed)
 
-    async def _until_answering(self, settings: Settings, serving: Serving) -> None:
-        host, port = serving.address
-        pages = [f"http://{host}:{port}/readyz"]
-        if settings.dashboard.enabled:
-            shown = settings.dashboard
-            pages.append(f"http://{shown.host}:{shown.port}/_stcore/health")
-        async with httpx.AsyncClient(trust_env=False) as client, asyncio.timeout(ANSWER_LIMIT_S):
-            for page in pages:
-                while not await _answers(client, page):
-                    await asyncio.sleep(POLL_S)
-
     async def _first_token(self, settings: Settings, address: tuple[str, int], token: str) -> None:
         """Ask now and then until an own engine answers; what spills meanwhile is on the page."""
         model = next((name for name in settings.models if name == "tiny"), None)
@@ -200,10 +188,3 @@ def development_key(settings: Settings, ledger_url: str) -> str:
     path.touch(mode=0o600)
     path.write_text(made.token, encoding="ascii")
     return made.token
-
-
-async def _answers(client: httpx.AsyncClient, page: str) -> bool:
-    try:
-        return (await client.get(page)).status_code == 200
-    except httpx.HTTPError:
-        return False

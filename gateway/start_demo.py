@@ -1,0 +1,126 @@
+"""What `breakeven demo` does: a fresh ledger, a replayed month, then live traffic at its real pace.
+
+Everything lives in the demo's own state directory, which each start makes anew. The month is
+computed by the real router over simulated engines (`gateway.history`) and marked as replayed;
+from there on the demo is an ordinary `serve`.
+"""
+
+import asyncio
+import contextlib
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from gateway.answering import until_answering
+from gateway.banner import banner
+from gateway.clock import Clock
+from gateway.demand import TEAMS
+from gateway.history import Scenario, replay
+from gateway.prepare import prepare
+from gateway.replay_records import Caller
+from gateway.serve import Serving, listen
+from gateway.settings import Settings, load
+from gateway.stages import Stages
+from gateway.traffic import drive
+from ledger.book import load_price_book
+from ledger.database import make_engine
+from ledger.hours import close_hours
+from ledger.identity import CreatedKey, KeySpec, create_key, load_pepper
+from ledger.repository import Repository
+from ledger.samples import add_samples
+
+SEED = 20
+ORGANISATION = "demo"
+JOURNAL = "replayed"
+
+
+class DemoStart:
+    def __init__(self, *, say: Callable[[str], None], environ: Mapping[str, str]) -> None:
+        self._say = say
+        self._stages = Stages(clock=time.monotonic, say=say)
+        self._stages.resume(environ)
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until SIGINT or SIGTERM."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        path = fresh_state()
+        settings = load(path)
+        with self._stages.stage("ledger made, prices loaded"):
+            prepared = await asyncio.to_thread(prepare, settings, path)
+            ledger = make_engine(prepared.runtime.ledger_url)
+            keys = _team_keys(settings, ledger)
+        with self._stages.stage("30 past days replayed in virtual time"):
+            await asyncio.to_thread(_replay, settings, ledger, keys)
+        ledger.dispose()
+        serving = Serving(settings, path, self._say)
+        try:
+            with self._stages.stage("gateway and dashboard answer"):
+                await serving.start()
+                await until_answering(settings, serving.address)
+            await self._live(settings, serving, keys)
+        finally:
+            self._say("stopping: open streams finish first")
+            await serving.stop()
+
+    async def _live(
+        self, settings: Settings, serving: Serving, keys: Mapping[str, CreatedKey]
+    ) -> None:
+        token = next(iter(keys.values())).token
+        self._say(banner(settings, serving.address, token, simulated=True))
+        self._say("Replayed: 30 days. Live: simulated traffic at its real pace.")
+        self._say("\n".join(self._stages.table()))
+        host, port = serving.address
+        tokens = {team: key.token for team, key in keys.items()}
+        rng = random.Random(SEED)  # noqa: S311 - a demo's traffic, not a secret
+        traffic = asyncio.create_task(drive(f"http://{host}:{port}/v1", tokens, rng, self._stop))
+        await self._stop.wait()
+        traffic.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await traffic
+
+
+def fresh_state() -> Path:
+    """The demo's configuration in an empty state directory of its own."""
+    text = files("gateway").joinpath("demo.yaml").read_text(encoding="utf-8")
+    draft = Path(Settings().state_dir) / "demo.yaml"
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    draft.write_text(text, encoding="utf-8")
+    settings = load(draft)
+    listen(settings).close()  # a demo that is running keeps its ledger
+    shutil.rmtree(settings.state, ignore_errors=True)
+    return draft
+
+
+def _team_keys(settings: Settings, ledger: Engine) -> dict[str, CreatedKey]:
+    pepper, now_us = load_pepper(settings.state.resolve()), Clock().wall_us()
+    with Session(ledger) as session, session.begin():
+        return {
+            team.name: create_key(
+                session,
+                KeySpec(name=f"{team.name} (demo)", team=team.name, org=ORGANISATION),
+                pepper=pepper,
+                now_us=now_us,
+            )
+            for team in TEAMS
+        }
+
+
+def _replay(settings: Settings, ledger: Engine, keys: Mapping[str, CreatedKey]) -> None:
+    now_us = Clock().wall_us()
+    callers = {team: Caller(ORGANISATION, team, None, key.key_id) for team, key in keys.items()}
+    scenario = Scenario(settings, load_price_book(ledger), callers, now_us)
+    history = replay(scenario, random.Random(SEED))  # noqa: S311 - a demo's history
+    Repository(ledger, host=JOURNAL).import_records(history.records, journal=JOURNAL, at_us=now_us)
+    add_samples(ledger, history.samples)
+    while close_hours(ledger, at_us=now_us):
+        pass
