@@ -1,0 +1,211 @@
+"""Targets that do not speak OpenAI's HTTP (Anthropic, Bedrock, Gemini, ...), through LiteLLM.
+
+LiteLLM is imported with the first call (or `load()`): it takes seconds and a lot of memory, and
+nobody who does not need it should pay. It translates and nothing else: its retries, callbacks,
+redirects and price look-ups are off, every try is ours. Requests go over our own transport, for
+only what owns the sockets can end the work upstream when a client leaves.
+"""
+
+import asyncio
+import importlib
+import os
+import ssl
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import msgspec
+
+from backends.base import Call, Deadlines
+from backends.errors import BackendError, BadAnswer, HeadTimeout, IdleTimeout, UpstreamBroken
+from backends.litellm_tap import Tap
+from backends.litellm_text import (
+    DONE,
+    PARAMETERS,
+    StreamWriter,
+    redact,
+    refusal_body,
+    translate_error,
+    whole_answer,
+)
+from backends.openai import Credentials
+
+# Their clients are SDKs with connections of their own; closing the stream closes those.
+_OWN_CLIENTS = frozenset({"azure", "openai", "azure_ai", "text-completion-openai"})
+_JSON = {"content-type": "application/json"}
+_EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
+
+
+def load() -> Any:
+    """Import LiteLLM without a word to the network, and switch off what is not translation."""
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    litellm: Any = importlib.import_module("litellm")
+    litellm.suppress_debug_info = True
+    litellm.disable_streaming_logging = True
+    litellm.turn_off_message_logging = True
+    litellm.num_retries = 0
+    return litellm
+
+
+class LiteLLMExchange:
+    """An answer that LiteLLM translated, as the bytes OpenAI would have sent."""
+
+    __slots__ = ("_abort", "_chunks", "_closed", "headers", "status")
+
+    def __init__(
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        chunks: AsyncGenerator[bytes, None],
+        abort: Callable[[], Any],
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self._chunks = chunks
+        self._abort = abort
+        self._closed = False
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks
+
+    async def aclose(self) -> None:
+        """Idempotent; before the end it closes the upstream's socket."""
+        if not self._closed:
+            self._closed = True
+            await self._abort()
+            with suppress(RuntimeError):  # it may be running in a task that is being cancelled
+                await self._chunks.aclose()
+
+
+class LiteLLMBackend:
+    """One provider with one key. `prefix` is LiteLLM's name of it (`anthropic`, `bedrock`, ...)."""
+
+    def __init__(
+        self,
+        prefix: str,
+        credentials: Credentials | None = None,
+        *,
+        base_url: str | None = None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._prefix = prefix
+        self._credentials = credentials or Credentials()
+        self._base_url = base_url
+        self._wall_clock = wall_clock
+        self._litellm: Any = None
+        self._loading = asyncio.Lock()
+        self._transport: httpx.AsyncHTTPTransport | None = None
+
+    async def start(self) -> httpx.AsyncBaseTransport:
+        """Load LiteLLM ahead of the first call."""
+        async with self._loading:
+            if self._transport is None:
+                self._litellm = await asyncio.to_thread(load)
+                self._transport = httpx.AsyncHTTPTransport(
+                    verify=ssl.create_default_context(),
+                    limits=httpx.Limits(max_connections=256, max_keepalive_connections=32),
+                    trust_env=False,
+                )
+            return self._transport
+
+    async def open(self, call: Call) -> LiteLLMExchange:
+        """Translate and send the call; return its answer, or raise what its failure means."""
+        tap = Tap(self._transport or await self.start())
+        function, arguments = self._arguments(self._litellm, call, tap)
+        try:
+            async with asyncio.timeout(call.deadlines.head_s):
+                result = await function(**arguments)
+        except TimeoutError:
+            await tap.abort()
+            raise HeadTimeout("no answer in time") from None
+        except asyncio.CancelledError:
+            await tap.abort()
+            raise
+        except Exception as error:  # noqa: BLE001 - foreign errors are translated at this border
+            await tap.abort()
+            return self._refused(error, tap)
+        if call.stream:
+            chunks = self._events(result, tap, call.deadlines)
+            return LiteLLMExchange(200, _EVENTS, chunks, tap.abort)
+        body = whole_answer(result)
+        return LiteLLMExchange(200, _JSON, _once(body), tap.abort)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
+
+    def _arguments(
+        self, litellm: Any, call: Call, tap: Tap
+    ) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """Only what is listed reaches LiteLLM: its own arguments could redirect the call."""
+        functions = {
+            "/chat/completions": litellm.acompletion,
+            "/completions": litellm.atext_completion,
+            "/embeddings": litellm.aembedding,
+        }
+        if call.path not in functions:
+            raise BadAnswer(f"{self._prefix} is not reached through {call.path}")
+        body = msgspec.json.decode(call.body, type=dict[str, Any])
+        arguments = {name: body[name] for name in PARAMETERS if body.get(name) is not None}
+        arguments |= {
+            "model": f"{self._prefix}/{body['model']}",
+            "api_key": self._credentials.api_key,
+            "api_base": self._base_url,
+            "num_retries": 0,
+            "max_retries": 0,
+            "timeout": 3600.0,  # ours are the deadlines
+            "drop_params": True,  # sampling hints only: features are matched before dispatch
+        }
+        if self._credentials.headers:
+            arguments["extra_headers"] = dict(self._credentials.headers)
+        if call.path == "/chat/completions":
+            # Otherwise tools make it load, and talk to, servers of tools.
+            arguments["_skip_mcp_handler"] = True
+        if call.stream:
+            arguments |= {"stream": True, "stream_options": {"include_usage": True}}
+        if self._prefix not in _OWN_CLIENTS:
+            handler = importlib.import_module("litellm.llms.custom_httpx.http_handler")
+            arguments["client"] = handler.AsyncHTTPHandler(transport=tap, follow_redirects=False)
+        return functions[call.path], arguments
+
+    def _refused(self, error: Exception, tap: Tap) -> LiteLLMExchange:
+        translated = translate_error(error, tap.status, tap.headers, wall_s=self._wall_clock())
+        if isinstance(translated, BackendError):
+            raise translated from None  # the original's text may hold keys
+        secrets = [self._credentials.api_key or "", *self._credentials.headers.values()]
+        body = refusal_body(translated, redact(str(error), secrets))
+        return LiteLLMExchange(translated, _JSON, _once(body), tap.abort)
+
+    async def _events(
+        self, stream: Any, tap: Tap, deadlines: Deadlines
+    ) -> AsyncGenerator[bytes, None]:
+        writer = StreamWriter()
+        parts = aiter(stream)
+        try:
+            while True:
+                async with asyncio.timeout(deadlines.idle_s):
+                    chunk = await anext(parts, None)
+                if chunk is None:
+                    break
+                event = writer.event(chunk)
+                if event:
+                    yield event
+            tap.check_end(self._prefix)
+        except TimeoutError:
+            raise IdleTimeout("the answer went silent") from None
+        except BackendError:
+            raise
+        except Exception as error:  # noqa: BLE001 - foreign errors are translated at this border
+            raise UpstreamBroken(f"the stream broke ({type(error).__name__})") from None
+        finally:
+            await tap.abort()
+            await stream.aclose()
+        yield writer.usage_event() + DONE
+
+
+async def _once(body: bytes) -> AsyncGenerator[bytes, None]:
+    yield body

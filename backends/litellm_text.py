@@ -1,0 +1,157 @@
+"""LiteLLM's objects as OpenAI's bytes, and its exceptions as our kinds.
+
+Usage comes last, in a chunk of its own, whatever chunk LiteLLM hangs it on. Its texts quote
+requests, answers and sometimes keys: a `BackendError` carries none of them, a refusal that is
+the client's to read is cut down to the provider's message, with secrets struck out.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import httpx
+import msgspec
+
+from backends.errors import (
+    BackendError,
+    BadAnswer,
+    HeadTimeout,
+    Overloaded,
+    ServerError,
+    Unreachable,
+)
+from backends.openai import parse_retry_after
+
+DONE = b"data: [DONE]\n\n"
+
+# Request members that are OpenAI's; everything else LiteLLM knows steers LiteLLM itself.
+PARAMETERS = (
+    "messages", "prompt", "input", "temperature", "top_p", "n", "stop", "max_tokens",
+    "max_completion_tokens", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs",
+    "top_logprobs", "seed", "user", "response_format", "tools", "tool_choice",
+    "parallel_tool_calls", "reasoning_effort", "modalities", "audio", "prediction",
+    "suffix", "echo", "dimensions", "encoding_format",
+)  # fmt: skip
+
+_MESSAGE_LIMIT = 1000
+_SECRET = re.compile(r"(?i)\b(sk|key|bearer|token|aiza|akia|gsk|xai)[-_ =:]?[A-Za-z0-9_\-]{12,}")
+_PREFIX = re.compile(r"^(litellm\.\w+: )?(\w+(Exception|Error)\s*[-:]\s*)*")
+
+
+class StreamWriter:
+    """Writes chunks as events; keeps usage for the end."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Any] = {}
+        self._usage: dict[str, Any] | None = None
+
+    def event(self, chunk: Any) -> bytes:
+        """One chunk's event, or nothing if it only carried usage."""
+        value: dict[str, Any] = chunk.model_dump(mode="json", exclude_none=True)
+        self._usage = _plain_usage(value.pop("usage", None)) or self._usage
+        self._last = value
+        choices = value.get("choices") or []
+        if not any(choice.get("finish_reason") or _says(choice) for choice in choices):
+            return b""
+        for choice in choices:
+            choice.setdefault("finish_reason", None)
+        return b"data: " + msgspec.json.encode(value) + b"\n\n"
+
+    def usage_event(self) -> bytes:
+        """The last chunk before `[DONE]`: no choices, all the usage."""
+        if self._usage is None:
+            return b""
+        kept = {key: self._last[key] for key in ("id", "object", "created", "model")}
+        value = kept | {"choices": [], "usage": self._usage}
+        return b"data: " + msgspec.json.encode(value) + b"\n\n"
+
+
+def _says(choice: dict[str, Any]) -> bool:
+    return bool(choice.get("delta")) or bool(choice.get("text"))
+
+
+def whole_answer(result: Any) -> bytes:
+    """A finished answer as OpenAI's JSON."""
+    value: dict[str, Any] = result.model_dump(mode="json", exclude_none=True)
+    usage = _plain_usage(value.pop("usage", None))
+    for choice in value.get("choices", ()):
+        if isinstance(choice.get("message"), dict):
+            choice["message"].setdefault("content", None)
+    return msgspec.json.encode(value if usage is None else value | {"usage": usage})
+
+
+def _plain_usage(usage: Any) -> dict[str, Any] | None:
+    """Without LiteLLM's own idea of the cost: money is the ledger's."""
+    if not isinstance(usage, dict):
+        return None
+    return {key: value for key, value in usage.items() if key != "cost"}
+
+
+def translate_error(
+    error: Exception, status: int | None, headers: Mapping[str, str], *, wall_s: float
+) -> BackendError | int:
+    """Our kind of error; a plain refusal (4xx) is its status, as it is the target's answer.
+
+    `status` and `headers` are what was seen on the wire: LiteLLM's exceptions round them (a 529
+    becomes a 500) and often have none. Theirs count only where the wire was not watched.
+    """
+    name = type(error).__name__
+    if status is None or status < 300:
+        wire = _wire_error(error, name)
+        if wire is not None:
+            return wire
+        status = getattr(error, "status_code", None)
+    if not isinstance(status, int) or status < 400:
+        return BadAnswer(f"no answer that could be translated ({name})")
+    message = f"the target answered {status} ({name})"
+    if status == 408:
+        return HeadTimeout(message, status=status)
+    if status < 500 and status != 429:
+        return status
+    kind = Overloaded if status in (429, 503, 529) else ServerError
+    return kind(message, status=status, retry_after_s=parse_retry_after(headers, wall_s=wall_s))
+
+
+def _wire_error(error: Exception, name: str) -> BackendError | None:
+    """What the sockets said, found among the causes: LiteLLM calls all of it a 500."""
+    for cause in _causes(error):
+        if isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
+            return Unreachable(f"no connection ({name})")
+        if isinstance(cause, httpx.ReadError | httpx.RemoteProtocolError):
+            return BadAnswer(f"no whole answer ({name})")
+    return None
+
+
+def _causes(error: BaseException) -> Iterable[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """The provider's message without LiteLLM's words around it, and without secrets."""
+    text = _PREFIX.sub("", text)
+    found = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"', text)
+    if found is not None:
+        text = found[1]
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***")
+    return _SECRET.sub("***", text)[:_MESSAGE_LIMIT]
+
+
+def refusal_body(status: int, message: str) -> bytes:
+    """An OpenAI error body; what concerns our own credentials is not the client's to read."""
+    if status in (401, 403):
+        message = "the target refused the gateway's credentials"
+    kind = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
+    error = {
+        "message": message,
+        "type": kind.get(status, "invalid_request_error"),
+        "param": None,
+        "code": None,
+    }
+    return msgspec.json.encode({"error": error})

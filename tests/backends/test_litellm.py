@@ -1,0 +1,320 @@
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from backends.base import Call, Deadlines
+from backends.errors import (
+    BadAnswer,
+    HeadTimeout,
+    IdleTimeout,
+    Overloaded,
+    ServerError,
+    Unreachable,
+    UpstreamBroken,
+)
+from backends.exchange import read_all
+from backends.litellm import LiteLLMBackend
+from backends.openai import Credentials
+
+KEY = "sk-ant-api03-canary-0123456789abcdef"
+USAGE = {"input_tokens": 10, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 30}
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+pytestmark = [
+    # LiteLLM's own, on import and in its background worker; nothing of ours.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*Pydantic.*"),
+]
+
+
+def events(*, tool: bool = False) -> list[bytes]:
+    """An Anthropic stream, as its reference shows it."""
+    message = {
+        "id": "msg_1", "type": "message", "role": "assistant", "content": [],
+        "model": "claude-x", "stop_reason": None, "usage": {**USAGE, "output_tokens": 1},
+    }  # fmt: skip
+    block = {"type": "text", "text": ""}
+    deltas = [{"type": "text_delta", "text": "Hél"}, {"type": "text_delta", "text": "lo"}]
+    if tool:
+        block = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+        deltas = [{"type": "input_json_delta", "partial_json": part} for part in ('{"a":', "1}")]
+    reason = "tool_use" if tool else "end_turn"
+    values = [
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        *[{"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas],
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 7}},
+        {"type": "message_stop"},
+    ]
+    return [f"event: {v['type']}\ndata: {json.dumps(v)}\n\n".encode() for v in values]
+
+
+def answer() -> bytes:
+    return json.dumps(
+        {
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x",
+            "content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn",
+            "usage": {**USAGE, "output_tokens": 7},
+        }
+    ).encode()  # fmt: skip
+
+
+@pytest.fixture
+async def target(upstream):
+    made = LiteLLMBackend("anthropic", Credentials(KEY), base_url=upstream.url)
+    yield made
+    await made.aclose()
+
+
+def call(*, stream: bool = False, deadlines: Deadlines | None = None, **more) -> Call:
+    body = {"model": "claude-x", "messages": [{"role": "user", "content": "hi"}], **more}
+    return Call(
+        "/chat/completions", json.dumps(body).encode(), stream,
+        deadlines=deadlines or Deadlines(connect_s=5, head_s=30, idle_s=10),
+    )  # fmt: skip
+
+
+def data(body: bytes) -> list:
+    parts = body.decode().split("\n\n")
+    assert parts.pop() == ""
+    assert parts.pop() == "data: [DONE]"
+    return [json.loads(part.removeprefix("data: ")) for part in parts]
+
+
+async def test_a_whole_answer_in_openai_form(upstream, wire, target):
+    upstream.script = lambda n: [wire.respond(answer())]
+    exchange = await target.open(call(max_tokens=50, temperature=0.5))
+    assert (exchange.status, exchange.headers["content-type"]) == (200, "application/json")
+    value = json.loads(await read_all(exchange, 10_000))
+    assert value["object"] == "chat.completion"
+    assert value["choices"][0]["message"]["content"] == "Hello"
+    assert value["choices"][0]["finish_reason"] == "stop"
+    # LiteLLM puts Anthropic's cached tokens inside the prompt's, as OpenAI does.
+    usage = value["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (60, 7)
+    assert usage["prompt_tokens_details"]["cached_tokens"] == 30
+    assert usage["cache_creation_input_tokens"] == 20
+    assert "cost" not in usage
+    head, body = upstream.requests[0].split(b"\r\n\r\n")
+    assert f"x-api-key: {KEY}".encode() in head
+    assert json.loads(body)["max_tokens"] == 50
+
+
+async def test_a_stream_in_openai_form_with_usage_last(upstream, wire, target):
+    upstream.script = lambda n: [HEAD, wire.chunked(*events())]
+    exchange = await target.open(call(stream=True))
+    chunks = data(await read_all(exchange, 100_000))
+    said = [c["choices"][0]["delta"].get("content") for c in chunks if c["choices"]]
+    assert "".join(filter(None, said)) == "Héllo"
+    assert [c["choices"][0]["finish_reason"] for c in chunks if c["choices"]][-1] == "stop"
+    assert [index for index, c in enumerate(chunks) if "usage" in c] == [len(chunks) - 1]
+    final = chunks[-1]
+    assert final["choices"] == []
+    assert (final["usage"]["prompt_tokens"], final["usage"]["completion_tokens"]) == (60, 7)
+    assert final["usage"]["prompt_tokens_details"]["cached_tokens"] == 30
+    assert final["usage"]["cache_creation_input_tokens"] == 20
+    assert {c["id"] for c in chunks} == {final["id"]}
+
+
+async def test_tool_calls_come_delta_by_delta(upstream, wire, target):
+    upstream.script = lambda n: [HEAD, wire.chunked(*events(tool=True))]
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    exchange = await target.open(call(stream=True, tools=tools))
+    chunks = data(await read_all(exchange, 100_000))
+    deltas = [c["choices"][0]["delta"] for c in chunks if c["choices"]]
+    calls = [piece for delta in deltas for piece in delta.get("tool_calls", [])]
+    assert "".join(t["function"]["arguments"] for t in calls) == '{"a":1}'
+    assert len(calls) == 3
+    assert calls[0]["id"] == "toolu_1"
+    assert chunks[-2]["choices"][0]["finish_reason"] == "tool_calls"
+    assert json.loads(upstream.requests[0].split(b"\r\n\r\n")[1])["tools"][0]["name"] == "f"
+
+
+async def test_content_leaves_before_the_answer_is_over(upstream, wire, target):
+    upstream.script = lambda n: [HEAD, *[wire.chunked(e, end=b"") for e in events()[:3]], wire.HANG]
+    exchange = await target.open(call(stream=True))
+    assert "Hél" in (await anext(aiter(exchange))).decode()
+    await exchange.aclose()
+
+
+async def test_closing_early_aborts_the_upstream(upstream, wire, target):
+    upstream.script = lambda n: [HEAD, *[wire.chunked(e, end=b"") for e in events()[:3]], wire.HANG]
+    exchange = await target.open(call(stream=True))
+    await anext(aiter(exchange))
+    left_at = time.monotonic()
+    await exchange.aclose()
+    await exchange.aclose()
+    await upstream.until(lambda: upstream.gone_at)
+    assert upstream.gone_at[0] - left_at < 1.0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_cancelling_before_the_head_aborts_the_upstream(upstream, wire, target, stream):
+    upstream.script = lambda n: [wire.HANG]
+    task = asyncio.create_task(target.open(call(stream=stream)))
+    await upstream.until(lambda: upstream.requests)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await upstream.until(lambda: upstream.gone_at)
+
+
+async def test_deadlines_are_ours(upstream, wire, target):
+    await target.start()
+    upstream.script = lambda n: [wire.HANG]
+    with pytest.raises(HeadTimeout):
+        await target.open(call(deadlines=Deadlines(head_s=0.3)))
+    await upstream.until(lambda: upstream.gone_at)
+    upstream.script = lambda n: [HEAD, *[wire.chunked(e, end=b"") for e in events()[:3]], wire.HANG]
+    exchange = await target.open(call(stream=True, deadlines=Deadlines(head_s=9, idle_s=0.3)))
+    with pytest.raises(IdleTimeout):
+        await read_all(exchange, 10_000)
+    await upstream.until(lambda: len(upstream.gone_at) == 2)
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        (lambda w: [HEAD, *[w.chunked(e, end=b"") for e in events()[:4]], w.CLOSE], "cut off"),
+        (lambda w: [HEAD, w.chunked(*events()[:4])], "ended, but not said to be over"),
+        (lambda w: [HEAD, w.chunked(*events()[:3], b"event: x\ndata: {bad\n\n")], "garbage"),
+    ],
+)
+async def test_a_stream_that_breaks_is_never_a_whole_one(
+    upstream, wire, target, steps: Callable, reason
+):
+    upstream.script = lambda n: steps(wire)
+    exchange = await target.open(call(stream=True))
+    assert "Hél" in (await anext(aiter(exchange))).decode()
+    with pytest.raises(UpstreamBroken) as caught:
+        await read_all(exchange, 10_000)
+    assert KEY not in str(caught.value), reason
+
+
+def failure(message: str, kind: str = "api_error") -> bytes:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [("429 Too Many", Overloaded), ("529 Overloaded", Overloaded), ("503 No", Overloaded),
+     ("500 Oops", ServerError), ("502 Bad", ServerError)],
+)  # fmt: skip
+async def test_refusals_and_faults_are_tried_once_and_translated(
+    upstream, wire, target, status, kind
+):
+    secret = failure(f"your key {KEY} and prompt")
+    upstream.script = lambda n: [wire.respond(secret, status, "retry-after: 7\r\n")]
+    with pytest.raises(kind) as caught:
+        await target.open(call())
+    assert len(upstream.requests) == 1
+    assert caught.value.__cause__ is None
+    assert KEY not in f"{caught.value!r} {caught.value}"
+    assert caught.value.retry_after_s == 7.0
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+async def test_other_refusals_are_the_answer_without_secrets(upstream, wire, target, status):
+    told = failure(f"messages: too long, key {KEY}", "invalid_request_error")
+    upstream.script = lambda n: [wire.respond(told, f"{status} No")]
+    exchange = await target.open(call(stream=True))
+    assert exchange.status == status
+    body = await read_all(exchange, 10_000)
+    assert KEY.encode() not in body
+    assert set(json.loads(body)["error"]) == {"message", "type", "param", "code"}
+    assert "too long" in json.loads(body)["error"]["message"]
+
+
+async def test_refused_credentials_are_not_the_clients_to_read(upstream, wire, target):
+    upstream.script = lambda n: [wire.respond(failure(f"bad key {KEY}"), "401 No")]
+    exchange = await target.open(call())
+    assert exchange.status == 401
+    assert b"gateway's credentials" in await read_all(exchange, 10_000)
+
+
+async def test_nobody_listens(free_port):
+    target = LiteLLMBackend("anthropic", Credentials(KEY), base_url=f"http://127.0.0.1:{free_port}")
+    with pytest.raises(Unreachable):
+        await target.open(call())
+    await target.aclose()
+
+
+async def test_a_redirect_is_not_followed(upstream, wire, target):
+    moved = wire.respond(b"", "302 Found", f"location: {upstream.url}/elsewhere\r\n")
+    upstream.script = lambda n: [moved]
+    with pytest.raises((BadAnswer, ServerError)):
+        await target.open(call())
+    assert len(upstream.requests) == 1
+
+
+async def test_a_body_cannot_steer_litellm(upstream, wire, target):
+    upstream.script = lambda n: [wire.respond(answer())]
+    exchange = await target.open(call(
+        api_base="http://127.0.0.1:1", base_url="http://127.0.0.1:1", api_key="theirs",
+        custom_llm_provider="openai", mock_response="no", fallbacks=["x"], num_retries=9,
+        extra_headers={"x-evil": "1"}, metadata={"a": 1}, caching=True,
+    ))  # fmt: skip
+    assert b"Hello" in await read_all(exchange, 10_000)
+    head, body = upstream.requests[0].split(b"\r\n\r\n")
+    assert b"x-evil" not in head
+    assert set(json.loads(body)) == {"model", "messages", "max_tokens"}
+
+
+async def test_a_path_that_has_no_translation(target):
+    with pytest.raises(BadAnswer):
+        await target.open(Call("/responses", b'{"model":"m"}', stream=False))
+
+
+async def test_embeddings_go_the_same_way(upstream, wire):
+    value = {"id": "e", "embeddings": {"float": [[0.5, 0.25]]}, "texts": ["hi"],
+             "meta": {"billed_units": {"input_tokens": 3}}}  # fmt: skip
+    upstream.script = lambda n: [wire.respond(json.dumps(value).encode())]
+    target = LiteLLMBackend("cohere", Credentials(KEY), base_url=upstream.url)
+    body = json.dumps({"model": "embed-english-v3.0", "input": ["hi"]}).encode()
+    exchange = await target.open(Call("/embeddings", body, stream=False))
+    got = json.loads(await read_all(exchange, 10_000))
+    assert got["data"][0]["embedding"] == [0.5, 0.25]
+    assert got["usage"]["prompt_tokens"] == 3
+    await target.aclose()
+
+
+IMPORT = """
+import socket, sys
+tried = []
+def wall(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
+        tried.append((event, arguments))
+        raise OSError("no network")
+sys.addaudithook(wall)
+import backends.litellm, backends.openai
+assert "litellm" not in sys.modules, "imported before a target needs it"
+try:
+    socket.create_connection(("127.0.0.1", 9))
+except OSError:
+    pass
+before = len(tried)
+backends.litellm.load()
+assert "litellm" in sys.modules
+print(before, len(tried) - before)
+"""
+
+
+def test_importing_never_touches_the_network():
+    root = Path(__file__).parents[2]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("LITELLM")}
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT],
+        cwd=root, env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    seen_by_the_wall, by_litellm = map(int, done.stdout.split())
+    assert seen_by_the_wall > 0
+    assert by_litellm == 0

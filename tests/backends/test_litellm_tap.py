@@ -1,0 +1,77 @@
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from backends.errors import UpstreamBroken
+from backends.litellm_tap import Tap
+
+
+class Stream(httpx.AsyncByteStream):
+    def __init__(self, *parts: bytes) -> None:
+        self.parts = parts
+        self.closed = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for part in self.parts:
+            yield part
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+class Shared(httpx.AsyncBaseTransport):
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.requests: list[httpx.Request] = []
+        self.closed = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        return httpx.Response(429, headers={"Retry-After": "3"}, stream=self.stream)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+async def answer(tap: Tap) -> httpx.Response:
+    return await tap.handle_async_request(httpx.Request("POST", "http://x/"))
+
+
+async def test_it_passes_on_and_remembers_what_the_wire_said():
+    shared = Shared(Stream(b"a", b"b"))
+    tap = Tap(shared)
+    response = await answer(tap)
+    assert await response.aread() == b"ab"
+    assert (tap.status, tap.headers["retry-after"]) == (429, "3")
+    assert shared.requests[0].headers["accept-encoding"] == "identity"
+
+
+async def test_aborting_closes_its_own_answer_once_and_never_the_pool():
+    shared = Shared(Stream(b"a"))
+    tap = Tap(shared)
+    await answer(tap)
+    assert shared.stream.closed == 0
+    for _ in range(2):
+        await tap.abort()
+    await tap.aclose()
+    assert (shared.stream.closed, shared.closed) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "parts", "whole"),
+    [
+        ("anthropic", [b"x" * 4000, b'{"type":"message_', b'stop"}\n\n'], True),
+        ("anthropic", [b'{"type":"message_stop"}', b"x" * 4000], False),
+        ("anthropic", [b"half"], False),
+        ("cohere", [b"half"], True),
+    ],
+)
+async def test_a_provider_with_a_last_word_must_have_said_it(prefix, parts, whole):
+    tap = Tap(Shared(Stream(*parts)))
+    await (await answer(tap)).aread()
+    if whole:
+        tap.check_end(prefix)
+    else:
+        with pytest.raises(UpstreamBroken):
+            tap.check_end(prefix)

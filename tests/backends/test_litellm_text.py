@@ -1,0 +1,120 @@
+import json
+
+import httpx
+import pytest
+
+from backends.errors import BadAnswer, HeadTimeout, Overloaded, ServerError, Unreachable
+from backends.litellm_text import StreamWriter, redact, refusal_body, translate_error, whole_answer
+
+
+class Dumps:
+    """As much of a pydantic model as is used."""
+
+    def __init__(self, **value) -> None:
+        self.value = value
+
+    def model_dump(self, *, mode: str, exclude_none: bool) -> dict:
+        assert (mode, exclude_none) == ("json", True)
+        return json.loads(json.dumps(self.value))
+
+
+BASE = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+
+
+def chunk(delta: dict, **more) -> Dumps:
+    return Dumps(**BASE, choices=[{"index": 0, "delta": delta, **more.pop("choice", {})}], **more)
+
+
+def read(event: bytes) -> dict:
+    return json.loads(event.removeprefix(b"data: "))
+
+
+def test_usage_beside_content_moves_to_the_end():
+    writer = StreamWriter()
+    first = writer.event(chunk({"content": "é"}, usage={"prompt_tokens": 1}))
+    assert read(first)["choices"] == [
+        {"index": 0, "delta": {"content": "é"}, "finish_reason": None}
+    ]
+    assert "usage" not in read(first)
+    assert writer.event(chunk({}, usage={"prompt_tokens": 2, "cost": 0.5})) == b""
+    assert read(writer.usage_event()) == {**BASE, "choices": [], "usage": {"prompt_tokens": 2}}
+
+
+def test_a_finish_without_words_is_an_event():
+    event = StreamWriter().event(chunk({}, choice={"finish_reason": "stop"}))
+    assert read(event)["choices"][0]["finish_reason"] == "stop"
+
+
+def test_without_usage_there_is_no_usage_event():
+    assert StreamWriter().usage_event() == b""
+
+
+def test_a_whole_answer_always_has_content_and_never_a_cost():
+    value = json.loads(
+        whole_answer(Dumps(choices=[{"message": {"tool_calls": []}}], usage={"cost": 1, "a": 2}))
+    )
+    assert value == {
+        "choices": [{"message": {"tool_calls": [], "content": None}}],
+        "usage": {"a": 2},
+    }
+
+
+class Foreign(Exception):  # noqa: N818 - stands for classes that are not ours to name
+    def __init__(self, status: int | None, cause: Exception | None = None) -> None:
+        super().__init__("secret")
+        self.status_code = status
+        self.__cause__ = cause
+
+
+REQUEST = httpx.Request("POST", "http://x/")
+
+
+@pytest.mark.parametrize(
+    ("error", "wire", "expected"),
+    [
+        (Foreign(500), 529, Overloaded),
+        (Foreign(500), 429, Overloaded),
+        (Foreign(429), None, Overloaded),
+        (Foreign(500), 408, HeadTimeout),
+        (Foreign(503), 500, ServerError),
+        (Foreign(500), 400, 400),
+        (Foreign(404), None, 404),
+        (Foreign(None), None, BadAnswer),
+        (Foreign(500), 302, BadAnswer),
+        (Foreign(500, httpx.ConnectError("x", request=REQUEST)), None, Unreachable),
+        (Foreign(500, httpx.RemoteProtocolError("x", request=REQUEST)), None, BadAnswer),
+        (Foreign(500, Foreign(1, httpx.ReadError("x", request=REQUEST))), 200, BadAnswer),
+    ],
+)
+def test_the_wire_decides_over_the_exception(error, wire, expected):
+    got = translate_error(error, wire, {"retry-after": "4"}, wall_s=0)
+    if isinstance(expected, int):
+        assert got == expected
+        return
+    assert type(got) is expected
+    assert "secret" not in str(got)
+    if expected in (Overloaded, ServerError):
+        assert got.retry_after_s == 4.0
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('litellm.BadRequestError: AnthropicException - b\'{"error":{"message":"too long"}}\'',
+         "too long"),
+        ("litellm.BadRequestError: no such thing", "no such thing"),
+        ("key is my-own-secret here", "key is *** here"),
+        ("Incorrect API key: sk-proj-abcdefghijklmnop.", "Incorrect API key: ***."),
+        ("?key=AIzaSyABCDEFGHIJKLMNOP", "?***"),
+        ("x" * 5000, "x" * 1000),
+    ],
+)  # fmt: skip
+def test_messages_lose_their_wrapping_and_their_secrets(text, shown):
+    assert redact(text, ["my-own-secret", ""]) == shown
+
+
+@pytest.mark.parametrize(("status", "told"), [(400, True), (404, True), (401, False), (403, False)])
+def test_refusals_have_all_four_members(status, told):
+    error = json.loads(refusal_body(status, "reason"))["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert (error["message"] == "reason") is told
