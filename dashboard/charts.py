@@ -73,8 +73,7 @@ def stacked(
 def lines(
     records: Records, *, value: str, title: str, form: str = ",.0f", kinds: Sequence[str] = ()
 ) -> Chart:
-    whole = {"tickMinStep": 1} if form == ",.0f" else {}
-    axis = alt.Axis(format=form, tickCount=4, **whole)
+    axis = alt.Axis(format=form, tickCount=4, tickMinStep=1 if form == ",.0f" else 0.001)
     names = list(kinds) or sorted({record["kind"] for record in records})
     chart = (
         alt.Chart(_data(records), height=210)
@@ -99,7 +98,7 @@ def ranked(records: Records, *, value: str, title: str, form: str, colour: str) 
     """Horizontal bars, longest first, with their figures: `name` and a value."""
     base = alt.Chart(_data(records), height=alt.Step(34)).encode(
         y=alt.Y("name:N", sort="-x", title=None, axis=alt.Axis(labelLimit=320, ticks=False)),
-        x=alt.X(f"{value}:Q", title=title, axis=axis),
+        x=alt.X(f"{value}:Q", title=title, axis=alt.Axis(format=form, tickCount=4)),
         tooltip=[
             alt.Tooltip("name:N", title="what"),
             alt.Tooltip(f"{value}:Q", title=title, format=form),

@@ -11,9 +11,19 @@ from typing import Any
 from dashboard.figures import dollars
 from ledger.bills import PoolBill
 from ledger.economics import Exact, UnitPrice, Volume
-from ledger.staircase import Advice, Band, Staircase, bands, best, load_curve
+from ledger.queries import HOUR_US, MINUTE_US
+from ledger.staircase import (
+    Advice,
+    Band,
+    Staircase,
+    bands,
+    best,
+    fitted_window,
+    load_curve,
+    windowed,
+)
 from ledger.standing import HOURS_OF_A_MONTH, Against, Verdict
-from ledger.survey import Survey, asked, floors
+from ledger.survey import Survey, asked, floors, served
 
 POINTS = 60
 MOST_STEPS = 8
@@ -31,6 +41,7 @@ class Ladder:
     volume: int  # asked of the pool
     capacity: Fraction | None
     measured: bool
+    window_minutes: int
     bands: tuple[Band, ...]
     best: Advice
     configured_pusd: Exact
@@ -52,14 +63,18 @@ def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladde
     per_minute = _per_minute(survey, bill)
     if capability is None or not any(load) or not per_minute:
         return None
+    overflowed = sum(asked(row, basis) - served(row, basis) for row in survey.minutes[pool])
+    window = fitted_window(
+        load, capacity_per_minute=per_minute * bill.replicas, overflowed=overflowed
+    )
     each = bill.gpus // bill.replicas
     steps = Staircase(
         gpu_pusd=each * bill.pusd_per_hour * bill.hours,
         other_pusd=bill.ops_pusd,
         spares=spares,
-        capacity_per_minute=per_minute,
+        capacity_per_minute=per_minute * window,
         api=verdict.average,
-        load=load_curve(load),
+        load=load_curve(windowed(load, window)),
     )
     volume = Volume(steps.load.total, basis)
     most = max(MOST_STEPS, 2 * bill.replicas)
@@ -76,6 +91,7 @@ def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladde
         * HOURS_OF_A_MONTH
         / bill.hours,
         measured=capability.measured,
+        window_minutes=window,
         bands=bands(steps, most_gpus=most),
         best=best(steps, volume, most_gpus=most),
         configured_pusd=steps.total_pusd(bill.replicas, volume),
@@ -167,11 +183,17 @@ def _point(
 
 
 def _minutes(survey: Survey, bill: PoolBill, pool: str) -> list[int]:
-    """Every minute of the billed hours, the quiet ones as zeros."""
+    """Every minute of the billed hours in time order, the quiet ones as zeros."""
     basis = survey.standing.served.basis
-    busy = [asked(minute, basis) for minute in survey.minutes[pool]]
-    quiet = int(bill.hours * MINUTES_PER_HOUR) - len(busy)
-    return busy + [0] * max(0, quiet)
+    rows = survey.minutes[pool]
+    if not rows:
+        return []
+    first = min(rows[0].start_us, survey.scope.end_us - int(bill.hours * HOUR_US))
+    length = max((rows[-1].start_us - first) // MINUTE_US + 1, int(bill.hours * MINUTES_PER_HOUR))
+    load = [0] * length
+    for row in rows:
+        load[(row.start_us - first) // MINUTE_US] += asked(row, basis)
+    return load
 
 
 def _per_minute(survey: Survey, bill: PoolBill) -> Fraction:

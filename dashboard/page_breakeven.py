@@ -69,7 +69,8 @@ def _chart(survey: Survey, steps: Ladder, basis: TokenBasis) -> None:
     st.caption(
         f"Token basis: {basis}. Shaded: beyond the capacity of {steps.unit(steps.gpus)} inside the "
         f"SLO ({known}). Solid own line: {steps.unit(steps.gpus)} as configured, overflow bought. "
-        "Dashed own line: the best number of GPUs at each volume. Diamonds: break-even."
+        "Dashed own line: the best number of GPUs at each volume. Diamonds: break-even. Overflow "
+        f"is counted in windows of {steps.window_minutes} min, which explain what really spilled."
     )
 
 

@@ -7,7 +7,7 @@ contract by `standing`. Samples are thinned in SQL, so that a month of them fits
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import BigInteger, Connection, cast, func, select
 
 from ledger.orm import Attempt, Capacity, EngineSample, GpuContract, GpuHour, GpuHourTeam, exact_sum
 from ledger.queries_scope import HOUR_US, Scope, rows
@@ -139,7 +139,7 @@ def hours(connection: Connection, scope: Scope, *, bucket_us: int) -> list[HourC
             exact_sum(GpuHour.unavailable_pusd),
             exact_sum(GpuHour.busy_us),
             exact_sum(GpuHour.unavailable_us),
-            exact_sum(GpuHour.replicas * HOUR_US),
+            exact_sum(cast(GpuHour.replicas, BigInteger) * HOUR_US),
             func.max(GpuHour.hour_us),
         )
         .where(GpuHour.hour_us >= scope.start_us, GpuHour.hour_us < scope.end_us)

@@ -8,7 +8,7 @@ what makes the bands below exact.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -16,6 +16,7 @@ from itertools import accumulate
 from ledger.economics import Exact, UnitPrice, same_basis
 from ledger.economics import Volume as Tokens
 
+WINDOWS_MINUTES = (1, 2, 5, 10, 15, 30, 60)
 VOLUME_LIMIT_TOKENS = 10**18  # beyond any period; bounds the search for a crossing
 
 
@@ -85,6 +86,34 @@ def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
     if not minutes or minutes[0] < 0 or minutes[-1] <= 0:
         raise ValueError("a load curve needs minutes, none negative, with some tokens")
     return LoadCurve(minutes, tuple(accumulate(minutes)))
+
+
+def windowed(tokens_per_minute: Sequence[int], minutes: int) -> list[int]:
+    """The load in windows of several minutes; a last, shorter one counts as whole."""
+    starts = range(0, len(tokens_per_minute), minutes)
+    return [sum(tokens_per_minute[start : start + minutes]) for start in starts]
+
+
+def fitted_window(
+    tokens_per_minute: Sequence[int], *, capacity_per_minute: Exact, overflowed: Exact
+) -> int:
+    """Minutes over which engines evened out bursts: the window that explains what overflowed.
+
+    A request works for longer than the minute it arrived in, and a burst may wait within its SLO,
+    so a strict minute can overstate the overflow. The observed overflow decides.
+    """
+
+    def miss(minutes: int) -> Fraction:
+        room = Fraction(capacity_per_minute) * minutes
+        return abs(
+            sum(
+                (load - room for load in windowed(tokens_per_minute, minutes) if load > room),
+                start=Fraction(0),
+            )
+            - overflowed
+        )
+
+    return min(WINDOWS_MINUTES, key=lambda minutes: (miss(minutes), minutes))
 
 
 def best(staircase: Staircase, volume: Tokens, *, most_gpus: int) -> Advice:

@@ -1,0 +1,146 @@
+"""Sums of attempts equal SQL written here and arithmetic over the records, on both databases."""
+
+import random
+
+import pytest
+from sqlalchemy import text
+
+from ledger import queries
+from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.records import Compared, Tokens
+from ledger.repository import Repository
+
+START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
+SCOPE = Scope(START_US, START_US + 2 * DAY_US)
+
+
+@pytest.fixture
+def traffic(engine, opened, settled):
+    """150 attempts over three days, the last outside the scope, written as the gateway's are."""
+    rng = random.Random(11)
+    pairs = []
+    for n in range(150):
+        own = rng.random() < 0.6
+        tokens = Tokens(
+            input=rng.randrange(5_000), cached=rng.randrange(900), cache_write=rng.randrange(9),
+            output=rng.randrange(1, 800),
+        )  # fmt: skip
+        first = opened(
+            n,
+            opened_us=START_US + rng.randrange(3 * DAY_US),
+            team_id=rng.choice(("search", "support")),
+            model=rng.choice(("chat-large", "code")),
+            backend="own" if own else "api",
+            pool="llama" if own else None,
+            target="pool:llama/0" if own else "openai/gpt-4o-mini",
+            spill_reason=None if own else rng.choice((None, "ttft", "kv_headroom")),
+        )
+        last = settled(
+            n,
+            status=rng.choice(("finished", "finished", "client_gone", "upstream_error")),
+            tokens=tokens,
+            cost_pusd=rng.choice((None, 0, rng.randrange(9 * 10**18))),
+            slo_met=rng.choice((True, True, False, None)),
+            engine_us=rng.randrange(10**6) if own else 0,
+            compared=(Compared("a/x", 1, 7 * tokens.output), Compared("b/x", 1, tokens.output)),
+        )
+        pairs.append((first, last))
+    records = [record for pair in pairs for record in pair]
+    records.append(opened(999, opened_us=START_US + 5, team_id="search"))  # still running
+    Repository(engine, host="h").import_records(records, journal="j", at_us=START_US)
+    return pairs
+
+
+def inside(pairs, scope=SCOPE):
+    return [
+        (first, last)
+        for first, last in pairs
+        if scope.start_us <= first.opened_us < scope.end_us
+        and scope.team in (None, first.team_id)
+    ]  # fmt: skip
+
+
+def test_cells_add_up_to_the_same_as_sql(engine, traffic) -> None:
+    with engine.connect() as connection:
+        found = queries.cells(connection, SCOPE, bucket_us=HOUR_US)
+        rows = connection.execute(
+            text(
+                "SELECT backend, count(*), sum(coalesce(output_tokens, 0)),"
+                " sum(coalesce(input_tokens, 0) + coalesce(cached_tokens, 0)"
+                " + coalesce(cache_write_tokens, 0) + coalesce(cache_write_1h_tokens, 0)),"
+                " sum(CASE WHEN settled_us IS NOT NULL AND cost_pusd IS NULL THEN 1 ELSE 0 END)"
+                " FROM attempts WHERE opened_us >= :a AND opened_us < :b GROUP BY backend"
+            ),
+            {"a": SCOPE.start_us, "b": SCOPE.end_us},
+        )
+        wanted = {row[0]: tuple(map(int, row[1:])) for row in rows}
+    for backend, figures in wanted.items():
+        mine = [cell for cell in found if cell.backend == backend]
+        assert figures == (
+            sum(cell.attempts for cell in mine),
+            sum(cell.output_tokens for cell in mine),
+            sum(cell.input_tokens for cell in mine),
+            sum(cell.unpriced for cell in mine),
+        )
+
+
+def test_cells_hold_money_beyond_64_bits_exactly(engine, traffic) -> None:
+    with engine.connect() as connection:
+        found = queries.cells(connection, SCOPE, bucket_us=DAY_US)
+    total = sum(last.cost_pusd or 0 for _, last in inside(traffic))
+    assert total > 2**63
+    assert sum(cell.cost_pusd for cell in found) == total
+    assert all(type(cell.cost_pusd) is int and type(cell.engine_us) is int for cell in found)
+
+
+def test_cells_are_cut_by_bucket_team_and_state(engine, traffic) -> None:
+    scope = Scope(SCOPE.start_us, SCOPE.end_us, "search")
+    with engine.connect() as connection:
+        found = queries.cells(connection, scope, bucket_us=HOUR_US)
+    assert {cell.team for cell in found} == {"search"}
+    assert all(cell.start_us % HOUR_US == 0 for cell in found)
+    (open_cell,) = [cell for cell in found if cell.status is None]
+    assert (open_cell.attempts, open_cell.tokens, open_cell.answered) == (1, 0, False)
+    settled = [cell for cell in found if cell.status is not None]
+    assert sum(cell.attempts for cell in settled) == len(inside(traffic, scope))
+    good = sum(
+        last.tokens.input + last.tokens.cached + last.tokens.cache_write + last.tokens.output
+        for first, last in inside(traffic, scope)
+        if first.backend == "own"
+        and last.status in queries.ANSWERED
+        and last.slo_met is not False
+    )  # fmt: skip
+    assert sum(cell.tokens for cell in found if cell.avoids) == good
+
+
+def test_comparisons_count_only_answers_inside_the_slo_as_avoided(engine, traffic) -> None:
+    with engine.connect() as connection:
+        found = queries.comparisons(connection, SCOPE)
+    assert [(one.model, one.position, one.comparator) for one in found] == [
+        ("chat-large", 0, "a/x"), ("chat-large", 1, "b/x"), ("code", 0, "a/x"), ("code", 1, "b/x"),
+    ]  # fmt: skip
+    own = [(a, b) for a, b in inside(traffic) if a.backend == "own" and a.model == "code"]
+    good = [b for _, b in own if b.status in queries.ANSWERED and b.slo_met is not False]
+    first = next(one for one in found if (one.model, one.position) == ("code", 0))
+    assert first.avoided_pusd == 7 * sum(b.tokens.output for b in good)
+    assert first.output_tokens_in_slo == sum(b.tokens.output for b in good)
+    every = 7 * sum(b.tokens.output for _, b in own)
+    assert first.avoided_pusd + first.missed_pusd == every
+    assert not first.scaled
+
+
+def test_load_counts_what_was_served_and_what_spilled(engine, traffic) -> None:
+    with engine.connect() as connection:
+        found = queries.load_per_minute(connection, SCOPE, pool="llama")
+    asked = [
+        (a, b)
+        for a, b in inside(traffic)
+        if b.status in queries.ANSWERED and (a.backend == "own" or a.spill_reason)
+    ]
+    assert sum(row.asked_output_tokens for row in found) == sum(b.tokens.output for _, b in asked)
+    served = [b for a, b in asked if a.backend == "own" and b.slo_met is not False]
+    assert sum(row.served_output_tokens for row in found) == sum(b.tokens.output for b in served)
+    assert all(row.start_us % MINUTE_US == 0 for row in found)
+    assert [row.start_us for row in found] == sorted(row.start_us for row in found)
+    with engine.connect() as connection:
+        assert queries.load_per_minute(connection, SCOPE, pool="other") == []

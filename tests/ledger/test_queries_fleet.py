@@ -1,0 +1,129 @@
+"""Contracts in force, closed hours by bucket, capacity, samples thinned to a chart."""
+
+import pytest
+from sqlalchemy import insert
+
+from ledger import orm, queries
+from ledger.queries import DAY_US, HOUR_US, Scope
+from ledger.repository import Repository
+
+START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
+BIG = 8 * 10**18  # two hours of it do not fit 64 bits
+
+
+def contract(**changes: object) -> dict:
+    return {
+        "pool": "llama", "gpu_type": "H200", "gpus_per_replica": 2, "replicas": 3,
+        "billing": "reserved", "pusd_per_hour": 5, "source": "c-1", "since": None, "until": None,
+        "ops_seconds_per_week": 0, "ops_pusd_per_hour": 0, "simulated": False, "recorded_us": 1,
+    } | changes  # fmt: skip
+
+
+def sample(engine: str, second: int, **changes: object) -> dict:
+    return {
+        "at_us": START_US + second * 10**6, "pool": "llama", "engine": engine,
+        "health": "healthy", "running": second, "waiting": 0, "kv_usage_ppm": 5, "simulated": False,
+    } | changes  # fmt: skip
+
+
+@pytest.fixture
+def connection(engine):
+    with engine.begin() as writing:
+        writing.execute(
+            insert(orm.GpuContract), [contract(), contract(pusd_per_hour=None, recorded_us=2)]
+        )
+        writing.execute(insert(orm.GpuContract), contract(pool="small", replicas=1))
+        hours = [
+            {
+                "pool": "llama", "hour_us": START_US + n * HOUR_US, "contract_id": 1, "replicas": 3,
+                "bill_pusd": BIG, "used_pusd": BIG - 3, "idle_pusd": 2, "unavailable_pusd": 1,
+                "busy_us": 10, "unavailable_us": 4, "closed_us": 0,
+            }
+            for n in range(30)
+        ]  # fmt: skip
+        writing.execute(insert(orm.GpuHour), hours)
+        shares = [
+            {
+                "pool": "llama", "hour_us": START_US + n * HOUR_US, "team_id": team,
+                "used_pusd": n, "provisional_pusd": n, "engine_us": 0,
+            }
+            for n in range(30)
+            for team in ("search", "support")
+        ]  # fmt: skip
+        writing.execute(insert(orm.GpuHourTeam), shares)
+        writing.execute(
+            insert(orm.EngineSample),
+            [sample(name, 10 * n) for n in range(12) for name in ("llama/0", "llama/1")],
+        )
+        rows = [
+            {
+                "at_us": at, "pool": "llama", "engine": "llama/0", "kv_capacity_tokens": at,
+                "slo_input_tokens_per_s": 9.5, "slo_output_tokens_per_s": 1.5, "source": "measured",
+            }
+            for at in (1, 2)
+        ]  # fmt: skip
+        writing.execute(insert(orm.Capacity), rows)
+    with engine.connect() as connection:
+        yield connection
+
+
+def test_the_latest_contract_is_in_force_and_an_unknown_rate_stays_unknown(connection) -> None:
+    llama, small = queries.contracts(connection)
+    assert (llama.pool, llama.gpus, llama.pusd_per_hour, llama.recorded_us) == ("llama", 6, None, 2)
+    assert (small.pool, small.gpus, small.pusd_per_hour) == ("small", 2, 5)
+
+
+def test_hours_add_up_by_bucket_beyond_64_bits(connection) -> None:
+    scope = Scope(START_US, START_US + 2 * DAY_US)
+    first, second = queries.hours(connection, scope, bucket_us=DAY_US)
+    assert (first.hours, second.hours) == (24, 6)
+    assert first.bill_pusd == 24 * BIG
+    assert first.bill_pusd == first.used_pusd + first.idle_pusd + first.unavailable_pusd
+    assert (first.busy_us, first.unavailable_us) == (240, 96)
+    assert first.replica_us == 24 * 3 * HOUR_US
+    assert second.last_hour_us == START_US + 29 * HOUR_US
+    minutes = queries.hours(connection, scope, bucket_us=60 * 10**6)
+    assert len(minutes) == 30, "a closed hour is never cut finer than an hour"
+
+
+def test_team_shares(connection) -> None:
+    scope = Scope(START_US, START_US + 3 * HOUR_US)
+    everyone = queries.hours_by_team(connection, scope, bucket_us=DAY_US)
+    assert [(cell.team, cell.used_pusd) for cell in everyone] == [("search", 3), ("support", 3)]
+    one = queries.hours_by_team(
+        connection, Scope(scope.start_us, scope.end_us, "search"), bucket_us=DAY_US
+    )
+    assert [cell.team for cell in one] == ["search"]
+
+
+def test_provisional_charges_since_an_instant(engine, connection, opened, settled) -> None:
+    records = []
+    for n in range(4):
+        records.append(opened(n, backend="own", pool="llama", target="pool:llama/0"))
+        records.append(settled(n, settled_us=START_US + n, cost_pusd=10**n))
+    records += [opened(8), settled(8, settled_us=START_US + 2)]
+    Repository(engine, host="h").import_records(records, journal="j", at_us=START_US)
+    found = queries.provisional_since(connection, "llama", from_us=START_US + 1, to_us=START_US + 3)
+    assert found == 110
+
+
+def test_capacity_is_the_latest_of_each_engine(connection) -> None:
+    (row,) = queries.capacities(connection)
+    assert (row.at_us, row.kv_capacity_tokens, row.slo_output_tokens_per_s) == (2, 2, 1.5)
+
+
+def test_samples_are_thinned_to_the_last_of_each_bucket(connection) -> None:
+    scope = Scope(START_US, START_US + HOUR_US)
+    found = queries.engine_samples(connection, scope, bucket_us=60 * 10**6)
+    assert [(row.engine, row.running) for row in found] == [
+        ("llama/0", 50), ("llama/1", 50), ("llama/0", 110), ("llama/1", 110),
+    ]  # fmt: skip
+    assert queries.first_sample_us(connection, scope) == START_US
+    assert queries.first_sample_us(connection, Scope(0, 1)) is None
+
+
+def test_engines_now(connection) -> None:
+    now = queries.engines_now(connection)
+    assert [(row.engine, row.running, row.health) for row in now] == [
+        ("llama/0", 110, "healthy"), ("llama/1", 110, "healthy"),
+    ]  # fmt: skip
