@@ -79,13 +79,13 @@ def _watch(
             if not chunk:
                 sources.remove(output)
         signals = os.read(wake, 64) if wake in ready else b""
-        if signal.SIGHUP in signals or os.getppid() != given.parent:
-            kill_descendants()
-        elif deadline is None and (signal.SIGTERM in signals or signal.SIGINT in signals):
+        if deadline is None and (signal.SIGTERM in signals or signal.SIGINT in signals):
             deadline = time.monotonic() + given.grace
             engine.terminate()
-        if deadline is not None and time.monotonic() > deadline:
-            kill_descendants()
+        orphaned = signal.SIGHUP in signals or os.getppid() != given.parent
+        if orphaned or (deadline is not None and time.monotonic() > deadline):
+            code = kill_descendants().get(engine.pid, -signal.SIGKILL)
+            break
         if len(sources) == 1:
             time.sleep(0.01)  # output closed, process not yet gone
     os.set_blocking(output, False)
@@ -101,8 +101,9 @@ def _drain(output: int, log: "Log") -> None:
         return
 
 
-def kill_descendants() -> None:
-    """SIGKILL the tree below this process until nothing of it is left to reap."""
+def kill_descendants() -> dict[int, int]:
+    """SIGKILL the tree below this process until nothing of it is left; exit codes by id."""
+    codes: dict[int, int] = {}
     while True:
         for pid in descendants(os.getpid()):
             try:
@@ -110,10 +111,10 @@ def kill_descendants() -> None:
             except ProcessLookupError:
                 continue
         try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                codes[ended[0]] = os.waitstatus_to_exitcode(ended[1])
         except ChildProcessError:
-            return
+            return codes
         time.sleep(0.01)
 
 

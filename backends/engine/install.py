@@ -23,6 +23,7 @@ from backends.engine.environment import (
     mend_cpu,
     vllm_version,
 )
+from backends.engine.flags import BadFlags, known_flags
 from backends.engine.packages import Installer, InstallError, find_installer
 
 __all__ = [
@@ -84,13 +85,7 @@ def install(request: Request, report: Callable[[Progress], None]) -> Installed |
         with_problem = _build(partial, request, (flavour, locks), watch)
         if with_problem is not None:
             return with_problem
-        watch.start("finish", "checking")
-        version = vllm_version(partial)
-        if version is None:
-            raise InstallError("the set was installed, but vLLM is not in it")
-        if flavour == "cpu":
-            mend_cpu(partial, version)
-        partial.write_stamp(Stamp(digest, flavour, version))
+        version = _finish(partial, flavour, digest, watch)
         shutil.rmtree(place.directory, ignore_errors=True)
         partial.directory.rename(place.directory)
     finally:
@@ -128,6 +123,22 @@ def _build(
     watch.start("packages", "vLLM and what it needs")
     installer.install_lock(locks / "requirements.lock", watch.say)
     return None
+
+
+def _finish(partial: Environment, flavour: Flavour, digest: str, watch: "_Watch") -> str:
+    """Mend, start vLLM once (which also caches its bytecode), and only then stamp."""
+    watch.start("finish", "starting vLLM once")
+    version = vllm_version(partial)
+    if version is None:
+        raise InstallError("the set was installed, but vLLM is not in it")
+    if flavour == "cpu":
+        mend_cpu(partial, version)
+    try:
+        known_flags(partial)
+    except BadFlags as error:
+        raise InstallError(str(error)) from error
+    partial.write_stamp(Stamp(digest, flavour, version))
+    return version
 
 
 def _torch(

@@ -98,7 +98,8 @@ def fit(observations: Sequence[Observation], *, seconds: float = 0.0) -> Profile
             continue
         raised.append(name)
         most = _most(observations, index)
-        careful[name] = min(value + deviation, most) if math.isfinite(deviation) else most
+        bound = min(value + deviation, most) if math.isfinite(deviation) else most
+        careful[name] = max(value, bound)
     errors = [abs(each.predicted_s(fitted) / each.seconds - 1.0) for each in observations]
     return Profile(
         StepModel(**careful),

@@ -1,0 +1,49 @@
+"""The catalogue: figures that fit together, names that are found, sources on everything."""
+
+import pytest
+
+from backends.engine.catalog import GPUS, UnknownGpu, find
+
+
+@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
+def test_every_figure_has_a_source_with_a_year(gpu):
+    assert any(str(year) in gpu.source for year in range(2017, 2027))
+    assert gpu.flops
+    if gpu.price:
+        assert gpu.price.low_usd_per_hour <= gpu.price.high_usd_per_hour
+        assert gpu.price.source
+    assert bool(gpu.measured_source) == bool(gpu.measured_bandwidth_bytes_s or gpu.measured_flops)
+
+
+@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
+def test_figures_are_plausible(gpu):
+    assert 0.9 < gpu.visible_bytes / (gpu.memory_gib * 2**30) < 1.0
+    # Dense FLOPs per byte of bandwidth: a sparse figure taken for dense would stand out.
+    best = gpu.flops.get("bf16", gpu.flops["fp16"])
+    assert 100 < best / gpu.bandwidth_bytes_s < 450
+    if gpu.measured_bandwidth_bytes_s:
+        assert gpu.measured_bandwidth_bytes_s < gpu.bandwidth_bytes_s
+    for number, measured in gpu.measured_flops.items():
+        assert measured < gpu.flops[number]
+
+
+def test_measured_memory_of_an_h200():
+    assert find("H200").visible_bytes == pytest.approx(150_109_880_320, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["h200", "H200", "h-200", "A100 80GB", "rtx4090", "mi300x"])
+def test_names_are_found_whatever_their_spelling(name):
+    assert find(name) in GPUS
+
+
+def test_an_unknown_name_is_answered_with_those_that_are_near():
+    with pytest.raises(UnknownGpu, match="A100-40GB, A100-80GB"):
+        find("A100")
+
+
+def test_measured_figures_win_over_the_data_sheet():
+    gpu = find("H200")
+    assert gpu.best_bandwidth_bytes_s == 4.3e12
+    assert gpu.best_flops("bf16") == 790e12
+    assert gpu.best_flops("fp8") == 1979e12
+    assert find("T4").best_flops("bf16") is None

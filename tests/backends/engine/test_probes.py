@@ -1,0 +1,85 @@
+"""Timed streams: what is read from them and what cannot be timed."""
+
+import json
+
+import httpx
+import pytest
+
+from backends.engine.probes import Mark, ProbeError, Stream, Workload, context_limit, measure
+
+WORKLOAD = Workload("http://engine/v1", "tiny")
+
+
+def client(handler) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.MockTransport(handler))
+
+
+def chunks(*counts: int | None) -> httpx.Response:
+    lines = [
+        {"usage": None if count is None else {"prompt_tokens": 7, "completion_tokens": count}}
+        for count in counts
+    ]
+    text = "".join(f"data: {json.dumps(line)}\n\n" for line in lines) + "data: [DONE]\n\n"
+    return httpx.Response(200, text=text)
+
+
+async def test_each_growth_of_usage_is_a_mark():
+    async with client(lambda _: chunks(0, 1, None, 3, 3, 4)) as http:
+        stream = await measure(http, WORKLOAD, prompt_words=5, output_tokens=4)
+    assert stream.prompt_tokens == 7
+    assert [mark.tokens for mark in stream.marks] == [1, 3, 4]
+    assert stream.ttft_s > 0
+
+
+async def test_the_request_fixes_its_length_and_its_prompt_is_new_each_time():
+    bodies = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        return chunks(1)
+
+    async with client(handler) as http:
+        for _ in range(2):
+            await measure(http, WORKLOAD, prompt_words=30, output_tokens=9)
+    assert [body["max_tokens"] for body in bodies] == [9, 9]
+    assert all(body["ignore_eos"] for body in bodies)
+    assert bodies[0]["prompt"] != bodies[1]["prompt"]
+    assert len(bodies[0]["prompt"].split()) == 30
+
+
+def test_tokens_at_a_time_are_those_that_had_arrived():
+    stream = Stream(7, (Mark(1.0, 1), Mark(2.0, 5)), 0.0)
+    assert [stream.tokens_at(at_s) for at_s in (0.9, 1.0, 1.9, 2.0, 9.0)] == [0, 1, 1, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("response", "message"),
+    [
+        (httpx.Response(400, json={"error": "too long"}), "400 .*too long"),
+        (chunks(None, None), "carried no usage"),
+        (httpx.Response(200, text="data: {oops\n\n"), "JSONDecodeError"),
+    ],
+)
+async def test_what_cannot_be_timed_is_refused(response, message):
+    async with client(lambda _: response) as http:
+        with pytest.raises(ProbeError, match=message):
+            await measure(http, WORKLOAD, prompt_words=1, output_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("models", "limit"),
+    [
+        ([{"id": "tiny", "max_model_len": 4096}], 4096),
+        ([{"id": "other", "max_model_len": 4096}], None),
+        ([{"id": "tiny"}], None),
+    ],
+)
+async def test_the_context_limit_is_the_engines_own(models, limit):
+    async with client(lambda _: httpx.Response(200, json={"data": models})) as http:
+        assert await context_limit(http, WORKLOAD) == limit
+
+
+async def test_a_model_list_that_is_none_is_refused():
+    async with client(lambda _: httpx.Response(500, text="no")) as http:
+        with pytest.raises(ProbeError, match="/models"):
+            await context_limit(http, WORKLOAD)

@@ -1,0 +1,48 @@
+"""One life of an engine as a process: its ports and the cause found in its log."""
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from backends.engine.environment import CpuOptions
+from backends.engine.process import EngineProcess, free_port, log_tail
+
+
+def test_a_free_port_can_be_bound():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", free_port()))
+
+
+@pytest.mark.parametrize(
+    ("text", "tail"),
+    [
+        ("INFO start\nValueError: too long\nINFO stop\n", "ValueError: too long"),
+        ("one\ntwo\nthree\nfour\n", "two | three | four"),
+        ("", ""),
+    ],
+)
+def test_the_tail_of_a_log_shows_the_cause(tmp_path, text, tail):
+    (tmp_path / "log").write_text(text)
+    assert log_tail(tmp_path / "log") == tail
+
+
+def test_a_missing_log_is_said(tmp_path):
+    assert log_tail(tmp_path / "nothing") == "no log"
+
+
+def worker_lives(folder: Path) -> bool:
+    pid = folder / "worker.pid"
+    return pid.exists() and Path("/proc", pid.read_text()).exists()
+
+
+async def test_hang_up_kills_at_once(fake_spec, tmp_path):
+    launch = fake_spec().launch
+    words = [str(launch.environment.python), "-m", "x", "--model", str(launch.model)]
+    process = await EngineProcess.start(words, launch, log=tmp_path / "log", cpu=CpuOptions())
+    process.send(signal.SIGHUP)
+    # Either the guard was ready and killed the engine, or it died before it started anything.
+    assert await process.wait() in (128 + signal.SIGKILL, -signal.SIGHUP)
+    assert not worker_lives(launch.model.parent)
+    process.send(signal.SIGTERM)  # gone already: nothing happens

@@ -1,0 +1,117 @@
+"""Fitting a step-time model: exact on exact data, careful where data say little."""
+
+import asyncio
+import random
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from backends.engine.probes import Mark, ProbeError, Stream
+from backends.engine.profile import Limits, Observation, fit, middles, observe, profile
+from backends.engine.supervisor import Phase, Supervisor
+from backends.stepmodel import StepModel
+
+TRUTH = StepModel(a_s=0.006, b_s=2e-4, c_s=3e-8, d_s=2e-5, t0_s=0.004)
+POINTS = [(1, 40.0, 0), (1, 3000.0, 0), (4, 300.0, 0), (16, 900.0, 0), (16, 60000.0, 0)]
+PROMPTS = (16, 200, 900, 3000)
+
+
+def observations(truth: StepModel, *, noise: float = 0.0) -> list[Observation]:
+    rng = random.Random(5)
+    made = [Observation(1.0, n, context, prefill, False) for n, context, prefill in POINTS]
+    made += [Observation(1.0, 1, 0.0, prompt, True) for prompt in PROMPTS]
+    return [
+        Observation(
+            each.predicted_s(truth) * (1 + rng.uniform(-noise, noise)),
+            each.sequences, each.context_tokens, each.prefill_tokens, each.first_token,
+        )
+        for each in made
+    ]  # fmt: skip
+
+
+def test_exact_data_give_back_the_model_and_nothing_is_raised():
+    made = fit(observations(TRUTH))
+    for name in ("a_s", "b_s", "c_s", "d_s", "t0_s"):
+        assert getattr(made.fitted, name) == pytest.approx(getattr(TRUTH, name), rel=1e-3)
+    assert made.step == made.fitted
+    assert made.pessimistic == ()
+    assert made.error_worst < 0.001
+
+
+@settings(max_examples=40)
+@given(
+    st.floats(1e-4, 0.02), st.floats(0, 1e-3), st.floats(0, 1e-6), st.floats(0, 1e-4),
+    st.floats(0, 0.05),
+)  # fmt: skip
+def test_what_is_used_is_never_more_optimistic_than_the_fit(a, b, c, d, t0):
+    made = fit(observations(StepModel(a, b, c, d, t0), noise=0.2))
+    for name in ("a_s", "b_s", "c_s", "d_s", "t0_s"):
+        used, fitted = getattr(made.step, name), getattr(made.fitted, name)
+        assert used >= fitted
+        assert used == fitted or name in made.pessimistic
+
+
+def test_what_was_not_varied_is_taken_pessimistically():
+    """All steps with one sequence and one context: their shares cannot be told apart."""
+    alike = [Observation(0.010, 1, 50.0, 0, False)] * 3
+    alike += [Observation(0.02 + prompt * 1e-5, 1, 0.0, prompt, True) for prompt in PROMPTS]
+    made = fit(alike)
+    assert {"a_s", "b_s"} <= set(made.pessimistic)
+    assert made.step.step_s(sequences=8, context_tokens=400, prefill_tokens=0) >= 0.05
+
+
+def test_only_first_tokens_or_only_steps_cannot_be_fitted():
+    made = observations(TRUTH)
+    for part in ([o for o in made if o.first_token], [o for o in made if not o.first_token], []):
+        with pytest.raises(ProbeError, match="both needed"):
+            fit(part)
+
+
+def stream(sent: float, prompt: int, times: list[float]) -> Stream:
+    return Stream(prompt, tuple(Mark(at, count) for count, at in enumerate(times, 1)), sent)
+
+
+def test_a_single_stream_gives_a_first_token_and_a_step():
+    times = [0.5 + 0.01 * count for count in range(11)]
+    first, step = observe([stream(0.1, 100, times)])
+    assert first == Observation(pytest.approx(0.4), 1, 0.0, 100, True)
+    assert step.seconds == pytest.approx(0.01)
+    assert step.context_tokens == 100 + (1 + 11) / 2
+
+
+def test_streams_together_count_only_while_all_are_decoding():
+    early = stream(0.0, 10, [0.02 * count for count in range(1, 40)])
+    late = stream(0.0, 30, [0.3 + 0.02 * count for count in range(1, 40)])
+    (step,) = observe([early, late])
+    assert step.sequences == 2
+    assert step.seconds == pytest.approx(0.02, rel=0.1)
+    assert step.context_tokens > 40
+
+
+def test_streams_that_never_ran_together_say_nothing():
+    early, late = stream(0.0, 10, [0.1, 0.2]), stream(0.0, 10, [0.5, 0.6])
+    assert observe([early, late]) == []
+
+
+def test_the_middle_of_each_point_ignores_one_stall():
+    found = [Observation(s, 1, 0.0, 10, first) for first in (True, False) for s in (9.0, 0.1, 0.2)]
+    assert [each.seconds for each in middles(found)] == [0.2, 0.2]
+
+
+async def test_a_live_engine_is_measured_within_its_budget(fake_spec):
+    supervisor = Supervisor(fake_spec(), lambda _: None)
+    task = asyncio.create_task(supervisor.run())
+    try:
+        status = await supervisor.wait_for(Phase.SERVING, 20)
+        async with httpx.AsyncClient() as client:
+            made = await profile(
+                status.base_url, "fake", client=client,
+                limits=Limits(budget_s=0.5, concurrencies=(2, 4), output_tokens=12, rounds=2),
+            )  # fmt: skip
+    finally:
+        await supervisor.stop()
+        await task
+    assert made.observations >= 4 * 2 + 2
+    assert made.step.step_s(sequences=1, context_tokens=10, prefill_tokens=0) > 0.0005

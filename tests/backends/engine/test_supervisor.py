@@ -1,0 +1,153 @@
+"""Supervision of a stand-in engine: every phase is seen, and every end leaves nothing behind."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Self
+
+import httpx
+import pytest
+
+from backends.engine.flags import BadFlags
+from backends.engine.supervisor import Phase, Supervisor
+
+
+class Watched:
+    """A supervisor at work, and what it published."""
+
+    def __init__(self, spec) -> None:
+        self.seen = []
+        self.supervisor = Supervisor(spec, self.seen.append)
+        self.models = spec.launch.model.parent
+
+    async def __aenter__(self) -> Self:
+        self.task = asyncio.create_task(self.supervisor.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.wait_for(self.supervisor.stop(), 20)
+        await asyncio.gather(self.task, return_exceptions=True)
+
+    def phases(self) -> list[Phase]:
+        return [status.phase for status in self.seen]
+
+    def worker(self) -> int:
+        return int((self.models / "worker.pid").read_text())
+
+    def worker_lives(self) -> bool:
+        return self.exists(self.worker())
+
+    def exists(self, pid: int) -> bool:
+        return Path(f"/proc/{pid}").exists()
+
+    def engine_pid(self, guard: int) -> int:
+        return int(Path(f"/proc/{guard}/task/{guard}/children").read_text().split()[0])
+
+    def lives(self) -> int:
+        return (self.models / "lives").stat().st_size
+
+
+async def test_start_serve_stop(fake_spec):
+    async with Watched(fake_spec()) as watched:
+        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        assert status.base_url.startswith("http://127.0.0.1:")
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(f"{status.base_url}/models")).status_code == 200
+        assert watched.worker_lives()
+    assert watched.phases() == [
+        Phase.STARTING, Phase.LOADING, Phase.WARMING, Phase.SERVING, Phase.DRAINING, Phase.STOPPED,
+    ]  # fmt: skip
+    assert not watched.worker_lives()
+
+
+async def test_a_crash_at_start_is_retried_after_a_visible_wait(fake_spec):
+    async with Watched(fake_spec("crash-once")) as watched:
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+    waited = next(status for status in watched.seen if status.phase is Phase.BACKING_OFF)
+    assert "exited with 3" in waited.reason
+    assert "no memory left" in waited.reason
+    assert watched.lives() == 2
+    assert watched.supervisor.status.restarts == 1
+
+
+async def test_a_crash_loop_waits_twice_as_long_each_time_up_to_a_limit(fake_spec):
+    async with Watched(fake_spec("crash", backoff_most_s=0.1)) as watched:
+        for _ in range(4):
+            await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+            await watched.supervisor.wait_for(Phase.LOADING, 20)
+    waits = [status.retry_in_s for status in watched.seen if status.phase is Phase.BACKING_OFF]
+    assert waits[:4] == [0.05, 0.1, 0.1, 0.1]
+    assert Phase.SERVING not in watched.phases()
+
+
+async def test_an_engine_killed_while_serving_lives_again_without_its_old_workers(fake_spec):
+    async with Watched(fake_spec()) as watched:
+        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        worker = watched.worker()
+        os.kill(watched.engine_pid(status.pid), signal.SIGKILL)
+        await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        assert not watched.exists(worker)
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        assert watched.lives() == 2
+
+
+async def test_an_engine_that_fails_its_first_request_never_counts_as_serving(fake_spec):
+    async with Watched(fake_spec("sick")) as watched:
+        status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        assert "the first request failed" in status.reason
+        assert "EngineCore died" in status.reason
+    assert Phase.SERVING not in watched.phases()
+
+
+async def test_an_engine_that_turns_deaf_is_replaced(fake_spec):
+    async with Watched(fake_spec("deaf")) as watched:
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        (watched.models / "deaf").touch()
+        status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        assert "no answer for" in status.reason
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+
+
+async def test_an_engine_that_never_gets_ready_is_given_up(fake_spec):
+    async with Watched(fake_spec("deaf", start_s=0.3)) as watched:
+        watched.models.mkdir(parents=True, exist_ok=True)
+        (watched.models / "deaf").touch()
+        status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        assert "not ready after" in status.reason
+
+
+async def test_a_stubborn_engine_is_killed_after_its_grace(fake_spec, monkeypatch):
+    monkeypatch.setattr("backends.engine.process._GRACE_AFTER_DRAIN_S", 0.1)
+    async with Watched(fake_spec("stubborn")) as watched:
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+    assert not watched.worker_lives()
+
+
+async def test_restart_drains_and_begins_another_life_without_counting_a_crash(fake_spec):
+    async with Watched(fake_spec()) as watched:
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        watched.supervisor.restart()
+        await watched.supervisor.wait_for(Phase.DRAINING, 20)
+        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        assert (status.restarts, status.crashes_in_a_row) == (1, 0)
+        assert Phase.BACKING_OFF not in watched.phases()
+
+
+async def test_a_cancelled_supervisor_kills_its_engine(fake_spec):
+    watched = Watched(fake_spec())
+    task = asyncio.create_task(watched.supervisor.run())
+    await watched.supervisor.wait_for(Phase.SERVING, 20)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert not watched.worker_lives()
+
+
+async def test_a_flag_that_no_start_can_succeed_with_ends_it_at_once(fake_spec):
+    spec = fake_spec()
+    object.__setattr__(spec.launch, "flags", ("--max-model-length", "5"))
+    watched = Watched(spec)
+    with pytest.raises(BadFlags, match="did you mean --max-model-len"):
+        await watched.supervisor.run()
+    assert watched.phases()[-1] is Phase.STOPPED
+    assert not (watched.models / "lives").exists()
