@@ -4,7 +4,7 @@ Closed hours carry their own split. The open rest of a pool's bill is cut at buc
 contract; in it, what attempts were charged provisionally is used and the remainder is idle.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -57,22 +57,43 @@ def _open(survey: Survey) -> Iterator[tuple[int, Line, int]]:
 
 
 def _open_of(survey: Survey, contract: Contract, bill: PoolBill) -> Iterator[tuple[int, Line, int]]:
-    """Used is known in total; it is spread over the open buckets up to each one's bill."""
-    closed = sum(cell.used_pusd for cell in survey.hours if cell.pool == bill.pool)
-    used_left = bill.used_pusd - closed
+    starts, bills, charged = [], [], []
     at = bill.open_from_us
     while at < survey.scope.end_us:
         start = at - at % survey.bucket_us
         until = min(start + survey.bucket_us, survey.scope.end_us)
-        pusd = live_pusd(contract, at, until)
-        charged = sum(
-            cell.cost_pusd
-            for cell in survey.cells
-            if cell.pool == bill.pool and cell.start_us == start
+        starts.append(start)
+        bills.append(live_pusd(contract, at, until))
+        charged.append(
+            sum(
+                cell.cost_pusd
+                for cell in survey.cells
+                if cell.pool == bill.pool and cell.start_us == start
+            )
         )
-        last = until == survey.scope.end_us
-        used = min(pusd, used_left, used_left if last else charged)
-        used_left -= used
-        yield start, Line.USED, used
-        yield start, Line.IDLE, pusd - used
         at = until
+    closed = sum(cell.used_pusd for cell in survey.hours if cell.pool == bill.pool)
+    used = fit(charged, bills, bill.used_pusd - closed)
+    for start, share, whole in zip(starts, used, bills, strict=True):
+        yield start, Line.USED, share
+        yield start, Line.IDLE, whole - share
+
+
+def fit(wanted: Sequence[int], rooms: Sequence[int], total: int) -> list[int]:
+    """Shares of `total` near `wanted`, none above its room; `total` is at most all rooms.
+
+    What does not fit moves on to the next bucket, as work does; what is left at the end fills
+    earlier rooms from the back.
+    """
+    shares = []
+    carried = 0
+    for want, room in zip(wanted, rooms, strict=True):
+        share = min(room, want + carried, total)
+        carried += want - share
+        total -= share
+        shares.append(share)
+    for place in reversed(range(len(shares))):
+        more = min(rooms[place] - shares[place], total)
+        shares[place] += more
+        total -= more
+    return shares

@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.economics import BasisMismatchError, TokenBasis, UnitPrice, Volume
-from ledger.staircase import Band, Staircase, bands, best, load_curve
+from ledger.staircase import (
+    Band,
+    Staircase,
+    bands,
+    best,
+    fitted_window,
+    load_curve,
+    windowed,
+)
 
 BOTH = TokenBasis.INPUT_OUTPUT
 
@@ -103,3 +111,20 @@ def oracle(minutes: list[int], gpu: int, other: int, spares: int, n: int, tokens
     fixed = (n + spares) * gpu + other if n else 0
     scaled = [Fraction(tokens * minute, sum(minutes)) for minute in minutes]
     return fixed + 10 * sum(max(Fraction(0), minute - 100 * n) for minute in scaled)
+
+
+@pytest.mark.parametrize(
+    ("overflowed", "window"),
+    [
+        (150, 1),  # strict minutes: 100 + 50 above 100
+        (50, 2),  # pairs: [200, 150, 0, 250] against 200
+        (0, 5),  # fives: [350, 250] against 500
+    ],
+)
+def test_the_window_is_the_one_that_explains_what_overflowed(overflowed: int, window: int) -> None:
+    minutes = [200, 0, 100, 50, 0, 0, 100, 150, *[0] * 22]
+    assert fitted_window(minutes, capacity_per_minute=100, overflowed=overflowed) == window
+
+
+def test_windows_keep_the_total() -> None:
+    assert windowed([1, 2, 3, 4, 5], 2) == [3, 7, 5]
