@@ -74,6 +74,16 @@ def test_state_is_on_the_volume_that_the_image_declares(
     assert f"VOLUME {config.state_dir}" in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
 
 
+def test_the_mounted_configuration_is_the_one_that_every_command_reads(
+    compose: dict[str, Any],
+) -> None:
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    path = re.search(r"BREAKEVEN_CONFIG=(\S+)", dockerfile)
+    assert path is not None
+    mounts = [volume.split(":") for volume in compose["services"]["gateway"]["volumes"]]
+    assert ["./compose.breakeven.yaml", path[1], "ro"] in mounts
+
+
 def test_named_volumes_are_declared_and_mounted_files_exist(compose: dict[str, Any]) -> None:
     used = set()
     for service in compose["services"].values():
