@@ -1,6 +1,7 @@
 """What every test may use: databases, free ports, real parts, and a wall around the machine.
 
 * `database_url` runs a test on SQLite and on PostgreSQL; `postgres_url` on PostgreSQL alone.
+* `serve` runs `breakeven serve` as a person would: a process of its own, a key, its ledger.
 * `@pytest.mark.part("vllm")`, or a part's own fixture, marks a test that needs something real.
   Missing: a loud skip with the install line; on CI a part that can be installed is a failure.
 * Python code in this process cannot connect anywhere but loopback.
@@ -10,6 +11,7 @@ The summary says which real parts were used and how long each group of tests too
 import ctypes
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -18,14 +20,21 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import hypothesis
 import psycopg
 import pytest
+import sqlalchemy
+import yaml
+from sqlalchemy.orm import Session
 
 from deploy import parts
+from ledger.database import sqlite_url as url_of
+from ledger.identity import KeySpec, create_key, load_pepper
 
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("suite")
@@ -242,6 +251,109 @@ def sqlite_url(tmp_path: Path) -> str:
 def database_url(request: pytest.FixtureRequest) -> str:
     """A SQLAlchemy URL of a fresh, empty database: each test runs on SQLite and PostgreSQL."""
     return request.getfixturevalue(f"{request.param}_url")
+
+
+# ---------------------------------------------------------------- the gateway as a process
+
+
+class Gateway:
+    """One `breakeven serve` with a state directory of its own, ready when it is made."""
+
+    def __init__(self, folder: Path, config: dict, environ: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.state = folder / "state"
+        self.config = folder / "breakeven.yaml"
+        config = {"state_dir": str(self.state), "server": {"port": 0}, **config}
+        self.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+        self.output = folder / "serve.out"
+        command = Path(sys.executable).with_name("breakeven")
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [command, "serve", "--config", self.config],
+                stdout=output, stderr=output, env={**os.environ, **(environ or {})},
+                preexec_fn=end_with_parent,  # noqa: PLW1509  (no thread of ours holds a lock)
+            )  # fmt: skip
+        try:
+            self.base_url = self.until(self._address, 60)
+            self.until(lambda: httpx.get(self.root + "/readyz", trust_env=False).is_success, 60)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def root(self) -> str:
+        return self.base_url.removesuffix("/v1")
+
+    def key(self, **spec: str) -> str:
+        """A token of a fresh key; `team`, `org`, `user` as in `KeySpec`."""
+        engine = sqlalchemy.create_engine(url_of(self.state / "ledger.db"))
+        pepper = load_pepper(self.state)
+        with Session(engine) as session, session.begin():
+            now_us = time.time_ns() // 1000
+            made = create_key(session, KeySpec("test", **spec), pepper=pepper, now_us=now_us)
+        engine.dispose()
+        return made.token
+
+    def rows(self, query: str, **values: object) -> list[dict]:
+        """What the ledger says, read beside its writer."""
+        engine = sqlalchemy.create_engine(url_of(self.state / "ledger.db"))
+        with engine.connect() as connection:
+            found = connection.execute(sqlalchemy.text(query), values).mappings()
+            rows = [dict(row) for row in found]
+        engine.dispose()
+        return rows
+
+    def until(self, probe: Callable[[], object], limit_s: float) -> object:
+        """The first true answer of `probe`; everything `serve` logged when there is none."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            try:
+                answer = probe()
+            except httpx.TransportError:
+                answer = None
+            if answer:
+                return answer
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"not within {limit_s} s:\n{self.logs()}", pytrace=False)
+            time.sleep(0.05)
+
+    def logs(self) -> str:
+        """The last lines of every process."""
+        files = [self.output, *sorted((self.state / "logs").glob("*.log"))]
+        return "\n".join(
+            f"--- {path.name}\n{path.read_text('utf-8', 'replace')[-1500:]}" for path in files
+        )
+
+    def stop(self) -> int:
+        """Ctrl-C's way; the exit status."""
+        self.process.terminate()
+        try:
+            return self.process.wait(timeout=90)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # its children end with it
+            raise
+
+    def _address(self) -> str | None:
+        found = re.search(r"gateway on (http://\S+)", self.output.read_text(encoding="utf-8"))
+        return found[1] if found else None
+
+
+def end_with_parent() -> None:
+    """Like `die_with_parent`, gently: `serve` then ends its own children."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
+@pytest.fixture(scope="session")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Gateway]]:
+    """Starts gateways: `serve(config)`; whoever wants one to end earlier calls its `stop`."""
+    with ExitStack() as running:
+
+        def start(config: dict, environ: dict[str, str] | None = None) -> Gateway:
+            gateway = Gateway(tmp_path_factory.mktemp("serve"), config, environ)
+            running.callback(lambda: gateway.process.poll() is None and gateway.stop())
+            return gateway
+
+        yield start
 
 
 # ---------------------------------------------------------------- markers and summary
