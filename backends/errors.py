@@ -3,6 +3,7 @@
     BackendError
     |-- Unreachable        no connection (refused, DNS, TLS, connect deadline)   retryable
     |-- Overloaded         429/503/529: the target refused before working        retryable
+    |-- TooLong            the prompt exceeds this target's context              retryable
     |-- ServerError        other 5xx                                              retryable
     |-- HeadTimeout        no response head in time                               retryable
     |-- IdleTimeout        the body went silent                                   not retryable
@@ -36,6 +37,10 @@ class Unreachable(BackendError):
 
 class Overloaded(BackendError):
     retryable, billable, kind = True, False, "overloaded"
+
+
+class TooLong(BackendError):
+    retryable, billable, kind = True, False, "too_long"
 
 
 class ServerError(BackendError):

@@ -19,6 +19,7 @@ class Attempt:
     number: int
     dispatched_s: float
     holds: tuple[Hold, ...]
+    last: bool = False  # no further candidate would be tried
     flight: Flight | None = None
     first_token_s: float | None = None
     last_token_s: float | None = None

@@ -5,7 +5,7 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 """
 
 from backends.base import Exchange
-from backends.errors import UpstreamBroken
+from backends.errors import TooLong, UpstreamBroken
 from gateway.attempt import Attempt, Outcome
 from gateway.clock import Clock
 from gateway.metering import Metering
@@ -15,6 +15,7 @@ from router.explain import short
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
+TOO_LONG = b"maximum context length"  # in vLLM's and OpenAI's refusals alike
 NO_CACHE: Header = (b"cache-control", b"no-cache")
 
 
@@ -75,8 +76,13 @@ class Delivery:
         await reply.whole(exchange.status, headers, body)
 
     async def _refused(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
-        """The target's own 4xx is the answer: nothing was worked on, nothing is charged."""
+        """The target's own 4xx is the answer: nothing was worked on, nothing is charged.
+
+        Only a prompt that is too long for this target is tried at the next one.
+        """
         body = await _read(exchange)
+        if exchange.status == 400 and TOO_LONG in body and not attempt.last:
+            raise TooLong("the prompt exceeds the target's context", status=400)
         outcome = Outcome("rejected", exchange.status, error="refused", billable=False)
         await self._metering.settle(attempt, outcome)
         await reply.whole(exchange.status, _headers(attempt, JSON), body)

@@ -8,9 +8,6 @@ promises are taken from the board, its hold is released and its row is settled e
 import asyncio
 from dataclasses import dataclass
 
-from ledger.desk import Refusal
-from ledger.identity import Identity
-
 from backends.base import Call, Deadlines, Exchange
 from backends.errors import BackendError, Overloaded
 from gateway.admission import Admission
@@ -28,6 +25,8 @@ from gateway.refusals import failed, infeasible, over_budget, status_of
 from gateway.relay import error_event
 from gateway.reply import Reply
 from gateway.sessions import Sessions
+from ledger.desk import Refusal
+from ledger.identity import Identity
 from ledger.journal import JournalError
 from ledger.records import Status
 from router.types import Otherwise
@@ -103,7 +102,12 @@ class Dispatcher:
         if isinstance(held, Refusal):
             return held
         attempt = Attempt(
-            plan=plan, step=step, number=number, dispatched_s=self.clock.now_s(), holds=held
+            plan=plan,
+            step=step,
+            number=number,
+            dispatched_s=self.clock.now_s(),
+            holds=held,
+            last=number == MAX_ATTEMPTS or step is plan.steps[-1],
         )
         try:
             self.metering.open(attempt)

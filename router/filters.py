@@ -22,6 +22,7 @@ ForecastFilter = Callable[[Policy, Candidate, Forecast], Rejection | None]
 _HEALTHY = Health.HEALTHY
 _EMBEDDING = Kind.EMBEDDING
 _INTERNAL_ONLY = Residency.INTERNAL_ONLY
+CONTEXT_MARGIN = 1.1  # over the estimated prompt: tokenizers differ by content
 _HEALTH_REASONS = {
     Health.LOADING: Reason.LOADING,
     Health.DRAINING: Reason.DRAINING,
@@ -61,16 +62,21 @@ def health(request: Request, policy: Policy, candidate: Candidate) -> Rejection 
 
 
 def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
-    """The prompt's upper bound and all of `max_tokens` (at least one token) must fit."""
+    """The estimate with room for its error, and all of `max_tokens`, must fit.
+
+    The bound is a worst case for money and would keep every longer prompt away. A prompt that is
+    too long after all is refused by the engine before any work, and the next candidate gets it.
+    """
     if request.kind is _EMBEDDING:
         output = 0
     else:
         output = 1 if request.max_tokens is None else request.max_tokens
-    if request.prompt_tokens_bound + output <= candidate.context_tokens:
+    likely = CONTEXT_MARGIN * request.prompt_tokens
+    prompt = request.prompt_tokens_bound
+    prompt = prompt if prompt < likely else likely
+    if prompt + output <= candidate.context_tokens:
         return None
-    return Reason.CONTEXT, (
-        f"{request.prompt_tokens_bound}+{output} tokens of {candidate.context_tokens}"
-    )
+    return Reason.CONTEXT, f"{prompt:.0f}+{output} tokens of {candidate.context_tokens}"
 
 
 def residency(request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
