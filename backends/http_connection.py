@@ -22,7 +22,7 @@ HEADER_LIMIT_COUNT = 128
 BUFFER_LIMIT_BYTES = 64 * 1024
 
 
-class StaleConnection(Exception):  # noqa: N818 - an internal signal, answered by a retry
+class StaleConnection(Exception):
     """A kept connection died before a byte of the answer came: the server had given it up."""
 
 

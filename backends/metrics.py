@@ -17,7 +17,7 @@ KV_USAGE: Final = "vllm:kv_cache_usage_perc"
 KV_USAGE_OLD: Final = "vllm:gpu_cache_usage_perc"
 
 
-class ProbeFailed(Exception):  # noqa: N818  (a state's name, as in `backends.errors`)
+class ProbeFailed(Exception):
     """The engine answered, but its metrics cannot be used; the message says what is missing."""
 
 

@@ -20,8 +20,5 @@ class StepModel:
     def step_s(self, *, sequences: int, context_tokens: float, prefill_tokens: float) -> float:
         """Duration of one engine step in seconds."""
         return (
-            self.a_s
-            + self.b_s * sequences
-            + self.c_s * context_tokens
-            + self.d_s * prefill_tokens
+            self.a_s + self.b_s * sequences + self.c_s * context_tokens + self.d_s * prefill_tokens
         )

@@ -19,7 +19,7 @@ async def until_answering(settings: Settings, address: tuple[str, int]) -> None:
         pages.append(f"http://{shown.host}:{shown.port}/_stcore/health")
     async with httpx.AsyncClient(trust_env=False) as client, asyncio.timeout(ANSWER_LIMIT_S):
         for page in pages:
-            while not await _answers(client, page):
+            while not await _answers(client, page):  # noqa: ASYNC110  (another process)
                 await asyncio.sleep(POLL_S)
 
 

@@ -11,8 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from ledger.identity import KeyRing
-
 from gateway.auth import INFERENCE, authenticate, token_of
 from gateway.body import open_members
 from gateway.clock import Clock
@@ -23,6 +21,7 @@ from gateway.intake import PATHS, read
 from gateway.metrics import Metrics
 from gateway.reply import JSON, Header, Reply
 from gateway.settings import Server
+from ledger.identity import KeyRing
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

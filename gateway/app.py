@@ -11,7 +11,6 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
-from ledger.identity import KeyRing
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
@@ -23,6 +22,7 @@ from gateway.errors import body as error_body
 from gateway.openapi import described
 from gateway.plan import allowed
 from gateway.settings import Settings
+from ledger.identity import KeyRing
 
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
 

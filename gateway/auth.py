@@ -6,9 +6,8 @@ missing one apart. With the ledger away known keys go on and unknown ones get 50
 
 from collections.abc import Iterable
 
-from ledger.identity import Identity, KeyRing, LedgerAway
-
 from gateway.errors import RequestError
+from ledger.identity import Identity, KeyRing, LedgerAway
 
 INFERENCE = "inference"
 BEARER = b"bearer "

@@ -18,7 +18,7 @@ BLOCK_TOKENS = 16
 # Relative demand by hour of the UTC day.
 _HOURS = (2, 2, 1, 1, 2, 3, 5, 8, 12, 15, 16, 15, 12, 14, 16, 16, 14, 11, 8, 6, 5, 4, 3, 2)
 _WEEKEND = 0.35
-_GROWTH = (0.55, 1.45)  # of the mean rate, first to last day
+_GROWTH = (0.45, 1.55)  # of the mean rate, first to last day
 _BURST_SHARE = 0.08  # of a month's requests, on working days
 _BURST_S = 300.0
 

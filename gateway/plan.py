@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 import msgspec
-from ledger.identity import Identity
 
 from gateway.admission import Admission
 from gateway.candidates import Candidates, Frozen
@@ -19,6 +18,7 @@ from gateway.fleet import Fleet
 from gateway.intake import Asked
 from gateway.rules import Rules
 from gateway.settings import Model, Settings, resolve_model
+from ledger.identity import Identity
 from ledger.prices import Price
 from router.decide import decide
 from router.estimates import OutputLengths, TokenRatio

@@ -2,11 +2,10 @@
 
 from datetime import UTC, datetime
 
-from ledger.desk import Refusal
-
 from backends.errors import BackendError, HeadTimeout, IdleTimeout, Overloaded
 from gateway.errors import RequestError
 from gateway.plan import Plan
+from ledger.desk import Refusal
 from ledger.records import Status
 from router.explain import short
 from router.types import Reason

@@ -61,6 +61,14 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def serve(app: Gateway, listener: socket.socket, *, drain_s: float) -> None:
+    gc.collect()
+    gc.freeze()  # what lives for ever is not walked again
+    gc.set_threshold(50_000, 50, 1000)
+    server(app, drain_s=drain_s).run(sockets=[listener])
+
+
+def server(app: Gateway, *, drain_s: float) -> uvicorn.Server:
+    """The HTTP server as every worker runs it."""
     config = uvicorn.Config(
         app,
         loop="uvloop",
@@ -72,10 +80,7 @@ def serve(app: Gateway, listener: socket.socket, *, drain_s: float) -> None:
         timeout_graceful_shutdown=round(drain_s),
         h11_max_incomplete_event_size=16 * 1024,
     )
-    gc.collect()
-    gc.freeze()  # what lives for ever is not walked again
-    gc.set_threshold(50_000, 50, 1000)
-    _Server(config, app).run(sockets=[listener])
+    return _Server(config, app)
 
 
 class _Server(uvicorn.Server):

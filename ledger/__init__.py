@@ -1,1 +1,1 @@
-"""Money, prices, usage, budgets and double-entry postings: one row per attempt, exact to the pico-dollar."""
+"""Money, prices, usage, budgets and double-entry postings: exact to the pico-dollar."""

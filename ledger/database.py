@@ -27,7 +27,7 @@ class DatabaseError(Exception):
     """A database that the ledger must not be kept in, or cannot be reached."""
 
 
-class NotDurable(DatabaseError):  # noqa: N818  (reads as the refusal it is)
+class NotDurable(DatabaseError):
     """The server may lose a commit that it acknowledged."""
 
 

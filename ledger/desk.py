@@ -22,7 +22,7 @@ CONNECT_TIMEOUT_S = 10.0
 RETRY_S = 0.05
 
 
-class DeskAway(Exception):  # noqa: N818  (the state, as callers name it)
+class DeskAway(Exception):
     """Whether there is room cannot be told at this time: answer 503, not 429."""
 
 

@@ -56,6 +56,7 @@ class BudgetDesk:
         self._recall_number = 0
         self._lines: tuple[wire.Line, ...] | None = None  # not read yet: never told as none
         self._news: tuple[tuple[str, int, str], ...] = ()
+        self._serving: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
     def restore(self, journals: Iterable[str]) -> None:
@@ -87,6 +88,7 @@ class BudgetDesk:
             worker.writer.close()
             for task in worker.tasks:
                 task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
         if self._server is not None:
             await self._server.wait_closed()
         self._socket.unlink(missing_ok=True)
@@ -147,6 +149,9 @@ class BudgetDesk:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         worker = _Worker(writer)
         self._workers.add(worker)
+        serving = asyncio.current_task()
+        assert serving is not None
+        self._serving.add(serving)
         try:
             async for payload in wire.payloads(reader):
                 self._receive(worker, wire.REQUESTS.decode(payload))
@@ -155,6 +160,7 @@ class BudgetDesk:
             for number in list(self._recalls):
                 self._answered(number, worker)
             writer.close()
+            self._serving.discard(serving)
 
     def _receive(self, worker: _Worker, request: wire.Request) -> None:
         if isinstance(request, wire.Hello):

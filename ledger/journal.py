@@ -33,11 +33,11 @@ class JournalError(Exception):
     """Base of everything a journal refuses."""
 
 
-class JournalFull(JournalError):  # noqa: N818  (the state, as callers name it)
+class JournalFull(JournalError):
     """No room: take no new work until the ledger writer has caught up or the disk has space."""
 
 
-class JournalBroken(JournalError):  # noqa: N818  (the state, as callers name it)
+class JournalBroken(JournalError):
     """The disk failed: what was written since the last flush may be lost, nothing is accepted."""
 
 

@@ -29,7 +29,7 @@ _COUNTER = struct.Struct("<Q")
 V = TypeVar("V")
 
 
-class LedgerAway(Exception):  # noqa: N818  (the state, as callers name it)
+class LedgerAway(Exception):
     """The key is not cached and the database cannot be asked: answer 503, not 401."""
 
 

@@ -28,7 +28,7 @@ _VALUES = (ValueError, OverflowError, TypeError)
 _POISON = (StatementError, *_VALUES)
 
 
-class Away(Exception):  # noqa: N818  (the state, as callers name it)
+class Away(Exception):
     """The database could not be reached or would not take the statement at this time."""
 
 

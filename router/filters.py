@@ -72,8 +72,7 @@ def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejectio
     else:
         output = 1 if request.max_tokens is None else request.max_tokens
     likely = CONTEXT_MARGIN * request.prompt_tokens
-    prompt = request.prompt_tokens_bound
-    prompt = prompt if prompt < likely else likely
+    prompt = min(request.prompt_tokens_bound, likely)
     if prompt + output <= candidate.context_tokens:
         return None
     return Reason.CONTEXT, f"{prompt:.0f}+{output} tokens of {candidate.context_tokens}"

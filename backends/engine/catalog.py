@@ -58,7 +58,7 @@ class Gpu:
         return self.measured_flops.get(number) or self.flops.get(number)
 
 
-class UnknownGpu(LookupError):  # noqa: N818  (a typed refusal)
+class UnknownGpu(LookupError):
     """No such name in the catalogue."""
 
 

@@ -24,7 +24,7 @@ _CACHE = "breakeven-flags.json"
 _HELP_TIMEOUT_S = 180.0
 
 
-class BadFlags(Exception):  # noqa: N818  (a typed refusal, see `EngineSpec.flags`)
+class BadFlags(Exception):
     """A flag that this vLLM does not have, or an installation that cannot say which it has."""
 
 

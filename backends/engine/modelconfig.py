@@ -21,7 +21,7 @@ _FAMILIES = frozenset(
 _HEADER_LIMIT = 100_000_000  # the safetensors format's own limit
 
 
-class UnsupportedModel(ValueError):  # noqa: N818  (a typed refusal)
+class UnsupportedModel(ValueError):
     """The directory holds no model of a family whose arithmetic is known."""
 
 

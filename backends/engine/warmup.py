@@ -14,7 +14,7 @@ _HEALTH_TIMEOUT_S = 5.0
 _REQUEST_TIMEOUT_S = 300.0
 
 
-class WarmUpFailed(Exception):  # noqa: N818  (says what happened)
+class WarmUpFailed(Exception):
     """The engine answers on its port, but not to a request."""
 
 

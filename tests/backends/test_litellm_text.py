@@ -59,7 +59,7 @@ def test_a_whole_answer_always_has_content_and_never_a_cost():
     }
 
 
-class Foreign(Exception):  # noqa: N818 - stands for classes that are not ours to name
+class Foreign(Exception):
     def __init__(self, status: int | None, cause: Exception | None = None) -> None:
         super().__init__("secret")
         self.status_code = status

@@ -106,7 +106,7 @@ def test_what_routing_depends_on_is_never_taken_as_zero(name: str):
 
 def test_a_value_that_is_no_number_fails_the_probe():
     with pytest.raises(ProbeFailed, match="has the value"):
-        parse(PAGE.replace("tiny\"} 0.25", "tiny\"} ?"))
+        parse(PAGE.replace('tiny"} 0.25', 'tiny"} ?'))
 
 
 def test_without_cache_configuration_capacity_is_unknown_and_the_fullest_rank_counts():

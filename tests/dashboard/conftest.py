@@ -5,9 +5,10 @@ closed hours, capacity and samples are rows of their own writers. It returns the
 test can do its own arithmetic: `PRICES` are the test's prices, in pico-USD per token.
 """
 
+import html
 import math
-import os
 import random
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -15,7 +16,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 import pytest
+import streamlit as st
 from sqlalchemy import insert
+from streamlit.testing.v1 import AppTest
 
 from ledger import orm
 from ledger.accounts import close_hour, provisional_charge_pusd
@@ -318,15 +321,52 @@ def books(tmp_path) -> Callable[..., Books]:
     return make
 
 
+@pytest.fixture(scope="session")
+def month(tmp_path_factory) -> Books:
+    """A month whose contract ended yesterday: nothing in it moves with the clock."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('month') / 'ledger.db'}"
+    now_us = time.time_ns() // 1000
+    yesterday = datetime.fromtimestamp(now_us / 1e6 - 86_400, tz=UTC).date()
+    return fill(url, now_us=now_us, peak=6.0, until=yesterday)
+
+
+def show_page(name: str, url: str, period: str, team: str | None) -> None:
+    """Runs inside Streamlit's test harness: one page, no sidebar."""
+    import importlib
+
+    from dashboard import data
+
+    now_us = data.rounded_now_us(data.PERIODS[period])
+    page = importlib.import_module(f"dashboard.page_{name}")
+    page.show(data.View(url, period, team, now_us))
+
+
 @pytest.fixture
-def ledger_env() -> Iterator[Callable[[str], None]]:
-    """Points the dashboard of this process at a ledger."""
-    before = os.environ.get("BREAKEVEN_LEDGER_URL")
+def page() -> Iterator[Callable[..., AppTest]]:
+    """Run one page against a ledger; everything that it shows is in `text_of(test)`."""
 
-    def point(url: str) -> None:
-        os.environ["BREAKEVEN_LEDGER_URL"] = url
+    def run(name: str, url: str, *, period: str = "30 d", team: str | None = None) -> AppTest:
+        args = {"name": name, "url": url, "period": period, "team": team}
+        test = AppTest.from_function(show_page, kwargs=args, default_timeout=60).run()
+        assert not test.exception, test.exception
+        return test
 
-    yield point
-    os.environ.pop("BREAKEVEN_LEDGER_URL", None)
-    if before is not None:
-        os.environ["BREAKEVEN_LEDGER_URL"] = before
+    yield run
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def text_of() -> Callable[[AppTest], str]:
+    """All text of a page as one string, tags of HTML blocks left out."""
+
+    def read(test: AppTest) -> str:
+        kinds = ("html", "markdown", "caption", "info", "warning", "subheader", "title")
+        found = []
+        for kind in kinds:
+            for element in test.get(kind):
+                proto = element.proto
+                found.append(getattr(proto, "body", ""))
+        return " ".join(re.sub(r"<[^>]+>", " ", html.unescape(text)) for text in found)
+
+    return read

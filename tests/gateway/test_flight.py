@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.flight import Flight
-from gateway.slots import Board, Layout, Load
+from gateway.slots import Board, Layout
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +19,7 @@ def board(tmp_path_factory: pytest.TempPathFactory):
 
 
 def flight(board: Board) -> Flight:
-    return Flight(
-        board, board.load_row(0, 0), prompt_tokens=100, promised_tokens=256, sequences=2
-    )
+    return Flight(board, board.load_row(0, 0), prompt_tokens=100, promised_tokens=256, sequences=2)
 
 
 def test_the_prompt_moves_from_the_queue_into_the_context(board: Board) -> None:

@@ -91,9 +91,7 @@ def test_an_own_engine_is_asked_for_running_usage() -> None:
 
 def test_an_api_is_asked_for_final_usage_only() -> None:
     request = asked(stream=True, stream_options={"continuous_usage_stats": True, "x": 1})
-    body = json.loads(
-        body_for(request, upstream_model="u", own=False, max_tokens_cap=7, salt=None)
-    )
+    body = json.loads(body_for(request, upstream_model="u", own=False, max_tokens_cap=7, salt=None))
     assert body["stream_options"] == {"x": 1, "include_usage": True}
     assert body["max_tokens"] == 7
     assert "cache_salt" not in body
