@@ -50,4 +50,6 @@ def scopes(identity: Identity, model: str, target: Target) -> Sequence[str]:
         found.append(f"user:{identity.user_id}")
     if target.provider is not None:
         found.append(f"provider:{target.provider}")
+        if not target.simulated:
+            found.append("external")
     return found

@@ -216,8 +216,8 @@ class PolicyRule(Section):
 
 class Budget(Section):
     scope: str = Field(
-        pattern=r"^(org|team|key|user|model|provider|global)(:.+)?$",
-        description="`team:search`, `org:acme`, `provider:openai`, `global`, ...",
+        pattern=r"^(global|external|(org|team|key|user|model|provider):.+)$",
+        description="`team:search`, `org:acme`, `provider:openai`, `external` (all real APIs), ...",
     )
     usd: Usd = Field(description="limit of one period")
     period: Literal["day", "month"] = Field("month", description="calendar-aligned window")

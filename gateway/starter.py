@@ -85,22 +85,16 @@ def configuration(
         "providers": providers,
         "policies": [{"name": "interactive", "slo": {"ttft_ms": 2000, "tpot_ms": 200}}],
         "budgets": [
-            {
-                "scope": f"provider:{provider.name}",
-                "usd": DAILY_BUDGET_USD,
-                "period": "day",
-                "hard": True,
-            }
-            for provider in keys
+            {"scope": "external", "usd": DAILY_BUDGET_USD, "period": "day", "hard": True}
         ],
     }
     return _HEAD + yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
 
 _HEAD = """\
-# Written by `breakeven up` on its first start; change it freely, it is not written again.
-# To serve a real model, set pools.tiny.engine.model to its directory (config.json, tokenizer and
-# safetensors) and pools.tiny.gpu to your hardware and what it costs.
+# Written by `breakeven up` at every start without a configuration. To change it, copy it and
+# start with `make run CONFIG=copy.yaml`. To serve a real model, set pools.tiny.engine.model to its
+# directory (config.json, tokenizer, safetensors) and pools.tiny.gpu to your hardware and its rate.
 """
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 SLICING_HOLDS_PER_HOLDER = 8
 # One loan takes at most this share of a holder's even part, so that late holders find room.
 LOAN_DIVISOR = 4
-SCOPE_KINDS = ("global", "org", "team", "user", "key", "provider", "model")
+SCOPE_KINDS = ("global", "external", "org", "team", "user", "key", "provider", "model")
 
 
 class EscrowError(ValueError):
