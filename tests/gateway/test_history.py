@@ -1,0 +1,139 @@
+"""The replayed month: consistent records out of the real router, labelled, repeatable."""
+
+import random
+from collections import Counter
+from importlib.resources import files
+
+import pytest
+
+from gateway.demand import TEAMS
+from gateway.history import OUTAGE_S, SAMPLE_S, Scenario, replay
+from gateway.replay_records import Caller
+from gateway.settings import parse
+from ledger.accounts import provisional_charge_pusd
+from ledger.pricebook import bundled_seed
+from ledger.prices import Price, PriceBook, cost_pusd
+from ledger.records import AttemptOpened, AttemptSettled, RequestRefused
+
+NOW_US = 1_795_132_800_000_000  # 2026-11-20 00:00 UTC
+DAYS = 6
+
+
+@pytest.fixture(scope="module")
+def settings():
+    return parse(files("gateway").joinpath("demo.yaml").read_text(), name="demo.yaml")
+
+
+@pytest.fixture(scope="module")
+def prices(settings):
+    """The bundled prices that the demo's models are compared with."""
+    wanted = {name for model in settings.models.values() for name in model.compare_with}
+    drafts = [draft for draft in bundled_seed().drafts if draft.name in wanted]
+    assert len(drafts) == len(wanted)
+    return PriceBook(
+        Price(version=i, name=d.name, book=d.book, effective_from_us=0, terms=d.terms)
+        for i, d in enumerate(drafts, 1)
+    )
+
+
+@pytest.fixture(scope="module")
+def scenario(settings, prices):
+    callers = {team.name: Caller("org", team.name, None, f"key-{team.name}") for team in TEAMS}
+    return Scenario(settings, prices, callers, NOW_US, days=DAYS, requests=6000)
+
+
+@pytest.fixture(scope="module")
+def history(scenario):
+    return replay(scenario, random.Random(11))
+
+
+def attempts(history):
+    opened = {r.attempt_id: r for r in history.records if isinstance(r, AttemptOpened)}
+    return [(opened[r.attempt_id], r) for r in history.records if isinstance(r, AttemptSettled)]
+
+
+def test_every_attempt_is_opened_then_settled_once(history):
+    seen = Counter()
+    for record in history.records:
+        if isinstance(record, RequestRefused):
+            continue
+        if isinstance(record, AttemptSettled):
+            assert seen[record.attempt_id] == 1
+        seen[record.attempt_id] += 1
+    assert set(seen.values()) == {2}
+    assert len(seen) > 5000
+
+
+def test_everything_says_that_it_was_replayed(history):
+    assert all(o.simulated and ("replayed", "yes") in o.tags for o, _ in attempts(history))
+    assert all(sample.simulated for sample in history.samples)
+
+
+def test_times_lie_in_the_month_and_end_close_to_now(history):
+    start_us = NOW_US - DAYS * 86_400_000_000
+    for opened, settled in attempts(history):
+        assert start_us <= opened.opened_us < NOW_US
+        assert opened.opened_us <= settled.settled_us
+        if settled.ttft_us is not None:
+            assert 0 < settled.ttft_us <= settled.duration_us
+
+
+def test_costs_follow_from_tokens_prices_and_the_rate(history, settings, prices):
+    rate = round(settings.pools["llama-8b"].gpu.usd_per_hour * 10**12)
+    for opened, settled in attempts(history):
+        if opened.backend == "api":
+            price = prices.version(opened.price_version)
+            assert settled.cost_pusd == cost_pusd(settled.tokens, price)
+        else:
+            charge = provisional_charge_pusd(settled.engine_us, rate, gpus=1)
+            assert settled.cost_pusd == min(charge, opened.bound_pusd)
+        assert settled.cost_pusd <= opened.bound_pusd
+        for compared in settled.compared:
+            price = prices.version(compared.price_version)
+            assert compared.cost_pusd == cost_pusd(settled.tokens, price)
+        assert len(settled.compared) == 2
+
+
+def test_it_spills_under_pressure_only_where_the_policy_allows(history):
+    found = attempts(history)
+    spilled = [o for o, _ in found if o.backend == "api"]
+    assert spilled
+    assert {o.spill_reason for o in spilled} <= {"ttft", "tpot", "kv_headroom", "unhealthy"}
+    assert "contracts" not in {o.model for o in spilled}
+    refused = [r for r in history.records if isinstance(r, RequestRefused)]
+    assert {r.model for r in refused} <= {"contracts", "chat"}
+    assert len(refused) < 0.05 * len(found)
+    own = [s for o, s in found if o.backend == "own" and s.slo_met is not None]
+    assert sum(bool(s.slo_met) for s in own) >= 0.95 * len(own)
+
+
+def test_clients_leave_and_are_settled_at_what_they_used(history):
+    left = [s for _, s in attempts(history) if s.status == "client_gone"]
+    assert left
+    assert all(s.basis != "reported" and s.slo_met is None for s in left)
+
+
+def test_an_engine_is_away_for_an_hour(history):
+    down = [s for s in history.samples if s.health == "down"]
+    assert len(down) == OUTAGE_S / SAMPLE_S
+    assert len({s.engine for s in down}) == 1
+    start_us, end_us = min(s.at_us for s in down), max(s.at_us for s in down)
+    name = down[0].engine
+    assert not [o for o, _ in attempts(history) if o.target == name and
+                start_us <= o.opened_us <= end_us]  # fmt: skip
+
+
+def test_samples_cover_the_month_for_both_engines(history):
+    engines = Counter(s.engine for s in history.samples)
+    assert set(engines) == {"pool:llama-8b/0", "pool:llama-8b/1"}
+    assert set(engines.values()) == {DAYS * 144}
+    outputs = sum(s.tokens.output for o, s in attempts(history) if o.backend == "own")
+    last = {s.engine: s.output_tokens_total for s in history.samples}
+    assert sum(last.values()) <= outputs
+    assert sum(last.values()) > 0.95 * outputs
+
+
+def test_the_same_seed_gives_the_same_history(scenario, history):
+    again = replay(scenario, random.Random(11))
+    assert again.records == history.records
+    assert replay(scenario, random.Random(12)).records != history.records
