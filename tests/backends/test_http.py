@@ -1,4 +1,5 @@
 import asyncio
+import socket
 import ssl
 import subprocess
 from pathlib import Path
@@ -81,6 +82,14 @@ async def test_idle_connections_are_closed_after_their_time(upstream, wire):
     origin = Origin.parse(upstream.url)[0]
     assert client.connections(origin) == 1
     await upstream.until(lambda: client.connections(origin) == 0 and upstream.open_now == 0)
+
+
+async def test_small_writes_are_not_held_back(upstream, wire, client):
+    upstream.script = lambda n: [wire.respond()]
+    await ask(client, upstream.url)
+    (kept,) = client._pools[Origin.parse(upstream.url)[0]]._idle
+    raw = kept._transport.get_extra_info("socket")
+    assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.parametrize("ending", ["CLOSE", "RESET"])

@@ -25,10 +25,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from backends.base import Call, Deadlines  # noqa: E402  (the checkout's packages)
-from backends.exchange import read_all  # noqa: E402
-from backends.http import HttpClient  # noqa: E402
-from backends.openai import OpenAIBackend  # noqa: E402
-from gateway.relay import ByteRelay, EventRelay  # noqa: E402
+from backends.exchange import read_all  # noqa: E402  (the checkout's packages)
+from backends.http import HttpClient  # noqa: E402  (the checkout's packages)
+from backends.openai import OpenAIBackend  # noqa: E402  (the checkout's packages)
+from gateway.relay import ByteRelay, EventRelay  # noqa: E402  (the checkout's packages)
 
 BATCHES, REQUESTS, CONCURRENT, CHUNKS = 40, 500, 32, 2000
 BODY = b'{"model":"m","messages":[{"role":"user","content":"' + b"x" * 2000 + b'"}]}'
@@ -113,7 +113,7 @@ def main() -> int:
             ("client, one request", uvloop.run(request_batches(port)), 25.0),
             (
                 "EventRelay, one chunk",
-                relay_batches(lambda: EventRelay(True), EVENT % RUNNING),
+                relay_batches(lambda: EventRelay(True), running),
                 3.0,
             ),
             ("ByteRelay, one chunk", relay_batches(lambda: ByteRelay(True), EVENT % b""), 3.0),
