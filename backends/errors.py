@@ -3,6 +3,7 @@
     BackendError
     |-- Unreachable        no connection (refused, DNS, TLS, connect deadline)   retryable
     |-- Overloaded         429/503/529: the target refused before working        retryable
+    |-- Refused            401/403: the target refused our credentials             retryable
     |-- TooLong            the prompt exceeds this target's context              retryable
     |-- ServerError        other 5xx                                              retryable
     |-- HeadTimeout        no response head in time                               retryable
@@ -37,6 +38,10 @@ class Unreachable(BackendError):
 
 class Overloaded(BackendError):
     retryable, billable, kind = True, False, "overloaded"
+
+
+class Refused(BackendError):
+    retryable, billable, kind = True, False, "refused_credentials"
 
 
 class TooLong(BackendError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from backends.base import Backend, Deadlines
-from backends.http import HttpClient
+from backends.http import HttpClient, Limits
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
 from gateway.admission import Admission
 from gateway.api import HotApi
@@ -43,6 +43,7 @@ from router.estimates import OutputLengths, TokenRatio
 
 BEAT_S = 0.1
 DESK_SOCKET = "desk.sock"
+API_IDLE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,8 @@ def build(
     desk = DeskClient(
         runtime.run_dir / DESK_SOCKET, worker=f"worker-{worker}", journal=journal.name
     )
-    client = HttpClient()
-    fleet = Fleet(settings, runtime, _backends(client, environ))
+    clients = Clients(HttpClient(), HttpClient(Limits(idle_s=API_IDLE_S)))
+    fleet = Fleet(settings, runtime, _backends(clients, environ))
     admission = Admission(desk)
     clock = Clock()
     experience = Experience(board, worker, clock)
@@ -122,6 +123,8 @@ def build(
         await desk.aclose()
         for backend in fleet.backends.values():
             await backend.aclose()
+        await clients.engines.aclose()
+        await clients.apis.aclose()
         board.clear(worker)
         journal.close()
 
@@ -160,14 +163,22 @@ def secret(provider: Provider | None, name: str, environ: Mapping[str, str]) -> 
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Engines close idle connections within seconds; APIs keep them, and a TLS handshake costs."""
+
+    engines: HttpClient
+    apis: HttpClient
+
+
 def _backends(
-    client: HttpClient, environ: Mapping[str, str]
+    clients: Clients, environ: Mapping[str, str]
 ) -> Callable[[str, Pool | Provider, str | None], Backend]:
     def make(name: str, what: Pool | Provider, base_url: str | None) -> Backend:
         if isinstance(what, Pool):
             assert base_url is not None  # every seat has an address
             key = environ.get(what.engine.api_key_env) if what.engine.api_key_env else None
-            return OpenAIBackend(base_url, Credentials(key), client=client)
+            return OpenAIBackend(base_url, Credentials(key), client=clients.engines)
         key = secret(what, name, environ)
         if what.kind == "litellm":
             # Imported only when a target needs it: it is as large as the rest of the gateway.
@@ -177,7 +188,7 @@ def _backends(
         address = base_url or BASE_URLS.get(name)
         if address is None:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
-        return OpenAIBackend(address, Credentials(key), client=client)
+        return OpenAIBackend(address, Credentials(key), client=clients.apis)
 
     return make
 

@@ -5,7 +5,8 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 """
 
 from backends.base import Exchange
-from backends.errors import TooLong, UpstreamBroken
+from backends.errors import Refused, TooLong
+from backends.exchange import drain, read_all
 from gateway.attempt import Attempt, Outcome
 from gateway.clock import Clock
 from gateway.metering import Metering
@@ -45,9 +46,10 @@ class Delivery:
                 if not reply.started:
                     await reply.start(200, headers)
                 await reply.body(out, more=True)
+            if relay.complete:  # an upstream that stays open after `[DONE]` has nothing to add
+                await drain(exchange)
+                break
         rest = relay.finish()
-        if not relay.complete:
-            raise UpstreamBroken("the stream ended without `[DONE]`")
         await self._metering.settle(
             attempt,
             Outcome(
@@ -63,7 +65,7 @@ class Delivery:
         await reply.body(rest, more=False)
 
     async def _whole(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
-        body = await _read(exchange)
+        body = await read_all(exchange, ANSWER_LIMIT_BYTES)
         usage, finish_reason = parse_answer(body)
         attempt.saw(self._clock.now_s(), 1)
         cost = await self._metering.settle(
@@ -80,7 +82,12 @@ class Delivery:
 
         Only a prompt that is too long for this target is tried at the next one.
         """
-        body = await _read(exchange)
+        body = await read_all(exchange, ANSWER_LIMIT_BYTES)
+        if exchange.status in (
+            401,
+            403,
+        ):  # our credentials, not the client's: its body may quote them
+            raise Refused("the target refused our credentials", status=exchange.status)
         if exchange.status == 400 and TOO_LONG in body and not attempt.last:
             raise TooLong("the prompt exceeds the target's context", status=400)
         outcome = Outcome("rejected", exchange.status, error="refused", billable=False)
@@ -95,17 +102,6 @@ def relay_for(attempt: Attempt) -> EventRelay | ByteRelay:
     if attempt.own:
         return EventRelay(hide, choices=choices, n=asked.n, keep_running=asked.wants_running_usage)
     return ByteRelay(hide, choices=choices)
-
-
-async def _read(exchange: Exchange) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in exchange:
-        size += len(chunk)
-        if size > ANSWER_LIMIT_BYTES:
-            raise UpstreamBroken(f"the answer is larger than {ANSWER_LIMIT_BYTES} bytes")
-        parts.append(chunk)
-    return b"".join(parts)
 
 
 def _headers(attempt: Attempt, *first: Header) -> list[Header]:

@@ -170,9 +170,7 @@ class Dispatcher:
         )
         if not reply.started:
             self.metering.settle_later(attempt, outcome)
-            if error.retryable:
-                return error
-            raise failed(error) from error
+            return error  # no byte has left: another target may still answer
         await self.metering.settle(attempt, outcome)
         told = failed(error)
         await reply.body(error_event(told.message, told.row.type, told.row.code), more=False)
