@@ -46,7 +46,11 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`tokens` had arrived at `at_s`, counted from the request."""
+    """`tokens` had arrived at `at_s`.
+
+    One mark per read from the socket: what came in one read because this side was late has no
+    times of its own.
+    """
 
     at_s: float
     tokens: int
@@ -101,13 +105,15 @@ async def measure(
             if answer.status_code != 200:
                 text = (await answer.aread())[:300].decode("utf-8", "replace")
                 raise ProbeError(f"/completions: {answer.status_code} {text}")
-            async for line in answer.aiter_lines():
-                usage = _usage(line)
-                if usage is None:
+            rest = b""
+            async for block in answer.aiter_bytes():
+                *lines, rest = (rest + block).split(b"\n")
+                usages = [usage for line in lines if (usage := _usage(line)) is not None]
+                if not usages:
                     continue
-                prompt_tokens = int(usage["prompt_tokens"])
-                tokens = int(usage.get("completion_tokens") or 0)
-                if tokens and (not marks or tokens > marks[-1].tokens):
+                prompt_tokens = int(usages[-1]["prompt_tokens"])
+                tokens = int(usages[-1].get("completion_tokens") or 0)
+                if tokens > (marks[-1].tokens if marks else 0):
                     marks.append(Mark(time.monotonic(), tokens))
     except (httpx.HTTPError, ValueError, KeyError) as error:
         raise ProbeError(f"/completions: {type(error).__name__} {error}") from error
@@ -116,8 +122,8 @@ async def measure(
     return Stream(prompt_tokens, tuple(marks), sent_at_s)
 
 
-def _usage(line: str) -> dict[str, Any] | None:
-    if not line.startswith("data: {"):
+def _usage(line: bytes) -> dict[str, Any] | None:
+    if not line.startswith(b"data: {"):
         return None
     usage: dict[str, Any] | None = json.loads(line[6:]).get("usage")
     return usage

@@ -21,7 +21,8 @@ from backends.engine.probes import ProbeError, Stream, Workload, context_limit, 
 from backends.stepmodel import StepModel
 
 _NAMES = ("a_s", "b_s", "c_s", "d_s", "t0_s")
-_LEAST_TOKENS = 4  # a step time from fewer tokens per stream is mostly chance
+_LEAST_MARKS = 5  # a step time from fewer reads is mostly this side's own lateness
+_MOST_IN_FIRST = 2  # tokens in the first read; more, and the first came earlier than it was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def fit(observations: Sequence[Observation], *, seconds: float = 0.0) -> Profile
     if not any(each.first_token for each in observations) or all(
         each.first_token for each in observations
     ):
-        raise ProbeError("first tokens and steps are both needed for a fit")
+        raise ProbeError("first tokens and steps are both needed for a fit; is this machine busy?")
     rows = [[value / each.seconds for value in each.row()] for each in observations]
     solution = solve(rows, [1.0] * len(rows))
     fitted = StepModel(*solution.values)
@@ -161,15 +162,16 @@ def middles(found: Sequence[Observation]) -> list[Observation]:
 def observe(streams: Sequence[Stream]) -> list[Observation]:
     """First token of a single stream; the mean step while all streams were decoding."""
     found: list[Observation] = []
-    if len(streams) == 1:
+    if len(streams) == 1 and streams[0].marks[0].tokens <= _MOST_IN_FIRST:
         only = streams[0]
         found.append(Observation(only.ttft_s, 1, 0.0, only.prompt_tokens, first_token=True))
     start = max(stream.marks[0].at_s for stream in streams)
     end = min(stream.marks[-1].at_s for stream in streams)
+    reads = min(sum(start <= mark.at_s <= end for mark in stream.marks) for stream in streams)
+    if end <= start or reads < _LEAST_MARKS:
+        return found
     tokens = [stream.tokens_at(end) - stream.tokens_at(start) for stream in streams]
     mean = sum(tokens) / len(tokens)
-    if end <= start or mean < _LEAST_TOKENS:
-        return found
     context = sum(
         stream.prompt_tokens + (stream.tokens_at(start) + stream.tokens_at(end)) / 2
         for stream in streams

@@ -1,6 +1,7 @@
 """Timed streams: what is read from them and what cannot be timed."""
 
 import json
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -14,13 +15,27 @@ def client(handler) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.MockTransport(handler))
 
 
-def chunks(*counts: int | None) -> httpx.Response:
-    lines = [
-        {"usage": None if count is None else {"prompt_tokens": 7, "completion_tokens": count}}
+class Reads(httpx.AsyncByteStream):
+    """A body that arrives in exactly these reads."""
+
+    def __init__(self, reads: list[bytes]) -> None:
+        self._reads = reads
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for read in self._reads:
+            yield read
+
+
+def events(*counts: int | None) -> list[bytes]:
+    usages = [
+        None if count is None else {"prompt_tokens": 7, "completion_tokens": count}
         for count in counts
     ]
-    text = "".join(f"data: {json.dumps(line)}\n\n" for line in lines) + "data: [DONE]\n\n"
-    return httpx.Response(200, text=text)
+    return [f"data: {json.dumps({'usage': usage})}\n\n".encode() for usage in usages]
+
+
+def chunks(*counts: int | None) -> httpx.Response:
+    return httpx.Response(200, stream=Reads([*events(*counts), b"data: [DONE]\n\n"]))
 
 
 async def test_each_growth_of_usage_is_a_mark():
@@ -29,6 +44,14 @@ async def test_each_growth_of_usage_is_a_mark():
     assert stream.prompt_tokens == 7
     assert [mark.tokens for mark in stream.marks] == [1, 3, 4]
     assert stream.ttft_s > 0
+
+
+async def test_what_comes_in_one_read_is_one_mark_and_a_split_line_is_joined():
+    one, two, three, four = events(1, 2, 3, 4)
+    reads = [one[:9], one[9:] + two + three, four]
+    async with client(lambda _: httpx.Response(200, stream=Reads(reads))) as http:
+        stream = await measure(http, WORKLOAD, prompt_words=5, output_tokens=4)
+    assert [mark.tokens for mark in stream.marks] == [3, 4]
 
 
 async def test_the_request_fixes_its_length_and_its_prompt_is_new_each_time():

@@ -90,6 +90,13 @@ def test_streams_together_count_only_while_all_are_decoding():
     assert step.context_tokens > 40
 
 
+def test_a_stream_read_in_one_go_says_nothing():
+    late = Stream(10, (Mark(0.5, 12),), 0.0)
+    stalled = Stream(10, (Mark(0.5, 1), Mark(0.51, 12)), 0.0)
+    assert observe([late]) == []
+    assert [each.first_token for each in observe([stalled])] == [True]
+
+
 def test_streams_that_never_ran_together_say_nothing():
     early, late = stream(0.0, 10, [0.1, 0.2]), stream(0.0, 10, [0.5, 0.6])
     assert observe([early, late]) == []
