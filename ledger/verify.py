@@ -1,0 +1,274 @@
+"""The books' invariants as a list of small checks; each yields what is wrong, nothing when all is.
+
+Run by `breakeven ledger verify`, by tests and by the dashboard. A check reads only, states its
+invariant in its docstring, and recomputes from other rows than the ones it judges.
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
+from sqlalchemy.orm import aliased
+
+from ledger.accounts import gpu_payable
+from ledger.holds import HoldState
+from ledger.hours import gpu_entry
+from ledger.orm_books import Attempt, JournalPosition, Posting, PriceVersion, Quarantined
+from ledger.orm_budgets import Budget, BudgetWindow, Grant, HoldRow
+from ledger.orm_fleet import GpuHour, GpuHourTeam
+from ledger.orm_types import exact_sum
+from ledger.prices import STANDARD, Price, UnpricedTierError, cost_pusd
+from ledger.records import Tokens
+from ledger.rows import LOST
+
+FINDINGS_PER_CHECK = 100
+ROWS_AT_ONCE = 5_000
+_LIMB = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    check: str
+    subject: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`findings` stop at `FINDINGS_PER_CHECK` per check; `truncated` names the checks cut."""
+
+    checks: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    truncated: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.findings
+
+
+Found = Generator[tuple[str, str], None, None]
+Check = Callable[[Connection], Found]
+
+
+def verify(connection: Connection) -> Result:
+    """Run every check on one connection, which should be one snapshot."""
+    findings: list[Finding] = []
+    truncated: list[str] = []
+    for check in CHECKS:
+        name = check.__name__
+        with closing(check(connection)) as finding:
+            found = list(islice(finding, FINDINGS_PER_CHECK + 1))
+        if len(found) > FINDINGS_PER_CHECK:
+            truncated.append(name)
+        findings += [Finding(name, *one) for one in found[:FINDINGS_PER_CHECK]]
+    return Result(tuple(check.__name__ for check in CHECKS), tuple(findings), tuple(truncated))
+
+
+def postings_balance(connection: Connection) -> Found:
+    """The lines of every entry add up to zero."""
+    # In limbs: SQLite's own sum of large lines could overflow.
+    limb: ColumnElement[int] = literal_column(str(_LIMB))
+    high = func.sum(Posting.amount_pusd.op("/")(limb))
+    low = func.sum(Posting.amount_pusd.op("%")(limb))
+    query = (
+        select(Posting.entry_id, exact_sum(Posting.amount_pusd))
+        .group_by(Posting.entry_id)
+        .having(high * limb + low != 0)
+    )
+    for entry_id, total in connection.execute(query):
+        yield entry_id, f"unbalanced by {total} pico-USD"
+
+
+def attempts_are_posted(connection: Connection) -> Found:
+    """A settled, priced attempt is posted to its team at exactly its cost, once."""
+    line = aliased(Posting)
+    query = (
+        select(Attempt.attempt_id, Attempt.cost_pusd, line.amount_pusd)
+        .outerjoin(
+            line,
+            and_(
+                line.entry_id == Attempt.attempt_id,
+                line.account == "expense:team:" + Attempt.team_id,
+            ),
+        )
+        .where(
+            Attempt.settled_us.is_not(None),
+            Attempt.status != LOST,
+            Attempt.cost_pusd != 0,
+            or_(line.amount_pusd.is_(None), line.amount_pusd != Attempt.cost_pusd),
+        )
+    )
+    for attempt_id, cost, posted in connection.execute(query):
+        yield attempt_id, f"cost {cost} pico-USD, posted {posted}"
+
+
+def attempts_are_whole(connection: Connection) -> Found:
+    """One row per try, settled completely; unpriced and lost ones say so."""
+    twice = (
+        select(Attempt.request_id, Attempt.attempt_no)
+        .group_by(Attempt.request_id, Attempt.attempt_no)
+        .having(func.count() > 1)
+    )
+    for request_id, number in connection.execute(twice):
+        yield f"{request_id}.{number}", "more than one row for one try"
+    partial = select(Attempt.attempt_id, Attempt.flag).where(
+        Attempt.settled_us.is_not(None),
+        or_(
+            Attempt.basis.is_(None),
+            Attempt.status.is_(None),
+            Attempt.output_tokens.is_(None),
+            and_(Attempt.cost_pusd.is_(None), func.coalesce(Attempt.flag, "") != "unpriced"),
+        ),
+    )
+    for attempt_id, flag in connection.execute(partial):
+        yield attempt_id, f"settled without basis, status, tokens or cost (flag {flag})"
+
+
+def costs_rederive(connection: Connection) -> Found:
+    """An API attempt's cost is its tokens at the price version it carries."""
+    prices = {
+        version: msgspec.convert({**document, "version": version}, Price)
+        for version, document in connection.execute(
+            select(PriceVersion.version, PriceVersion.price)
+        )
+    }
+    kinds = Tokens.__struct_fields__
+    columns = [getattr(Attempt, f"{kind}_tokens") for kind in kinds]
+    query = select(Attempt.attempt_id, Attempt.price_version, Attempt.cost_pusd, *columns).where(
+        Attempt.backend == "api",
+        Attempt.settled_us.is_not(None),
+        Attempt.cost_pusd.is_not(None),
+        Attempt.status != LOST,
+    )
+    with connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}) as rows:
+        for attempt_id, version, cost, *counts in rows:
+            price = prices.get(version)
+            if price is None:
+                yield attempt_id, f"price version {version} is not in the book"
+            elif cost not in _possible_costs(Tokens(*counts), price):
+                yield attempt_id, f"cost {cost} pico-USD does not follow from tokens and price"
+
+
+def holds_end(connection: Connection) -> Found:
+    """A hold is open exactly while its attempt is; an attempt is open only while it may settle."""
+    stale = (
+        select(HoldRow.attempt_id, HoldRow.budget_id)
+        .join(Attempt, Attempt.attempt_id == HoldRow.attempt_id)
+        .where(HoldRow.state == HoldState.HELD.value, Attempt.settled_us.is_not(None))
+    )
+    for attempt_id, budget_id in connection.execute(stale):
+        yield attempt_id, f"settled, but still held on {budget_id}"
+    left = select(Attempt.attempt_id, Attempt.journal).where(
+        Attempt.settled_us.is_(None),
+        Attempt.journal.not_in(select(JournalPosition.journal)),
+    )
+    for attempt_id, journal in connection.execute(left):
+        yield attempt_id, f"open, but its journal {journal} is finished"
+
+
+def grants_are_within_limits(connection: Connection) -> Found:
+    """Grants of a window add up to what the window says; no host spends beyond its grant.
+
+    A limit that was lowered below what is granted is a finding only as far as it is overspent.
+    """
+    sums: dict[tuple[str, int], int] = {}
+    for budget_id, start, host, granted, spent in connection.execute(
+        select(Grant.budget_id, Grant.window, Grant.host, Grant.granted_pusd, Grant.spent_pusd)
+    ):
+        sums[budget_id, start] = sums.get((budget_id, start), 0) + granted
+        if spent > granted:
+            yield f"{budget_id} {start}", f"{host} spent {spent} of a grant of {granted}"
+    query = select(
+        BudgetWindow.budget_id,
+        BudgetWindow.window,
+        BudgetWindow.granted_pusd,
+        BudgetWindow.spent_pusd,
+        Budget.limit_pusd,
+    ).join(Budget, and_(Budget.id == BudgetWindow.budget_id, Budget.hard))
+    for budget_id, start, granted, spent, limit in connection.execute(query):
+        if granted != sums.get((budget_id, start), 0):
+            yield f"{budget_id} {start}", f"window says {granted} granted, grants differ"
+        if spent > limit:
+            yield f"{budget_id} {start}", f"spent {spent} of {limit}"
+
+
+def totals_equal_sums(connection: Connection) -> Found:
+    """A window's spending is the sum of what its holds came to."""
+    query = select(HoldRow.budget_id, HoldRow.window, exact_sum(HoldRow.actual_pusd)).group_by(
+        HoldRow.budget_id, HoldRow.window
+    )
+    sums = {(row[0], row[1]): row[2] for row in connection.execute(query)}
+    windows = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
+    for budget_id, start, spent in connection.execute(windows):
+        found = sums.pop((budget_id, start), 0)
+        if spent != found:
+            yield f"{budget_id} {start}", f"window says {spent} spent, its holds {found}"
+    for (budget_id, start), found in sums.items():
+        if found:
+            yield f"{budget_id} {start}", f"holds came to {found}, and no window counts them"
+
+
+def hours_add_up(connection: Connection) -> Found:
+    """Teams + idle + unavailable = the hour's bill, in the rows and in the postings."""
+    shares: dict[tuple[str, int], tuple[int, int]] = {}
+    for pool, hour_us, used, charged in connection.execute(
+        select(
+            GpuHourTeam.pool,
+            GpuHourTeam.hour_us,
+            exact_sum(GpuHourTeam.used_pusd),
+            exact_sum(GpuHourTeam.provisional_pusd),
+        ).group_by(GpuHourTeam.pool, GpuHourTeam.hour_us)
+    ):
+        shares[pool, hour_us] = (used, charged)
+    owed = {
+        row.entry_id: -row.amount_pusd
+        for row in connection.execute(
+            select(Posting.entry_id, Posting.amount_pusd).where(
+                Posting.entry_id.like("gpu:%"), Posting.account.like(f"{gpu_payable('')}%")
+            )
+        )
+    }
+    for hour in connection.execute(select(*GpuHour.__table__.columns)):
+        name = gpu_entry(hour.pool, hour.hour_us)
+        used, charged = shares.get((hour.pool, hour.hour_us), (0, 0))
+        if used != hour.used_pusd:
+            yield name, f"teams used {used} pico-USD, the hour says {hour.used_pusd}"
+        if hour.used_pusd + hour.idle_pusd + hour.unavailable_pusd != hour.bill_pusd:
+            yield name, f"its parts do not add up to the bill of {hour.bill_pusd}"
+        if charged + owed.get(name, 0) != hour.bill_pusd:
+            yield name, f"postings come to {charged + owed.get(name, 0)} of {hour.bill_pusd}"
+
+
+def nothing_is_quarantined(connection: Connection) -> Found:
+    """Records that could not be applied wait for a person."""
+    for row in connection.execute(
+        select(Quarantined.journal, Quarantined.segment, Quarantined.offset, Quarantined.reason)
+    ):
+        yield f"{row.journal} {row.segment}:{row.offset}", row.reason
+
+
+def _possible_costs(tokens: Tokens, price: Price) -> set[int]:
+    """At each tier the price lists: which one served is not kept on the row."""
+    costs = set()
+    for tier in {STANDARD, *(schedule.tier for schedule in price.terms.schedules)}:
+        try:
+            costs.add(cost_pusd(tokens, price, tier=tier))
+        except UnpricedTierError:
+            continue
+    return costs
+
+
+CHECKS: tuple[Check, ...] = (
+    postings_balance,
+    attempts_are_posted,
+    attempts_are_whole,
+    costs_rederive,
+    holds_end,
+    grants_are_within_limits,
+    totals_equal_sums,
+    hours_add_up,
+    nothing_is_quarantined,
+)

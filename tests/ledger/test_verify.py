@@ -1,0 +1,135 @@
+"""Each check is quiet on sound books and finds what is broken on purpose."""
+
+import msgspec
+import pytest
+from sqlalchemy import insert, text
+
+from ledger import orm
+from ledger.fold import Item
+from ledger.prices import Price, Terms, cost_pusd, rates_from
+from ledger.records import Tokens
+from ledger.repository import Repository
+from ledger.verify import CHECKS, FINDINGS_PER_CHECK, verify
+
+TOKENS = Tokens(input=10, cached=2, output=5)
+PRICE = Price(
+    version=1,
+    name="openai/gpt-4o-mini",
+    book="test",
+    effective_from_us=0,
+    terms=Terms(rates_from({"input": 20, "output": 40})),
+)
+COST = cost_pusd(TOKENS, PRICE)
+
+
+@pytest.fixture
+def books(engine, opened, settled):
+    """Two settled attempts under a hard budget, one under way, at a price in the book."""
+    rows = {
+        orm.PriceVersion: {
+            "version": 1, "name": PRICE.name, "since_us": 0, "source": "",
+            "price": msgspec.to_builtins(PRICE), "recorded_us": 0,
+        },
+        orm.Budget: {
+            "id": "team:search@month", "scope": "team:search", "period": "month",
+            "limit_pusd": 10_000, "hard": True, "created_us": 0,
+        },
+        orm.JournalPosition: {
+            "journal": "j", "worker": "w", "host": "h", "segment": 1, "offset": 0,
+            "applied_us": 0,
+        },
+        orm.BudgetWindow: {
+            "budget_id": "team:search@month", "window": 1_778_000_000, "spent_pusd": 0,
+            "granted_pusd": 9_000,
+        },
+        orm.Grant: {
+            "budget_id": "team:search@month", "window": 1_778_000_000, "host": "h",
+            "granted_pusd": 9_000, "spent_pusd": 0,
+        },
+    }  # fmt: skip
+    with engine.begin() as connection:
+        for table, row in rows.items():
+            connection.execute(insert(table), [row])
+    records = [opened(3), opened(1), settled(1, cost_pusd=COST), opened(2),
+               settled(2, cost_pusd=COST)]  # fmt: skip
+    items = [Item("j", 1, place, b"", record) for place, record in enumerate(records)]
+    Repository(engine, host="h").apply(items, (), at_us=5)
+    return engine
+
+
+def findings(engine):
+    with engine.connect() as connection:
+        return verify(connection)
+
+
+def test_sound_books_have_no_findings(books):
+    result = findings(books)
+    assert result.findings == ()
+    assert result.holds
+    assert result.checks == tuple(check.__name__ for check in CHECKS)
+
+
+def test_empty_books_are_sound(engine):
+    assert findings(engine).holds
+
+
+BROKEN = {
+    "postings_balance": "UPDATE postings SET amount_pusd = amount_pusd + 1 WHERE line = 1 "
+    "AND entry_id = 'r1.1'",
+    "attempts_are_posted": "DELETE FROM postings WHERE entry_id = 'r1.1'",
+    "attempts_are_whole": "UPDATE attempts SET basis = NULL WHERE attempt_id = 'r1.1'",
+    "costs_rederive": "UPDATE attempts SET output_tokens = 6 WHERE attempt_id = 'r1.1'",
+    "holds_end": "UPDATE holds SET state = 'held' WHERE attempt_id = 'r1.1'",
+    "grants_are_within_limits": "UPDATE budgets SET limit_pusd = '1'",
+    "totals_equal_sums": "UPDATE holds SET actual_pusd = 1 WHERE attempt_id = 'r1.1'",
+    "hours_add_up": "INSERT INTO gpu_hours VALUES ('chat', 0, 1, 1, 10, 1, 2, 3, 0, 0, 0)",
+    "nothing_is_quarantined": 'INSERT INTO quarantine (journal, segment, "offset", at_us, reason,'
+    " record) VALUES ('j', 1, 9, 0, 'checksum', 'x')",
+}
+
+
+def test_every_check_is_broken_below():
+    assert set(BROKEN) == {check.__name__ for check in CHECKS}
+
+
+@pytest.mark.parametrize("check", BROKEN)
+def test_what_is_broken_is_found(books, check):
+    statement = BROKEN[check]
+    if books.dialect.name == "postgresql":
+        statement = statement.replace("limit_pusd = '1'", "limit_pusd = 1")
+    with books.begin() as connection:
+        connection.execute(text(statement))
+    result = findings(books)
+    assert check in {finding.check for finding in result.findings}
+    assert not result.holds
+
+
+@pytest.mark.parametrize(
+    ("statement", "check"),
+    [
+        ("UPDATE grants SET granted_pusd = 8000", "grants_are_within_limits"),
+        ("UPDATE grants SET spent_pusd = 9001", "grants_are_within_limits"),
+        ("UPDATE budget_windows SET spent_pusd = 5", "totals_equal_sums"),
+        ("DELETE FROM budget_windows", "totals_equal_sums"),
+        ("DELETE FROM journal_positions", "holds_end"),
+        ("UPDATE attempts SET price_version = 9 WHERE attempt_id = 'r2.1'", "costs_rederive"),
+        ("UPDATE attempts SET request_id = 'r1'", "attempts_are_whole"),
+        ("UPDATE attempts SET cost_pusd = NULL WHERE attempt_id = 'r2.1'", "attempts_are_whole"),
+    ],
+)
+def test_further_ways_to_break_the_books(books, statement, check):
+    with books.begin() as connection:
+        connection.execute(text(statement))
+    assert check in {finding.check for finding in findings(books).findings}
+
+
+def test_findings_are_bounded(books):
+    rows = [
+        {"journal": "j", "segment": 2, "offset": number, "at_us": 0, "reason": "r", "record": b""}
+        for number in range(FINDINGS_PER_CHECK + 5)
+    ]
+    with books.begin() as connection:
+        connection.execute(insert(orm.Quarantined), rows)
+    result = findings(books)
+    assert len(result.findings) == FINDINGS_PER_CHECK
+    assert result.truncated == ("nothing_is_quarantined",)
