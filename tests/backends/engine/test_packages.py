@@ -1,0 +1,119 @@
+"""Running uv and pip: what is handed on, what is fallen back to, what is said when both fail."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from backends.engine.packages import (
+    Installer,
+    InstallError,
+    find_installer,
+    find_pip,
+    read_pip_config,
+    run,
+    uv_places,
+)
+
+
+def script(path: Path, body: str) -> Path:
+    path.write_text("#!/bin/sh\n" + body)
+    path.chmod(0o755)
+    return path
+
+
+def test_pips_settings_become_uvs_variables():
+    listing = (
+        "global.index-url='https://mirror.example/simple'\n"
+        "global.find-links='/wheels https://a.example/b'\n"
+        "install.timeout='5'\n"
+        "user.extra-index-url='https://x.example https://y.example'\n"
+        "broken line\nglobal.cert=unquoted\n"
+        ":env:.index-url='https://wins.example/simple'\n"
+    )
+    assert read_pip_config(listing) == {
+        "UV_DEFAULT_INDEX": "https://wins.example/simple",
+        "UV_FIND_LINKS": "/wheels,https://a.example/b",
+        "UV_INDEX": "https://x.example https://y.example",
+    }
+
+
+def test_a_persons_own_uv_settings_win(tmp_path):
+    pip = script(tmp_path / "pip", "echo \"global.index-url='https://mirror.example'\"\n")
+    assert uv_places([str(pip)], {})["UV_DEFAULT_INDEX"] == "https://mirror.example"
+    assert "UV_DEFAULT_INDEX" not in uv_places([str(pip)], {"UV_INDEX_URL": "https://own"})
+    assert "UV_DEFAULT_INDEX" not in uv_places([str(pip)], {"UV_DEFAULT_INDEX": "https://own"})
+    assert uv_places(None, {}) == {}
+
+
+def test_what_uv_downloads_becomes_a_fraction(tmp_path):
+    uv = script(
+        tmp_path / "uv",
+        'echo "Downloading torch (30.0MiB)"\necho "Downloading numpy (10.0MiB)"\n'
+        'echo " Downloaded numpy"\necho " Downloaded torch"\necho " + torch==1"\n',
+    )
+    said = []
+    installer = Installer(Path(sys.executable), uv, None)
+    installer.install_files([Path("x.whl")], lambda text, fraction: said.append((text, fraction)))
+    assert [fraction for _, fraction in said] == [0.0, 0.0, 0.25, 1.0]
+
+
+def test_a_lock_is_installed_whole_and_by_hash(tmp_path):
+    uv = script(tmp_path / "uv", f'echo "$@" >> {tmp_path}/words\n')
+    Installer(Path("/env/python"), uv, None).install_lock(Path("set.lock"), lambda *_: None)
+    words = (tmp_path / "words").read_text().split()
+    assert words[:4] == ["pip", "install", "--python", "/env/python"]
+    assert {"--no-deps", "--require-hashes", "--only-binary"} <= set(words)
+
+
+def test_pip_takes_over_where_uv_fails(tmp_path):
+    uv = script(tmp_path / "uv", "echo 'no route'; exit 2\n")
+    pip = script(tmp_path / "pip", f'echo "$@" >> {tmp_path}/words\n')
+    installer = Installer(Path("/env/python"), uv, (str(pip),))
+    installer.install_lock(Path("set.lock"), lambda *_: None)
+    calls = (tmp_path / "words").read_text().splitlines()
+    assert calls[-1].startswith("--python /env/python install --no-input --no-deps")
+
+
+def test_when_both_fail_the_last_lines_are_said(tmp_path):
+    tool = script(tmp_path / "tool", "echo 'hash mismatch for torch'; exit 1\n")
+    with pytest.raises(InstallError, match="hash mismatch for torch"):
+        Installer(Path("/p"), tool, (str(tool),)).install_lock(Path("x"), lambda *_: None)
+
+
+@pytest.mark.parametrize("with_uv", [True, False])
+def test_an_environment_is_made_with_uv_or_without(tmp_path, with_uv):
+    uv = find_installer(Path("/p")).uv if with_uv else None
+    if with_uv and uv is None:
+        pytest.skip("uv is missing: pip install uv")
+    Installer(tmp_path / "e" / "bin" / "python", uv, None).make_environment(tmp_path / "e")
+    code, text = run([str(tmp_path / "e" / "bin" / "python"), "-c", "print(6 * 7)"], os.environ)
+    assert (code, text) == (0, "42")
+
+
+def test_an_environment_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InstallError, match="no virtual environment"):
+        Installer(Path("/p"), None, None).make_environment(tmp_path / "file" / "inside")
+
+
+def test_a_pip_that_is_too_old_is_not_taken(tmp_path, monkeypatch):
+    script(tmp_path / "pip3", "echo 'pip 20.1 from /old'\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "nothing"))
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
+    found = find_pip()
+    assert found is None or found[0] != "pip3"
+
+
+def test_a_command_that_is_not_there_is_a_code_not_a_crash():
+    code, text = run(["/nowhere/tool"], {})
+    assert code == 127
+    assert "/nowhere/tool" in text
+
+
+def test_only_the_last_lines_are_kept():
+    program = "print('\\n'.join(map(str, range(100))))"
+    code, tail = run([sys.executable, "-c", program], {}, keep_lines=3)
+    assert (code, tail) == (0, "97\n98\n99")
