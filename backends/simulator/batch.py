@@ -129,6 +129,8 @@ class Batch:
 
     def reserve(self, steps: int) -> None:
         """Take the blocks of the next `steps` steps before they run."""
+        if not self._members:
+            return
         self._pool.grow(self.growth(steps))
         self._reserved = steps
 

@@ -79,8 +79,9 @@ class BlockPool:
 
     def grow(self, blocks: int) -> None:
         """Take private blocks; the caller has seen that they are free."""
-        self._private += blocks
-        self._evict()
+        if blocks:
+            self._private += blocks
+            self._evict()
 
     def release(self, shared: Sequence[int], private: int) -> None:
         """Give a holder's blocks back; its shared ones stay cached."""
