@@ -1,0 +1,162 @@
+"""The desk, spoken to over its socket word by word."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+from sqlalchemy import insert
+
+from ledger import desk_server, orm
+from ledger import desk_wire as wire
+from ledger.desk_server import BudgetDesk
+from ledger.grants import Account
+
+KEY = ("team:a@day", 1_779_926_400)
+ACCOUNT = Account(*KEY)
+
+
+class Line:
+    """A worker that says exactly what the test says."""
+
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+        self.payloads = wire.payloads(reader)
+
+    def say(self, message):
+        self.writer.write(wire.frame(message))
+
+    async def hear(self, kind):
+        async with asyncio.timeout(5):
+            while True:
+                answer = wire.ANSWERS.decode(await anext(self.payloads))
+                if isinstance(answer, kind):
+                    return answer
+
+    async def borrow(self, pusd, number=1):
+        self.say(wire.Borrow(number, (wire.amount(KEY, pusd),), pusd))
+        return await self.hear((wire.Lent, wire.Refused))
+
+    def hang_up(self):
+        self.writer.close()
+
+
+@pytest.fixture
+def opening(engine, tmp_path):
+    row = {"id": KEY[0], "scope": "team:a", "period": "day", "limit_pusd": 1000, "hard": True,
+           "created_us": 0}  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(insert(orm.Budget), [row])
+
+    @asynccontextmanager
+    async def opening(*, journals=()):
+        desk = BudgetDesk(engine, host="h", socket=tmp_path / "desk.sock")
+        desk.restore(journals)
+        await desk.refresh()
+        await desk.start()
+        lines = []
+
+        async def call(journal, granted=()):
+            with wire.short_path(tmp_path / "desk.sock") as path:
+                line = Line(*await asyncio.open_unix_connection(path))
+            lines.append(line)
+            line.say(wire.Hello(journal, journal, granted))
+            await line.hear(wire.News)
+            return line
+
+        try:
+            yield desk, call
+        finally:
+            for line in lines:
+                line.hang_up()
+            await desk.stop()
+
+    return opening
+
+
+async def test_small_scopes_are_lent_one_hold_at_a_time(opening):
+    async with opening() as (desk, call):
+        line = await call("j1")
+        lent = await line.borrow(300)
+        assert [loan.pusd for loan in lent.loans] == [300]
+        assert lent.small == (KEY,)
+        assert desk.lent_pusd(ACCOUNT) == 300
+
+
+async def test_large_scopes_are_lent_ahead(opening):
+    async with opening() as (desk, call):
+        line = await call("j1")
+        lent = await line.borrow(1)
+        assert lent.loans[0].pusd > 1
+        assert lent.small == ()
+        assert desk.lent_pusd(ACCOUNT) == lent.loans[0].pusd
+
+
+async def test_a_worker_that_does_not_answer_a_recall_delays_but_does_not_block(opening):
+    async with opening() as (_, call):
+        silent, asker = await call("j1"), await call("j2")
+        await silent.borrow(800)
+        refused = await asker.borrow(300)
+        assert (refused.limit_pusd, refused.room_pusd, refused.away) == ("1000", "200", False)
+        recall = await silent.hear(wire.Recall)
+        assert recall.accounts == (KEY,)
+        silent.say(wire.Return((wire.amount(KEY, 800),), recall.number))  # too late for that one
+        await asyncio.sleep(0.05)
+        assert isinstance(await asker.borrow(300, 2), wire.Lent)
+
+
+async def test_a_recall_that_is_answered_saves_the_request(opening, monkeypatch):
+    monkeypatch.setattr(desk_server, "RECALL_S", 5.0)
+    async with opening() as (_, call):
+        holder, asker = await call("j1"), await call("j2")
+        await holder.borrow(800)
+        asking = asyncio.create_task(asker.borrow(300))
+        recall = await holder.hear(wire.Recall)
+        holder.say(wire.Return((wire.amount(KEY, 500),), recall.number))
+        # The asker is asked too: other requests of its own may have left money idle.
+        asker.say(wire.Return((), recall.number))
+        assert isinstance(await asking, wire.Lent)
+
+
+async def test_who_hangs_up_during_a_recall_is_not_waited_for(opening, monkeypatch):
+    monkeypatch.setattr(desk_server, "RECALL_S", 60.0)
+    async with opening() as (_, call):
+        holder, asker = await call("j1"), await call("j2")
+        await holder.borrow(800)
+        asking = asyncio.create_task(asker.borrow(300))
+        recall = await holder.hear(wire.Recall)
+        holder.hang_up()
+        asker.say(wire.Return((), recall.number))
+        assert isinstance(await asking, wire.Refused)  # what it borrowed is still lent
+
+
+async def test_the_database_away_is_not_a_refusal(opening, monkeypatch):
+    def away(*_):
+        raise OSError("gone")
+
+    async with opening() as (_, call):
+        line = await call("j1")
+        monkeypatch.setattr(desk_server, "grow", away)
+        assert (await line.borrow(300)).away
+
+
+async def test_what_a_returning_worker_declares_is_lent_and_the_rest_is_free(opening):
+    async with opening() as (_, call):
+        line = await call("j1")
+        await line.borrow(700)
+    async with opening(journals=["j1", "j2"]) as (desk, call):
+        again = await call("j1", (wire.amount(KEY, 400),))
+        assert desk.lent_pusd(ACCOUNT) == 400
+        # j2 has not spoken: 300 of the old grant may be its own.
+        refused = await again.borrow(500)
+        assert refused.away
+        desk.bury("j2")
+        assert isinstance(await again.borrow(600, 2), wire.Lent)
+        assert isinstance(await again.borrow(1, 3), wire.Refused)
+
+
+async def test_control_without_declarations_money_is_lent_twice(opening):
+    async with opening() as (_, call):
+        await (await call("j1")).borrow(700)
+    async with opening(journals=[]) as (_, call):  # as if nobody could have borrowed
+        other = await call("j2")
+        assert isinstance(await other.borrow(1000), wire.Lent)

@@ -1,0 +1,44 @@
+"""Frames on the desk's socket: whole, bounded, and for paths of any depth."""
+
+import asyncio
+
+import pytest
+
+from ledger import desk_wire as wire
+
+MESSAGES = [
+    wire.Hello("w", "j", (wire.amount(("a@day", 5), 10**30),)),
+    wire.Borrow(1, (wire.amount(("a@day", 5), 7),), 7),
+    wire.Return((wire.amount(("a@day", 5), 7),), 3),
+]
+
+
+async def test_messages_come_out_as_they_went_in_however_they_are_cut():
+    reader = asyncio.StreamReader()
+    for byte in b"".join(wire.frame(message) for message in MESSAGES):
+        reader.feed_data(bytes([byte]))
+    reader.feed_eof()
+    found = [wire.REQUESTS.decode(payload) async for payload in wire.payloads(reader)]
+    assert found == MESSAGES
+    assert found[0].granted[0].pusd == 10**30  # more than 64 bits
+
+
+@pytest.mark.parametrize("data", [b"\x01", wire.frame(MESSAGES[0])[:-1], b"\xff\xff\xff\xff rest"])
+async def test_a_cut_or_oversized_frame_ends_the_conversation(data):
+    reader = asyncio.StreamReader()
+    reader.feed_data(data)
+    reader.feed_eof()
+    assert [payload async for payload in wire.payloads(reader)] == []
+
+
+async def test_a_socket_in_a_deep_directory_can_be_reached(tmp_path):
+    deep = tmp_path / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    with wire.short_path(deep / "desk.sock") as path:
+        server = await asyncio.start_unix_server(lambda _, writer: writer.close(), path)
+    with wire.short_path(deep / "desk.sock") as path:
+        reader, writer = await asyncio.open_unix_connection(path)
+    assert await reader.read() == b""
+    writer.close()
+    server.close()
+    await server.wait_closed()
