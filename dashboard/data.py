@@ -21,7 +21,8 @@ from ledger.survey import Survey
 from ledger.survey import survey as read_survey
 
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
-AWAY = (DBAPIError, DatabaseError, ArgumentError, NoSuchModuleError)
+# Not there, not reachable, not ours, or its driver is not installed.
+AWAY = (DBAPIError, DatabaseError, ArgumentError, NoSuchModuleError, ImportError)
 TTL_S = 60
 ENTRIES = 24
 PERIOD_WORDS = {"1 h": "hour", "24 h": "24 hours", "7 d": "7 days", "30 d": "30 days"}

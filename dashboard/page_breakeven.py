@@ -92,7 +92,7 @@ def _advice(steps: Ladder, basis: TokenBasis) -> None:
             + (
                 "that is what runs."
                 if best.gpus == steps.gpus
-                else f"the {steps.unit(steps.gpus)} that run cost "
+                else f"what runs ({steps.unit(steps.gpus)}) costs "
                 f"**{words.usd(steps.configured_pusd * steps.scale)}**."
             ),
             f"Tokens a month ({basis}) and the number that is cheapest there:",

@@ -35,6 +35,7 @@ REASONS = {
     "ttft": "first token would come too late",
     "tpot": "tokens would come too slowly",
     "salt": "cache cannot be isolated for this team",
+    "rate": "too many requests at once",
     "fallback": "another target failed first",
 }
 _THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))

@@ -310,13 +310,14 @@ def _midnight_us(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * S
 
 
-@pytest.fixture
-def books(tmp_path) -> Callable[..., Books]:
+@pytest.fixture(scope="session")
+def books(tmp_path_factory) -> Callable[..., Books]:
     """Fill a fresh SQLite ledger; every argument of `fill` can be changed."""
 
     def make(url: str | None = None, **changes: object) -> Books:
         now_us = time.time_ns() // 1000
-        return fill(url or f"sqlite:///{tmp_path / 'ledger.db'}", **{"now_us": now_us, **changes})
+        fresh = f"sqlite:///{tmp_path_factory.mktemp('books') / 'ledger.db'}"
+        return fill(url or fresh, **{"now_us": now_us, **changes})
 
     return make
 
@@ -332,9 +333,9 @@ def month(tmp_path_factory) -> Books:
 
 def show_page(name: str, url: str, period: str, team: str | None) -> None:
     """Runs inside Streamlit's test harness: one page, no sidebar."""
-    import importlib
+    import importlib  # noqa: PLC0415  (the harness runs this body as a script of its own)
 
-    from dashboard import data
+    from dashboard import data  # noqa: PLC0415  (as above)
 
     now_us = data.rounded_now_us(data.PERIODS[period])
     page = importlib.import_module(f"dashboard.page_{name}")

@@ -1,0 +1,167 @@
+"""The whole dashboard in a real browser: every page, no exception, no request beyond this machine.
+
+Pictures of all pages are left in `build/screenshots`, for a person to look at.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+from sqlalchemy import create_engine, text
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).resolve().parents[2]
+PICTURES = ROOT / "build" / "screenshots"
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+PATHS = {
+    "answer": "", "breakeven": "breakeven", "spend": "spend", "routing": "routing",
+    "engines": "engines",
+}  # fmt: skip
+START_LIMIT_S = 60
+
+
+@pytest.fixture
+def served(free_port: int, tmp_path: Path) -> Iterator:
+    """Start the dashboard the way people do; the address is returned once it answers."""
+    running = []
+
+    def start(url: str | None) -> str:
+        argv = [
+            sys.executable, "-m", "streamlit", "run", str(ROOT / "dashboard" / "app.py"),
+            "--server.headless", "true", "--server.port", str(free_port),
+            "--server.address", "127.0.0.1", "--browser.gatherUsageStats", "false",
+            "--server.fileWatcherType", "none",
+        ]  # fmt: skip
+        environ = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+        environ.pop("BREAKEVEN_LEDGER_URL", None)
+        if url is not None:
+            environ["BREAKEVEN_LEDGER_URL"] = url
+        log = (tmp_path / "dashboard.log").open("wb")
+        running.append((subprocess.Popen(argv, env=environ, stdout=log, stderr=log), log))
+        address = f"http://127.0.0.1:{free_port}"
+        deadline = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < deadline:
+            try:
+                urllib.request.urlopen(f"{address}/_stcore/health", timeout=5).close()
+            except OSError:
+                time.sleep(0.1)
+            else:
+                return address
+        raise AssertionError((tmp_path / "dashboard.log").read_text())
+
+    yield start
+    for process, log in running:
+        process.terminate()
+        process.wait(timeout=20)
+        log.close()
+
+
+@pytest.fixture
+def browser_page(chromium: Path) -> Iterator[Page]:
+    """A page of a real browser that fails the test when it asks for anything but this machine."""
+    beyond = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.on("request", lambda one: beyond.append(one.url) if _beyond(one.url) else None)
+        page.set_default_timeout(60_000)
+        yield page
+        browser.close()
+    assert beyond == []
+
+
+def _beyond(url: str) -> bool:
+    return not re.match(r"(https?|wss?)://127\.0\.0\.1[:/]|data:|blob:|about:", url)
+
+
+def open_page(page: Page, address: str, path: str) -> str:
+    """Wait until the page has drawn all of itself; its visible text."""
+    page.goto(f"{address}/{path}")
+    expect(page.get_by_text(re.compile("^As of "))).to_be_visible(timeout=60_000)
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=60_000)
+    assert page.get_by_test_id("stException").count() == 0
+    words = page.locator("body").inner_text()
+    assert "Traceback" not in words
+    return words
+
+
+def picture(page: Page, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    height = page.evaluate(
+        "Math.max(...[...document.querySelectorAll('[data-testid=stMain]')]"
+        ".map(one => one.scrollHeight))"
+    )
+    page.set_viewport_size({"width": 1440, "height": max(1000, min(int(height) + 20, 3000))})
+    page.wait_for_timeout(1_000)
+    page.screenshot(path=PICTURES / f"{name}.png")
+    page.set_viewport_size({"width": 1440, "height": 1000})
+
+
+def sql(url: str, statement: str) -> int:
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        found = connection.execute(text(statement)).scalar_one()
+    engine.dispose()
+    return int(found)
+
+
+def test_every_page_in_a_real_browser(served, browser_page: Page, books) -> None:
+    filled = books(peak=40.0)
+    address = served(filled.url)
+    seen = {}
+    for name, path in PATHS.items():
+        seen[name] = open_page(browser_page, address, path)
+        picture(browser_page, name)
+    own = sum(first.backend == "own" for first in filled.opened)
+    assert f"{own:,} requests" in seen["routing"]
+    api = sql(filled.url, "SELECT sum(cost_pusd) FROM attempts WHERE backend = 'api'")
+    assert f"${api / 1e12:.2f}" in seen["spend"]
+    assert f"${api / 1e12:.2f}" in seen["answer"]
+    journal = sum(
+        last.cost_pusd or 0 for first, last in filled.pairs if first.backend == "api"
+    )  # fmt: skip
+    assert journal == api
+    assert "anthropic/claude-haiku-4-5" in seen["breakeven"]
+    assert "healthy" in seen["engines"]
+
+
+def test_the_answer_is_there_without_a_click(served, browser_page: Page, month) -> None:
+    """Within the first screen of a laptop, in words and dollars."""
+    browser_page.set_viewport_size({"width": 1366, "height": 768})
+    open_page(browser_page, served(month.url), "")
+    avoided = sum(
+        last.compared[0].cost_pusd
+        for first, last in month.pairs
+        if first.backend == "own" and last.slo_met
+    )
+    bill = len(month.hours) * (0.4 + 10 / 168)
+    lost = bill - avoided / 1e12
+    for phrase in ("No, not at this volume.", f"${lost:.2f} lost"):
+        box = browser_page.get_by_text(phrase).first.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 768
+
+
+def test_a_missing_ledger_is_a_friendly_sentence(served, browser_page: Page, tmp_path) -> None:
+    address = served(f"sqlite:///{tmp_path / 'none.db'}")
+    browser_page.goto(address)
+    sentence = browser_page.get_by_text(re.compile("The ledger cannot be read"))
+    expect(sentence).to_be_visible(timeout=60_000)
+    assert browser_page.get_by_test_id("stException").count() == 0
+
+
+def test_without_a_named_ledger_it_says_how_to_name_one(monkeypatch) -> None:
+    monkeypatch.delenv("BREAKEVEN_LEDGER_URL", raising=False)
+    test = AppTest.from_file(str(ROOT / "dashboard" / "app.py"), default_timeout=60).run()
+    assert not test.exception
+    assert "No ledger is named" in test.info[0].value

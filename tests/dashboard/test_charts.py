@@ -1,0 +1,61 @@
+"""Charts are valid, in one palette, in UTC; the same name has the same colour on every page."""
+
+from datetime import UTC, datetime, timedelta
+
+from dashboard import charts, look
+
+DAY = datetime(2026, 6, 1, tzinfo=UTC)
+RECORDS = [
+    {"at": DAY + timedelta(days=n), "until": DAY + timedelta(days=n + 1), "kind": kind, "usd": 1.0}
+    for n in range(3)
+    for kind in charts.MONEY_COLOURS
+]
+
+
+def test_stacked_bars() -> None:
+    chart = charts.stacked(RECORDS, value="usd", colours=charts.MONEY_COLOURS, title="dollars")
+    spec = chart.to_dict()
+    assert spec["encoding"]["x"]["scale"] == {"type": "utc"}
+    assert spec["encoding"]["color"]["scale"]["range"] == [look.OWN, look.IDLE, look.DOWN, look.API]
+    (values,) = spec["datasets"].values()
+    assert len(values) == len(RECORDS)
+    assert values[0]["at"] == DAY.timestamp() * 1000
+    assert [row["order"] for row in values[:4]] == [0, 1, 2, 3]
+
+
+def test_lines_name_every_kind() -> None:
+    records = [{"at": DAY, "kind": kind, "value": 1} for kind in ("b", "a")]
+    spec = charts.lines(records, value="value", title="x").to_dict()
+    assert spec["encoding"]["color"]["scale"]["domain"] == ["a", "b"]
+    assert spec["encoding"]["y"]["axis"]["tickMinStep"] == 1
+
+
+def test_ranked_bars_carry_their_figures() -> None:
+    records = [{"name": "first token would come too late", "value": 3}]
+    spec = charts.ranked(records, value="value", title="n", form=",.0f", colour="#000").to_dict()
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["bar", "text"]
+
+
+def test_predictions_have_a_diagonal_over_their_range() -> None:
+    records = [
+        {"target": "x", "kind": "API", "predicted": 0.5, "observed": 2.0},
+        {"target": "y", "kind": "own engine", "predicted": 0.0001, "observed": 0.1},
+    ]
+    spec = charts.predictions(records).to_dict()
+    diagonal = spec["datasets"][spec["layer"][0]["data"]["name"]]
+    assert diagonal == [{"predicted": end, "observed": end} for end in (0.001, 2.0)]
+
+
+def test_break_even_shades_beyond_capacity_only_inside_the_chart() -> None:
+    costs = [
+        {"volume": volume, "usd": volume, "kind": "API: x", "dash": "no"} for volume in (0.0, 9.0)
+    ]
+    marks = [{"volume": 4.0, "usd": 4.0, "label": "we are here", "sort": "here"}]
+    for limit, shaded in ((5.0, True), (50.0, False), (None, False)):
+        chart = charts.break_even(
+            costs, colours={"API: x": "#000"}, marks=marks, limit=limit, basis="output only"
+        )
+        spec = chart.to_dict()
+        assert any(layer["mark"]["type"] == "rect" for layer in spec["layer"]) is shaded
+        titles = [layer["encoding"]["x"].get("title", "") for layer in spec["layer"]]
+        assert "tokens a month (output only)" in titles

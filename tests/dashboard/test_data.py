@@ -1,0 +1,47 @@
+"""Reads: read-only by the database, rounded in time, bars that fit the data."""
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+
+from dashboard import data
+from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
+
+
+def test_the_connection_cannot_write(month) -> None:
+    engine = data.engine.__wrapped__(month.url)
+    with engine.connect() as connection, pytest.raises(OperationalError, match="readonly"):
+        connection.execute(text("DELETE FROM attempts"))
+
+
+@pytest.mark.parametrize(("span", "step_s"), [(HOUR_US, 5), (DAY_US, 5), (30 * DAY_US, 20)])
+def test_viewers_share_a_read_for_some_seconds(span: int, step_s: int) -> None:
+    assert data.rounded_now_us(span) % (step_s * 10**6) == 0
+
+
+@pytest.mark.parametrize(
+    ("first_h", "expected"),
+    [(None, DAY_US), (1, MINUTE_US), (10, 10 * MINUTE_US), (50, HOUR_US), (150, 6 * HOUR_US),
+     (700, DAY_US), (9_999, DAY_US)],
+)  # fmt: skip
+def test_bars_fit_the_data_and_not_the_period(first_h: int | None, expected: int) -> None:
+    now = 10_000 * HOUR_US
+    first = None if first_h is None else now - first_h * HOUR_US
+    assert data.bucket_us(Scope(now - 30 * DAY_US, now), first) == expected
+
+
+def test_the_ledger_is_named_by_flag_or_environment(monkeypatch) -> None:
+    monkeypatch.setattr("sys.argv", ["app.py"])
+    monkeypatch.setenv("BREAKEVEN_LEDGER_URL", "sqlite:///a.db")
+    assert data.ledger_url() == "sqlite:///a.db"
+    monkeypatch.setattr("sys.argv", ["app.py", "--ledger", "sqlite:///b.db"])
+    assert data.ledger_url() == "sqlite:///b.db"
+    monkeypatch.setattr("sys.argv", ["app.py", "--ledger"])
+    monkeypatch.setenv("BREAKEVEN_LEDGER_URL", "")
+    assert data.ledger_url() is None
+
+
+def test_a_view_is_a_scope() -> None:
+    view = data.View("u", "7 d", "search", 8 * DAY_US)
+    assert view.scope == Scope(DAY_US, 8 * DAY_US, "search")
+    assert set(data.PERIOD_WORDS) == set(data.PERIODS)

@@ -1,0 +1,64 @@
+"""Sums for charts and tables agree with the survey that they come from."""
+
+import pytest
+
+from dashboard import data, figures
+from ledger.economics import TokenBasis
+from ledger.queries import DAY_US, Cell, Scope
+from ledger.survey import survey
+
+
+@pytest.fixture(scope="module")
+def look(month):
+    engine = data.open_readonly(month.url)
+    scope = Scope(month.now_us - 30 * DAY_US, month.now_us)
+    with engine.connect() as connection:
+        yield survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
+
+
+def test_money_over_time_is_all_the_money(look) -> None:
+    records = figures.money_over_time(look)
+    total = figures.dollars(look.own_pusd + look.api_pusd)
+    assert sum(record["usd"] for record in records) == pytest.approx(total)
+    assert all(record["at"] < record["until"] for record in records)
+
+
+def test_over_time_leaves_out_what_has_no_key(look) -> None:
+    records = figures.over_time(
+        look, lambda cell: cell.spill_reason, lambda cell: float(cell.attempts)
+    )
+    spilled = sum(cell.attempts for cell in look.cells if cell.spill_reason)
+    assert sum(record["value"] for record in records) == spilled
+
+
+def test_teams_bear_what_was_used_and_nothing_else(look) -> None:
+    costs = figures.own_cost_by_team(look)
+    assert sum(costs.values()) == sum(bill.used_pusd for bill in look.standing.bills)
+
+
+def cell(**changes: object) -> Cell:
+    values = {
+        "start_us": 0, "team": "a", "model": "m", "backend": "own", "target": "t", "pool": "p",
+        "reason": "cheapest", "spill_reason": None, "status": "finished", "slo_met": True,
+        "simulated": False, "attempts": 1, "input_tokens": 0, "cached_tokens": 0,
+        "output_tokens": 0, "engine_us": 0, "cost_pusd": 0, "unpriced": 0,
+    }  # fmt: skip
+    return Cell(**(values | changes))
+
+
+def test_slo_share_counts_answers_whose_slo_is_known() -> None:
+    cells = [
+        cell(attempts=3),
+        cell(attempts=1, slo_met=False),
+        cell(attempts=50, slo_met=None),
+        cell(attempts=70, status="upstream_error", slo_met=False),
+        cell(attempts=4, backend="api", slo_met=False),
+    ]
+    assert figures.slo_share(cells, "own") == 0.75
+    assert figures.slo_share(cells, "api") == 0
+    assert figures.slo_share(cells, None) == 3 / 8
+    assert figures.slo_share(cells[2:3], None) is None
+
+
+def test_nothing_simulated_needs_no_label(look) -> None:
+    assert figures.labels(look) == []

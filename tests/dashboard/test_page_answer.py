@@ -1,0 +1,135 @@
+"""The first page: its figures are the journal times the prices, and what is unknown is said."""
+
+import re
+from fractions import Fraction
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from ledger.database import migrate
+
+USD = 10**12
+PRICES = {  # pico-USD per token: input, cached, output
+    "anthropic/claude-haiku-4-5": (1_000_000, 100_000, 5_000_000),
+    "deepinfra/llama-3.3-70b": (100_000, 100_000, 320_000),
+}
+
+
+def cents(pusd: Fraction | int) -> str:
+    return f"${float(Fraction(pusd) / USD):.2f}"
+
+
+def avoided(books, name: str) -> int:
+    """The client's own journal, its tokens at the comparator's prices."""
+    per_input, per_cached, per_output = PRICES[name]
+    return sum(
+        last.tokens.input * per_input
+        + last.tokens.cached * per_cached
+        + last.tokens.output * per_output
+        for first, last in books.pairs
+        if first.backend == "own" and last.slo_met
+    )
+
+
+def scalar(url: str, statement: str) -> int:
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        found = connection.execute(text(statement)).scalar_one()
+    engine.dispose()
+    return found
+
+
+def test_the_verdict_equals_the_journal_times_the_prices(page, month, text_of) -> None:
+    shown = text_of(page("answer", month.url))
+    hours = len(month.hours)
+    bill = hours * USD * 2 // 5 + Fraction(hours, 168) * 10 * USD  # $0.40 an hour, $10 ops a week
+    for name in PRICES:
+        result = avoided(month, name) - bill
+        assert result < 0
+        assert f"{cents(-result)} lost against {name}" in shown
+        assert re.search(
+            rf"{re.escape(cents(avoided(month, name)))}\s+avoided at API prices", shown
+        )
+    assert "No, not at this volume." in shown
+
+
+def test_spend_equals_sql(page, month, text_of) -> None:
+    shown = text_of(page("answer", month.url))
+    for name in ("used", "idle", "unavailable"):
+        total = scalar(month.url, f"SELECT sum({name}_pusd) FROM gpu_hours")
+        assert re.search(rf"Own GPUs, {name}\s+{re.escape(cents(total))}", shown)
+    api = scalar(month.url, "SELECT sum(cost_pusd) FROM attempts WHERE backend = 'api'")
+    assert re.search(rf"APIs\s+{re.escape(cents(api))}", shown)
+    bill = scalar(month.url, "SELECT sum(bill_pusd) FROM gpu_hours")
+    assert re.search(rf"Spent\s+{re.escape(cents(bill + api))}", shown)
+
+
+def test_unpriced_answers_are_counted_and_never_zero(page, month, text_of) -> None:
+    count = scalar(
+        month.url,
+        "SELECT count(*) FROM attempts WHERE backend = 'api' AND settled_us IS NOT NULL"
+        " AND cost_pusd IS NULL",
+    )
+    assert count > 0
+    assert re.search(rf"{count} answers?\s+without a price", text_of(page("answer", month.url)))
+
+
+def test_slo_attainment_equals_sql(page, month, text_of) -> None:
+    met, known = (
+        scalar(month.url, f"SELECT count(*) FROM attempts WHERE slo_met {state}")
+        for state in ("", "IS NOT NULL")
+    )
+    shown = text_of(page("answer", month.url))
+    assert re.search(rf"inside the SLO\s+{100 * met / known:.1f} %", shown)
+
+
+def test_what_cannot_break_even_says_so_and_what_could(page, month, text_of) -> None:
+    shown = text_of(page("answer", month.url))
+    assert "Cannot break even against this API as configured" in shown
+    assert "What could: a GPU rate of at most" in shown
+
+
+def test_without_a_rate_the_page_asks_for_it_and_never_says_zero(page, books, text_of) -> None:
+    filled = books(rate_pusd=None, peak=4.0, days=3)
+    test = page("answer", filled.url)
+    shown = text_of(test)
+    assert "Enter your GPU rate to see the answer." in shown
+    assert "Enter your GPU rate for pool `llama-70b`" in shown
+    assert re.search(r"Own GPUs, used\s+enter the rate", shown)
+    assert "$0.00" not in shown
+    test.number_input(key="r-llama-70b").set_value(0.4).run()
+    assert not test.exception
+    assert "At $0.40 an hour:" in text_of(test)
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_simulated_traffic_is_labelled_loudly(page, books, text_of, simulated: bool) -> None:
+    filled = books(peak=3.0, days=2, simulated=simulated)
+    shown = text_of(page("answer", filled.url))
+    assert ("SIMULATED: 100 % of these requests" in shown) is simulated
+
+
+def test_what_spills_at_this_moment_and_why(page, books, text_of) -> None:
+    filled = books(peak=1.0, days=1)
+    shown = text_of(page("answer", filled.url, period="1 h"))
+    assert re.search(r"Spilling right now \(last 5 minutes\)\s+\d requests to APIs", shown)
+    assert "First token would come too late" in shown
+
+
+def test_an_empty_ledger_says_what_to_do(page, tmp_path, text_of) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    shown = text_of(page("answer", url))
+    assert "Nothing has been asked yet" in shown
+    assert "breakeven keys create" in shown
+
+
+def test_a_team_sees_its_own_requests(page, month, text_of) -> None:
+    shown = text_of(page("answer", month.url, team="finance"))
+    api = scalar(
+        month.url,
+        "SELECT sum(cost_pusd) FROM attempts WHERE backend = 'api' AND team_id = 'finance'",
+    )
+    assert api > 0
+    figure = re.search(r"APIs\s+\$([0-9.]+)", shown).group(1)
+    assert float(figure) == pytest.approx(api / USD, rel=0.01)

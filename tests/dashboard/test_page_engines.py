@@ -1,0 +1,58 @@
+"""Engines: the latest sample is shown as what it is, old or fresh; counters become rates."""
+
+import time
+
+from sqlalchemy import insert
+
+from dashboard.page_engines import _rate, _steps
+from ledger import orm
+from ledger.database import make_engine, migrate
+from ledger.queries import EngineRow
+
+S = 10**6
+
+
+def row(engine: str, second: int, total: int | None) -> EngineRow:
+    return EngineRow(
+        second * S, "llama", engine, "healthy", 1, 0, 5, 5, 0, total, 0, 0, 0, 0, 0, False
+    )
+
+
+def test_the_latest_sample_is_shown(page, books, text_of) -> None:
+    filled = books(peak=2.0, days=1)
+    test = page("engines", filled.url, period="24 h")
+    shown = text_of(test)
+    assert "pool:llama-70b/0" in shown
+    assert "healthy" in shown
+    assert len(test.get("vega_lite_chart")) == 4
+
+
+def test_an_old_sample_is_never_the_present(page, tmp_path, text_of) -> None:
+    url = f"sqlite:///{tmp_path / 'old.db'}"
+    migrate(url)
+    engine = make_engine(url)
+    old = time.time_ns() // 1000 - 600 * S
+    with engine.begin() as connection:
+        values = {"pool": "p", "engine": "p/0", "health": "healthy", "simulated": True}
+        connection.execute(insert(orm.EngineSample), {"at_us": old, **values})
+    engine.dispose()
+    shown = text_of(page("engines", url))
+    assert "no sample since" in shown
+    assert "healthy" not in shown
+    assert "(simulated)" in shown
+    assert "unknown" in shown, "a number that the engine does not report is not zero"
+
+
+def test_no_engine_says_what_to_do(page, tmp_path, text_of) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    assert "No engine has been seen" in text_of(page("engines", url))
+
+
+def test_rates_are_per_engine_and_skip_restarts() -> None:
+    history = [row("a", 0, 100), row("b", 0, 5), row("a", 10, 300), row("b", 10, None)]
+    history += [row("a", 20, 50), row("a", 30, 60)]  # the counter fell: a restart
+    assert [(step["kind"], step["value"]) for step in _steps(history, "output_tokens_total")] == [
+        ("a", 200), ("a", 10),
+    ]  # fmt: skip
+    assert [step["value"] for step in _rate(history, "output_tokens_total")] == [20.0, 1.0]

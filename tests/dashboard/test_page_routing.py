@@ -1,0 +1,45 @@
+"""Shares and reasons equal the journal; predictions, refusals and absence have their words."""
+
+from collections import Counter
+
+from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
+
+from dashboard import words
+from ledger.database import migrate
+
+
+def test_shares_equal_the_journal(page, month, text_of) -> None:
+    shown = text_of(page("routing", month.url))
+    own = sum(first.backend == "own" for first in month.opened)
+    spilled = sum(first.spill_reason is not None for first in month.opened)
+    assert f"{len(month.opened):,}" in shown
+    assert f"{100 * own / len(month.opened):.0f} %" in shown
+    assert f"{own:,} requests" in shown
+    assert f"{100 * spilled / (own + spilled):.1f} %" in shown
+
+
+def test_spill_reasons_equal_the_journal(page, books) -> None:
+    filled = books(peak=40.0, days=4)
+    test = page("routing", filled.url)
+    (data,) = test.get("vega_lite_chart")[1].proto.datasets
+    shown = convert_arrow_bytes_to_pandas_df(data.data.data).to_dict("records")
+    counts = Counter(
+        first.spill_reason for first in filled.opened if first.spill_reason is not None
+    )
+    assert {row["name"]: row["value"] for row in shown} == {
+        words.reason(code): number for code, number in counts.items()
+    }
+    assert len(shown) >= 3
+
+
+def test_refusals_are_listed(page, books) -> None:
+    filled = books(peak=2.0, days=1)
+    table = page("routing", filled.url).dataframe[0].value.to_dict("records")
+    assert sum(row["requests"] for row in table) == 7
+    assert {row["why"] for row in table} == {"budget spent", "too many requests at once"}
+
+
+def test_no_traffic(page, tmp_path, text_of) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    assert "nothing was routed" in text_of(page("routing", url))

@@ -1,0 +1,82 @@
+"""Spend by team, model and backend equals SQL, and adds up to the total with idle as a line."""
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from ledger.database import migrate
+
+USD = 10**12
+
+
+def by(url: str, column: str) -> dict[str, tuple[int, int, int]]:
+    """answers, output tokens and API money of each value, by SQL of the test's own."""
+    engine = create_engine(url)
+    statement = (
+        f"SELECT {column}, sum(CASE WHEN status IN ('finished', 'client_gone') THEN 1 ELSE 0 END),"
+        " sum(output_tokens), sum(CASE WHEN backend = 'api' THEN cost_pusd ELSE 0 END)"
+        f" FROM attempts GROUP BY {column}"
+    )
+    with engine.connect() as connection:
+        rows = {row[0]: tuple(row[1:]) for row in connection.execute(text(statement))}
+    engine.dispose()
+    return rows
+
+
+def tables(test) -> list[list[dict]]:
+    return [element.value.to_dict("records") for element in test.dataframe]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "column"),
+    [(0, "team", "team_id"), (1, "model", "model"), (2, "backend", "target")],
+)
+def test_tables_equal_sql(page, month, place: int, name: str, column: str) -> None:
+    table = tables(page("spend", month.url))[place]
+    shown = {
+        row[name]: (row["answers"], row["output tokens"], row["APIs"])
+        for row in table
+        if not row[name].startswith("(")
+    }
+    wanted = {
+        key: (answers, tokens, pytest.approx(money / USD))
+        for key, (answers, tokens, money) in by(month.url, column).items()
+    }
+    assert shown == wanted
+
+
+def test_teams_with_idle_and_unavailable_add_up_to_the_bill(page, month) -> None:
+    table = tables(page("spend", month.url))[0]
+    names = {row["team"] for row in table}
+    assert {"(idle, nobody's)", "(unavailable, nobody's)"} <= names
+    bill = len(month.hours) * 0.4
+    assert sum(row["own GPUs"] for row in table) == pytest.approx(bill)
+
+
+def test_single_requests_can_be_narrowed(page, month) -> None:
+    test = page("spend", month.url)
+    every = tables(test)[3]
+    assert len(every) == 200
+    test.selectbox(key="only-team").set_value("finance")
+    test.selectbox(key="only-model").set_value("gpt-4o-mini").run()
+    assert not test.exception
+    narrowed = tables(test)[3]
+    mine = [
+        first
+        for first in month.opened
+        if (first.team_id, first.model) == ("finance", "gpt-4o-mini")
+    ]
+    assert {row["request"] for row in narrowed} == {first.request_id for first in mine}
+
+
+@pytest.mark.parametrize("by_what", ["team", "model", "backend"])
+def test_every_grouping_draws(page, month, by_what: str) -> None:
+    test = page("spend", month.url)
+    test.segmented_control(key="spend-by").set_value(by_what).run()
+    assert not test.exception
+    assert len(test.get("vega_lite_chart")) == 1
+
+
+def test_nothing_spent_says_what_to_do(page, tmp_path, text_of) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    assert "No requests in this period." in text_of(page("spend", url))

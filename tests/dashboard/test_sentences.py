@@ -1,0 +1,101 @@
+"""The verdict in words: yes, no, both, or what is missing; never more than the figures say."""
+
+from fractions import Fraction
+
+import pytest
+
+from dashboard import sentences
+from dashboard.look import GAIN, LOSS
+from ledger.breakeven import Configuration, Position, assess
+from ledger.economics import FixedCost, TokenBasis, UnitPrice, Volume
+from ledger.standing import Against, Capability, Standing, Verdict
+
+BOTH = TokenBasis.INPUT_OUTPUT
+USD = 10**12
+MILLION = 10**6
+
+
+def verdict(against: Against, result_usd: int | None, *, price: int = 10**6) -> Verdict:
+    volume = Volume(10 * MILLION, BOTH)
+    stands = None if result_usd is None else Position(volume, Fraction(1), result_usd * USD)
+    configuration = Configuration(1, USD, 10, Volume(8 * MILLION, BOTH))
+    even = assess(configuration, UnitPrice(price, BOTH))
+    return Verdict(
+        against, (f"{against.value.split()[0]}/x",), 0, 0, volume, UnitPrice(price, BOTH), even,
+        stands, False, Fraction(USD, 2),
+    )  # fmt: skip
+
+
+def standing(*verdicts: Verdict, **changes: object) -> Standing:
+    values = {
+        "bills": (), "unrated": (), "hours": Fraction(10), "fixed": FixedCost(USD),
+        "served": Volume(1, BOTH), "verdicts": verdicts,
+        "capability": Capability(Volume(8 * MILLION, BOTH), measured=True),
+    }  # fmt: skip
+    return Standing(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text", "colour"),
+    [
+        (5, 2, "Yes, the GPUs are worth it.", GAIN),
+        (-5, -2, "No, not at this volume.", LOSS),
+        (5, -2, "Yes against substitute/x, no against same/x.", sentences.MIXED),
+    ],
+)
+def test_headline(first: int, second: int, text: str, colour: str) -> None:
+    look = standing(verdict(Against.SUBSTITUTE, first), verdict(Against.SAME_WEIGHTS, second))
+    head = sentences.headline(look, "7 days")
+    assert (head.text, head.colour) == (text, colour)
+    word = "made" if first > 0 else "lost"
+    assert f"$5.00 {word} against substitute/x (substitute model)" in head.more
+
+
+def test_without_a_rate_the_headline_asks_for_it() -> None:
+    look = standing(verdict(Against.SUBSTITUTE, None), unrated=("llama",))
+    head = sentences.headline(look, "hour")
+    assert head.text == "Enter your GPU rate to see the answer."
+    assert "below $0.50 per GPU-hour they would pay" in head.more
+
+
+def test_without_own_gpus_there_is_nothing_to_say() -> None:
+    assert sentences.headline(standing(), "hour").text == "No own GPUs in these books."
+
+
+def test_paid_and_unused_is_a_loss() -> None:
+    head = sentences.headline(standing(bills=(object(),)), "hour")
+    assert head.text == "Not so far: nothing was served."
+    assert "cost $1.00" in head.more
+
+
+def test_out_of_reach_says_by_how_much_and_what_could() -> None:
+    look = standing(verdict(Against.SUBSTITUTE, -1))
+    first, second = sentences.cures(look, look.verdicts[0])
+    assert "Cannot break even" in first
+    assert "1.25x what these engines can serve" in first
+    assert "a GPU rate of at most $0.80 an hour" in second
+    assert "traffic that avoids at least $1.25 per 1M tokens" in second
+    floor = standing(verdict(Against.SUBSTITUTE, -1), capability=Capability(
+        Volume(8 * MILLION, BOTH), measured=False
+    ))  # fmt: skip
+    assert "the most they were seen to serve" in sentences.cures(floor, floor.verdicts[0])[0]
+
+
+def test_within_reach_needs_no_cure() -> None:
+    look = standing(verdict(Against.SUBSTITUTE, 1, price=2 * 10**6))
+    assert sentences.cures(look, look.verdicts[0]) == []
+
+
+def test_a_free_api_never_breaks_even_and_unknown_capacity_is_unknown() -> None:
+    look = standing(verdict(Against.SUBSTITUTE, -1, price=0))
+    assert "saves nothing" in sentences.cures(look, look.verdicts[0])[0]
+    one = verdict(Against.SUBSTITUTE, 1)
+    blind = Verdict(
+        one.against, one.comparators, 0, 0, one.covered, one.average, None, one.stands, False, None
+    )  # fmt: skip
+    assert "not known yet" in sentences.cures(look, blind)[0]
+
+
+def test_a_date_needs_two_weeks(page, books, text_of) -> None:
+    young = books(peak=20.0, days=9)
+    assert "under 14 whole days of data" in text_of(page("answer", young.url))

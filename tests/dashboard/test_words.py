@@ -1,0 +1,56 @@
+"""Numbers and reasons as people read them."""
+
+from fractions import Fraction
+
+import pytest
+
+from dashboard import words
+from router.types import Reason
+
+USD = 10**12
+
+
+@pytest.mark.parametrize(
+    ("pusd", "shown"),
+    [
+        (0, "$0.00"), (1_234_567 * USD, "$1,234,567"), (12_345 * USD // 10, "$1,234"),
+        (-3 * USD // 2, "-$1.50"), (9 * USD // 10, "$0.90"), (USD // 8, "$0.125"),
+        (Fraction(USD, 3), "$0.333"), (USD // 10_000, "$0.0001"), (5, "$5.0e-12"),
+    ],
+)  # fmt: skip
+def test_usd(pusd: int | Fraction, shown: str) -> None:
+    assert words.usd(pusd) == shown
+
+
+def test_a_gain_has_its_sign_when_asked() -> None:
+    assert words.usd(2 * USD, sign=True) == "+$2.00"
+    assert words.usd(-2 * USD, sign=True) == "-$2.00"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0"), (999, "999"), (1_000, "1.00k"), (45_600, "45.6k"), (812_000_000, "812M"),
+     (Fraction(7_978_000_000), "7.98B"), (2 * 10**12, "2.00T")],
+)  # fmt: skip
+def test_tokens(count: int, shown: str) -> None:
+    assert words.tokens(count) == shown
+
+
+def test_every_reason_of_the_router_has_words() -> None:
+    assert {reason.value for reason in Reason} <= set(words.REASONS)
+    assert words.reason(None) == "not spilled"
+    assert words.reason("some_other") == "some other"
+
+
+def test_small_words() -> None:
+    assert words.percent(None) == "n/a"
+    assert words.percent(Fraction(1, 8), digits=1) == "12.5 %"
+    assert (words.times(3.454), words.times(28)) == ("3.45x", "28x")
+    assert (words.plural(1, "answer"), words.plural(1_200, "answer")) == (
+        "1 answer",
+        "1,200 answers",
+    )
+    assert words.moment(0) == "01 Jan 00:00 UTC"
+    assert [words.ago(0, seconds * 10**6) for seconds in (5, 120, 7_200, 200_000)] == [
+        "5 s ago", "2 min ago", "2 h ago", "2 d ago",
+    ]  # fmt: skip
