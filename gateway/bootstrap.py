@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
+from backends.litellm import LiteLLMBackend
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
 from gateway.admission import Admission
 from gateway.api import HotApi
@@ -181,9 +182,6 @@ def _backends(
             return OpenAIBackend(base_url, Credentials(key), client=clients.engines)
         key = secret(what, name, environ)
         if what.kind == "litellm":
-            # Imported only when a target needs it: it is as large as the rest of the gateway.
-            from backends.litellm import LiteLLMBackend  # noqa: PLC0415
-
             return LiteLLMBackend(what.litellm_prefix or name, Credentials(key), base_url=base_url)
         address = base_url or BASE_URLS.get(name)
         if address is None:

@@ -51,6 +51,7 @@ class Runtime(msgspec.Struct, frozen=True):
 
     def save(self) -> Path:
         path = self.run_dir / "runtime.json"
+        path.touch(mode=0o600)  # the ledger's URL may hold a password
         path.write_bytes(msgspec.json.encode(self))
         return path
 

@@ -25,6 +25,7 @@ from gateway.runtime import Runtime
 from gateway.settings import Settings
 from gateway.slots import Board
 from gateway.worker import METRICS_DIR
+from ledger.writer import URL_VARIABLE
 
 WRITER_GRACE_S = 20.0
 QUICK_GRACE_S = 5.0
@@ -97,7 +98,6 @@ class Serving:
                 "ledger-writer",
                 [
                     *_python("ledger.writer"),
-                    *("--url", self.runtime.ledger_url),
                     *("--journals", str(self.runtime.journal_dir)),
                     *("--run-dir", str(self.runtime.run_dir)),
                 ],
@@ -139,7 +139,7 @@ class Serving:
         environ = {
             **os.environ,
             "PYTHONUNBUFFERED": "1",
-            "BREAKEVEN_LEDGER_URL": self.runtime.ledger_url,
+            URL_VARIABLE: self.runtime.ledger_url,
             "PROMETHEUS_MULTIPROC_DIR": str(self.runtime.run_dir / METRICS_DIR),
         }
         log = Path(self.runtime.state_dir) / "logs" / f"{name}.log"

@@ -30,7 +30,7 @@ from ledger.identity import KeySpec, create_key, load_pepper
 
 CONFIG_NAME = "up.yaml"
 KEY_FILE = "dev-key"
-TINY = {"tiny-llama": Shape(), "tiny-embed": EMBEDDING}
+TINY = {"tiny": Shape(), "tiny-embed": EMBEDDING}
 FIRST_TOKEN_PAUSE_S = 3.0
 
 
@@ -96,7 +96,7 @@ class Start:
         began = time.monotonic()
         await installing.run()
         if installing.fresh:
-            self._stages.done.append(("engine installed (beside)", time.monotonic() - began))
+            self._say(f"   engine installed beside it: {time.monotonic() - began:.1f} s")
 
     async def _engine_kind(self, installing: Installing, work: asyncio.Task[None]) -> str:
         """`vllm`, or `simulated` when this machine cannot have it; known within seconds."""
@@ -127,11 +127,11 @@ class Start:
     async def _models(self, settings: Settings, installed: asyncio.Task[None]) -> None:
         """Before the first engine starts: its environment, and tiny models where none is named."""
         if self._config is None:
-            with self._stages.stage("tiny models made"):
-                for name, shape in TINY.items():
-                    directory = settings.state.resolve() / "models" / name
-                    if not is_complete(directory):
-                        await asyncio.to_thread(make, directory, seed=0, shape=shape)
+            for name, shape in TINY.items():
+                directory = settings.state.resolve() / "models" / name
+                if not is_complete(directory):
+                    self._say(f"   making the model {name}")
+                    await asyncio.to_thread(make, directory, seed=0, shape=shape)
             self._say(
                 "   The tiny model has random weights: its text is noise. Serve a real one with\n"
                 "   make run CONFIG=your.yaml, where pools.NAME.engine.model is its directory."
@@ -162,7 +162,9 @@ class Start:
                 ):
                     break
                 await asyncio.sleep(FIRST_TOKEN_PAUSE_S)
-        self._stages.done.append(("engine's first token", time.monotonic() - began))
+        self._stages.done.append(
+            ("engine installed, loaded, first token", time.monotonic() - began)
+        )
         self._say("\nThe engine answers. Where the time went:\n" + "\n".join(self._stages.table()))
 
 

@@ -14,6 +14,7 @@ import yaml
 DAILY_BUDGET_USD = 1
 SUBSTITUTE = "openai/gpt-4o-mini"
 SAME_WEIGHTS = "deepinfra/meta-llama/Meta-Llama-3.1-8B-Instruct"
+SIMULATED_PROFILE = "h200-llama-3.1-8b-fp8"
 CPU_RATE_USD = 0.0893
 CPU_RATE_SOURCE = (
     "assumed: AWS c7i.large (2 vCPU) on demand, us-east-1, list price of 2025; enter your own"
@@ -79,14 +80,12 @@ def configuration(
         "dashboard": {"enabled": True},
         "models": models,
         "pools": {
-            "tiny": _pool(state, engine, gpu, "tiny-llama", 8100),
+            "tiny": _pool(state, engine, gpu, "tiny", 8100),
             "tiny-embed": _embedding_pool(state, engine, gpu, 8101),
         },
         "providers": providers,
         "policies": [{"name": "interactive", "slo": {"ttft_ms": 2000, "tpot_ms": 200}}],
-        "budgets": [
-            {"scope": "external", "usd": DAILY_BUDGET_USD, "period": "day", "hard": True}
-        ],
+        "budgets": [{"scope": "external", "usd": DAILY_BUDGET_USD, "period": "day", "hard": True}],
     }
     return _HEAD + yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
@@ -103,8 +102,8 @@ def _pool(state: Path, engine: str, gpu: str | None, model: str, port: int) -> d
     return {
         "engine": {
             "kind": engine,
-            "model": "h200-llama-3.1-8b-fp8" if simulated else str(state / "models" / model),
-            "served_name": model.partition("-")[0] if simulated else model,
+            "model": SIMULATED_PROFILE if simulated else str(state / "models" / model),
+            "served_name": model,
             "replicas": 1,
             "port": port,
             **({} if simulated else {"flags": ["--max-model-len", "4096"]}),

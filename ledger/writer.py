@@ -36,6 +36,7 @@ NEWS_S = 0.2  # key generation, budgets: at least four times a second
 HOUR_CHECK_S = 30.0
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
+URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
 LOCK_FILE = "writer.lock"
 LAG_FILE = "ledger.json"
 
@@ -201,7 +202,11 @@ async def _main(given: argparse.Namespace) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m ledger.writer", description=__doc__)
-    parser.add_argument("--url", required=True, help="SQLAlchemy URL of the ledger")
+    parser.add_argument(
+        "--url",
+        default=os.environ.get(URL_VARIABLE),
+        help=f"SQLAlchemy URL of the ledger; default: ${URL_VARIABLE}, where others cannot read it",
+    )
     parser.add_argument("--journals", type=Path, required=True, help="directory of all journals")
     parser.add_argument("--run-dir", type=Path, required=True, help="sockets and shared memory")
     parser.add_argument("--host", default=socket.gethostname(), help="this host's stable name")
@@ -210,7 +215,10 @@ def main(arguments: list[str] | None = None) -> None:
         action="store_true",
         help="write to a database that may lose acknowledged commits",
     )
-    asyncio.run(_main(parser.parse_args(arguments)))
+    given = parser.parse_args(arguments)
+    if not given.url:
+        parser.error(f"name the ledger with --url or {URL_VARIABLE}")
+    asyncio.run(_main(given))
 
 
 if __name__ == "__main__":
