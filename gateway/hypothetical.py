@@ -13,6 +13,7 @@ from gateway.candidates import Candidates
 from gateway.clock import Clock
 from gateway.fleet import Fleet
 from gateway.prepare import ledger_url
+from gateway.prices import price_aliases
 from gateway.rules import Rules
 from gateway.runtime import Ports, Runtime, resolve
 from gateway.settings import Pool, Provider, Settings, resolve_model, version
@@ -41,7 +42,7 @@ def explain(settings: Settings, question: Question, environ: Mapping[str, str]) 
     url = ledger_url(settings, environ)
     migrate(url)
     runtime = _runtime(settings, url)
-    prices = load_price_book(make_engine(url))
+    prices = load_price_book(make_engine(url), price_aliases(settings))
     board = Board(runtime.run_dir / "board", runtime.layout)
     fleet = Fleet(settings, runtime, _nobody)
     request = Request(

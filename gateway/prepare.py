@@ -12,19 +12,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Engine
-
 from gateway.clock import Clock
 from gateway.errors import ConfigError
+from gateway.prices import store_prices
 from gateway.runtime import Ports, Runtime, resolve
 from gateway.settings import Settings, version
 from gateway.worker import METRICS_DIR
-from ledger.book import import_drafts
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
 from ledger.declared import BudgetSpec, Contract, declare
 from ledger.identity import load_pepper
 from ledger.money import usd_to_pusd
-from ledger.pricebook import bundled_seed, load_price_file
 
 DIRECTORIES = ("run", "journal", "logs", "models", "profiles")
 
@@ -77,14 +74,6 @@ def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
     if not environ.get(name):
         raise ConfigError([f"ledger.url_env: `{name}` is not set"])
     return environ[name]
-
-
-def store_prices(settings: Settings, engine: Engine, at_us: int) -> None:
-    """The bundled book, then the configured files over it in their order."""
-    import_drafts(engine, list(bundled_seed().drafts), at_us=at_us)
-    for rank, name in enumerate(settings.prices, start=1):
-        found = load_price_file(Path(name), rank=rank)
-        import_drafts(engine, list(found.drafts), at_us=at_us)
 
 
 def contracts(settings: Settings) -> list[Contract]:

@@ -162,9 +162,7 @@ class Start:
                 ):
                     break
                 await asyncio.sleep(FIRST_TOKEN_PAUSE_S)
-        self._stages.done.append(
-            ("engine installed, loaded, first token", time.monotonic() - began)
-        )
+        self._stages.done.append(("the engine's first token", time.monotonic() - began))
         self._say("\nThe engine answers. Where the time went:\n" + "\n".join(self._stages.table()))
 
 

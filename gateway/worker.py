@@ -18,6 +18,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from gateway.app import Gateway
 from gateway.bootstrap import Exposition, Ledger, build
+from gateway.prices import price_aliases
 from gateway.runtime import Runtime
 from gateway.settings import Settings, load
 from ledger.book import load_price_book
@@ -31,16 +32,19 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
     """Open the ledger for reading keys and prices, and build the application."""
     directory = runtime.run_dir / METRICS_DIR
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
-    prometheus_client.values.ValueClass = prometheus_client.values.MultiProcessValue(lambda: worker)
+    # The library's documented multiprocess mode, which it leaves untyped.
+    values: Any = prometheus_client.values
+    values.ValueClass = values.MultiProcessValue(lambda: worker)
     summed = CollectorRegistry()
-    MultiProcessCollector(summed, path=str(directory))
+    collector: Any = MultiProcessCollector
+    collector(summed, path=str(directory))
     engine = make_engine(runtime.ledger_url)
     return build(
         settings,
         runtime,
         worker,
         Ledger(
-            prices=load_price_book(engine),
+            prices=load_price_book(engine, price_aliases(settings)),
             keys=KeyRing(engine, runtime.run_dir, Path(runtime.state_dir)),
         ),
         Exposition(CollectorRegistry(), lambda: generate_latest(summed)),

@@ -1,5 +1,7 @@
 """The price book in the database: versions are added, never edited, and read back whole."""
 
+from collections.abc import Mapping
+
 import msgspec
 from sqlalchemy import Connection, Engine, insert, select
 
@@ -10,18 +12,19 @@ from ledger.prices import Price, PriceBook
 UNSOURCED = ""
 
 
-def load_price_book(engine: Engine) -> PriceBook:
-    """Every stored version, as one immutable book."""
+def load_price_book(engine: Engine, aliases: Mapping[str, str] | None = None) -> PriceBook:
+    """Every stored version, as one immutable book; `aliases` are the configured price files'."""
     with engine.connect() as connection:
-        return PriceBook(_stored(connection))
+        return PriceBook(_stored(connection), aliases)
 
 
 def import_drafts(engine: Engine, drafts: list[PriceDraft], *, at_us: int) -> Changes:
-    """Store what the drafts change against the books they name; repeating stores nothing."""
-    books = {draft.book for draft in drafts}
+    """Store what the drafts of all books in use change; repeating stores nothing.
+
+    A price file that is no longer among them is withdrawn, all its names at once.
+    """
     with engine.begin() as connection:
-        current = [price for price in _stored(connection) if price.book in books]
-        changes = diff(current, drafts, at_us=at_us)
+        changes = diff(_stored(connection), drafts, at_us=at_us)
         rows = [
             {
                 "name": row.draft.name,
