@@ -1,5 +1,106 @@
-"""`breakeven ledger`: what was spent, and whether the books hold."""
+"""`breakeven ledger`: what was spent and what it was worth, and whether the books hold."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
-app = typer.Typer(help="The ledger: report and verify.", no_args_is_help=True)
+from gateway.cli_config import Config, ledger_reader, load_or_fail
+from gateway.cli_output import AsJson, emit, table
+from gateway.clock import Clock
+from ledger.money import format_usd
+from ledger.queries import Scope
+from ledger.report import Line, Report
+from ledger.report import report as report_of
+from ledger.verify import Result
+from ledger.verify import verify as verify_books
+
+app = typer.Typer(help="The ledger: what was spent, and proof that it adds up.",
+                  no_args_is_help=True)  # fmt: skip
+DAY_US = 86_400_000_000
+PLACES = 4
+
+
+@app.command()
+def report(
+    days: Annotated[int, typer.Option(min=1, help="The last so many days.")] = 30,
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Spend by team, model and target; own GPUs used and idle; what an API would have cost."""
+    now_us = Clock().wall_us()
+    scope = Scope(now_us - days * DAY_US, now_us, team=team)
+    with ledger_reader(load_or_fail(config)).connect() as connection:
+        found = report_of(connection, scope)
+    emit(asdict(found), as_json=as_json, show=lambda out: _show(out, found))
+
+
+@app.command()
+def verify(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """Run every invariant check over the books; status 1 when one does not hold."""
+    with ledger_reader(load_or_fail(config)).connect() as connection:
+        result = verify_books(connection)
+    emit(asdict(result), as_json=as_json, show=lambda out: _show_result(out, result))
+    if result.findings:
+        raise typer.Exit(1)
+
+
+def _show(out: Console, found: Report) -> None:
+    start, end = (_moment(at_us) for at_us in (found.start_us, found.end_us))
+    label = " (SIMULATED parts are in these figures)" if found.simulated else ""
+    out.print(f"{start} to {end} UTC{label}\n")
+    for title, lines in (
+        ("By team", found.teams),
+        ("By model", found.models),
+        ("By backend", found.backends),
+        ("By target", found.targets),
+    ):
+        out.print(_spend(title, (*lines, found.total)))
+        out.print()
+    pools = [
+        [one.pool, str(one.hours)]
+        + [_usd(pusd) for pusd in (one.bill_pusd, one.used_pusd, one.idle_pusd,
+                                   one.unavailable_pusd)]
+        for one in found.pools
+    ]  # fmt: skip
+    columns = ("pool", ">hours", ">bill", ">used", ">idle", ">unavailable")
+    out.print(table("Own GPUs, closed hours", columns, pools))
+    compared = [
+        [one.model, one.comparator, f"{one.tokens:,}", _usd(one.avoided_pusd)]
+        for one in found.comparators
+    ]
+    titles = ("model", "comparator", ">tokens, input + output", ">would have cost")
+    out.print()
+    out.print(table("What own engines served inside the SLO, at API prices", titles, compared))
+    out.print(f"\n{found.refused} requests were refused.")
+
+
+def _spend(title: str, lines: Sequence[Line]) -> object:
+    cells = [
+        [one.name, f"{one.attempts:,}", f"{one.input_tokens:,}", f"{one.output_tokens:,}",
+         _usd(one.cost_pusd), str(one.unpriced) if one.unpriced else "-"]
+        for one in lines
+    ]  # fmt: skip
+    columns = (title.lower(), ">attempts", ">input tokens", ">output tokens", ">cost", ">unpriced")
+    return table(title, columns, cells)
+
+
+def _show_result(out: Console, result: Result) -> None:
+    for finding in result.findings:
+        out.print(f"{finding.check}: {finding.subject}: {finding.message}", markup=False)
+    checks = len(result.checks)
+    state = f"{len(result.findings)} findings" if result.findings else "all hold"
+    out.print(f"{checks} checks: {state}.")
+
+
+def _usd(pusd: int) -> str:
+    return format_usd(pusd, PLACES)
+
+
+def _moment(at_us: int) -> str:
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"
