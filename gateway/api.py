@@ -19,6 +19,8 @@ from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.intake import PATHS, read
 from gateway.metrics import Metrics
+from gateway.protocol import abort_of
+from gateway.relay import error_event
 from gateway.reply import JSON, Header, Reply
 from gateway.settings import Server
 from ledger.identity import KeyRing
@@ -29,6 +31,12 @@ SendMessage = Callable[[Message], Awaitable[None]]
 
 SWEEP_S = 0.5
 SESSION_HEADERS = (b"x-session-id", b"x-breakeven-session")
+
+_ENDINGS = {
+    "total": ("timeout", "The request took too long."),
+    "drain": ("unavailable", "The gateway is restarting."),
+}
+_BODY_UNREAD = (408, 413)  # what follows on the connection is no request
 
 log = logging.getLogger("breakeven.api")
 
@@ -50,7 +58,7 @@ class HotApi:
         self._metrics = metrics
         self._server = server
         self._clock = clock
-        self._new_id = new_id
+        self.new_id = new_id
         self._open: set[Reply] = set()
         self.draining = False
 
@@ -61,7 +69,7 @@ class HotApi:
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
         task = asyncio.current_task()
         assert task is not None
-        reply = Reply(send, request_id=self._new_id(), clock=self._clock.now_s, task=task)
+        reply = Reply(send, request_id=self.new_id(), clock=self._clock.now_s, task=task)
         self._open.add(reply)
         self._metrics.in_flight.inc()
         watcher: asyncio.Task[None] | None = None
@@ -86,9 +94,11 @@ class HotApi:
             await refuse(reply, error)
         except asyncio.CancelledError:
             if reply.ended_by is None:
-                raise
+                if not self.draining:
+                    raise
+                reply.ended_by = "drain"
             task.uncancel()
-            await self._ended(reply)
+            await _ended(reply, abort_of(scope))
         except Exception:  # the outermost handler: one defect must not take the worker along
             log.exception("request %s failed", reply.request_id)
             if not reply.started:
@@ -117,11 +127,6 @@ class HotApi:
             raise RequestError("method", f"{method} is not supported here; use POST.")
         if len(self._open) > self._server.max_in_flight:
             raise RequestError("overloaded", "Too many requests are open here.", retry_after_s=1.0)
-
-    async def _ended(self, reply: Reply) -> None:
-        """Nobody reads on after a hang-up or a stall; an overlong request is told so."""
-        if reply.ended_by == "total" and not reply.started:
-            await refuse(reply, RequestError("timeout", "The request took too long."))
 
     async def _body(self, scope: Message, receive: Receive) -> bytes:
         """The whole body within the size limit and the receive deadline."""
@@ -167,6 +172,20 @@ async def _watch(receive: Receive, reply: Reply) -> None:
     reply.end("client_gone")
 
 
+async def _ended(reply: Reply, abort: Callable[[], None]) -> None:
+    """Nobody reads on after a hang-up or a stall; whoever still reads is told why it ends."""
+    if reply.ended_by == "client_gone" or reply.finished:
+        return
+    kind, why = _ENDINGS.get(reply.ended_by or "", _ENDINGS["total"])
+    error = RequestError(kind, why, retry_after_s=1.0)
+    if not reply.started:
+        await refuse(reply, error)
+    elif reply.sending_since is None:
+        await reply.body(error_event(why, error.row.type, error.row.code), more=False)
+    else:
+        abort()  # closing would wait for a client that takes nothing
+
+
 async def refuse(reply: Reply, error: RequestError) -> None:
     """Answer with the OpenAI error body, unless the answer has begun."""
     if reply.started:
@@ -178,6 +197,8 @@ async def refuse(reply: Reply, error: RequestError) -> None:
         headers.append((b"x-should-retry", b"true" if error.retry else b"false"))
     if error.row.status == 405:
         headers.append((b"allow", b"POST"))
+    if error.row.status in _BODY_UNREAD:
+        headers.append((b"connection", b"close"))
     await reply.whole(error.row.status, headers, error_body(error))
 
 

@@ -19,8 +19,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from gateway.app import Gateway
 from gateway.bootstrap import Exposition, Ledger, build
 from gateway.prices import price_aliases
+from gateway.protocol import bounded
 from gateway.runtime import Runtime
-from gateway.settings import Settings, load
+from gateway.settings import Settings, Timeouts, load
 from ledger.book import load_price_book
 from ledger.database import make_engine
 from ledger.identity import KeyRing
@@ -61,28 +62,28 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     settings = load(given.config)
     app = compose(settings, Runtime.load(given.runtime), given.worker)
-    serve(app, socket.socket(fileno=given.fd), drain_s=settings.server.timeouts.drain_s)
+    serve(app, socket.socket(fileno=given.fd), settings.server.timeouts)
 
 
-def serve(app: Gateway, listener: socket.socket, *, drain_s: float) -> None:
+def serve(app: Gateway, listener: socket.socket, timeouts: Timeouts) -> None:
     gc.collect()
     gc.freeze()  # what lives for ever is not walked again
     gc.set_threshold(50_000, 50, 1000)
-    server(app, drain_s=drain_s).run(sockets=[listener])
+    server(app, timeouts).run(sockets=[listener])
 
 
-def server(app: Gateway, *, drain_s: float) -> uvicorn.Server:
+def server(app: Gateway, timeouts: Timeouts) -> uvicorn.Server:
     """The HTTP server as every worker runs it."""
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        http=bounded(timeouts.receive_s),
+        ws="none",
         proxy_headers=False,
         access_log=False,
         server_header=False,
         log_level="warning",
-        timeout_graceful_shutdown=round(drain_s),
-        h11_max_incomplete_event_size=16 * 1024,
+        timeout_graceful_shutdown=max(1, round(timeouts.drain_s)),
     )
     return _Server(config, app)
 

@@ -75,6 +75,7 @@ def document(state: Path, ports: dict[str, int], changes: dict[str, Any]) -> dic
     compared = ["openai/gpt-4o-mini"]
     found: dict[str, Any] = {
         "state_dir": str(state),
+        "server": {"timeouts": {"drain_s": 1}},
         "telemetry": {"scrape_s": 0.1, "stale_s": 10},
         "models": {
             "chat": {"targets": ["pool:main", "alpha/m"], "compare_with": compared},
@@ -116,7 +117,7 @@ class Stack:
         self.journals = {name: Journal() for name in ("engine", *PROVIDERS)}
         self.registry = CollectorRegistry()
         self._loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="stack")
+        self._thread = threading.Thread(target=self._loop.run_forever, name="stack", daemon=True)
         self._servers: list[tuple[uvicorn.Server, asyncio.Task[None]]] = []
         self._tokens: dict[str, CreatedKey] = {}
         self.writing = True
@@ -206,6 +207,10 @@ class Stack:
     def entries(self, upstream: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.journals[upstream].lines().splitlines()]
 
+    def connections(self) -> int:
+        """Clients that the gateway's server is connected with."""
+        return len(self._servers[-1][0].server_state.connections)
+
     def promises(self) -> list[float]:
         """What is in flight on the first engine, by the board."""
         loads = self.board.loads(0)
@@ -261,7 +266,7 @@ class Stack:
         )  # fmt: skip
         listener = bind("127.0.0.1", 0)
         self.port = listener.getsockname()[1]
-        self._serve(http_server(self.app, drain_s=1.0), listener)
+        self._serve(http_server(self.app, self.settings.server.timeouts), listener)
 
     def start_writer(self) -> None:
         self._stop_writer = asyncio.Event()
