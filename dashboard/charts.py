@@ -81,7 +81,7 @@ def lines(
         .encode(
             x=_time("at", [record["at"] for record in records]),
             y=alt.Y(f"{value}:Q", title=title, axis=axis),
-            color=_colour(dict(zip(names, PALETTE, strict=False))),
+            color=_colour(dict(zip(names, PALETTE, strict=False)), columns=2),
             tooltip=[
                 alt.Tooltip(
                     "utcyearmonthdatehoursminutesseconds(at):T", title="at (UTC)", format=_TIME
@@ -208,12 +208,12 @@ def _data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     return alt.InlineData(values=values)
 
 
-def _colour(colours: Mapping[str, str]) -> alt.Color:
+def _colour(colours: Mapping[str, str], *, columns: int = 4) -> alt.Color:
     return alt.Color(
         "kind:N",
         title=None,
         scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-        legend=alt.Legend(orient="top", labelLimit=420, symbolType="square", columns=4),
+        legend=alt.Legend(orient="top", labelLimit=420, symbolType="square", columns=columns),
     )
 
 

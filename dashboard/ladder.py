@@ -160,15 +160,18 @@ def _meeting(steps: Ladder, verdict: Verdict, end: Fraction) -> Fraction | None:
 
 
 def _end(survey: Survey, steps: Ladder) -> Fraction:
-    """The chart's right edge, in tokens of the period: past all that matters and is near."""
-    capacity = (steps.capacity or 0) / steps.scale
-    near = [Fraction(steps.volume), Fraction(capacity)]
-    for verdict in survey.standing.verdicts:
-        if verdict.even is not None and verdict.even.volume is not None:
-            even = Fraction(verdict.even.volume.tokens)
-            if even < 2 * max(near):
-                near.append(even)
-    return max(near) * Fraction(5, 4)
+    """The chart's right edge, in tokens of the period: past all that matters and is near.
+
+    A capacity far beyond the volume and every reachable break-even would flatten the rest.
+    """
+    capacity = Fraction(steps.capacity or 0) / steps.scale
+    evens = [
+        Fraction(verdict.even.volume.tokens)
+        for verdict in survey.standing.verdicts
+        if verdict.even is not None and verdict.even.volume is not None and verdict.even.feasible
+    ]
+    near = max([Fraction(steps.volume), *evens])
+    return 2 * near if capacity > 4 * near else max(near, capacity) * Fraction(5, 4)
 
 
 def _point(

@@ -10,6 +10,7 @@ import streamlit as st
 
 OWN, IDLE, DOWN, API = "#0F766E", "#A7D3CD", "#C8553D", "#E0912F"
 SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#66736E"
+FAR = 4.0  # times the larger of volume and break-even
 GAIN, LOSS = "#067647", "#B42318"
 
 _STYLE = f"""<style>
@@ -106,12 +107,19 @@ def gauge(
     texts: tuple[str, str, str],
     colour: str,
 ) -> str:
-    """Volume as a bar, break-even as a mark, capacity as the end of the track."""
-    end = 1.06 * max(volume, needed or 0.0, capacity or 0.0, 1e-9)
+    """Volume as a bar, break-even as a mark, capacity as the end of the track.
+
+    A capacity far beyond both would squeeze them to nothing: it is then only named at the edge.
+    """
+    near = max(volume, needed or 0.0, 1e-9)
+    far = capacity is not None and capacity > FAR * near
+    end = 1.5 * near if far else 1.06 * max(near, capacity or 0.0)
     here, at, limit = (100 * (x or 0.0) / end for x in (volume, needed, capacity))
     parts = [f'<div class="be-fill" style="width:{here:.2f}%;background:{colour}"></div>']
     parts.append(_tag("down", here, texts[0]))
-    if capacity is not None:
+    if far:
+        parts.append(_tag("down", 100.0, f"{texts[2]} >"))
+    elif capacity is not None:
         parts.append(
             f'<div class="be-fill" style="left:{limit:.2f}%;width:{100 - limit:.2f}%;'
             f"background:repeating-linear-gradient(45deg,#F6DAD5,#F6DAD5 5px,#fff 5px,#fff 10px);"
@@ -120,7 +128,9 @@ def gauge(
         parts.append(_tag("down" if abs(limit - here) > 35 else "up", limit, texts[2]))
     if needed is not None:
         parts.append(f'<div class="be-mark" style="left:{at:.2f}%"></div>')
-        crowded = capacity is not None and abs(limit - here) <= 35 and abs(limit - at) < 40
+        crowded = (
+            capacity is not None and not far and abs(limit - here) <= 35 and abs(limit - at) < 40
+        )
         parts.append(_tag("up", at if not crowded else min(at, 30.0), texts[1]))
     return f'<div class="be-track">{"".join(parts)}</div>'
 

@@ -67,8 +67,9 @@ def _chart(survey: Survey, steps: Ladder, basis: TokenBasis) -> None:
     st.altair_chart(chart, width="stretch")
     known = "measured" if steps.measured else "a floor: the busiest minutes seen"
     st.caption(
-        f"Token basis: {basis}. Shaded: beyond the capacity of {steps.unit(steps.gpus)} inside the "
-        f"SLO ({known}). Solid own line: {steps.unit(steps.gpus)} as configured, overflow bought. "
+        f"Token basis: {basis}. Shaded, where in sight: beyond the capacity of "
+        f"{steps.unit(steps.gpus)} inside the SLO ({known}). Solid own line: as configured, "
+        "overflow bought. "
         "Dashed own line: the best number of GPUs at each volume. Diamonds: break-even. Overflow "
         f"is counted in windows of {steps.window_minutes} min, which explain what really spilled."
     )

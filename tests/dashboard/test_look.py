@@ -43,3 +43,10 @@ def test_a_gauge_without_capacity_or_break_even() -> None:
     block = look.gauge(0.0, None, None, ("none", "", ""), "#fff")
     assert "be-mark" not in block
     assert "repeating-linear-gradient" not in block
+
+
+def test_a_capacity_far_away_is_named_at_the_edge() -> None:
+    block = look.gauge(50.0, 60.0, 9_000.0, ("here", "even", "capacity"), "#fff")
+    assert "repeating-linear-gradient" not in block
+    assert "capacity &gt;" in block
+    assert widths(block, "width")[0] > 50
