@@ -92,32 +92,38 @@ class Dispatcher:
     async def _held(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
         """The attempt, opened in the journal with its holds and promises; or the budget's no."""
         attempt_id = f"{plan.request_id}.{number}"
-        held = await self.admission.hold(
-            attempt_id,
-            plan.identity,
-            plan.model,
-            step.frozen.target,
-            step.verdict.candidate.bound_pusd or 0,
-        )
-        if isinstance(held, Refusal):
-            return held
-        attempt = Attempt(
-            plan=plan,
-            step=step,
-            number=number,
-            dispatched_s=self.clock.now_s(),
-            holds=held,
-            last=number == MAX_ATTEMPTS or step is plan.steps[-1],
-        )
+        target, bound = step.frozen.target, step.verdict.candidate.bound_pusd or 0
+        # The promise is made before anything is awaited: no other request may see the room twice.
+        flight = self.flights.take_off(plan, step)
+        try:
+            held = await self.admission.hold(attempt_id, plan.identity, plan.model, target, bound)
+            if isinstance(held, Refusal):
+                return held
+            attempt = Attempt(
+                plan=plan,
+                step=step,
+                number=number,
+                dispatched_s=self.clock.now_s(),
+                holds=held,
+                last=number == MAX_ATTEMPTS or step is plan.steps[-1],
+                flight=flight,
+            )
+            self._opened(attempt)
+            flight = None  # it lands with the attempt
+        finally:
+            if flight is not None:
+                flight.land()
+        return attempt
+
+    def _opened(self, attempt: Attempt) -> None:
+        """Write the attempt ahead of its dispatch; without a record nothing is sent."""
         try:
             self.metering.open(attempt)
         except JournalError as error:
-            self.admission.release(attempt_id, 0)
+            self.admission.release(attempt.id, 0)
             raise RequestError(
                 "unavailable", "The request cannot be recorded at the moment.", retry_after_s=5.0
             ) from error
-        attempt.flight = self.flights.take_off(plan, step)
-        return attempt
 
     async def _attempt(self, attempt: Attempt, reply: Reply) -> BackendError | None:
         """One try. Returns the failure when another candidate may be tried, else answers."""

@@ -221,7 +221,9 @@ class Metering:
             self._learned.ratio.observe(plan.learning_key, plan.asked.prompt_bytes, prompt)
             choice = round(tokens.output / plan.request.n)
             self._learned.outputs.observe(plan.learning_key, prompt, choice)
-        if not target.own:
+        if target.own:
+            _feed_back(attempt, tokens)
+        else:
             self._experience.api(
                 target.row,
                 ttft_s=None if record.ttft_us is None else record.ttft_us / 1e6,
@@ -253,3 +255,13 @@ class Metering:
             metrics.slo.labels(backend, "yes" if record.slo_met else "no").inc()
         if not target.own and attempt.plan.spill_reason is not None:
             metrics.spill.labels(attempt.plan.spill_reason).inc()
+
+
+def _feed_back(attempt: Attempt, tokens: Tokens) -> None:
+    """Observed against predicted step time of a stream's decode."""
+    engine, flight = attempt.step.frozen.candidate.engine, attempt.flight
+    first, last = attempt.first_token_s, attempt.last_token_s
+    if engine is None or engine.step is None or flight is None or first is None or last is None:
+        return
+    steps = tokens.output / attempt.plan.request.n - 1
+    flight.paced(engine.step, observed_s=last - first, steps=steps)
