@@ -35,6 +35,8 @@ class Gateway(FastAPI):
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
         if is_hot(scope):
             await self.hot(scope, receive, send)
+        elif scope["type"] == "http":
+            await super().__call__(scope, receive, _identified(send, self.hot.new_id()))
         else:
             await super().__call__(scope, receive, send)
 
@@ -100,6 +102,18 @@ def create_app(
     app.add_exception_handler(RequestError, _on_request_error)
     app.add_exception_handler(HTTPException, _on_http_error)
     return app
+
+
+def _identified(send: SendMessage, request_id: str) -> SendMessage:
+    """Every answer names its request, so that a client can ask about it."""
+
+    async def identified(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return identified
 
 
 async def _identity(request: Request, keys: KeyRing, now_us: int) -> Any:

@@ -264,7 +264,7 @@ class Gateway:
         self.state = folder / "state"
         self.config = folder / "breakeven.yaml"
         config = {"state_dir": str(self.state), "server": {"port": 0}, **config}
-        self.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+        self.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
         self.output = folder / "serve.out"
         command = Path(sys.executable).with_name("breakeven")
         with self.output.open("wb") as output:

@@ -1,0 +1,107 @@
+"""One gateway in front of simulated engines, and the official clients run against it once each."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deploy import parts
+
+CLIENTS = Path(__file__).with_name("clients")
+SDKS = ("openai-2", "openai-3", "openai-node")
+PROGRAM_LIMIT_S = 120
+GPU = {"type": "H200", "billing": "owned", "usd_per_hour": 3.5, "source": "for the test"}
+
+
+def engine(served_name: str, kinds: list[str]) -> dict:
+    return {
+        "kind": "simulated",
+        "model": "h200-llama-3.1-8b-fp8",
+        "replicas": 1,
+        "port": 0,
+        "served_name": served_name,
+        "kinds": kinds,
+    }
+
+
+CONFIG = {
+    "models": {
+        "chat": {"targets": ["pool:chat", "standin/chat"], "compare_with": ["openai/gpt-4o-mini"]},
+        "spilled": {"targets": ["standin/chat"]},
+        "embed": {
+            "targets": ["pool:embed"],
+            "compare_with": ["openai/text-embedding-3-small"],
+        },
+    },
+    "pools": {
+        "chat": {"engine": engine("simulated-chat", ["chat", "completion"]), "gpu": GPU},
+        "embed": {"engine": engine("simulated-embed", ["embedding"]), "gpu": GPU},
+    },
+    "providers": {
+        "standin": {"simulated": True, "start": True, "prices_as": "openai/gpt-4o-mini"},
+    },
+    "policies": [{"name": "interactive", "slo": {"ttft_ms": 5000}}],
+    "budgets": [{"scope": f"team:poor-{name}", "usd": 0.000000001, "hard": True} for name in SDKS],
+}
+
+
+@pytest.fixture(scope="session")
+def gateway(serve):
+    found = serve(CONFIG)
+    found.engine_url = next(
+        seat["base_url"].removesuffix("/v1")
+        for seat in json.loads((found.state / "run" / "runtime.json").read_text())["engines"]
+        if seat["pool"] == "chat"
+    )
+    return found
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(name, marks=pytest.mark.part(name)) for name in SDKS],
+)
+def sdk(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def program(sdk: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict]:
+    """Runs the client program of one SDK: `program(base_url, key, poor_key, *checks)`."""
+    found = parts.by_name(sdk).find()
+    if sdk == "openai-node":
+        folder = tmp_path_factory.mktemp("node")
+        shutil.copy(CLIENTS / "checks.mjs", folder)
+        (folder / "node_modules").symlink_to(found / "node_modules")
+        command = ["node", str(folder / "checks.mjs")]
+    else:
+        folder = tmp_path_factory.mktemp("python")
+        command = [str(found), "-I", str(CLIENTS / "checks.py")]  # isolated: nothing of ours
+
+    def run(base_url: str, key: str, poor_key: str, *checks: str) -> dict:
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "OPENAI_BASE_URL": base_url,
+            "OPENAI_API_KEY": key,
+            "POOR_KEY": poor_key,
+        }
+        answer = subprocess.run(
+            [*command, *checks],
+            cwd=folder, env=environ, check=False, capture_output=True, timeout=PROGRAM_LIMIT_S,
+        )  # fmt: skip
+        assert answer.returncode == 0, answer.stderr.decode()[-4000:]
+        return json.loads(answer.stdout)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def told(gateway, sdk: str, program: Callable[..., dict]) -> dict:
+    """What this SDK's program saw, check by check; `team` and `poor` are its client's teams."""
+    team, poor = f"team-{sdk}", f"poor-{sdk}"
+    found = program(gateway.base_url, gateway.key(team=team), gateway.key(team=poor))
+    return {**found, "team": team, "poor": poor}
