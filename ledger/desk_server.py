@@ -8,30 +8,27 @@ or the books say otherwise, so no order of crashes can lend the same money twice
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from ledger import desk_wire as wire
-from ledger.escrow import Pot, is_sliced, loan_pusd
 from ledger.grants import (
     Account,
     BudgetLine,
     Need,
-    Standing,
     budgets,
     grow,
+    shrink,
     spent_by_journal,
     spent_of_windows,
     standings,
 )
+from ledger.loans import GONE, LoanBook
 
 RECALL_S = 0.05
-# Holders beside the journals, whose names contain neither.
-GONE = ""  # what ended workers spent
-UNKNOWN = "?"  # grants of before a restart that no worker has accounted for
 
 
 @dataclass(eq=False, slots=True)
@@ -46,10 +43,7 @@ class _Worker:
 class BudgetDesk:
     def __init__(self, engine: Engine, *, host: str, socket: Path) -> None:
         self._engine, self._host, self._socket = engine, host, socket
-        self._pots: dict[Account, Pot] = {}
-        self._standings: dict[Account, Standing] = {}
-        self._spent: dict[tuple[str, Account], int] = {}
-        self._undeclared: set[str] = set()
+        self._book = LoanBook()
         self._workers: set[_Worker] = set()
         self._one_at_a_time = asyncio.Lock()
         self._recalls: dict[int, tuple[set[_Worker], asyncio.Future[None]]] = {}
@@ -66,14 +60,8 @@ class BudgetDesk:
         lent again: only what the database adds.
         """
         known = list(journals)
-        self._undeclared = set(known)
-        self._spent = spent_by_journal(self._engine, known)
-        for account, standing in standings(self._engine, self._host).items():
-            alive = sum(self._spent.get((journal, account), 0) for journal in known)
-            gone = standing.mine_spent_pusd - alive
-            granted = {GONE: gone, UNKNOWN: standing.mine_pusd - gone}
-            self._pots[account] = Pot(standing.mine_pusd, granted)
-        self._all_declared()
+        found = standings(self._engine, self._host)
+        self._book.restore(known, found, spent_by_journal(self._engine, known))
 
     async def start(self) -> None:
         self._socket.unlink(missing_ok=True)
@@ -94,30 +82,12 @@ class BudgetDesk:
         self._socket.unlink(missing_ok=True)
 
     def applied(self, spent: Mapping[tuple[str, str, int], int]) -> None:
-        """What the books counted, by journal: called after each applied batch."""
-        for (journal, budget_id, window), pusd in spent.items():
-            account = Account(budget_id, window)
-            pot = self._pots.get(account)
-            if pot is None:
-                continue
-            if journal in pot.granted or journal in self._undeclared:
-                key = (journal, account)
-                self._spent[key] = self._spent.get(key, 0) + pusd
-            else:
-                self._pots[account] = _lent(pot, GONE, pot.granted.get(GONE, 0) + pusd)
+        """What the books counted, by (journal, budget, window)."""
+        self._book.applied(spent)
 
     def bury(self, journal: str) -> None:
-        """Its worker is gone and all of it is in the books: what it did not spend is free."""
-        for account, pot in self._pots.items():
-            if journal in pot.granted or (journal, account) in self._spent:
-                spent = self._spent.pop((journal, account), 0)
-                rest = {name: pusd for name, pusd in pot.granted.items() if name != journal}
-                rest[GONE] = rest.get(GONE, 0) + spent
-                if UNKNOWN in rest and journal in self._undeclared:
-                    rest[UNKNOWN] -= spent
-                self._pots[account] = replace(pot, granted=rest)
-        self._undeclared.discard(journal)
-        self._all_declared()
+        """Its worker is gone and all of it is in the books."""
+        self._book.bury(journal)
 
     async def refresh(self) -> None:
         """Tell workers what changed: budgets, limits and spending. Called a few times a second."""
@@ -130,16 +100,29 @@ class BudgetDesk:
             for worker in self._workers:
                 self._send(worker, news)
 
+    async def share(self) -> None:
+        """Leave other hosts what lies idle here, once that is more than is left for everyone."""
+        found = await asyncio.to_thread(standings, self._engine, self._host, unspent=True)
+        for account, standing in found.items():
+            idle = self._book.room_pusd(account) + self._book.lent_pusd(account)
+            if not standing.others or standing.room_pusd >= idle:
+                continue
+            async with self._one_at_a_time:
+                if self._book.lent_pusd(account):
+                    await self._recall([account])
+                room = self._book.room_pusd(account)
+                if room > 0:
+                    after = await asyncio.to_thread(shrink, self._engine, self._host, account, room)
+                    self._book.granted(account, after)
+
     def lent_pusd(self, account: Account) -> int:
-        """What workers hold of the account beyond what the books say they spent."""
-        pot = self._pots.get(account)
-        if pot is None:
-            return 0
-        return sum(
-            pusd - self._spent.get((journal, account), 0)
-            for journal, pusd in pot.granted.items()
-            if journal not in (GONE, UNKNOWN)
-        )
+        """What this host's workers were lent beyond what the books say they spent."""
+        return self._book.lent_pusd(account)
+
+    @property
+    def undeclared(self) -> frozenset[str]:
+        """Journals of before a restart whose workers have yet to say what they were lent."""
+        return self._book.undeclared
 
     def _read_news(self) -> tuple[tuple[wire.Line, ...], tuple[tuple[str, int, str], ...]]:
         lines = tuple(_line(budget) for budget in budgets(self._engine))
@@ -177,35 +160,12 @@ class BudgetDesk:
 
     def _declare(self, worker: _Worker, hello: wire.Hello) -> None:
         worker.journal = hello.journal
-        declared = {Account(*one.key): one.pusd for one in hello.granted}
-        for account in {*self._pots, *declared}:
-            pot = self._pots.get(account, Pot(0))
-            lent = declared.get(account, 0)
-            if not lent and hello.journal not in pot.granted:
-                continue
-            if UNKNOWN in pot.granted and hello.journal in self._undeclared:
-                pot = _lent(pot, UNKNOWN, pot.granted[UNKNOWN] - lent)
-            self._pots[account] = _lent(pot, hello.journal, lent)
-        self._undeclared.discard(hello.journal)
-        self._all_declared()
+        self._book.declare(hello.journal, {Account(*one.key): one.pusd for one in hello.granted})
         self._send(worker, wire.News(self._news, self._lines))
-
-    def _all_declared(self) -> None:
-        """Once nobody is missing, what no one accounted for was not lent."""
-        if self._undeclared:
-            return
-        for account, pot in self._pots.items():
-            if UNKNOWN in pot.granted:
-                rest = {name: pusd for name, pusd in pot.granted.items() if name != UNKNOWN}
-                self._pots[account] = replace(pot, granted=rest)
 
     def _take_back(self, worker: _Worker, returns: Iterable[wire.Amount]) -> None:
         for one in returns:
-            account = Account(*one.key)
-            pot = self._pots.get(account)
-            if pot is not None:
-                rest = pot.granted.get(worker.journal, 0) - one.pusd
-                self._pots[account] = _lent(pot, worker.journal, rest)
+            self._book.take_back(worker.journal, Account(*one.key), one.pusd)
 
     async def _borrow(self, worker: _Worker, borrow: wire.Borrow) -> None:
         asks = {Account(*one.key): one.pusd for one in borrow.asks}
@@ -225,51 +185,48 @@ class BudgetDesk:
             await self._recall(short)
             short = await self._make_room(asks, borrow.hold_pusd)
         if short:
-            account, standing = short[0], self._standings[short[0]]
-            return wire.Refused(
-                borrow.number,
-                account.budget_id,
-                str(standing.limit_pusd),
-                str(max(0, self._room(account)) + max(0, standing.room_pusd)),
-                away=self._pots[account].granted.get(UNKNOWN, 0) > 0,
-            )
+            return self._refused(borrow, short[0])
         if worker not in self._workers:  # it said goodbye meanwhile: nobody would carry the loan
             return wire.Refused(borrow.number, borrow.asks[0].budget_id, "0", "0", away=True)
         loans, small = [], []
-        holders = max(1, len(self._workers))
         for account, asked in asks.items():
-            room = self._room(account)
-            known = self._standings.get(account)
-            total = room + (max(0, known.room_pusd) if known else 0)
-            wanted = loan_pusd(total, asked, borrow.hold_pusd, holders)
-            loan = max(asked, min(wanted, room))
-            pot = self._pots[account]
-            lent = pot.granted.get(worker.journal, 0) + loan
-            self._pots[account] = _lent(pot, worker.journal, lent)
+            loan, little_left = self._book.lend(
+                worker.journal,
+                account,
+                asked_pusd=asked,
+                hold_pusd=borrow.hold_pusd,
+                holders=len(self._workers),
+            )
             key = (account.budget_id, account.window)
             loans.append(wire.amount(key, loan))
-            if not is_sliced(total - loan, borrow.hold_pusd, holders):
+            if little_left:
                 small.append(key)
         return wire.Lent(borrow.number, tuple(loans), tuple(small))
 
+    def _refused(self, borrow: wire.Borrow, account: Account) -> wire.Refused:
+        standing = self._book.standings[account]
+        room = max(0, self._book.room_pusd(account)) + max(0, standing.room_pusd)
+        return wire.Refused(
+            borrow.number,
+            account.budget_id,
+            str(standing.limit_pusd),
+            str(room),
+            away=self._book.is_unaccounted(account),
+        )
+
     async def _make_room(self, asks: Mapping[Account, int], hold_pusd: int) -> list[Account]:
         """Raise grants where the host is short; returns the accounts that still are."""
+        room = self._book.room_pusd
         needs = [
-            Need(account, asked - self._room(account), hold_pusd)
+            Need(account, asked - room(account), hold_pusd)
             for account, asked in asks.items()
-            if asked > self._room(account)
+            if asked > room(account)
         ]
-        if not needs:
-            return []
-        grown = await asyncio.to_thread(grow, self._engine, self._host, needs)
-        for account, standing in grown.items():
-            pot = self._pots.get(account, Pot(0))
-            self._pots[account] = replace(pot, limit_pusd=standing.mine_pusd)
-            self._standings[account] = standing
-        return [account for account, asked in asks.items() if asked > self._room(account)]
-
-    def _room(self, account: Account) -> int:
-        return self._pots.get(account, Pot(0)).room_pusd
+        if needs:
+            grown = await asyncio.to_thread(grow, self._engine, self._host, needs)
+            for account, standing in grown.items():
+                self._book.granted(account, standing)
+        return [account for account, asked in asks.items() if asked > room(account)]
 
     async def _recall(self, accounts: list[Account]) -> None:
         """Call idle money back from every worker and wait, at most `RECALL_S`."""
@@ -299,10 +256,6 @@ class BudgetDesk:
     def _send(self, worker: _Worker, message: wire.Answer) -> None:
         if not worker.writer.is_closing():
             worker.writer.write(wire.frame(message))
-
-
-def _lent(pot: Pot, journal: str, pusd: int) -> Pot:
-    return replace(pot, granted={**pot.granted, journal: pusd})
 
 
 def _line(budget: BudgetLine) -> wire.Line:

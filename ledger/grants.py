@@ -6,10 +6,11 @@ How much a host asks for is `escrow`'s to say; lowering is always allowed down t
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import aliased
 
 from ledger.escrow import loan_pusd, scope_order
 from ledger.orm_books import Attempt
@@ -43,6 +44,7 @@ class Standing:
     spent_pusd: int
     mine_pusd: int
     mine_spent_pusd: int
+    others: int  # further hosts with a grant
 
     @property
     def room_pusd(self) -> int:
@@ -84,12 +86,37 @@ def shrink(engine: Engine, host: str, account: Account, amount_pusd: int) -> Sta
         return _raise(connection, host, account, found, -back)
 
 
-def standings(engine: Engine, host: str) -> dict[Account, Standing]:
-    """Every account on which this host has a grant."""
-    with engine.begin() as connection:
-        query = select(Grant.budget_id, Grant.window).where(Grant.host == host)
-        accounts = [Account(*row) for row in connection.execute(query)]
-        return {account: _locked(connection, host, account) for account in accounts}
+def standings(engine: Engine, host: str, *, unspent: bool = False) -> dict[Account, Standing]:
+    """Accounts of this host (`unspent`: with money left), read without holding anyone up."""
+    other = aliased(Grant)
+    others = (
+        select(func.count())
+        .where(other.budget_id == Grant.budget_id, other.window == Grant.window, other.host != host)
+        .scalar_subquery()
+    )
+    query = (
+        select(
+            Grant.budget_id,
+            Grant.window,
+            Budget.limit_pusd,
+            BudgetWindow.granted_pusd,
+            BudgetWindow.spent_pusd,
+            Grant.granted_pusd,
+            Grant.spent_pusd,
+            others,
+        )
+        .join(
+            BudgetWindow,
+            and_(BudgetWindow.budget_id == Grant.budget_id, BudgetWindow.window == Grant.window),
+        )
+        .join(Budget, Budget.id == Grant.budget_id)
+        .where(Grant.host == host)
+    )
+    if unspent:
+        query = query.where(Grant.granted_pusd != Grant.spent_pusd)
+    with engine.connect() as connection:
+        rows = connection.execute(query)
+        return {Account(row[0], row[1]): Standing(*row[2:]) for row in rows}
 
 
 def spent_of_windows(engine: Engine) -> dict[Account, int]:
@@ -118,20 +145,17 @@ def spent_by_journal(engine: Engine, journals: Iterable[str]) -> dict[tuple[str,
 
 def _grow_one(connection: Connection, host: str, need: Need) -> Standing:
     found = _locked(connection, host, need.account)
-    hosts = _hosts(connection, need.account, host)
-    loan = loan_pusd(found.room_pusd, need.missing_pusd, need.hold_pusd, hosts)
+    loan = loan_pusd(found.room_pusd, need.missing_pusd, need.hold_pusd, 1 + found.others)
     return _raise(connection, host, need.account, found, loan) if loan > 0 else found
 
 
 def _raise(
     connection: Connection, host: str, account: Account, before: Standing, by_pusd: int
 ) -> Standing:
-    after = Standing(
-        before.limit_pusd,
-        before.granted_pusd + by_pusd,
-        before.spent_pusd,
-        before.mine_pusd + by_pusd,
-        before.mine_spent_pusd,
+    after = replace(
+        before,
+        granted_pusd=before.granted_pusd + by_pusd,
+        mine_pusd=before.mine_pusd + by_pusd,
     )
     connection.execute(
         update(BudgetWindow).where(_is_window(account)).values(granted_pusd=after.granted_pusd)
@@ -164,12 +188,13 @@ def _locked(connection: Connection, host: str, account: Account) -> Standing:
     limit = connection.execute(
         select(Budget.limit_pusd).where(Budget.id == account.budget_id)
     ).scalar_one_or_none()
-    return Standing(limit or 0, window[0], window[1], mine[0], mine[1])
+    others = _others(connection, account, host)
+    return Standing(limit or 0, window[0], window[1], mine[0], mine[1], others)
 
 
-def _hosts(connection: Connection, account: Account, host: str) -> int:
+def _others(connection: Connection, account: Account, host: str) -> int:
     others = select(func.count()).where(_is_window(account, Grant), Grant.host != host)
-    return 1 + int(connection.execute(others).scalar_one())
+    return int(connection.execute(others).scalar_one())
 
 
 def _is_window(

@@ -140,6 +140,7 @@ class LedgerWriter:
         value = await asyncio.to_thread(self._read_generation)
         self._generation.publish(value)
         await self._desk.refresh()
+        await self._desk.share()
         lag = await asyncio.to_thread(self.lag)
         draft = self._run_dir / f"{LAG_FILE}.new"
         draft.write_bytes(msgspec.json.encode(lag))

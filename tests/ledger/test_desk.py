@@ -222,7 +222,7 @@ async def test_a_storm_on_a_small_budget_is_exact(opening, bound, actual):
 
 async def test_control_without_the_limit_the_same_storm_overspends(opening, monkeypatch):
     def generous(_engine, _host, needs):
-        return {need.account: Standing(1000, 0, 0, 10**9, 0) for need in needs}
+        return {need.account: Standing(1000, 0, 0, 10**9, 0, 0) for need in needs}
 
     monkeypatch.setattr(desk_server, "grow", generous)
     async with opening({"team:a@day": 1000}, workers=4) as host:
@@ -263,6 +263,24 @@ async def test_two_hosts_share_one_limit_exactly(engine, tmp_path):
         await host.close()
 
 
+async def test_what_lies_idle_on_one_host_is_left_to_the_other(engine, tmp_path):
+    set_budget(engine, "team:a@day", 1000)
+    hosts = [Host(engine, tmp_path, name) for name in ("h1", "h2")]
+    for host in hosts:
+        await host.open(1)
+    (idle,), (asker,) = (host.clients for host in hosts)
+    await idle.hold("r1.1", ["team:a"], 1)
+    idle.release("r1.1", 0)  # a loan ahead lies in its slice
+    assert isinstance(await asker.hold("r2.1", ["team:a"], 1000), Refusal)
+    await asker.hold("r3.1", ["team:a"], 700)
+    for host in hosts:  # what the writer does a few times a second
+        await host.desk.share()
+    assert isinstance(await asker.hold("r4.1", ["team:a"], 300), tuple)
+    assert granted(engine) == 1000
+    for host in hosts:
+        await host.close()
+
+
 async def test_a_desk_that_restarts_knows_what_is_lent(engine, tmp_path):
     set_budget(engine, "team:a@day", 1000)
     host = Host(engine, tmp_path)
@@ -277,7 +295,7 @@ async def test_a_desk_that_restarts_knows_what_is_lent(engine, tmp_path):
     await again.start()
     for client in host.clients:
         await until(lambda client=client: client.connected)
-    await until(lambda: not again._undeclared)
+    await until(lambda: not again.undeclared)
     assert isinstance(await second.hold("r2.1", ["team:a"], 401), Refusal)
     assert isinstance(await second.hold("r3.1", ["team:a"], 400), tuple)
     await host.close()

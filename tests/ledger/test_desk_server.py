@@ -10,6 +10,8 @@ from ledger import desk_server, orm
 from ledger import desk_wire as wire
 from ledger.desk_server import BudgetDesk
 from ledger.grants import Account
+from ledger.records import Hold
+from ledger.repository import Repository
 
 KEY = ("team:a@day", 1_779_926_400)
 ACCOUNT = Account(*KEY)
@@ -152,6 +154,25 @@ async def test_what_a_returning_worker_declares_is_lent_and_the_rest_is_free(ope
         desk.bury("j2")
         assert isinstance(await again.borrow(600, 2), wire.Lent)
         assert isinstance(await again.borrow(1, 3), wire.Refused)
+
+
+async def test_what_was_spent_before_a_restart_is_never_lent_again(
+    opening, engine, opened, settled
+):
+    async with opening() as (_, call):
+        await (await call("j1")).borrow(600)
+    holds = (Hold(*KEY, 600),)
+    records = [opened(1, holds=holds, bound_pusd=600), settled(1, cost_pusd=600)]
+    Repository(engine, host="h").import_records(records, journal="j1", at_us=1)
+    for ended in (True, False):
+        async with opening(journals=[] if ended else ["j1"]) as (desk, call):
+            if not ended:
+                await call("j1", (wire.amount(KEY, 600),))
+            other = await call("j2")
+            assert isinstance(await other.borrow(401), wire.Refused)
+            assert isinstance(await other.borrow(400, 2), wire.Lent)
+            other.say(wire.Return((wire.amount(KEY, 400),)))
+            assert desk.lent_pusd(ACCOUNT) in (0, 400)
 
 
 async def test_control_without_declarations_money_is_lent_twice(opening):
