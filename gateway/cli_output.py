@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from rich.console import Console
@@ -29,7 +29,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     made = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for column in columns:
         right = column.startswith(">")
-        made.add_column(column.lstrip(">"), justify="right" if right else "left", no_wrap=right)
+        justify: Literal["right", "left"] = "right" if right else "left"
+        made.add_column(column.lstrip(">"), justify=justify, no_wrap=right, overflow="fold")
     for row in rows:
         made.add_row(*row)
     return made

@@ -17,7 +17,7 @@ from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
 from gateway.children import Child, Command
 from gateway.clock import Clock
 from gateway.runtime import EngineSeat, Runtime
-from gateway.settings import Engine, Settings
+from gateway.settings import Settings
 
 QUICK_GRACE_S = 5.0
 START_LIMIT_S = 900.0
@@ -98,7 +98,7 @@ class EngineSupervision:
                 served_name=seat.served_name,
                 flavour=flavour_here(),
                 kind="embedding" if engine.kinds == ("embedding",) else "generate",
-                flags=(*limits(engine), *engine.flags),
+                flags=(*limits(seat, engine.flags), *engine.flags),
                 drain_s=self._settings.server.timeouts.drain_s,
             ),
             log=self._log(seat),
@@ -110,7 +110,7 @@ class EngineSupervision:
         argv = [
             *(sys.executable, "-m", "backends.simulator.server"),
             *("--profile", engine.model or "", "--model", seat.served_name),
-            *("--port", str(port_of(seat)), *limits(engine), *engine.flags),
+            *("--port", str(port_of(seat)), *limits(seat, engine.flags), *engine.flags),
         ]
         command = Command(seat.name, argv, self._log(seat), dict(os.environ))
         return Child(command, clock=Clock(), on_exit=self._ended)
@@ -123,13 +123,13 @@ class EngineSupervision:
         return Path(self._runtime.state_dir) / "logs" / f"{name}.log"
 
 
-def limits(engine: Engine) -> tuple[str, ...]:
+def limits(seat: EngineSeat, flags: tuple[str, ...]) -> tuple[str, ...]:
     """The batch limits, said to the engine so that routing and engine agree on them."""
-    given = {flag.partition("=")[0] for flag in engine.flags}
+    given = {flag.partition("=")[0] for flag in flags}
     found: list[str] = []
     for flag, value in (
-        ("--max-num-seqs", engine.max_num_seqs),
-        ("--max-num-batched-tokens", engine.prefill_budget_tokens),
+        ("--max-num-seqs", seat.max_num_seqs),
+        ("--max-num-batched-tokens", seat.prefill_budget_tokens),
     ):
         if flag not in given:
             found += [flag, str(value)]

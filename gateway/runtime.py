@@ -9,8 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.settings import Settings
+from backends.simulator.profiles import PROFILES
+from gateway.settings import Engine, Settings
 from gateway.slots import Layout
+
+VLLM_LIMITS = (256, 2048)  # what `serve` starts engines with when nothing else is said
 
 
 class EngineSeat(msgspec.Struct, frozen=True):
@@ -22,6 +25,8 @@ class EngineSeat(msgspec.Struct, frozen=True):
     managed: bool
     simulated: bool
     served_name: str
+    max_num_seqs: int
+    prefill_budget_tokens: int
 
 
 class Runtime(msgspec.Struct, frozen=True):
@@ -72,7 +77,7 @@ def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version
     """Join settings with the ports found for what `serve` starts itself."""
     seats: list[EngineSeat] = []
     for pool_name, pool in settings.pools.items():
-        engine = pool.engine
+        engine, limits = pool.engine, batch_limits(pool.engine)
         urls = [(url.rstrip("/"), False) for url in engine.endpoints]
         urls += [
             (f"http://127.0.0.1:{ports.engines[f'pool:{pool_name}/{index}']}/v1", True)
@@ -86,6 +91,8 @@ def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version
                 managed=managed,
                 simulated=engine.kind == "simulated",
                 served_name=engine.served_name or pool_name,
+                max_num_seqs=limits[0],
+                prefill_budget_tokens=limits[1],
             )
             for index, (url, managed) in enumerate(
                 sorted(urls, key=lambda entry: not entry[1])  # managed replicas take the low seats
@@ -106,6 +113,15 @@ def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version
         apis=_apis(settings),
         providers=providers,
     )
+
+
+def batch_limits(engine: Engine) -> tuple[int, int]:
+    """(sequences, tokens) of one batch: as configured, else a simulated profile's, else vLLM's."""
+    seqs, budget = VLLM_LIMITS
+    if engine.kind == "simulated" and engine.model in PROFILES:
+        shape = PROFILES[engine.model].shape
+        seqs, budget = shape.max_num_seqs, shape.prefill_budget_tokens
+    return engine.max_num_seqs or seqs, engine.prefill_budget_tokens or budget
 
 
 def _apis(settings: Settings) -> tuple[str, ...]:

@@ -117,11 +117,11 @@ class Engine(Section):
     context_tokens: int | None = Field(
         None, ge=1, description="context limit; default: what the engine reports"
     )
-    max_num_seqs: int = Field(
-        256, ge=1, description="sequences in one batch; given to engines that `serve` starts"
+    max_num_seqs: int | None = Field(
+        None, ge=1, description="sequences in one batch, told to engines that `serve` starts; 256"
     )
-    prefill_budget_tokens: int = Field(
-        2048, ge=1, description="tokens in one step; given to engines that `serve` starts"
+    prefill_budget_tokens: int | None = Field(
+        None, ge=1, description="tokens in one step, told to engines that `serve` starts; 2048"
     )
     features: tuple[str, ...] = Field(
         ("tools", "json_schema", "logprobs", "n"), description="what requests may use"

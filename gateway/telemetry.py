@@ -118,8 +118,7 @@ class Telemetry:
                 log.warning("samples of %d engines were not stored: %s", len(rows), error.orig)
 
     def _watch(self, row: int, seat: EngineSeat) -> Watch:
-        engine = self._settings.pools[seat.pool].engine
-        limits = Limits(engine.max_num_seqs, engine.prefill_budget_tokens)
+        limits = Limits(seat.max_num_seqs, seat.prefill_budget_tokens)
         return Watch(seat.name, seat.pool, row, limits, simulated=seat.simulated)
 
     def _record(self, seat: EngineSeat, watch: Watch, fitted: Fitted) -> None:
