@@ -4,7 +4,7 @@ The desk (ledger writer process) owns the money; this worker borrows slices of i
 per attempt before dispatch, on every hard scope or on none, and resolves exactly once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gateway.errors import RequestError
 from gateway.fleet import Target
@@ -20,6 +20,13 @@ class Admission:
     def room_pusd(self, identity: Identity, model: str, target: Target) -> int | None:
         """The least room over the scopes of this request at this target; `None`: no hard budget."""
         return self._desk.room(scopes(identity, model, target))
+
+    def tightest(self, identity: Identity, model: str, targets: Iterable[Target]) -> Refusal:
+        """The budget that leaves this request the least room at any of these targets."""
+        every = {scope for target in targets for scope in scopes(identity, model, target)}
+        found = self._desk.tightest(tuple(every))
+        assert found is not None, "a budget refused, so there is one"
+        return found
 
     async def hold(
         self, attempt_id: str, identity: Identity, model: str, target: Target, bound_pusd: int

@@ -9,7 +9,7 @@ from backends.errors import Refused, TooLong
 from backends.exchange import drain, read_all
 from gateway.attempt import Attempt, Outcome
 from gateway.clock import Clock
-from gateway.metering import Metering
+from gateway.metering import REFUSED, Metering
 from gateway.relay import ByteRelay, EventRelay, parse_answer
 from gateway.reply import JSON, Header, Reply
 from router.explain import short
@@ -90,7 +90,7 @@ class Delivery:
             raise Refused("the target refused our credentials", status=exchange.status)
         if exchange.status == 400 and TOO_LONG in body and not attempt.last:
             raise TooLong("the prompt exceeds the target's context", status=400)
-        outcome = Outcome("rejected", exchange.status, error="refused", billable=False)
+        outcome = Outcome("rejected", exchange.status, error=REFUSED, billable=False)
         await self._metering.settle(attempt, outcome)
         await reply.whole(exchange.status, _headers(attempt, JSON), body)
 

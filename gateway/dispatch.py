@@ -29,11 +29,13 @@ from ledger.desk import Refusal
 from ledger.identity import Identity
 from ledger.journal import JournalError
 from ledger.records import Status
-from router.types import Otherwise
+from router.types import Otherwise, Reason
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 QUEUE_POLL_S = 0.02
 ENDED_BY_US = ("total", "client_stall")
+UNRECORDED = "The request cannot be recorded at the moment."
+RETRY_S = 5.0
 NOBODY = 499  # the status that proxies log for a client that closed its connection
 
 
@@ -55,11 +57,12 @@ class Dispatcher:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
         plan = await self._planned(asked, identity, reply)
         refusal: RequestError | None = None
+        scope: str | None = None
         number = 0
         for step in plan.steps:
             attempt = await self._held(plan, step, number + 1)
             if isinstance(attempt, Refusal):
-                refusal = refusal or over_budget(attempt)
+                refusal, scope = refusal or over_budget(attempt), scope or attempt.scope
                 continue
             number += 1
             error = await self._attempt(attempt, reply)
@@ -70,7 +73,7 @@ class Dispatcher:
                 break
         assert refusal is not None, "a plan without steps was refused when it was made"
         if number == 0:
-            self.metering.refuse(plan, reason="budget", http_status=refusal.row.status)
+            self.metering.refuse(plan, reason="budget", http_status=refusal.row.status, scope=scope)
         raise refusal
 
     async def _planned(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
@@ -85,8 +88,13 @@ class Dispatcher:
             if plan.decision.otherwise is not Otherwise.QUEUE or waited_ms >= plan.queue_ms:
                 break
             await asyncio.sleep(QUEUE_POLL_S)
-        error = infeasible(plan)
-        self.metering.refuse(plan, reason=plan.decision.reason.value, http_status=error.row.status)
+        reason, scope = plan.decision.reason, None
+        if reason is Reason.BUDGET:
+            tightest = self.admission.tightest(identity, plan.model, plan.targets)
+            error, scope = over_budget(tightest), tightest.scope
+        else:
+            error = infeasible(plan)
+        self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, scope=scope)
         raise error
 
     async def _held(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
@@ -121,9 +129,7 @@ class Dispatcher:
             self.metering.open(attempt)
         except JournalError as error:
             self.admission.release(attempt.id, 0)
-            raise RequestError(
-                "unavailable", "The request cannot be recorded at the moment.", retry_after_s=5.0
-            ) from error
+            raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
 
     async def _attempt(self, attempt: Attempt, reply: Reply) -> BackendError | None:
         """One try. Returns the failure when another candidate may be tried, else answers."""
@@ -133,6 +139,10 @@ class Dispatcher:
             await self.delivery.answer(attempt, exchange, reply)
         except BackendError as error:
             return await self._failed(attempt, error, reply)
+        except JournalError as error:
+            if reply.started:
+                raise  # the answer stays without its end, as it stays without its row
+            raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
         except asyncio.CancelledError:
             status: Status = "timeout" if reply.ended_by in ENDED_BY_US else "client_gone"
             self.metering.settle_later(attempt, Outcome.cut(attempt, status, NOBODY))
@@ -150,7 +160,8 @@ class Dispatcher:
 
     async def _open(self, attempt: Attempt) -> Exchange:
         plan, target = attempt.plan, attempt.step.frozen.target
-        open_ended = plan.request.max_tokens is None and bool(attempt.holds)
+        limited = any(hold.amount_pusd for hold in attempt.holds)
+        open_ended = plan.request.max_tokens is None and limited
         body = body_for(
             plan.asked,
             upstream_model=target.upstream_model,
@@ -159,8 +170,9 @@ class Dispatcher:
             max_tokens_cap=output_bound(plan.request) if open_ended else None,
             salt=plan.salt if target.own and target.accepts_salt else None,
         )
+        headers = {"x-request-id": attempt.id}
         return await target.backend.open(
-            Call(plan.asked.path, body, plan.asked.stream, deadlines=self.deadlines)
+            Call(plan.asked.path, body, plan.asked.stream, headers, self.deadlines)
         )
 
     async def _failed(

@@ -26,7 +26,7 @@ class Flights:
             return None
         work = work_of(plan.request, plan.policy)
         promise = Promise(
-            prompt_tokens=plan.request.prompt_tokens * plan.request.n,
+            prompt_tokens=plan.request.prompt_tokens * plan.asked.n,
             kv_tokens=kv_promise_tokens(work, candidate, candidate.engine),
             sequences=plan.request.n,
         )

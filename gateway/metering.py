@@ -4,6 +4,8 @@ The only writer of journal records in a worker. `opened` goes to the journal bef
 `settled` is durable before the answer's last byte leaves; after a hang-up nobody waits for it.
 """
 
+from contextlib import suppress
+
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
 from gateway.clock import Clock
@@ -11,7 +13,7 @@ from gateway.experience import Experience
 from gateway.metrics import Metrics
 from gateway.plan import Learned, Plan
 from ledger.accounts import provisional_charge_pusd
-from ledger.journal import JournalWriter
+from ledger.journal import JournalError, JournalWriter
 from ledger.prices import cost_pusd
 from ledger.records import (
     AttemptOpened,
@@ -23,6 +25,8 @@ from ledger.records import (
 )
 from ledger.usage import Convention, UsageError, tokens_from_usage
 from router.forecast import engine_seconds
+
+REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
 
 
 class Metering:
@@ -98,28 +102,28 @@ class Metering:
         Does nothing when the attempt is settled: the first outcome stands.
         """
         if not attempt.settled:
-            self._journal.append(self._settled(attempt, outcome))
+            self._journal.append_ending(self._settled(attempt, outcome))
 
     def refuse(
         self, plan: Plan, *, reason: str, http_status: int, scope: str | None = None
     ) -> None:
         self._metrics.refusals.labels(reason).inc()
         who = plan.identity
-        self._journal.append(
-            RequestRefused(
-                request_id=plan.request_id,
-                refused_us=self._clock.wall_us(),
-                key_id=who.key_id,
-                team_id=who.team_id,
-                org_id=who.org_id,
-                model=plan.model,
-                policy=plan.policy.name,
-                reason=reason,
-                http_status=http_status,
-                scope=scope,
-                decision=plan.decision_blob,
-            )
+        record = RequestRefused(
+            request_id=plan.request_id,
+            refused_us=self._clock.wall_us(),
+            key_id=who.key_id,
+            team_id=who.team_id,
+            org_id=who.org_id,
+            model=plan.model,
+            policy=plan.policy.name,
+            reason=reason,
+            http_status=http_status,
+            scope=scope,
+            decision=plan.decision_blob,
         )
+        with suppress(JournalError):  # a refusal stands without its note, where notes have no room
+            self._journal.append(record)
 
     def _settled(self, attempt: Attempt, outcome: Outcome) -> AttemptSettled:
         now_s = self._clock.now_s()
@@ -226,9 +230,10 @@ class Metering:
         else:
             self._experience.api(
                 target.row,
-                ttft_s=None if record.ttft_us is None else record.ttft_us / 1e6,
+                # The first byte of an answer that is not streamed comes with its last token.
+                ttft_s=record.ttft_us / 1e6 if record.ttft_us and plan.asked.stream else None,
                 tpot_s=self._tpot_s(attempt, tokens),
-                ok=finished or outcome.status == "client_gone",
+                ok=finished or outcome.status == "client_gone" or outcome.error == REFUSED,
             )
         self._count(attempt, outcome, record)
 

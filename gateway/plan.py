@@ -14,7 +14,7 @@ from gateway.admission import Admission
 from gateway.candidates import Candidates, Frozen
 from gateway.clock import Clock
 from gateway.errors import RequestError
-from gateway.fleet import Fleet
+from gateway.fleet import Fleet, Target
 from gateway.intake import Asked
 from gateway.rules import Rules
 from gateway.settings import Model, Settings, resolve_model
@@ -48,6 +48,7 @@ class Plan:
     policy_version: str
     queue_ms: float
     decision: Decision
+    targets: tuple[Target, ...]  # all that the model has
     steps: tuple[Step, ...]
     comparators: tuple[Price, ...]
     learning_key: tuple[str, str]  # tenant and model: output lengths, bytes per token
@@ -137,6 +138,7 @@ class Planner:
             policy_version=self._version,
             queue_ms=rule.queue_ms,
             decision=decision,
+            targets=targets,
             steps=tuple(
                 Step(verdict, by_name[verdict.candidate.name]) for verdict in decision.order
             ),
@@ -174,7 +176,7 @@ class Planner:
             prompt_tokens_bound=bound,
             max_tokens=asked.max_tokens,
             output=self._learned.outputs.moments(key, estimate),
-            n=asked.n,
+            n=asked.n * asked.prompts,  # every prompt of a list gets its own choices
             features=asked.features,
             residency=tighten(Residency(residency), Residency(identity.residency)),
             sticky_target=sticky,

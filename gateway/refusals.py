@@ -26,11 +26,8 @@ def over_budget(refusal: Refusal) -> RequestError:
 
 
 def infeasible(plan: Plan) -> RequestError:
-    """No candidate may serve it: the reasons, and whether waiting can help."""
-    reason = plan.decision.reason
-    if reason is Reason.BUDGET:
-        return RequestError("budget", "No target fits this request's budgets.", retry=False)
-    detail = short(plan.decision)
+    """No candidate may serve it, budgets apart: the reasons, and whether waiting can help."""
+    reason, detail = plan.decision.reason, short(plan.decision)
     if reason in _CLIENT_MUST_CHANGE:
         return RequestError("bad_request", f"No target of `{plan.model}` can serve this: {detail}.")
     return RequestError(

@@ -96,12 +96,22 @@ class DeskClient:
 
         Never less than the truth: holds of others are not counted, `hold` is the judge.
         """
-        rooms = [
-            int(line.limit_pusd) - self._spent.get(key, 0)
+        tightest = self.tightest(scopes)
+        return None if tightest is None else tightest.room_pusd
+
+    def tightest(self, scopes: Sequence[str]) -> Refusal | None:
+        """The hard budget with the least left, as a refusal would name it."""
+        found = [
+            Refusal(
+                line.id,
+                int(line.limit_pusd),
+                int(line.limit_pusd) - self._spent.get(key, 0),
+                self._windows[line.id].end_s * 1_000_000,
+            )
             for line, key in self._accounts(scopes)
             if line.hard
         ]
-        return min(rooms, default=None)
+        return min(found, key=lambda one: one.room_pusd, default=None)
 
     async def hold(
         self, attempt_id: str, scopes: Sequence[str], bound_pusd: int

@@ -84,11 +84,8 @@ class JournalWriter:
         self._keep_reserve()
         self._write(frame)
 
-    async def append_durable(self, record: Record) -> None:
-        """Write what ends an attempt, and return when it is on the disk.
-
-        The write itself is done before the first await: cancelling the caller cannot undo it.
-        """
+    def append_ending(self, record: Record) -> None:
+        """Write what ends an attempt when nobody waits for the disk; the size limit spares it."""
         frame = encode(record)
         try:
             self._write(frame)
@@ -96,6 +93,13 @@ class JournalWriter:
             self._reserved = False
             os.ftruncate(self._reserve, 0)
             self._write(frame)
+
+    async def append_durable(self, record: Record) -> None:
+        """Write what ends an attempt, and return when it is on the disk.
+
+        The write itself is done before the first await: cancelling the caller cannot undo it.
+        """
+        self.append_ending(record)
         await self.flush()
 
     async def flush(self) -> None:
