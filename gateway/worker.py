@@ -23,7 +23,7 @@ from gateway.protocol import bounded
 from gateway.runtime import Runtime
 from gateway.settings import Settings, Timeouts, load
 from ledger.book import load_price_book
-from ledger.database import make_engine
+from ledger.database import open_readonly
 from ledger.identity import KeyRing
 
 METRICS_DIR = "metrics"
@@ -39,7 +39,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
     summed = CollectorRegistry()
     collector: Any = MultiProcessCollector
     collector(summed, path=str(directory))
-    engine = make_engine(runtime.ledger_url)
+    engine = open_readonly(runtime.ledger_url)  # a worker writes to its journal only
     return build(
         settings,
         runtime,
