@@ -303,8 +303,14 @@ def config(application: Any) -> uvicorn.Config:
     )  # fmt: skip
 
 
+@pytest.fixture(scope="session")
+def running() -> Callable[..., contextlib.AbstractContextManager[Stack]]:
+    """`with running(directory, budgets=[...]) as stack`, for fixtures of any scope."""
+    return host
+
+
 @contextlib.contextmanager
-def running(state: Path, **changes: Any) -> Iterator[Stack]:
+def host(state: Path, **changes: Any) -> Iterator[Stack]:
     with Stack(state, changes) as stack:
         yield stack
 
@@ -312,14 +318,14 @@ def running(state: Path, **changes: Any) -> Iterator[Stack]:
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One running host for a file's tests."""
-    with running(tmp_path_factory.mktemp("host")) as stack:
+    with host(tmp_path_factory.mktemp("host")) as stack:
         yield stack
 
 
 @pytest.fixture
 def run_stack(tmp_path: Path) -> Callable[..., contextlib.AbstractContextManager[Stack]]:
     """A host of one's own: `with run_stack(budgets=[...]) as stack`."""
-    return lambda **changes: running(tmp_path / "host", **changes)
+    return lambda **changes: host(tmp_path / "host", **changes)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,262 @@
+"""One request through every ending: hang-ups in five places, fallback, failures, full journals.
+
+After each: the upstream was told, one settled row holds the last usage, no promise and no hold.
+"""
+
+import asyncio
+import socket
+
+import httpx
+import pytest
+
+from gateway import api
+
+MESSAGES = [{"role": "user", "content": "hello there"}]
+HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
+LONG = {"messages": MESSAGES, "stream": True, "max_tokens": 20_000, "ignore_eos": True}
+
+
+@pytest.fixture(scope="module")
+def budgeted(tmp_path_factory, running):
+    """A host where every request holds money."""
+    with running(tmp_path_factory.mktemp("host"), budgets=HARD) as stack:
+        yield stack
+
+
+def read_until(connection: socket.socket, mark: bytes, count: int = 1) -> bytes:
+    read = b""
+    while read.count(mark) < count:
+        part = connection.recv(65536)
+        assert part, f"ended before {mark!r}: {read!r}"
+        read += part
+    return read
+
+
+def held(stack) -> list:
+    desk = stack.app.hot._dispatcher.admission._desk
+    return [piece.held_pusd for piece in desk._slices.values() if piece.held_pusd]
+
+
+def hang_up(connection: socket.socket, how: str, reset) -> None:
+    reset(connection) if how == "RST" else connection.close()
+
+
+@pytest.mark.parametrize("how", ["FIN", "RST"])
+@pytest.mark.parametrize(
+    ("place", "body", "upstream"),
+    [
+        ("before the first token", {"model": "late", "messages": MESSAGES, "stream": True}, "late"),
+        ("while nothing is streamed", {"model": "late", "messages": MESSAGES}, "late"),
+        ("in the middle of an own stream", {"model": "own", **LONG}, "engine"),
+        ("in the middle of an api's stream", {"model": "steady", **LONG}, "steady"),
+    ],
+)
+def test_a_hang_up_ends_the_work_and_is_settled_once(
+    budgeted, patiently, reset, how, place, body, upstream
+) -> None:
+    before = len(budgeted.entries(upstream)), len(budgeted.rows())
+    connection = budgeted.raw(body)
+    if place.startswith("in the middle"):
+        read_until(connection, b'"content"', 5)
+    else:
+        patiently(lambda: len(budgeted.rows()) == before[1] + 1)
+    hang_up(connection, how, reset)
+    # Served to the end it would take half a minute and more: only an abort ends it this soon.
+    entry = patiently(lambda: budgeted.entries(upstream)[before[0] :], 3)[0]
+    row = patiently(lambda: budgeted.rows("settled_us IS NOT NULL")[before[1] :])[0]
+    assert (entry["status"], row["status"], row["http_status"]) == ("aborted", "client_gone", 499)
+    assert entry["request_id"] == row["attempt_id"]
+    assert len(budgeted.rows()) == before[1] + 1
+    if upstream == "engine":
+        assert row["basis"] == "continuous"
+        assert entry["sent_tokens"] - 200 < row["output_tokens"] <= entry["completion_tokens"]
+    else:
+        assert row["basis"] == "estimated"
+    assert budgeted.promises() == [0.0] * 4
+    assert held(budgeted) == []
+    assert budgeted.app.hot.in_flight == 0
+
+
+def test_a_hang_up_before_dispatch_leaves_no_attempt(run_stack, patiently) -> None:
+    """The client goes while its request waits for room."""
+    policy = {"name": "patient", "otherwise": "queue", "queue_ms": 20_000, "slo": {"ttft_ms": 1}}
+    with run_stack(policies=[policy]) as stack:
+        connection = stack.raw({"model": "own", "messages": MESSAGES})
+        patiently(lambda: stack.app.hot.in_flight == 1)
+        connection.close()
+        patiently(lambda: stack.app.hot.in_flight == 0)
+        assert stack.rows() == []
+        assert stack.entries("engine") == []
+
+
+def test_a_hang_up_between_finish_and_its_usage_keeps_the_row(stack, patiently, monkeypatch) -> None:
+    """Just before the end leaves, the disk is slow: the row is written all the same."""
+    journal = stack.app.hot._dispatcher.metering._journal
+    asked = asyncio.Event()
+
+    async def never() -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    count = len(stack.rows())
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "flush", never)
+        connection = stack.raw({"model": "own", "messages": MESSAGES, "stream": True,
+                                "max_tokens": 12})  # fmt: skip
+        patiently(asked.is_set)
+        assert b"[DONE]" not in connection.recv(1 << 20)
+        connection.close()
+        patiently(lambda: stack.app.hot.in_flight == 0)
+    (row,) = patiently(lambda: stack.rows("settled_us IS NOT NULL")[count:])
+    assert (row["status"], row["basis"], row["output_tokens"]) == ("finished", "reported", 12)
+    assert stack.promises() == [0.0] * 4
+
+
+def test_without_the_watcher_a_hang_up_goes_unnoticed(run_stack, patiently, monkeypatch) -> None:
+    """The negative control of the hang-up tests."""
+
+    async def blind(_receive, _reply) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(api, "_watch", blind)
+    with run_stack() as stack:
+        connection = stack.raw({"model": "late", "messages": MESSAGES, "stream": True})
+        patiently(stack.rows)
+        connection.close()
+        with pytest.raises(AssertionError, match="never came true"):
+            patiently(lambda: stack.entries("late"), 3)
+        assert stack.app.hot.in_flight == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("fault", "status", "cost"),
+    [
+        ({"fault": "status", "status": 500}, "upstream_error", True),
+        ({"fault": "status", "status": 503}, "rejected", False),
+        ({"fault": "status", "status": 429, "retry_after_s": 1}, "rejected", False),
+        ({"fault": "cut", "after_tokens": 0}, "upstream_error", True),
+    ],
+)
+def test_before_the_first_byte_the_next_target_answers(stack, fault, status, cost, stream) -> None:
+    stack.forgive("alpha")
+    stack.fault("alpha", **fault)
+    answer = stack.chat("pair", stream=stream, max_tokens=5)
+    stack.forgive("alpha")
+    assert answer.status_code == 200, answer.text
+    if fault == {"fault": "cut", "after_tokens": 0} and stream:
+        return  # the simulated provider sends its first token before it breaks
+    assert answer.headers["x-breakeven-backend"] == "beta/m"
+    first, second = stack.settled(answer, 2)
+    assert (first["target"], first["status"], first["attempt_no"]) == ("alpha/m", status, 1)
+    assert bool(first["cost_pusd"]) == cost
+    assert (second["target"], second["status"], second["attempt_no"]) == ("beta/m", "finished", 2)
+    assert second["cost_pusd"] > 0
+
+
+def test_after_the_first_byte_one_error_event_ends_the_stream(stack, events_of) -> None:
+    stack.forgive("alpha")
+    stack.fault("alpha", fault="cut", after_tokens=3)
+    answer = stack.chat("pair", stream=True, max_tokens=50)
+    assert answer.status_code == 200
+    events = events_of(answer.content)
+    assert [set(event) for event in events if "error" in event] == [{"error"}]
+    assert set(events[-1]["error"]) == {"message", "type", "param", "code"}
+    assert events[-1]["error"]["code"] == "upstream_error"
+    (row,) = stack.settled(answer)
+    assert (row["status"], row["basis"]) == ("upstream_error", "estimated")
+    assert row["output_tokens"] >= 1
+    stack.forgive("alpha")
+
+
+def test_the_official_client_raises_on_the_error_event(stack) -> None:
+    openai = pytest.importorskip("openai", reason="the SDK tests have environments of their own")
+    stack.forgive("alpha")
+    stack.fault("alpha", fault="cut", after_tokens=3)
+    client = openai.OpenAI(base_url=f"{stack.url}/v1", api_key=stack.token, max_retries=0)
+    with pytest.raises(openai.APIError):
+        list(client.chat.completions.create(model="api", messages=MESSAGES, stream=True))
+    client.close()
+    stack.forgive("alpha")
+
+
+def test_when_every_target_fails_the_client_is_told_and_every_try_is_a_row(stack) -> None:
+    for name in ("alpha", "beta"):
+        stack.forgive(name)
+        stack.fault(name, fault="status", status=500)
+    answer = stack.chat("pair", max_tokens=5)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")
+    assert [row["http_status"] for row in stack.settled(answer, 2)] == [500, 500]
+    stack.forgive("alpha")
+
+
+def test_a_silent_target_is_cut_after_its_deadline(run_stack) -> None:
+    with run_stack(server={"timeouts": {"idle_s": 0.5}}) as stack:
+        stack.fault("alpha", fault="stall", after_tokens=3)
+        answer = stack.chat("api", stream=True, max_tokens=50)
+        assert b'"code":"upstream_timeout"' in answer.content
+        (row,) = stack.settled(answer)
+        assert (row["status"], row["http_status"]) == ("timeout", 504)
+        assert stack.entries("alpha")[-1]["status"] == "aborted"
+
+
+def test_a_target_that_refuses_our_key_never_shows_it(stack) -> None:
+    stack.forgive("alpha")
+    stack.fault("alpha", fault="status", status=401)
+    answer = stack.chat("api", max_tokens=5)
+    stack.forgive("alpha")
+    assert answer.status_code == 502
+    assert "injected" not in answer.text
+
+
+def test_a_full_journal_refuses_before_anything_is_sent(run_stack, patiently) -> None:
+    small = {"journal_segment_bytes": 65536, "journal_limit_bytes": 1024 * 1024}
+    with run_stack(ledger=small) as stack:
+        assert stack.chat("api", max_tokens=2).status_code == 200
+        stack.call(stack.stop_writer())
+        long = stack.raw({"model": "steady", **LONG})
+        read_until(long, b'"content"')
+        journal = stack.app.hot._dispatcher.metering._journal
+        journal._kept[stack.state] = 1024 * 1024  # as if so much lay there unapplied
+        served = len(stack.entries("alpha"))
+        answer = stack.chat("api", max_tokens=2)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+        assert answer.headers["retry-after"] == "5"
+        assert len(stack.entries("alpha")) == served
+        missing = stack.chat("own", max_tokens=10**9)
+        assert missing.status_code == 400  # the refusal has no room for its note, and stands
+        long.close()  # what was open is settled all the same
+        patiently(lambda: stack.app.hot.in_flight == 0)
+        stack.call(_start(stack))
+        (row,) = patiently(lambda: stack.rows("model = 'steady' AND settled_us IS NOT NULL"))
+        assert row["status"] == "client_gone"
+
+
+async def _start(stack) -> None:
+    stack.start_writer()
+
+
+def test_a_broken_disk_answers_503_and_never_a_finished_answer(run_stack, monkeypatch) -> None:
+    with run_stack() as stack:
+        journal = stack.app.hot._dispatcher.metering._journal
+        monkeypatch.setattr(journal, "_file", 2**30)  # every write fails
+        answer = stack.chat("api", max_tokens=2)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+        monkeypatch.undo()
+
+
+def test_sticky_sessions_come_back_to_their_target(run_stack) -> None:
+    models = {"pair": {"targets": ["alpha/m", "beta/m"], "sticky": "session"}}
+    with run_stack(models=models) as stack:
+        headers = {**stack.headers(), "x-session-id": "one"}
+        body = {"model": "pair", "messages": MESSAGES, "max_tokens": 2}
+        stack.fault("alpha", fault="status", status=500)
+
+        def target() -> str:
+            url = f"{stack.url}/v1/chat/completions"
+            answer = httpx.post(url, json=body, headers=headers, trust_env=False)
+            return answer.headers["x-breakeven-backend"]
+
+        assert target() == "beta/m"  # by failure
+        assert target() == "beta/m"  # by stickiness, although dearer
+        assert stack.chat("pair", max_tokens=2).headers["x-breakeven-backend"] == "alpha/m"
