@@ -49,14 +49,22 @@ class Serving:
         self._back: list[Child] = []  # writer, telemetry, simulated providers: stopped last
         self._front: list[Child] = []  # workers, dashboard: stopped first
         self._stopping = False
+        self._listener: socket.socket | None = None
+        self._board: Board | None = None
+        self._engines: EngineSupervision | None = None
 
-    async def start(self) -> None:
+    async def start(self, between: Callable[[Runtime], Awaitable[None]] | None = None) -> None:
+        """Start the children. `between` runs beside the dashboard's start, before all others."""
+        self._listener = listen(self._settings)
         self.prepared: Prepared = await asyncio.to_thread(prepare, self._settings, self._config)
         self.runtime: Runtime = self.prepared.runtime
+        if self._settings.dashboard.enabled:
+            self._launch(self._front, "dashboard", self._dashboard())
+        if between is not None:
+            await between(self.runtime)
         self._board = Board(self.runtime.run_dir / "board", self.runtime.layout)
-        self._listener = listen(self._settings)
         for name, argv in self._background():
-            self._back.append(self._child(name, argv))
+            self._launch(self._back, name, argv)
         for worker in range(self.runtime.workers):
             descriptor = self._listener.fileno()
             argv = [
@@ -64,31 +72,32 @@ class Serving:
                 *("--config", str(self._config), "--runtime", str(self.prepared.path)),
                 *("--worker", str(worker), "--fd", str(descriptor)),
             ]
-            self._front.append(self._child(f"worker-{worker}", argv, (descriptor,)))
-        if self._settings.dashboard.enabled:
-            self._front.append(self._child("dashboard", self._dashboard()))
+            self._launch(self._front, f"worker-{worker}", argv, (descriptor,))
         self._engines = EngineSupervision(self._settings, self.runtime, self._say, self._ready)
-        self._tasks = [asyncio.create_task(child.run()) for child in (*self._back, *self._front)]
         self._tasks.append(asyncio.create_task(self._engines.run()))
 
     @property
     def address(self) -> tuple[str, int]:
+        assert self._listener is not None, "started before it is asked"
         host, port = self._listener.getsockname()[:2]
         return host, port
 
     async def stop(self) -> None:
-        """Drain, then end everything; returns when nothing of this run is left."""
+        """Drain, then end everything that was started; returns when nothing of it is left."""
         self._stopping = True
-        self._listener.close()
+        if self._listener is not None:
+            self._listener.close()
         grace_s = self._settings.server.timeouts.drain_s + QUICK_GRACE_S
         await asyncio.gather(*(child.stop(grace_s) for child in self._front))
-        await self._engines.stop()
+        if self._engines is not None:
+            await self._engines.stop()
         for child in reversed(self._back):
             await child.stop(WRITER_GRACE_S)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._board.close()
+        if self._board is not None:
+            self._board.close()
 
     def _background(self) -> list[tuple[str, list[str]]]:
         runtime = str(self.prepared.path)
@@ -135,7 +144,9 @@ class Serving:
             *("--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none"),
         ]
 
-    def _child(self, name: str, argv: list[str], descriptors: tuple[int, ...] = ()) -> Child:
+    def _launch(
+        self, among: list[Child], name: str, argv: list[str], descriptors: tuple[int, ...] = ()
+    ) -> None:
         environ = {
             **os.environ,
             "PYTHONUNBUFFERED": "1",
@@ -144,11 +155,13 @@ class Serving:
         }
         log = Path(self.runtime.state_dir) / "logs" / f"{name}.log"
         command = Command(name, argv, log, environ, descriptors)
-        return Child(command, clock=Clock(), on_exit=self._on_exit)
+        child = Child(command, clock=Clock(), on_exit=self._on_exit)
+        among.append(child)
+        self._tasks.append(asyncio.create_task(child.run()))
 
     def _on_exit(self, name: str, code: int) -> None:
         """A dead worker's promises are dropped at once."""
-        if name.startswith("worker-"):
+        if name.startswith("worker-") and self._board is not None:
             self._board.clear(int(name.partition("-")[2]))
         if not self._stopping:
             self._say(f"{name} ended with {code}; it is started again (see logs/{name}.log)")

@@ -23,8 +23,8 @@ from gateway.banner import banner
 from gateway.clock import Clock
 from gateway.demand import TEAMS
 from gateway.history import Scenario, replay
-from gateway.prepare import prepare
 from gateway.replay_records import Caller
+from gateway.runtime import Runtime
 from gateway.serve import Serving, listen
 from gateway.settings import Settings, load
 from gateway.stages import Stages
@@ -47,6 +47,7 @@ class DemoStart:
         self._stages = Stages(clock=time.monotonic, say=say)
         self._stages.resume(environ)
         self._stop = asyncio.Event()
+        self._keys: dict[str, CreatedKey] = {}
 
     async def run(self) -> None:
         """Until SIGINT or SIGTERM."""
@@ -55,32 +56,31 @@ class DemoStart:
             loop.add_signal_handler(number, self._stop.set)
         path = fresh_state()
         settings = load(path)
-        with self._stages.stage("ledger made, prices loaded"):
-            prepared = await asyncio.to_thread(prepare, settings, path)
-            ledger = make_engine(prepared.runtime.ledger_url)
-            keys = _team_keys(settings, ledger)
-        with self._stages.stage("30 past days replayed in virtual time"):
-            await asyncio.to_thread(_replay, settings, ledger, keys)
-        ledger.dispose()
         serving = Serving(settings, path, self._say)
         try:
+            await serving.start(between=lambda runtime: self._history(settings, runtime))
             with self._stages.stage("gateway and dashboard answer"):
-                await serving.start()
                 await until_answering(settings, serving.address)
-            await self._live(settings, serving, keys)
+            await self._live(settings, serving)
         finally:
             self._say("stopping: open streams finish first")
             await serving.stop()
 
-    async def _live(
-        self, settings: Settings, serving: Serving, keys: Mapping[str, CreatedKey]
-    ) -> None:
-        token = next(iter(keys.values())).token
+    async def _history(self, settings: Settings, runtime: Runtime) -> None:
+        """The keys of the demo's teams, and their month."""
+        with self._stages.stage("30 past days replayed in virtual time"):
+            ledger = make_engine(runtime.ledger_url)
+            self._keys = _team_keys(settings, ledger)
+            await asyncio.to_thread(_replay, settings, ledger, self._keys)
+            ledger.dispose()
+
+    async def _live(self, settings: Settings, serving: Serving) -> None:
+        token = next(iter(self._keys.values())).token
         self._say(banner(settings, serving.address, token, simulated=True))
         self._say("Replayed: 30 days. Live: simulated traffic at its real pace.")
         self._say("\n".join(self._stages.table()))
         host, port = serving.address
-        tokens = {team: key.token for team, key in keys.items()}
+        tokens = {team: key.token for team, key in self._keys.items()}
         rng = random.Random(SEED)  # noqa: S311 - a demo's traffic, not a secret
         traffic = asyncio.create_task(drive(f"http://{host}:{port}/v1", tokens, rng, self._stop))
         await self._stop.wait()
