@@ -89,7 +89,9 @@ def test_a_hang_up_before_dispatch_leaves_no_attempt(run_stack, patiently) -> No
         assert stack.entries("engine") == []
 
 
-def test_a_hang_up_between_finish_and_its_usage_keeps_the_row(stack, patiently, monkeypatch) -> None:
+def test_a_hang_up_between_finish_and_its_usage_keeps_the_row(
+    stack, patiently, monkeypatch
+) -> None:
     """Just before the end leaves, the disk is slow: the row is written all the same."""
     journal = stack.app.hot._dispatcher.metering._journal
     asked = asyncio.Event()

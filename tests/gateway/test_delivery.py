@@ -1,0 +1,191 @@
+"""What the client reads is what the target sent, but for the usage it did not ask for."""
+
+import asyncio
+import json
+
+import httpx
+import pytest
+
+from gateway.delivery import _usd, relay_for
+from gateway.relay import ByteRelay, EventRelay
+
+BODY = {"messages": [{"role": "user", "content": "say it again"}], "max_tokens": 30}
+OPTIONS = {"include_usage": True}
+
+
+def streamed(stack, **members) -> httpx.Response:
+    path = "/v1/completions" if "prompt" in members else "/v1/chat/completions"
+    base = {} if "prompt" in members else BODY
+    answer = stack.post(path, {**base, "stream": True, **members})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    return answer
+
+
+def upstreams(stack, model: str, body: dict) -> bytes:
+    """The same request, asked of the target itself."""
+    port = stack.ports["engine" if model == "own" else "alpha"]
+    name = "llama" if model == "own" else "m"
+    url = f"http://127.0.0.1:{port}/v1/chat/completions"
+    return httpx.post(url, json={**body, "model": name}, trust_env=False).content
+
+
+def without(document, *names: str):
+    return {key: value for key, value in document.items() if key not in names}
+
+
+@pytest.mark.parametrize("model", ["own", "api"])
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_stream_is_the_targets_but_for_usage_not_asked_for(
+    stack, events_of, model: str, asked: bool, n: int
+) -> None:
+    options = {"stream_options": OPTIONS} if asked else {}
+    answer = streamed(stack, model=model, n=n, **options)
+    mine = events_of(answer.content)
+    theirs = events_of(upstreams(stack, model, {**BODY, "stream": True, "n": n, **options}))
+    assert mine[-1] == theirs[-1] == "[DONE]"
+    changing = ("id", "created", "model", "usage")
+
+    def told(events) -> list[str]:
+        texts = [""] * n
+        for event in events[:-1]:
+            for choice in event["choices"]:
+                texts[choice["index"]] += choice["delta"].get("content") or ""
+        return texts
+
+    assert told(mine) == told(theirs)
+    assert [set(without(one)) for one in mine[:1]] == [set(without(one)) for one in theirs[:1]]
+    assert without(mine[0], *changing) == without(theirs[0], *changing)
+    used = [event["usage"] for event in mine[:-1] if event.get("usage")]
+    (row,) = stack.settled(answer)
+    assert (row["status"], row["basis"], row["output_tokens"]) == ("finished", "reported", 30 * n)
+    if asked:
+        (usage,) = used
+        assert usage["completion_tokens"] == row["output_tokens"]
+        assert usage["prompt_tokens"] == row["input_tokens"] + row["cached_tokens"]
+    else:
+        assert used == []
+
+
+def test_running_usage_is_kept_for_a_client_that_asked_for_it(stack, events_of) -> None:
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    events = events_of(streamed(stack, model="own", stream_options=options).content)
+    running = [event["usage"]["completion_tokens"] for event in events[1:-1]]
+    assert running == sorted(running)
+    assert running[-1] == 30
+
+
+def test_tool_calls_and_logprobs_stream(stack, events_of) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    events = events_of(streamed(stack, model="own", tools=[tool], tool_choice="required").content)
+    calls = [
+        call
+        for event in events[:-1]
+        for choice in event["choices"]
+        for call in choice["delta"].get("tool_calls", ())
+    ]
+    assert "".join(call["function"]["arguments"] for call in calls) == "{}"
+    likely = events_of(streamed(stack, model="own", logprobs=True).content)
+    assert any(choice["logprobs"] for event in likely[1:-1] for choice in event["choices"])
+
+
+def test_a_list_of_prompts_streams_every_choice_to_its_end(stack, events_of) -> None:
+    answer = streamed(stack, model="own", prompt=["one", "two", "three"], max_tokens=7)
+    events = events_of(answer.content)
+    ends = [
+        choice["index"]
+        for event in events[:-1]
+        for choice in event["choices"]
+        if choice["finish_reason"]
+    ]
+    assert sorted(ends) == [0, 1, 2]
+    (row,) = stack.settled(answer)
+    assert row["output_tokens"] == 21
+    # Each prompt may use the whole limit: that is what the bound was taken for.
+    assert row["bound_pusd"] >= row["cost_pusd"]
+
+
+def test_headers_name_target_policy_and_reason(stack) -> None:
+    answer = streamed(stack, model="api")
+    assert answer.headers["x-breakeven-backend"] == "alpha/m"
+    assert answer.headers["x-breakeven-policy"] == "plain"
+    assert "api:" in answer.headers["x-breakeven-decision"]
+    assert answer.headers["x-request-id"].startswith("req_")
+    assert "x-breakeven-cost-usd" not in answer.headers
+
+
+def test_the_end_waits_until_the_row_is_durable(stack, patiently, monkeypatch) -> None:
+    """With the disk held, content flows, finish and `[DONE]` do not; they come with the flush."""
+    journal = stack.app.hot._dispatcher.metering._journal
+    asked, released = asyncio.Event(), asyncio.Event()
+    flush = journal.flush
+
+    async def slow_flush() -> None:
+        asked.set()
+        await released.wait()
+        await flush()
+
+    monkeypatch.setattr(journal, "flush", slow_flush)
+    connection = stack.raw({**BODY, "model": "own", "stream": True})
+    patiently(asked.is_set)
+    early = connection.recv(1 << 20)
+    assert b'"content"' in early
+    assert b"[DONE]" not in early
+    assert b'"finish_reason":"length"' not in early
+    stack.call(_set(released))
+    late = b""
+    while b"[DONE]" not in late:
+        late += connection.recv(1 << 20)
+    assert late.count(b'"finish_reason":"length"') == 1
+    connection.close()
+
+
+async def _set(event: asyncio.Event) -> None:
+    event.set()
+
+
+def test_a_refusal_of_the_target_is_the_answer(stack) -> None:
+    stack.fault("alpha", fault="status", status=422)
+    answer = stack.chat("api", max_tokens=3)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (422, "server_error")
+    assert answer.headers["x-breakeven-backend"] == "alpha/m"
+    (row,) = stack.settled(answer)
+    assert (row["status"], row["http_status"], row["cost_pusd"]) == ("rejected", 422, 0)
+
+
+def test_five_faults_of_clients_open_no_circuit(stack) -> None:
+    stack.fault("alpha", fault="status", status=422, times=6)
+    assert [stack.chat("api", max_tokens=3).status_code for _ in range(6)] == [422] * 6
+    assert stack.chat("api", max_tokens=3).status_code == 200
+
+
+def test_money_is_shown_to_the_last_digit() -> None:
+    assert _usd(0) == b"0.000000000000"
+    assert _usd(1) == b"0.000000000001"
+    assert _usd(12_345_678_901_234) == b"12.345678901234"
+
+
+def test_own_engines_are_read_by_event_and_apis_by_byte() -> None:
+    class Asked:
+        n, prompts, wants_usage, wants_running_usage = 1, 1, False, False
+
+    class Plan:
+        asked = Asked
+
+    class Attempt:
+        plan, own = Plan, True
+
+    assert type(relay_for(Attempt)) is EventRelay
+    Attempt.own = False
+    assert type(relay_for(Attempt)) is ByteRelay
+
+
+def test_the_bytes_of_an_event_are_not_touched(stack) -> None:
+    """Odd spacing, unknown members and any order come through as they are."""
+    answer = streamed(stack, model="api")
+    for event in answer.content.split(b"\n\n")[:-2]:
+        document = event.removeprefix(b"data: ")
+        rewritten = json.dumps(json.loads(document), separators=(",", ":"), ensure_ascii=False)
+        assert json.loads(document)["model"] == "m"
+        assert document.decode() == rewritten
