@@ -34,7 +34,7 @@ class EngineProcess:
             "--grace", str(launch.drain_s + _GRACE_AFTER_DRAIN_S),
             "--log", str(log), "--", *words,
             env=variables(os.environ, flavour=launch.flavour, cpu=options),
-            stdin=DEVNULL, start_new_session=True,
+            stdin=DEVNULL, start_new_session=True, preexec_fn=_hear_hang_ups,
         )  # fmt: skip
         return cls(guard)
 
@@ -50,6 +50,11 @@ class EngineProcess:
     def send(self, number: signal.Signals) -> None:
         if self._guard.returncode is None:
             self._guard.send_signal(number)
+
+
+def _hear_hang_ups() -> None:
+    """Under `nohup` a hang-up is ignored, and so it would be until the guard is up and listens."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def free_port() -> int:

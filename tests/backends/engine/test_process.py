@@ -46,3 +46,17 @@ async def test_hang_up_kills_at_once(fake_spec, tmp_path):
     assert await process.wait() in (128 + signal.SIGKILL, -signal.SIGHUP)
     assert not worker_lives(launch.model.parent)
     process.send(signal.SIGTERM)  # gone already: nothing happens
+
+
+async def test_hang_up_kills_a_guard_that_was_started_under_nohup(fake_spec, tmp_path):
+    """Ignored signals are inherited: one sent before the guard listens must not be lost."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        launch = fake_spec().launch
+        words = [str(launch.environment.python), "-m", "x", "--model", str(launch.model)]
+        process = await EngineProcess.start(words, launch, log=tmp_path / "log", cpu=CpuOptions())
+        process.send(signal.SIGHUP)
+        assert await process.wait() in (128 + signal.SIGKILL, -signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert not worker_lives(launch.model.parent)
