@@ -5,6 +5,7 @@ amount is multiplied by `scale` when shown, so that a day's traffic and a month'
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +29,13 @@ from ledger.survey import Survey, asked, floors, served
 POINTS = 60
 MOST_STEPS = 8
 MINUTES_PER_HOUR = 60
+
+
+class Reach(StrEnum):
+    """How far the chart goes."""
+
+    TODAY = "around today"
+    CAPACITY = "up to capacity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +107,11 @@ def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladde
 
 
 def curves(
-    survey: Survey, steps: Ladder, colours: dict[Against, str]
+    survey: Survey, steps: Ladder, colours: dict[Against, str], reach: Reach
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Every line of the chart as points, and the colour of each."""
     basis = survey.standing.served.basis
-    end = _end(survey, steps)
+    end = _end(survey, steps, reach)
     records: list[dict[str, Any]] = []
     palette: dict[str, str] = {}
     for verdict in survey.standing.verdicts:
@@ -126,11 +134,11 @@ def curves(
     return records, palette
 
 
-def marks(survey: Survey, steps: Ladder) -> list[dict[str, Any]]:
+def marks(survey: Survey, steps: Ladder, reach: Reach) -> list[dict[str, Any]]:
     """Where we are, and where own cost meets each API line within the chart."""
     here = _point(steps, steps.volume, steps.configured_pusd, "")
     found = [{**here, "label": "we are here", "sort": "here"}]
-    end = _end(survey, steps)
+    end = _end(survey, steps, reach)
     for verdict in survey.standing.verdicts:
         meeting = _meeting(steps, verdict, end)
         if meeting is not None and verdict.average is not None:
@@ -159,10 +167,11 @@ def _meeting(steps: Ladder, verdict: Verdict, end: Fraction) -> Fraction | None:
     return Fraction(high)
 
 
-def _end(survey: Survey, steps: Ladder) -> Fraction:
-    """The chart's right edge, in tokens of the period: past all that matters and is near.
+def _end(survey: Survey, steps: Ladder, reach: Reach) -> Fraction:
+    """The chart's right edge, in tokens of the period.
 
-    A capacity far beyond the volume and every reachable break-even would flatten the rest.
+    Around today: twice the volume and the nearest reachable break-even, so that both are told
+    apart. Up to capacity: everything that the engines could carry, however far.
     """
     capacity = Fraction(steps.capacity or 0) / steps.scale
     evens = [
@@ -170,8 +179,10 @@ def _end(survey: Survey, steps: Ladder) -> Fraction:
         for verdict in survey.standing.verdicts
         if verdict.even is not None and verdict.even.volume is not None and verdict.even.feasible
     ]
-    near = max([Fraction(steps.volume), *evens])
-    return 2 * near if capacity > 4 * near else max(near, capacity) * Fraction(5, 4)
+    volume = Fraction(steps.volume)
+    if reach is Reach.TODAY:
+        return 2 * max(volume, min(evens, default=volume))
+    return max([volume, capacity, *evens]) * Fraction(5, 4)
 
 
 def _point(

@@ -12,7 +12,7 @@ import streamlit as st
 from dashboard import charts, data, look, words
 from dashboard.data import View
 from dashboard.figures import dollars, labels
-from dashboard.ladder import Ladder, curves, ladder, marks
+from dashboard.ladder import Ladder, Reach, curves, ladder, marks
 from dashboard.sentences import cures
 from ledger.economics import TokenBasis, Volume, allocation_unit_cost
 from ledger.standing import Against
@@ -47,7 +47,10 @@ def show(view: View) -> None:
     if steps is None:
         _nothing(survey)
         return
-    _chart(survey, steps, basis)
+    reach = st.segmented_control(
+        "Volumes", list(Reach), default=Reach.TODAY, required=True, key="reach"
+    )
+    _chart(survey, steps, basis, reach)
     first, second = st.columns([1, 1])
     with first:
         _advice(steps, basis)
@@ -55,12 +58,12 @@ def show(view: View) -> None:
         _prices(survey, basis)
 
 
-def _chart(survey: Survey, steps: Ladder, basis: TokenBasis) -> None:
-    lines, colours = curves(survey, steps, COLOURS)
+def _chart(survey: Survey, steps: Ladder, basis: TokenBasis, reach: Reach) -> None:
+    lines, colours = curves(survey, steps, COLOURS, reach)
     chart = charts.break_even(
         lines,
         colours=colours,
-        marks=marks(survey, steps),
+        marks=marks(survey, steps, reach),
         limit=None if steps.capacity is None else float(steps.capacity),
         basis=basis,
     )

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from dashboard import data
-from dashboard.ladder import curves, ladder, marks
+from dashboard.ladder import Reach, curves, ladder, marks
 from ledger.economics import TokenBasis, Volume
 from ledger.queries import DAY_US, Scope
 from ledger.standing import Against
@@ -37,9 +37,10 @@ def test_the_model_explains_what_spilled_and_agrees_with_the_verdict(look) -> No
     assert steps.unit(3) == "3 GPUs"
 
 
-def test_curves_meet_where_they_say(look) -> None:
+@pytest.mark.parametrize("reach", list(Reach))
+def test_curves_meet_where_they_say(look, reach: Reach) -> None:
     steps = ladder(look, "llama-70b", Against.SUBSTITUTE, spares=0)
-    records, palette = curves(look, steps, COLOURS)
+    records, palette = curves(look, steps, COLOURS, reach)
     assert set(palette) == {
         "API: anthropic/claude-haiku-4-5", "API: deepinfra/llama-3.3-70b", "own, 1 GPU",
         "own, best number of GPUs",
@@ -49,13 +50,23 @@ def test_curves_meet_where_they_say(look) -> None:
     assert all(best <= one for best, one in zip(ideal, own, strict=True))
     assert own == sorted(own)
     assert ideal[0] == 0
-    here, *evens = marks(look, steps)
+    here, *evens = marks(look, steps, reach)
     assert here["label"] == "we are here"
     for even in evens:
         basis = TokenBasis.INPUT_OUTPUT
         tokens = Fraction(even["volume"]) / steps.scale
         cost = steps.staircase.total_pusd(steps.gpus, Volume(tokens, basis)) * steps.scale
         assert float(cost) / 1e12 == pytest.approx(even["usd"], rel=1e-6)
+
+
+def test_around_today_shows_where_we_are_and_capacity_all_of_it(look) -> None:
+    steps = ladder(look, "llama-70b", Against.SUBSTITUTE, spares=0)
+    ends = {}
+    for reach in Reach:
+        records, _ = curves(look, steps, COLOURS, reach)
+        ends[reach] = max(row["volume"] for row in records)
+    assert float(steps.volume * steps.scale) <= ends[Reach.TODAY] / 2
+    assert ends[Reach.CAPACITY] >= float(steps.capacity)
 
 
 def test_spares_cost_and_add_nothing(look) -> None:
