@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gateway.clock import Clock
 
@@ -44,6 +45,7 @@ class Child:
         self._clock = clock
         self._on_exit = on_exit
         self._process: asyncio.subprocess.Process | None = None
+        self._running: asyncio.Task[Any] | None = None
         self._stopping = asyncio.Event()
 
     @property
@@ -52,10 +54,13 @@ class Child:
 
     async def run(self) -> None:
         """Run until stopped, restarting after every death."""
+        self._running = asyncio.current_task()
         while not self._stopping.is_set():
             started_s = self._clock.now_s()
-            self._process = await self._start()
-            code = await self._process.wait()
+            process = self._process = await self._start()
+            if self._stopping.is_set():  # `stop` came while it was being started
+                process.terminate()
+            code = await process.wait()
             self._process = None
             self._on_exit(self.command.name, code)
             if self._stopping.is_set():
@@ -70,15 +75,14 @@ class Child:
     async def stop(self, grace_s: float) -> None:
         """SIGTERM, then SIGKILL after the grace period; returns when the process is gone."""
         self._stopping.set()
-        process = self._process
-        if process is None or process.returncode is not None:
+        if self._running is None:
             return
-        process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), grace_s)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+        done, _ = await asyncio.wait({self._running}, timeout=grace_s)
+        if not done and self._process is not None:
+            self._process.kill()
+            await asyncio.wait({self._running})
 
     async def _start(self) -> asyncio.subprocess.Process:
         self.command.log.parent.mkdir(parents=True, exist_ok=True)
@@ -95,6 +99,9 @@ class Child:
             )
 
 
+_LIBC = ctypes.CDLL(None, use_errno=True)  # opened ahead: between fork and exec little is safe
+
+
 def die_with_parent() -> None:
     """Ask the kernel to end this process when the one that started it dies."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

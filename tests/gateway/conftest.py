@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import pytest
@@ -125,7 +125,7 @@ class Stack:
     def call(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
-    def __enter__(self) -> "Stack":
+    def __enter__(self) -> Self:
         self._thread.start()
         self.call(self._start())
         self.reader = open_readonly(self.runtime.ledger_url)

@@ -27,7 +27,7 @@ def error_of(answer: httpx.Response) -> dict:
         (CHAT, {"model": "own", "messages": MESSAGES, "max_tokens": 9}, "chat.completion"),
         (
             "/v1/completions",
-            {"model": "api", "prompt": "hello", "max_tokens": 9},
+            {"model": "api", "prompt": "hi", "max_tokens": 9},
             "text_completion",
         ),
         ("/v1/completions", {"model": "own", "prompt": ["a", "b"]}, "text_completion"),
@@ -202,9 +202,7 @@ def test_a_slow_sender_is_408_and_an_overlong_request_is_504(run_stack) -> None:
         assert stack.entries("late")[-1]["status"] == "aborted"
 
 
-def test_more_requests_than_the_worker_takes_get_503_and_can_come_back(
-    run_stack, patiently
-) -> None:
+def test_more_requests_than_the_worker_takes_get_503_and_come_back(run_stack, patiently) -> None:
     with run_stack(server={"max_in_flight": 1}) as stack:
         waiting = stack.raw({"model": "late", "messages": MESSAGES})
         patiently(lambda: stack.app.hot.in_flight == 1)
