@@ -36,13 +36,22 @@ class Attempt:
         return self.step.frozen.target.own
 
     def saw(self, now_s: float, events: int) -> None:
-        """Content arrived: `events` content events in all."""
+        """Content arrived: `events` content events in all.
+
+        An event may carry several tokens, or none that can be read yet: where the engine counts,
+        its count is what the sequence holds.
+        """
         if self.first_token_s is None:
             self.first_token_s = now_s
         self.last_token_s = now_s
         if self.flight is not None:
             self.flight.first_token()
-            self.flight.grew(events - self.events)
+            usage = (None if self.relay is None else self.relay.usage) or {}
+            prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
+            if isinstance(prompt, int) and isinstance(output, int):
+                self.flight.counted(prompt, output)
+            else:
+                self.flight.grew(events - self.events)
         self.events = events
 
 

@@ -6,7 +6,7 @@ last scrape showed beyond them (foreign traffic). API state is what the workers 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.clock import Clock
 from gateway.fleet import Target
@@ -70,7 +70,10 @@ class Candidates:
         self, target: Target, request: Request, avoided: int, room: int | None, now_s: float
     ) -> Frozen:
         published = self._board.published(target.row)
-        state = engine_state(published, self._board.loads(target.row), now_s, self._stale_s)
+        loads = self._board.loads(target.row)
+        state = engine_state(published, loads, now_s, self._stale_s)
+        if crowded(state):
+            state = replace(state, residents=self._board.residents(target.row))
         context = target.context_tokens or int(published[Published.CONTEXT_TOKENS])
         bid = published[Published.BID_PRICE_PUSD_PER_S] or target.bid_price_pusd_per_s
         candidate = Candidate(
@@ -142,6 +145,11 @@ def own_bound_pusd(target: Target, state: EngineState, request: Request) -> int:
         + output * (step.a_s + step.b_s + step.c_s * (prompt + output))
     )
     return math.ceil(seconds * state.step_feedback * target.rate_pusd_per_hour / 3600)
+
+
+def crowded(state: EngineState) -> bool:
+    """Whether it matters when each promise is due: half of the cache is spoken for."""
+    return 2 * (state.kv_used_tokens + state.kv_promised_tokens) > state.kv_capacity_tokens
 
 
 def engine_state(

@@ -1,14 +1,15 @@
 """One attempt in the air: its promises on the board, kept in step with its own events.
 
 `land` gives back exactly what was taken, whatever happened in between, and is idempotent: an
-attempt that ends in any way leaves no promise behind.
+attempt that ends in any way leaves no promise behind. A stream tells how far it is, so its sequence
+is followed: what it holds and what it may come to hold stand in a place of their own.
 """
 
 from dataclasses import dataclass
 
 from gateway.plan import Plan, Step
-from gateway.slots import Board, Load
-from router.forecast import kv_promise_tokens, work_of
+from gateway.slots import RESIDENTS, Board, Load, Resident
+from router.forecast import kv_longest_tokens, kv_promise_tokens, kv_rounded, work_of
 from router.types import StepModel
 
 
@@ -18,6 +19,7 @@ class Flights:
     def __init__(self, board: Board, worker: int) -> None:
         self._board = board
         self._worker = worker
+        self._places: dict[int, list[int]] = {}  # free ones, by engine
 
     def take_off(self, plan: Plan, step: Step) -> "Flight | None":
         """The promises of one attempt; APIs have none."""
@@ -25,33 +27,67 @@ class Flights:
         if candidate.engine is None:
             return None
         work = work_of(plan.request, plan.policy)
+        asked, prompt = plan.asked, plan.request.prompt_tokens
+        followed = asked.stream and plan.request.n == 1
         promise = Promise(
-            prompt_tokens=plan.request.prompt_tokens * plan.asked.n,
+            prompt_tokens=prompt * asked.n,
             kv_tokens=kv_promise_tokens(work, candidate, candidate.engine),
             sequences=plan.request.n,
+            output_tokens=kv_longest_tokens(work, candidate) - prompt if followed else None,
+            block_tokens=candidate.engine.kv_block_tokens,
         )
-        return Flight(self._board, self._worker, step.frozen.target.row, promise)
+        engine = step.frozen.target.row
+        places = self._places.setdefault(engine, list(range(RESIDENTS)))
+        return Flight(self._board, self._worker, engine, promise, places)
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What an attempt may come to hold: `kv_tokens` is its block-rounded final size."""
+    """What an attempt may come to hold: `kv_tokens` is its block-rounded final size.
+
+    `output_tokens` is set for a single sequence whose progress will be seen.
+    """
 
     prompt_tokens: int
     kv_tokens: int
     sequences: int
+    output_tokens: int | None = None
+    block_tokens: int = 1
 
 
 class Flight:
     """Dead reckoning of one attempt on one own engine; `engine` is its row on the board."""
 
-    __slots__ = ("_board", "_context", "_engine", "_landed", "_promise", "_row", "_start")
+    __slots__ = (
+        "_board",
+        "_context",
+        "_engine",
+        "_final",
+        "_kv",
+        "_landed",
+        "_place",
+        "_places",
+        "_promise",
+        "_row",
+        "_start",
+        "_worker",
+    )
 
-    def __init__(self, board: Board, worker: int, engine: int, promise: Promise) -> None:
+    def __init__(
+        self,
+        board: Board,
+        worker: int,
+        engine: int,
+        promise: Promise,
+        places: list[int] | None = None,
+    ) -> None:
+        """`places`: the free ones of this engine; one is borrowed until landing."""
         self._board = board
+        self._worker = worker
         self._engine = engine
         self._row = row = board.load_row(worker, engine)
         self._promise = promise
+        self._kv = float(promise.kv_tokens)
         self._context = 0
         self._start: list[float] | None = None  # the engine's loads at the first token
         self._landed = False
@@ -59,6 +95,14 @@ class Flight:
         cells[row + Load.SEQUENCES] += promise.sequences
         cells[row + Load.QUEUED_PREFILL_TOKENS] += promise.prompt_tokens
         cells[row + Load.PROMISED_TOKENS] += promise.kv_tokens
+        self._places = places
+        self._place: int | None = None
+        self._final = 0
+        if promise.output_tokens is not None:
+            self._final = promise.prompt_tokens + promise.output_tokens
+            if places:
+                self._place = places.pop()
+                self._stands(promise.prompt_tokens, self._final)
 
     def first_token(self) -> None:
         """The prompt is in the cache; the sequence decodes."""
@@ -76,6 +120,26 @@ class Flight:
         if self._context and not self._landed:
             self._board.cells[self._row + Load.CONTEXT_TOKENS] += tokens
             self._context += tokens
+
+    def counted(self, prompt_tokens: int, output_tokens: int) -> None:
+        """The engine's own count: the prompt's estimate is corrected, and with it the promise.
+
+        A sequence that outgrows its promise is promised one block more at a time.
+        """
+        promise = self._promise
+        if not self._context or self._landed or promise.output_tokens is None:
+            return
+        held, block = prompt_tokens + output_tokens, promise.block_tokens
+        final = prompt_tokens + promise.output_tokens
+        if held > final:
+            final = held + block
+        self.grew(held - self._context)
+        if final != self._final:
+            change = kv_rounded(final, block) - kv_rounded(self._final, block)
+            self._board.cells[self._row + Load.PROMISED_TOKENS] += change
+            self._kv += change
+            self._final = final
+        self._stands(held, final)
 
     def paced(self, model: StepModel, *, observed_s: float, steps: float) -> None:
         """Feed the step feedback: what `steps` steps took, and what the model says of them.
@@ -100,8 +164,18 @@ class Flight:
         self._landed = True
         cells = self._board.cells
         cells[self._row + Load.SEQUENCES] -= self._promise.sequences
-        cells[self._row + Load.PROMISED_TOKENS] -= self._promise.kv_tokens
+        cells[self._row + Load.PROMISED_TOKENS] -= self._kv
         if self._context:
             cells[self._row + Load.CONTEXT_TOKENS] -= self._context
         else:
             cells[self._row + Load.QUEUED_PREFILL_TOKENS] -= self._promise.prompt_tokens
+        if self._place is not None and self._places is not None:
+            self._stands(0, 0)
+            self._places.append(self._place)
+
+    def _stands(self, held: int, final: int) -> None:
+        """Readers may see the one cell without the other: held against an old final, at worst."""
+        if self._place is not None:
+            row = self._board.resident_row(self._worker, self._engine, self._place)
+            self._board.cells[row + Resident.HELD_TOKENS] = held
+            self._board.cells[row + Resident.FINAL_TOKENS] = final

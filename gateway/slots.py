@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-MAGIC = 0xB4EA_0001
+MAGIC = 0xB4EA_0002
+RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
 class Load(IntEnum):
@@ -25,6 +26,13 @@ class Load(IntEnum):
     PREFILLED_TOKENS_TOTAL = 4  # counter; its slope is the admitted prefill rate
     OBSERVED_STEP_S_TOTAL = 5  # counters; their ratio over a while is the step feedback
     PREDICTED_STEP_S_TOTAL = 6
+
+
+class Resident(IntEnum):
+    """One followed sequence: what it holds and what it may come to hold. `FINAL` 0: free place."""
+
+    HELD_TOKENS = 0
+    FINAL_TOKENS = 1
 
 
 class Seen(IntEnum):
@@ -78,7 +86,8 @@ class Layout:
 
     @property
     def worker_cells(self) -> int:
-        return 2 + len(self.engines) * len(Load) + len(self.apis) * len(Seen)
+        per_engine = len(Load) + RESIDENTS * len(Resident)
+        return 2 + len(self.engines) * per_engine + len(self.apis) * len(Seen)
 
     @property
     def cells(self) -> int:
@@ -118,6 +127,11 @@ class Board:
     def seen_row(self, worker: int, api: int) -> int:
         return self.worker_row(worker) + 2 + len(self.layout.engines) * len(Load) + api * len(Seen)
 
+    def resident_row(self, worker: int, engine: int, place: int) -> int:
+        apis = self.worker_row(worker) + 2 + len(self.layout.engines) * len(Load)
+        places = apis + len(self.layout.apis) * len(Seen)
+        return places + (engine * RESIDENTS + place) * len(Resident)
+
     def published_row(self, engine: int) -> int:
         return self._published + engine * len(Published)
 
@@ -148,6 +162,19 @@ class Board:
         if len(rows) == 1:
             return list(self.cells[rows[0] : rows[0] + size])
         return [sum((self.cells[row + field] for row in rows), 0.0) for field in range(size)]
+
+    def residents(self, engine: int) -> tuple[tuple[float, float], ...]:
+        """(held, final) tokens of every followed sequence on one engine."""
+        found: list[tuple[float, float]] = []
+        for worker in range(self.layout.workers):
+            row = self.resident_row(worker, engine, 0)
+            cells = self.cells[row : row + RESIDENTS * len(Resident)].tolist()
+            found += [
+                (held, final)
+                for held, final in zip(cells[::2], cells[1::2], strict=True)
+                if final > 0.0
+            ]
+        return tuple(found)
 
     def published(self, engine: int) -> list[float]:
         """What telemetry says of one engine, indexed by `Published`."""

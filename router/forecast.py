@@ -7,11 +7,13 @@ Source of the formulas: reference simulation on real traces, 2026-11-20. What is
 pessimistic: an optimistic model collapses, a pessimistic one loses a little.
 """
 
+from collections.abc import Sequence
 from math import ceil, inf
 
 from router.types import Candidate, EngineState, Kind, Policy, Request, StepModel
 from router.value import value
 
+EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
 _EMBEDDING = Kind.EMBEDDING
@@ -94,14 +96,60 @@ def kv_promise_tokens(work: Work, candidate: Candidate, engine: EngineState) -> 
     Prompt blocks found in the prefix cache are shared with what is in use, so they do not count
     again; never more of them than are in use.
     """
-    longest, block = work.promise, engine.kv_block_tokens
-    if longest is None:
-        longest = max(work.prompt, candidate.context_tokens)
+    longest, block = kv_longest_tokens(work, candidate), engine.kv_block_tokens
     promise = (longest + block - 1) // block * block
     if engine.prefix_hit_tokens > 0:
         shared = min(engine.prefix_hit_tokens, work.prompt, engine.kv_used_tokens)
         promise -= int(shared // block) * block
     return promise * work.choices
+
+
+def kv_longest_tokens(work: Work, candidate: Candidate) -> int:
+    """The context of one choice at its longest."""
+    if work.promise is None:
+        return max(work.prompt, candidate.context_tokens)
+    return work.promise
+
+
+def kv_free_tokens(work: Work, candidate: Candidate, engine: EngineState, promise: int) -> float:
+    """The least KV that stays free after admission, with all promises kept.
+
+    Sequences grow by a token a step and end one after the other, so they never hold all their
+    promises at once: of the residents that are followed, the highest sum over time counts.
+    """
+    taken = engine.kv_used_tokens + engine.kv_promised_tokens
+    if not engine.residents or work.choices > 1:
+        return engine.kv_capacity_tokens - taken - promise
+    block = engine.kv_block_tokens
+    followed = sum(kv_rounded(final, block) for _, final in engine.residents)
+    newcomer = (float(work.prompt), float(kv_longest_tokens(work, candidate)))
+    peak = kv_peak_tokens((*engine.residents, newcomer), block)
+    shared = kv_rounded(newcomer[1], block) - promise  # what the prefix cache already holds
+    return engine.kv_capacity_tokens - max(0.0, taken - followed) - peak + shared
+
+
+def kv_peak_tokens(residents: Sequence[tuple[float, float]], block: int) -> float:
+    """The most that (held, final) sequences hold at once, in whole blocks of `block` tokens.
+
+    The sum only falls where a sequence ends, so the peak lies at one of the ends.
+    """
+    ends = sorted((max(0.0, final - held), held) for held, final in residents)
+    most = 0.0
+    if len(ends) <= EXACT_RESIDENTS:
+        for place, (steps, _) in enumerate(ends):
+            held_then = sum(kv_rounded(held + steps, block) for _, held in ends[place:])
+            most = max(most, held_then)
+        return most
+    held_by_rest = sum(held for _, held in ends)
+    for place, (steps, held) in enumerate(ends):
+        rest = len(ends) - place
+        most = max(most, held_by_rest + rest * (steps + block - 1))
+        held_by_rest -= held
+    return most
+
+
+def kv_rounded(tokens: float, block: int) -> float:
+    return (tokens + block - 1) // block * block
 
 
 def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than its terms)
@@ -119,7 +167,7 @@ def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than
     most, hit = engine.max_num_seqs, engine.prefix_hit_tokens
     fresh = choices * (work.prompt if hit <= 0 else max(1, work.prompt - hit))
     promise = kv_promise_tokens(work, candidate, engine)
-    free = capacity - used - engine.kv_promised_tokens - promise
+    free = kv_free_tokens(work, candidate, engine, promise)
     full = (sequences + choices) / most if most > 0 else 0.0
     kv_ratio = None
     if capacity > 0:  # residents are half-way, and end while this request runs
