@@ -8,13 +8,22 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
+from backends.engine import install as installation
 from gateway.cli_output import console, fail
 from gateway.errors import ConfigError
-from gateway.start import Start
+from gateway.start import DONE, Start
 from gateway.start_demo import DemoStart
 from ledger.database import DatabaseError
 
@@ -32,12 +41,22 @@ def up(
     ] = False,
 ) -> None:
     """Start everything for a first look: engine, gateway, ledger and dashboard."""
-    _run(Start(config, keys=keys, say=_say, environ=dict(os.environ)))
+    with _Display() as display:
+        _run(
+            Start(
+                config,
+                keys=keys,
+                say=display.say,
+                report=display.report,
+                environ=dict(os.environ),
+            )
+        )
 
 
 def demo() -> None:
     """Simulated engines and providers, 30 replayed days, live traffic: no GPU, no keys."""
-    _run(DemoStart(say=_say, environ=dict(os.environ)))
+    with _Display() as display:
+        _run(DemoStart(say=display.say, environ=dict(os.environ)))
 
 
 def _run(start: Start | DemoStart) -> None:
@@ -49,6 +68,48 @@ def _run(start: Start | DemoStart) -> None:
         fail(str(error))
 
 
-def _say(line: str) -> None:
-    console().print(line, markup=False)
-    sys.stdout.flush()
+class _Display:
+    """Lines as they come, and under them a bar while an installation runs (on a terminal)."""
+
+    def __init__(self) -> None:
+        self._console = console()
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("engine: {task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+        self._stage = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def say(self, line: str) -> None:
+        self._console.print(line, markup=False)
+        sys.stdout.flush()
+
+    def report(self, news: installation.Progress) -> None:
+        if news.stage == DONE:
+            self._bar.stop()
+            return
+        if news.stage != self._stage:
+            self._stage = news.stage
+            self.say(f"   engine: {news.stage}: {news.message}")
+        if not self._console.is_terminal:
+            return
+        if self._task is None:
+            self._bar.start()
+            self._task = self._bar.add_task(news.message, total=None)
+        done = news.fraction
+        self._bar.update(
+            self._task,
+            description=f"{news.stage}: {news.message}",
+            total=None if done is None else 1.0,
+            completed=done or 0.0,
+        )

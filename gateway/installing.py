@@ -26,6 +26,7 @@ class Line(msgspec.Struct, omit_defaults=True):
 
     stage: str = ""
     message: str = ""
+    fraction: float | None = None
     installed: str = ""
     fresh: bool = False
     reason: str = ""
@@ -36,9 +37,9 @@ class Line(msgspec.Struct, omit_defaults=True):
 class Installing:
     """`looked_for` is set once it is known whether this machine can have the engine."""
 
-    def __init__(self, directory: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, directory: Path, report: Callable[[Progress], None]) -> None:
         self._directory = directory
-        self._say = say
+        self._report = report
         self._process: asyncio.subprocess.Process | None = None
         self.looked_for = asyncio.Event()
         self.unavailable: Line | None = None
@@ -56,12 +57,10 @@ class Installing:
         )
         assert self._process.stdout is not None
         last = Line(fault="the installation ended without a word")
-        stage = ""
         async for text in self._process.stdout:
             last = msgspec.json.decode(text, type=Line)
-            if last.stage and last.stage != stage:
-                stage = last.stage
-                self._say(f"   engine: {last.stage}: {last.message}")
+            if last.stage:
+                self._report(Progress(last.stage, last.message, last.fraction))
             if last.stage == "packages":
                 self.looked_for.set()
         await self._process.wait()
@@ -87,7 +86,7 @@ def main() -> None:
         sys.stdout.flush()
 
     def report(news: Progress) -> None:
-        write(Line(stage=news.stage, message=news.message))
+        write(Line(stage=news.stage, message=news.message, fraction=news.fraction))
 
     try:
         result = installation.install(installation.Request(Path(sys.argv[1])), report)

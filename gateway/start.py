@@ -15,6 +15,7 @@ import httpx
 from sqlalchemy.orm import Session
 
 from backends.engine.environment import flavour_here
+from backends.engine.install import Progress
 from backends.engine.profiles import hardware
 from backends.engine.tinymodel import EMBEDDING, Shape, is_complete, make
 from gateway.answering import until_answering
@@ -30,6 +31,7 @@ from ledger.identity import KeySpec, create_key, load_pepper
 
 CONFIG_NAME = "up.yaml"
 KEY_FILE = "dev-key"
+DONE = "done"  # the last word about an installation, whatever came of it
 TINY = {"tiny": Shape(), "tiny-embed": EMBEDDING}
 FIRST_TOKEN_PAUSE_S = 3.0
 
@@ -41,11 +43,13 @@ class Start:
         *,
         keys: bool,
         say: Callable[[str], None],
+        report: Callable[[Progress], None],
         environ: Mapping[str, str],
     ) -> None:
         self._config = config
         self._use_keys = keys
         self._say = say
+        self._report = report
         self._environ = environ
         self._stages = Stages(clock=time.monotonic, say=say)
         self._stages.resume(environ)
@@ -57,7 +61,7 @@ class Start:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
         state = Path(Settings().state_dir) if self._config is None else load(self._config).state
-        installing = Installing(state.resolve() / "engine", self._say)
+        installing = Installing(state.resolve() / "engine", self._report)
         work = asyncio.create_task(self._install(installing))
         try:
             engine = await self._engine_kind(installing, work)
@@ -94,7 +98,10 @@ class Start:
             installing.looked_for.set()
             return
         began = time.monotonic()
-        await installing.run()
+        try:
+            await installing.run()
+        finally:
+            self._report(Progress(DONE, "", 1.0))
         if installing.fresh:
             self._say(f"   engine installed beside it: {time.monotonic() - began:.1f} s")
 
