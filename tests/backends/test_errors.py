@@ -1,0 +1,54 @@
+"""Each kind of failure says whether another candidate may be tried and who may be billed."""
+
+import re
+
+import pytest
+
+from backends import errors
+from backends.errors import BackendError
+
+# kind: (retryable, may be billed)
+TABLE = {
+    "Unreachable": (True, False),
+    "Overloaded": (True, False),
+    "Refused": (True, False),
+    "TooLong": (True, False),
+    "ServerError": (True, True),
+    "HeadTimeout": (True, True),
+    "IdleTimeout": (False, True),
+    "UpstreamBroken": (False, True),
+    "BadAnswer": (True, True),
+}
+
+
+def kinds() -> dict[str, type[BackendError]]:
+    return {kind.__name__: kind for kind in BackendError.__subclasses__()}
+
+
+def test_the_table_is_complete():
+    assert kinds().keys() == TABLE.keys()
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_facts_of_a_kind(name):
+    kind = kinds()[name]
+    assert (kind.retryable, kind.billable) == TABLE[name]
+
+
+def test_the_tree_in_the_docstring_is_the_tree_in_the_code():
+    drawn = re.findall(r"[|`]-- (\w+) .*?((?:not )?retryable)$", errors.__doc__, re.MULTILINE)
+    expected = {name: kind.retryable for name, kind in kinds().items()}
+    assert {name: word == "retryable" for name, word in drawn} == expected
+
+
+def test_kinds_have_words_of_their_own():
+    words = [kind.kind for kind in kinds().values()]
+    assert len(set(words)) == len(words)
+    assert BackendError.kind not in words
+
+
+def test_an_error_carries_what_the_target_said():
+    error = errors.Overloaded("busy", status=429, retry_after_s=2.5)
+    assert (str(error), error.status, error.retry_after_s) == ("busy", 429, 2.5)
+    bare = errors.Unreachable("refused")
+    assert (bare.status, bare.retry_after_s) == (None, None)

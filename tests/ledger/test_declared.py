@@ -1,0 +1,135 @@
+"""What the file declares: versions of contracts, budgets that come and go, each file once."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from sqlalchemy import select
+
+from ledger.declared import BudgetSpec, Contract, declare
+from ledger.orm_books import ConfigVersion
+from ledger.orm_budgets import Budget
+from ledger.orm_fleet import GpuContract
+
+CONTRACT = Contract(
+    pool="llama",
+    gpu_type="H200",
+    gpus_per_replica=2,
+    replicas=3,
+    billing="reserved",
+    pusd_per_hour=3_500_000_000_000,
+    source="contract 17",
+    since=date(2026, 11, 1),
+    until=date(2027, 10, 31),
+    ops_seconds_per_week=18_000,
+    ops_pusd_per_hour=95 * 10**12,
+    simulated=False,
+)
+SEARCH = BudgetSpec("team:search", "month", 500 * 10**12, hard=True, timezone="UTC")
+ACME = BudgetSpec("org:acme", "day", 10**30, hard=False, timezone="Europe/Berlin")
+
+
+@pytest.fixture
+def apply(engine):
+    """Declares, and leaves out what a test does not care about."""
+
+    def apply(at_us, contracts=(), budgets=(), config=("hash", "text")):
+        declare(engine, contracts=contracts, budgets=budgets, config=config, at_us=at_us)
+
+    return apply
+
+
+def rows(engine, *columns):
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(select(*columns))]
+
+
+def contracts(engine):
+    table = GpuContract.__table__
+    found = rows(engine, *(column for column in table.columns if column.name != "id"))
+    names = [column.name for column in table.columns if column.name != "id"]
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def budgets(engine):
+    columns = (Budget.id, Budget.limit_pusd, Budget.hard, Budget.created_us, Budget.retired_us)
+    return sorted(rows(engine, *columns))
+
+
+def test_a_contract_is_stored_whole_and_once(engine, apply):
+    apply(100, [CONTRACT])
+    apply(200, [CONTRACT])
+    (row,) = contracts(engine)
+    assert row.pop("recorded_us") == 100
+    assert Contract(**row) == CONTRACT
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pusd_per_hour": 3_000_000_000_000},
+        {"pusd_per_hour": None},
+        {"replicas": 4},
+        {"billing": "on_demand"},
+        {"until": None},
+        {"ops_seconds_per_week": 0},
+    ],
+)
+def test_a_changed_contract_is_a_row_more(engine, apply, change):
+    """Also back to an earlier one: what counts is the latest, not whether it was ever seen."""
+    for at_us, one in enumerate((CONTRACT, replace(CONTRACT, **change), CONTRACT), start=1):
+        apply(at_us, [one])
+    found = contracts(engine)
+    assert [row["recorded_us"] for row in found] == [1, 2, 3]
+    (name,) = change
+    assert [row[name] for row in found] == [
+        getattr(CONTRACT, name), change[name], getattr(CONTRACT, name),
+    ]  # fmt: skip
+
+
+def test_pools_do_not_touch_each_other(engine, apply):
+    other = replace(CONTRACT, pool="qwen", replicas=1)
+    apply(1, [CONTRACT, other])
+    apply(2, [CONTRACT, replace(other, replicas=2)])
+    assert [(row["pool"], row["replicas"]) for row in contracts(engine)] == [
+        ("llama", 3), ("qwen", 1), ("qwen", 2),
+    ]  # fmt: skip
+
+
+def test_budgets_are_made_changed_retired_and_revived(engine, apply):
+    apply(1, budgets=[SEARCH, ACME])
+    assert budgets(engine) == [
+        ("org:acme@day", 10**30, False, 1, None),
+        ("team:search@month", 500 * 10**12, True, 1, None),
+    ]
+    apply(2, budgets=[replace(SEARCH, limit_pusd=7)])
+    apply(3, budgets=[replace(SEARCH, limit_pusd=7)])
+    assert budgets(engine) == [
+        ("org:acme@day", 10**30, False, 1, 2),  # retired when first missing, and only then
+        ("team:search@month", 7, True, 1, None),
+    ]
+    apply(4, budgets=[SEARCH, ACME])
+    assert [row[-1] for row in budgets(engine)] == [None, None]
+
+
+def test_periods_of_one_scope_are_two_budgets(engine, apply):
+    apply(1, budgets=[SEARCH, replace(SEARCH, period="day", limit_pusd=5)])
+    assert [row[:2] for row in budgets(engine)] == [
+        ("team:search@day", 5),
+        ("team:search@month", 500 * 10**12),
+    ]
+
+
+def test_each_version_of_the_file_is_kept_once(engine, apply):
+    for at_us, config in enumerate((("a", "one"), ("a", "one"), ("b", "two"), ("a", "one"))):
+        apply(at_us, config=config)
+    columns = (ConfigVersion.hash, ConfigVersion.yaml, ConfigVersion.applied_us)
+    assert sorted(rows(engine, *columns)) == [("a", "one", 0), ("b", "two", 2)]
+
+
+def test_a_declaration_holds_whole_or_not_at_all(engine, apply):
+    broken = replace(SEARCH, scope=None)
+    with pytest.raises(Exception, match=r"(?i)null"):
+        apply(1, [CONTRACT], [broken])
+    assert contracts(engine) == []
+    assert rows(engine, ConfigVersion.hash) == []
