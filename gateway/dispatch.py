@@ -33,7 +33,7 @@ from router.types import Otherwise, Reason
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 QUEUE_POLL_S = 0.02
-ENDED_BY_US = ("total", "client_stall")
+CLIENT_GONE = "client_gone"  # any other ending was our own doing
 UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
 NOBODY = 499  # the status that proxies log for a client that closed its connection
@@ -144,7 +144,7 @@ class Dispatcher:
                 raise  # the answer stays without its end, as it stays without its row
             raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
         except asyncio.CancelledError:
-            status: Status = "timeout" if reply.ended_by in ENDED_BY_US else "client_gone"
+            status: Status = "client_gone" if reply.ended_by == CLIENT_GONE else "timeout"
             self.metering.settle_later(attempt, Outcome.cut(attempt, status, NOBODY))
             raise
         finally:

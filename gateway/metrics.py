@@ -76,6 +76,7 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livesum",
         )
+        self.in_flight.set(0)  # what a predecessor that was killed worked on is over
 
     def model(self, name: str) -> str:
         return name if name in self._models else OTHER

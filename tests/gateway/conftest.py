@@ -8,9 +8,13 @@ providers stand in for what costs money. Only the number of processes differs.
 import asyncio
 import contextlib
 import json
+import os
 import random
+import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -45,6 +49,7 @@ from ledger.database import make_engine, open_readonly
 from ledger.identity import CreatedKey, KeyRing, KeySpec, create_key, load_pepper
 from ledger.writer import LedgerWriter
 
+ROOT = Path(__file__).parents[2]
 ENGINE = "h200-llama-3.1-8b-fp8"
 QUICK = Latency(ttft_s=0.02, ttft_sigma=0.0, tpot_s=0.002, tpot_sigma=0.0)
 SLOW_START = Latency(ttft_s=30.0, ttft_sigma=0.0, tpot_s=0.002, tpot_sigma=0.0)
@@ -354,3 +359,151 @@ def reset() -> Callable[[socket.socket], None]:
         connection.close()
 
     return close
+
+
+# ---------------------------------------------------------------- real processes
+
+SERVE = "from gateway.cli import main; main()"
+
+
+class Host:
+    """`breakeven serve` as a process of its own, with simulated engines that it starts itself."""
+
+    def __init__(self, state: Path, **changes: Any) -> None:
+        self.state = state
+        self.config = state / "breakeven.yaml"
+        self.url = ""
+        self.environ = dict(os.environ)
+        self.process: subprocess.Popen[str] | None = None
+        state.mkdir(parents=True, exist_ok=True)
+        engine = {
+            "kind": "simulated", "model": ENGINE, "served_name": "llama", "replicas": 2, "port": 0,
+            "flags": ["--journal", str(state / "upstream.jsonl")],
+        }  # fmt: skip
+        settings = {
+            "state_dir": str(state),
+            "server": {"port": 0, "workers": 2, "timeouts": {"drain_s": 8}},
+            "telemetry": {"scrape_s": 0.1},
+            "models": {
+                "own": {"targets": ["pool:main"], "compare_with": ["openai/gpt-4o-mini"]},
+                "standin/*": "passthrough",
+            },
+            "pools": {"main": {"engine": engine, "gpu": {"type": "H200", "usd_per_hour": "3.50"}}},
+            "providers": {
+                "standin": {"start": True, "simulated": True, "prices_as": "openai/gpt-4o-mini"}
+            },
+            **changes,
+        }
+        self.config.write_text(yaml.safe_dump(settings))
+
+    def start(self) -> None:
+        """Returns when both workers have said that they are ready and an engine is healthy."""
+        command = [sys.executable, "-c", SERVE, "serve", "--config", str(self.config)]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=self.environ, cwd=ROOT
+        )
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if "http://" in line:
+                self.url = line[line.index("http://") :].strip().removesuffix("/v1")
+                break
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        eventually(lambda: len(self.pids("gateway.worker")) == 2, 40)
+        eventually(self._ready, 40)
+        if not hasattr(self, "token"):
+            self.token = self._key()
+        eventually(lambda: self.ask().status_code == 200, 40)
+
+    def ask(self, model: str = "own", **members: Any) -> httpx.Response:
+        body = {"model": model, "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+        headers = {"authorization": f"Bearer {self.token}"}
+        url = f"{self.url}/v1/chat/completions"
+        return httpx.post(url, json={**body, **members}, headers=headers, trust_env=False)
+
+    def get(self, path: str) -> httpx.Response:
+        headers = {"authorization": f"Bearer {self.token}"}
+        return httpx.get(self.url + path, headers=headers, trust_env=False)
+
+    def pids(self, module: str = "") -> list[int]:
+        """Every process of this host, by the files that it was told to use."""
+        found = []
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                with contextlib.suppress(OSError):
+                    words = (folder / "cmdline").read_text().split("\0")
+                    if str(self.state) in " ".join(words) and (not module or module in words):
+                        found.append(int(folder.name))
+        return found
+
+    def rows(self, where: str = "1=1") -> list[dict[str, Any]]:
+        engine = open_readonly(f"sqlite:///{self.state / 'ledger.db'}")
+        with engine.connect() as connection:
+            query = text(f"SELECT * FROM attempts WHERE {where} ORDER BY seq")
+            rows = [dict(row) for row in connection.execute(query).mappings()]
+        engine.dispose()
+        return rows
+
+    def upstream(self) -> list[dict[str, Any]]:
+        text_ = (self.state / "upstream.jsonl").read_text()
+        return [json.loads(line) for line in text_.splitlines() if line.endswith("}")]
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels."""
+        lines = self.get("/metrics").text.splitlines()
+        return sum(
+            float(line.rpartition(" ")[2])
+            for line in lines
+            if line.partition("{")[0].partition(" ")[0] == name
+        )
+
+    def terminate(self) -> int:
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(60)
+
+    def kill_all(self) -> None:
+        """As if the machine lost its power, but for the disk's cache."""
+        assert self.process is not None
+        for pid in (self.process.pid, *self.pids()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        eventually(lambda: not self.pids())
+
+    def close(self) -> None:
+        if self.process is not None:
+            if self.process.poll() is None:
+                self.kill_all()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _ready(self) -> bool:
+        with contextlib.suppress(httpx.HTTPError):
+            return httpx.get(f"{self.url}/readyz", trust_env=False).status_code == 200
+        return False
+
+    def _key(self) -> str:
+        command = [sys.executable, "-c", SERVE, "keys", "create", "--name", "test", "--json"]
+        answer = subprocess.run(
+            [*command, "--config", str(self.config)],
+            check=True, capture_output=True, text=True, cwd=ROOT,
+        )  # fmt: skip
+        token: str = json.loads(answer.stdout)["token"]
+        return token
+
+
+@pytest.fixture
+def make_host(tmp_path: Path) -> Iterator[Callable[..., Host]]:
+    """A host that is not yet started; whatever is left of it is killed after the test."""
+    made: list[Host] = []
+
+    def make(**changes: Any) -> Host:
+        made.append(Host(tmp_path / f"host-{len(made)}", **changes))
+        return made[-1]
+
+    yield make
+    for host_ in made:
+        host_.close()
