@@ -116,7 +116,7 @@ def join_data(event: bytes, spans: list[tuple[int, int]]) -> bytes:
 
 
 def cut_usage(event: bytes, value: bytes) -> bytes:
-    """`event` without the top-level `usage` member, whose encoded value is `value`."""
+    """`event` without its top-level `usage` member, which is there and encoded as `value`."""
     at = event.rfind(b'"usage":')
     # One spelling of the key in the whole event, and the member's value follows it: nothing
     # else could be meant. Any doubt goes to the scanner.

@@ -21,7 +21,7 @@ encode = msgspec.json.encode
 class Answer:
     """Renders one request's answer; `id` without its prefix, `created` in epoch seconds."""
 
-    def __init__(self, ask: Ask, *, id: str, created: int, fingerprint: str) -> None:  # noqa: A002
+    def __init__(self, ask: Ask, *, id: str, created: int, fingerprint: str) -> None:  # noqa: A002  (as on the wire)
         self.id = f"chatcmpl-{id}" if ask.chat else f"cmpl-{id}"
         self._ask = ask
         self._created = created

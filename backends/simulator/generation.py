@@ -51,7 +51,7 @@ class Setting:
 
 
 class Generation:
-    def __init__(self, setting: Setting, ask: Ask, *, id: str, scope: Scope) -> None:  # noqa: A002
+    def __init__(self, setting: Setting, ask: Ask, *, id: str, scope: Scope) -> None:  # noqa: A002  (as on the wire)
         self._setting = setting
         self._ask = ask
         self._scope = scope

@@ -38,7 +38,7 @@ class Engine:
 
     def submit(
         self,
-        id: str,  # noqa: A002 - the word of the domain, and of every event
+        id: str,  # noqa: A002  (as on the wire) - the word of the domain, and of every event
         now_s: float,
         *,
         prompt_tokens: int,
@@ -58,7 +58,7 @@ class Engine:
             Job(id, prompt_tokens, output_tokens, tuple(hashes[:full]), visible_s)
         )
 
-    def abort(self, id: str) -> int | None:  # noqa: A002
+    def abort(self, id: str) -> int | None:  # noqa: A002  (as on the wire)
         """Stop a request at once; returns the tokens it had generated, `None` if unknown."""
         job = self._running.get(id)
         if job is None:

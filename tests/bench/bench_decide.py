@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from router import explain  # noqa: E402  (the checkout's packages, wherever this is started)
-from router.decide import decide  # noqa: E402
-from router.types import (  # noqa: E402
+from router.decide import decide  # noqa: E402  (as above)
+from router.types import (  # noqa: E402  (as above)
     ApiState,
     Candidate,
     EngineState,
