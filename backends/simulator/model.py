@@ -38,7 +38,7 @@ class Engine:
 
     def submit(
         self,
-        id: str,  # noqa: A002  (as on the wire) - the word of the domain, and of every event
+        id: str,  # noqa: A002 - the word of the domain, and of every event
         now_s: float,
         *,
         prompt_tokens: int,
