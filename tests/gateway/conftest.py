@@ -407,7 +407,8 @@ class Host:
             if "http://" in line:
                 self.url = line[line.index("http://") :].strip().removesuffix("/v1")
                 break
-        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        self._drain = threading.Thread(target=self.process.stdout.read, daemon=True)
+        self._drain.start()
         eventually(lambda: len(self.pids("gateway.worker")) == 2, 40)
         eventually(self._ready, 40)
         if not hasattr(self, "token"):
@@ -459,7 +460,15 @@ class Host:
     def terminate(self) -> int:
         assert self.process is not None
         self.process.terminate()
-        return self.process.wait(60)
+        code = self.process.wait(60)
+        self._quiet()
+        return code
+
+    def _quiet(self) -> None:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        self._drain.join()
+        self.process.stdout.close()
 
     def kill_all(self) -> None:
         """As if the machine lost its power, but for the disk's cache."""
@@ -469,13 +478,11 @@ class Host:
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
         eventually(lambda: not self.pids())
+        self._quiet()
 
     def close(self) -> None:
-        if self.process is not None:
-            if self.process.poll() is None:
-                self.kill_all()
-            assert self.process.stdout is not None
-            self.process.stdout.close()
+        if self.process is not None and self.process.poll() is None:
+            self.kill_all()
         for pid in self.pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,164 @@
+"""Workers are killed under load: no finished answer without its row, none twice, all tokens equal.
+
+What the clients finished, what the engines say they did, and the ledger's rows are joined.
+"""
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+
+import httpx
+import pytest
+
+CLIENTS = 12
+SABOTAGE = """
+import os
+if os.environ.get("SETTLE_LATE"):
+    import asyncio
+    from ledger.journal import JournalWriter
+
+    async def late(self, record):
+        asyncio.get_running_loop().call_later(0.5, self.append_ending, record)
+
+    JournalWriter.append_durable = late
+"""
+
+
+class Client(threading.Thread):
+    """Asks without pause and notes every answer that it read to its end."""
+
+    def __init__(self, host, seed: int, stop: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self.host, self.rng, self.halt = host, random.Random(seed), stop
+        self.finished: dict[str, int] = {}  # request id: output tokens
+
+    def run(self) -> None:
+        while not self.halt.is_set():
+            try:
+                with httpx.Client(trust_env=False, timeout=10) as client:
+                    while not self.halt.is_set():
+                        self._ask(client)
+            except httpx.HTTPError:
+                time.sleep(0.05)
+
+    def _ask(self, client: httpx.Client) -> None:
+        stream = self.rng.random() < 0.5
+        body = {
+            "model": "own", "stream": stream, "max_tokens": self.rng.randrange(1, 40),
+            "messages": [{"role": "user", "content": f"number {self.rng.random()}"}],
+        }  # fmt: skip
+        if stream:
+            body["stream_options"] = {"include_usage": True}
+        headers = {"authorization": f"Bearer {self.host.token}"}
+        answer = client.post(f"{self.host.url}/v1/chat/completions", json=body, headers=headers)
+        if answer.status_code != 200:
+            return
+        if not stream:
+            usage = answer.json()["usage"]
+        elif answer.content.endswith(b"data: [DONE]\n\n"):
+            usage = json.loads(answer.content.split(b"\n\n")[-3].removeprefix(b"data: "))["usage"]
+        else:
+            return
+        self.finished[answer.headers["x-request-id"]] = usage["completion_tokens"]
+
+
+def load(host, cycles: int, strike) -> dict[str, int]:
+    """Clients at work while `strike` strikes; returns what they finished."""
+    stop = threading.Event()
+    clients = [Client(host, seed, stop) for seed in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    for cycle in range(cycles):
+        before = sum(len(client.finished) for client in clients)
+        while sum(len(client.finished) for client in clients) < before + 10 * CLIENTS:
+            time.sleep(0.05)
+        strike(cycle)
+    stop.set()
+    for client in clients:
+        client.join(30)
+    return {name: tokens for client in clients for name, tokens in client.finished.items()}
+
+
+def lost(host, finished: dict[str, int]) -> list[str]:
+    """Finished answers without exactly one finished row of the same tokens."""
+    rows: dict[str, list] = {}
+    for row in host.rows():
+        rows.setdefault(row["request_id"], []).append(row)
+    return [
+        name
+        for name, tokens in finished.items()
+        if [(row["status"], row["output_tokens"]) for row in rows.get(name, ())
+            if row["status"] == "finished"] != [("finished", tokens)]
+    ]  # fmt: skip
+
+
+def settled(host) -> bool:
+    rows = host.rows()
+    return bool(rows) and all(row["settled_us"] for row in rows)
+
+
+def test_killed_workers_lose_no_finished_answer(make_host, patiently) -> None:
+    host = make_host()
+    host.start()
+    rng = random.Random(7)
+
+    def strike(cycle: int) -> None:
+        workers = host.pids("gateway.worker")
+        os.kill(rng.choice(workers), signal.SIGKILL)
+        patiently(lambda: len(host.pids("gateway.worker")) == 2)
+
+    finished = load(host, 3, strike)
+    patiently(lambda: settled(host), 40)
+    assert len(finished) > 300
+    assert lost(host, finished) == []
+    rows = host.rows()
+    assert max(Counter(row["attempt_id"] for row in rows).values()) == 1
+    # Every piece of work that an engine saw is in the books, finished or not.
+    known = {row["attempt_id"] for row in rows}
+    seen = [entry["request_id"] for entry in host.upstream()]
+    assert [name for name in seen if name not in known] == []
+    assert host.terminate() == 0
+
+
+def test_a_killed_host_loses_no_finished_answer(make_host, patiently) -> None:
+    """Parent, workers, ledger writer, telemetry and engines at once; then it is started again."""
+    host = make_host()
+    host.start()
+    finished = load(host, 1, lambda _: host.kill_all())
+    host.start()
+    finished |= load(host, 1, lambda _: None)
+    patiently(lambda: settled(host), 40)
+    assert len(finished) > 200
+    assert lost(host, finished) == []
+    assert host.terminate() == 0
+
+
+def test_settling_after_the_answer_would_lose_rows(make_host, patiently, tmp_path) -> None:
+    """The control: the same kill finds what is not durable before the last byte."""
+    (tmp_path / "sitecustomize.py").write_text(SABOTAGE)
+    host = make_host()
+    host.environ |= {"SETTLE_LATE": "1", "PYTHONPATH": str(tmp_path)}
+    host.start()
+
+    def strike(_cycle: int) -> None:
+        for pid in host.pids("gateway.worker"):
+            os.kill(pid, signal.SIGKILL)
+
+    finished = load(host, 1, strike)
+    patiently(lambda: settled(host), 40)
+    assert lost(host, finished)
+
+
+@pytest.mark.parametrize("name", ["--config", "--runtime", "--worker", "--fd"])
+def test_every_argument_is_needed(name: str, capsys) -> None:
+    from gateway.worker import main  # noqa: PLC0415  (its import sets up nothing until it is run)
+
+    given = {"--config": "c", "--runtime": "r", "--worker": "0", "--fd": "3"}
+    words = [word for key, value in given.items() if key != name for word in (key, value)]
+    with pytest.raises(SystemExit):
+        main(words)
+    assert name in capsys.readouterr().err
