@@ -43,6 +43,7 @@ from ledger.prices import PriceBook
 from router.estimates import OutputLengths, TokenRatio
 
 BEAT_S = 0.1
+LAST_WORDS_S = 1.0
 DESK_SOCKET = "desk.sock"
 API_IDLE_S = 60.0
 
@@ -71,7 +72,7 @@ def build(
     exposition: Exposition,
     environ: Mapping[str, str],
 ) -> Gateway:
-    """One worker's application; its journal, board and clients open with the lifespan."""
+    """One worker's application; what it opens is closed when its lifespan ends."""
     limits = settings.server.timeouts
     board = Board(runtime.run_dir / "board", runtime.layout)
     journal = JournalWriter(
@@ -121,6 +122,7 @@ def build(
             yield
             for chore in chores:
                 chore.cancel()
+        await _emptied(hot)
         await desk.aclose()
         for backend in fleet.backends.values():
             await backend.aclose()
@@ -128,6 +130,7 @@ def build(
         await clients.apis.aclose()
         board.clear(worker)
         journal.close()
+        board.close()
 
     operations = Operations(exposition.render, lambda: readiness(hot, desk))
     app = create_app(settings, ledger.keys, operations, clock, lifespan)
@@ -189,6 +192,16 @@ def _backends(
         return OpenAIBackend(address, Credentials(key), client=clients.apis)
 
     return make
+
+
+async def _emptied(hot: HotApi) -> None:
+    """Requests that the server has cut off write their ends before the journal is closed."""
+    try:
+        async with asyncio.timeout(LAST_WORDS_S):
+            while hot.in_flight:  # noqa: ASYNC110  (counted by the requests themselves)
+                await asyncio.sleep(BEAT_S / 10)
+    except TimeoutError:
+        return
 
 
 async def _beat(board: Board, worker: int, clock: Clock) -> None:

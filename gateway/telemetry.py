@@ -51,7 +51,10 @@ class Telemetry:
     async def run(self) -> None:
         """Until cancelled."""
         timeout = httpx.Timeout(SCRAPE_TIMEOUT_S)
-        async with httpx.AsyncClient(timeout=timeout) as client, asyncio.TaskGroup() as tasks:
+        async with (
+            httpx.AsyncClient(timeout=timeout, trust_env=False) as client,
+            asyncio.TaskGroup() as tasks,
+        ):
             for seat, watch in zip(self._seats, self._watches, strict=True):
                 tasks.create_task(self._follow(seat, watch, client))
             tasks.create_task(self._sample())
@@ -105,7 +108,10 @@ class Telemetry:
         if fitted is None:
             return
         watch.step = fitted.step
-        await asyncio.to_thread(self._record, seat, watch, fitted)
+        try:
+            await asyncio.to_thread(self._record, seat, watch, fitted)
+        except DBAPIError as error:
+            log.warning("%s: its capacity was not stored: %s", seat.name, error.orig)
 
     async def _sample(self) -> None:
         while True:

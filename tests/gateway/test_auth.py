@@ -1,0 +1,70 @@
+"""Keys at the door: revoked within a second, expired, scoped, and known ones without a ledger."""
+
+import asyncio
+import time
+
+import pytest
+from sqlalchemy.orm import Session
+
+from gateway.auth import authenticate, token_of
+from gateway.clock import Clock
+from gateway.errors import RequestError
+from ledger.identity import LedgerAway, revoke_key
+
+
+def test_a_revoked_key_is_refused_within_a_second(stack, patiently) -> None:
+    made = stack.key("leaving")
+    assert stack.chat("own", made.token, max_tokens=2).status_code == 200
+    with Session(stack.database) as session, session.begin():
+        revoke_key(session, made.key_id, now_us=Clock().wall_us())
+    revoked_s = time.monotonic()
+    patiently(lambda: stack.chat("own", made.token, max_tokens=2).status_code == 401)
+    assert time.monotonic() - revoked_s < 10  # the news travel five times a second
+    assert stack.chat("own", max_tokens=2).status_code == 200
+
+
+def test_expiry_and_scope(stack, patiently) -> None:
+    brief = stack.key("brief", expires_us=Clock().wall_us() + 1_500_000).token
+    patiently(lambda: stack.chat("own", brief, max_tokens=2).status_code == 401)
+    viewer = stack.key("viewer", scopes=("admin",)).token
+    answer = stack.chat("own", viewer, max_tokens=2)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+
+
+def test_residency_of_a_key_keeps_it_inside(stack) -> None:
+    inside = stack.key("inside", residency="internal_only").token
+    assert stack.chat("own", inside, max_tokens=2).status_code == 200
+    refused = stack.chat("api", inside, max_tokens=2)
+    assert refused.status_code == 429
+    assert "residency" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "token"),
+    [
+        ([(b"authorization", b"Bearer abc")], "abc"),
+        ([(b"authorization", b"bearer  abc ")], "abc"),
+        ([(b"x-api-key", b"abc")], "abc"),
+        ([(b"accept", b"*/*"), (b"authorization", b"Bearer \xff")], "\xff"),
+        ([(b"authorization", b"Bearer a"), (b"authorization", b"Bearer b")], "a"),
+    ],
+)
+def test_the_token_is_found(headers, token: str) -> None:
+    assert token_of(headers) == token
+
+
+@pytest.mark.parametrize("headers", [[], [(b"authorization", b"Basic abc")], [(b"cookie", b"x")]])
+def test_without_a_token_the_answer_says_how(headers) -> None:
+    with pytest.raises(RequestError, match="Authorization: Bearer") as told:
+        token_of(headers)
+    assert told.value.row.status == 401
+
+
+def test_with_the_ledger_away_an_unknown_key_is_503() -> None:
+    class Away:
+        async def lookup(self, token: str, now_us: int) -> None:
+            raise LedgerAway("gone")
+
+    with pytest.raises(RequestError) as told:
+        asyncio.run(authenticate(Away(), "t", now_us=0, scope="inference"))
+    assert (told.value.row.status, told.value.retry_after_s) == (503, 1.0)

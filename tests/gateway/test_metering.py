@@ -1,0 +1,184 @@
+"""From events to rows: bases, costs, SLO verdicts, and what is learned or not learned."""
+
+from types import SimpleNamespace
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from gateway.attempt import Attempt, Outcome
+from gateway.metering import REFUSED, Metering
+from gateway.metrics import Metrics
+from ledger.journal import JournalFull
+from ledger.prices import Price, Rates, Terms
+from router.types import Kind, Reason, Slo
+
+USAGE = {"prompt_tokens": 100, "completion_tokens": 11, "total_tokens": 111}
+
+
+class Journal:
+    def __init__(self, *, full: bool = False) -> None:
+        self.records: list = []
+        self.full = full
+
+    def append(self, record) -> None:
+        if self.full:
+            raise JournalFull("full")
+        self.records.append(record)
+
+    append_ending = append
+
+    async def append_durable(self, record) -> None:
+        self.records.append(record)
+
+
+class Recorder:
+    """Stands for whatever only listens."""
+
+    def __init__(self) -> None:
+        self.calls: list = []
+
+    def __getattr__(self, name: str):
+        return lambda *args, **options: self.calls.append((name, args, options))
+
+
+@pytest.fixture
+def price() -> Price:
+    rates = Rates(
+        input=150_000, cached=75_000, cache_write=150_000, cache_write_1h=150_000,
+        output=600_000, reasoning=600_000, audio_input=0, audio_output=0,
+    )  # fmt: skip
+    return Price(version=7, name="openai/x", book="test", effective_from_us=0, terms=Terms(rates))
+
+
+@pytest.fixture
+def parts():
+    return SimpleNamespace(
+        journal=Journal(), admission=Recorder(), experience=Recorder(), lengths=Recorder(),
+        ratio=Recorder(), clock=SimpleNamespace(now_s=lambda: 12.0, wall_us=lambda: 5),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def metering(parts) -> Metering:
+    metrics = Metrics(CollectorRegistry(), models=["m"], targets=["alpha/m"])
+    learned = SimpleNamespace(ratio=parts.ratio, outputs=parts.lengths)
+    return Metering(parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock)
+
+
+@pytest.fixture
+def attempt(price: Price) -> Attempt:
+    """An API's attempt, streamed, dispatched at 10 s; its first token came at 10.5 s."""
+    target = SimpleNamespace(name="alpha/m", own=False, row=0, rate_pusd_per_hour=None)
+    frozen = SimpleNamespace(
+        target=target, price=price, candidate=SimpleNamespace(engine=None, bound_pusd=0)
+    )
+    plan = SimpleNamespace(
+        request_id="r", model="m", comparators=(price,), learning_key=("m", "t"),
+        request=SimpleNamespace(prompt_tokens=90, n=1), spill_reason=None,
+        asked=SimpleNamespace(prompt_bytes=400, stream=True, kind=Kind.CHAT),
+        policy=SimpleNamespace(name="p", slo=Slo(ttft_ms=1000, tpot_ms=100)),
+        identity=SimpleNamespace(key_id="k", team_id="t", org_id="o"), decision_blob=b"",
+    )  # fmt: skip
+    step = SimpleNamespace(frozen=frozen, verdict=SimpleNamespace(reason=Reason.ONLY))
+    made = Attempt(plan, step, 1, 10.0, holds=("held",))
+    made.first_token_s, made.last_token_s, made.events = 10.5, 11.5, 9
+    return made
+
+
+async def test_reported_usage_is_priced_and_released_once(metering, parts, attempt) -> None:
+    cost = await metering.settle(attempt, Outcome("finished", 200, USAGE, usage_final=True))
+    (record,) = parts.journal.records
+    assert cost == record.cost_pusd == 100 * 150_000 + 11 * 600_000
+    assert (record.basis, record.tokens.input, record.tokens.output) == ("reported", 100, 11)
+    assert (record.ttft_us, record.duration_us) == (500_000, 2_000_000)
+    assert record.compared[0].cost_pusd == cost
+    assert parts.admission.calls == [("release", ("r.1", cost), {})]
+    metering.settle_later(attempt, Outcome("client_gone", 499))
+    assert len(parts.journal.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "basis", "tokens"),
+    [
+        (Outcome("client_gone", 499, USAGE), "continuous", (100, 11)),
+        (Outcome("client_gone", 499), "estimated", (90, 9)),
+        (Outcome("upstream_error", 502, {"prompt_tokens": -4}), "estimated", (90, 9)),
+        (Outcome("rejected", 429, billable=False), "estimated", (0, 0)),
+    ],
+)
+def test_without_a_final_usage_the_basis_says_so(
+    metering, parts, attempt, outcome, basis, tokens
+) -> None:
+    metering.settle_later(attempt, outcome)
+    (record,) = parts.journal.records
+    assert (record.basis, (record.tokens.input, record.tokens.output)) == (basis, tokens)
+
+
+@pytest.mark.parametrize(
+    ("status", "first_s", "output", "met"),
+    [
+        ("finished", 10.5, 11, True),  # 500 ms, then 100 ms a token
+        ("finished", 10.5, 10, False),  # the same second for fewer tokens
+        ("finished", 11.2, 11, False),
+        ("finished", None, 11, None),
+        ("client_gone", 10.5, 11, None),
+        ("upstream_error", 10.5, 11, False),
+    ],
+)
+def test_the_slo_is_judged_by_what_the_client_saw(
+    metering, parts, attempt, status, first_s, output, met
+) -> None:
+    attempt.first_token_s = first_s
+    usage = {"prompt_tokens": 100, "completion_tokens": output}
+    metering.settle_later(attempt, Outcome(status, 200, usage))
+    assert parts.journal.records[0].slo_met is met
+
+
+def test_nothing_promised_nothing_judged(metering, parts, attempt) -> None:
+    attempt.plan.policy.slo = Slo()
+    metering.settle_later(attempt, Outcome("finished", 200, USAGE))
+    assert parts.journal.records[0].slo_met is None
+
+
+def test_an_unpriced_target_is_never_free(metering, parts, attempt) -> None:
+    attempt.step.frozen.price = None
+    metering.settle_later(attempt, Outcome("finished", 200, USAGE))
+    assert parts.journal.records[0].cost_pusd is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "stream", "ttft_s", "fine"),
+    [
+        (Outcome("finished", 200, USAGE, usage_final=True), True, 0.5, True),
+        (Outcome("finished", 200, USAGE, usage_final=True), False, None, True),
+        (Outcome("client_gone", 499), True, 0.5, True),
+        (Outcome("rejected", 400, error=REFUSED, billable=False), True, 0.5, True),
+        (Outcome("rejected", 503, error="overloaded", billable=False), True, 0.5, False),
+        (Outcome("upstream_error", 500, error="server_error"), True, 0.5, False),
+    ],
+)
+def test_an_api_is_blamed_for_its_own_faults_only(
+    metering, parts, attempt, outcome, stream, ttft_s, fine
+) -> None:
+    attempt.plan.asked.stream = stream
+    metering.settle_later(attempt, outcome)
+    ((_, _, said),) = parts.experience.calls
+    assert (said["ttft_s"], said["ok"]) == (ttft_s, fine)
+
+
+async def test_only_reported_usage_teaches_lengths(metering, parts, attempt) -> None:
+    metering.settle_later(attempt, Outcome("client_gone", 499, USAGE))
+    assert parts.lengths.calls == []
+    attempt.settled = False
+    await metering.settle(attempt, Outcome("finished", 200, USAGE, usage_final=True))
+    assert parts.lengths.calls == [("observe", (("m", "t"), 100, 11), {})]
+    assert parts.ratio.calls == [("observe", (("m", "t"), 400, 100), {})]
+
+
+def test_a_refusal_stands_when_the_journal_has_no_room(metering, parts, attempt) -> None:
+    metering.refuse(attempt.plan, reason="budget", http_status=429, scope="team:t")
+    (record,) = parts.journal.records
+    assert (record.reason, record.scope) == ("budget", "team:t")
+    parts.journal.full = True
+    metering.refuse(attempt.plan, reason="budget", http_status=429)
+    assert len(parts.journal.records) == 1
