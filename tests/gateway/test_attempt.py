@@ -1,0 +1,46 @@
+"""One try: its id, its tokens on the board, and what is known when it is cut."""
+
+from types import SimpleNamespace
+
+from gateway.attempt import Attempt, Outcome
+
+
+class Flight:
+    def __init__(self) -> None:
+        self.grown: list[int] = []
+        self.firsts = 0
+
+    def first_token(self) -> None:
+        self.firsts += 1
+
+    def grew(self, tokens: int) -> None:
+        self.grown.append(tokens)
+
+
+def attempt(flight: Flight | None = None) -> Attempt:
+    step = SimpleNamespace(frozen=SimpleNamespace(target=SimpleNamespace(own=True)))
+    return Attempt(SimpleNamespace(request_id="req_1"), step, 2, 1.0, holds=(), flight=flight)
+
+
+def test_it_is_named_after_its_request() -> None:
+    assert attempt().id == "req_1.2"
+    assert attempt().own
+
+
+def test_content_moves_times_and_promises() -> None:
+    flight = Flight()
+    one = attempt(flight)
+    one.saw(2.0, 1)
+    one.saw(3.0, 4)
+    assert (one.first_token_s, one.last_token_s, one.events) == (2.0, 3.0, 4)
+    assert flight.grown == [1, 3]
+    attempt().saw(2.0, 1)  # an API's attempt has nothing on the board
+
+
+def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
+    one = attempt()
+    assert Outcome.cut(one, "client_gone", 499).usage is None
+    one.relay = SimpleNamespace(usage={"prompt_tokens": 1}, usage_final=False)
+    cut = Outcome.cut(one, "upstream_error", 502, error="broken")
+    assert (cut.usage, cut.usage_final, cut.error) == ({"prompt_tokens": 1}, False, "broken")
+    assert cut.billable

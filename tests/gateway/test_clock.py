@@ -1,0 +1,17 @@
+"""Two clocks, never mixed: monotonic seconds for durations, wall microseconds for stamps."""
+
+import time
+
+from gateway.clock import Clock
+
+
+def test_the_clocks_are_the_hosts() -> None:
+    clock = Clock()
+    before_s, before_us = time.monotonic(), time.time_ns() // 1000
+    assert before_s <= clock.now_s() <= time.monotonic()
+    assert before_us <= clock.wall_us() <= time.time_ns() // 1000
+
+
+def test_others_can_be_passed_in() -> None:
+    clock = Clock(now_s=lambda: 1.5, wall_us=lambda: 7)
+    assert (clock.now_s(), clock.wall_us()) == (1.5, 7)

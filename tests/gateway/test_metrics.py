@@ -1,0 +1,35 @@
+"""Labels come from configuration and closed enums; a client cannot grow the page."""
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from gateway.metrics import Metrics
+
+
+def test_names_that_nobody_configured_are_other() -> None:
+    metrics = Metrics(CollectorRegistry(), models=["chat"], targets=["alpha/m", "alpha/*"])
+    assert (metrics.model("chat"), metrics.model("made-up")) == ("chat", "other")
+    assert (metrics.target("alpha/m"), metrics.target("alpha/made-up")) == ("alpha/m", "other")
+
+
+def test_invented_names_add_one_series() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, models=["chat"], targets=["alpha/m"])
+    metrics.requests.labels(metrics.model("x"), metrics.target("y"), "only", "finished").inc()
+    before = generate_latest(registry).count(b"\n")
+    for number in range(2000):
+        labels = metrics.model(f"m{number}"), metrics.target(f"t{number}")
+        metrics.requests.labels(*labels, "only", "finished").inc()
+    assert generate_latest(registry).count(b"\n") == before
+
+
+def test_what_the_dashboards_read_is_there() -> None:
+    registry = CollectorRegistry()
+    Metrics(registry, models=[], targets=[])
+    page = generate_latest(registry).decode()
+    for name in (
+        "breakeven_requests_total", "breakeven_request_duration_seconds", "breakeven_ttft_seconds",
+        "breakeven_tokens_total", "breakeven_cost_usd_total", "breakeven_spill_total",
+        "breakeven_refusals_total", "breakeven_slo_total", "breakeven_in_flight",
+    ):  # fmt: skip
+        assert f"# TYPE {name.removesuffix('_total')}" in page
+    assert "breakeven_in_flight 0.0" in page

@@ -1,0 +1,34 @@
+"""The hot paths are described as they are read: required members named, the rest let through."""
+
+from gateway.body import DENIED
+from gateway.intake import PATHS
+from gateway.openapi import described
+
+
+def test_every_hot_path_is_described() -> None:
+    paths = described({})["paths"]
+    assert set(paths) == set(PATHS)
+    for path, required in (
+        ("/v1/chat/completions", "messages"),
+        ("/v1/completions", "prompt"),
+        ("/v1/embeddings", "input"),
+    ):
+        operation = paths[path]["post"]
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        assert schema["required"] == ["model", required]
+        assert schema["additionalProperties"] is True
+        assert not DENIED & set(schema["properties"])
+        assert set(operation["responses"]) == {"200", "4XX", "5XX"}
+
+
+def test_only_the_inference_paths_need_a_key() -> None:
+    document = described({"paths": {"/healthz": {"get": {}}, "/v1/models": {"get": {}}}})
+    assert "security" not in document["paths"]["/healthz"]["get"]
+    assert document["paths"]["/v1/models"]["get"]["security"] == [{"key": []}]
+    assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+
+
+def test_errors_have_openais_four_members() -> None:
+    error = described({})["paths"]["/v1/embeddings"]["post"]["responses"]["4XX"]
+    schema = error["content"]["application/json"]["schema"]["properties"]["error"]
+    assert schema["required"] == ["message", "type", "param", "code"]

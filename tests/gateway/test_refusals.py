@@ -1,0 +1,70 @@
+"""What clients are told when no answer comes: the cause, whether to come back, no secrets."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from backends.errors import (
+    BackendError,
+    BadAnswer,
+    HeadTimeout,
+    IdleTimeout,
+    Overloaded,
+    ServerError,
+    Unreachable,
+    UpstreamBroken,
+)
+from gateway.refusals import failed, infeasible, over_budget, status_of
+from ledger.desk import Refusal
+from router.types import Decision, Otherwise, Reason
+
+SECRET = "sk-live-1234"
+
+
+@pytest.mark.parametrize(
+    ("error", "http", "code", "status", "logged"),
+    [
+        (Unreachable(SECRET), 502, "upstream_error", "rejected", 503),
+        (Overloaded(SECRET, status=429), 503, "overloaded", "rejected", 429),
+        (ServerError(SECRET, status=500), 502, "upstream_error", "upstream_error", 500),
+        (BadAnswer(SECRET), 502, "upstream_error", "upstream_error", 502),
+        (UpstreamBroken(SECRET), 502, "upstream_error", "upstream_error", 502),
+        (HeadTimeout(SECRET), 504, "upstream_timeout", "timeout", 504),
+        (IdleTimeout(SECRET), 504, "upstream_timeout", "timeout", 504),
+    ],
+)
+def test_a_targets_failure(error: BackendError, http, code, status, logged) -> None:
+    told = failed(error)
+    assert (told.row.status, told.row.code) == (http, code)
+    assert SECRET not in told.message
+    assert status_of(error) == (status, logged)
+
+
+def test_an_overloaded_target_says_when_to_come_back() -> None:
+    assert failed(Overloaded("x", retry_after_s=7.0)).retry_after_s == 7.0
+    assert failed(Overloaded("x")).retry_after_s == 1.0
+    assert failed(ServerError("x")).retry_after_s is None
+
+
+def test_a_spent_budget_is_named_with_its_reset_and_not_hammered() -> None:
+    told = over_budget(Refusal("team:search@month", 10, 0, 1_796_083_200_000_000))
+    assert (told.row.status, told.retry) == (429, False)
+    assert "`team:search@month`" in told.message
+    assert "2026-12-01 00:00 UTC" in told.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "retry_after_s"),
+    [
+        (Reason.CONTEXT, 400, None),
+        (Reason.FEATURE, 400, None),
+        (Reason.KV_HEADROOM, 429, 1.0),
+        (Reason.UNHEALTHY, 429, 1.0),
+        (Reason.RESIDENCY, 429, 1.0),
+    ],
+)
+def test_nothing_feasible(reason: Reason, status: int, retry_after_s: float | None) -> None:
+    decision = Decision("p", (), (), reason, Otherwise.REJECT)
+    told = infeasible(SimpleNamespace(decision=decision, model="chat"))
+    assert (told.row.status, told.retry_after_s) == (status, retry_after_s)
+    assert "chat" in told.message

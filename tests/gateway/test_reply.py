@@ -1,0 +1,73 @@
+"""One answer: started once, ended once, and what the sweeper reads of it."""
+
+import asyncio
+
+import pytest
+
+from gateway.reply import JSON, Reply
+
+
+class Wire:
+    def __init__(self) -> None:
+        self.sent: list[dict] = []
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def __call__(self, message: dict) -> None:
+        await self.open.wait()
+        self.sent.append(message)
+
+
+def reply_on(wire: Wire, task: asyncio.Task | None = None) -> Reply:
+    task = task or asyncio.current_task()
+    assert task is not None
+    return Reply(wire, request_id="req_1", clock=lambda: 7.0, task=task)
+
+
+async def test_a_whole_answer_names_its_request_and_length() -> None:
+    wire = Wire()
+    reply = reply_on(wire)
+    await reply.whole(200, [JSON], b"{}")
+    head, body = wire.sent
+    assert head["headers"] == [
+        (b"x-request-id", b"req_1"), (b"content-type", b"application/json"),
+        (b"content-length", b"2"),
+    ]  # fmt: skip
+    assert (body["body"], body["more_body"]) == (b"{}", False)
+    assert reply.started
+    assert reply.finished
+    assert reply.sending_since is None
+
+
+async def test_while_the_client_takes_nothing_the_time_stands() -> None:
+    wire = Wire()
+    reply = reply_on(wire)
+    await reply.start(200, [])
+    wire.open.clear()
+    sending = asyncio.create_task(reply.body(b"x", more=True))
+    await asyncio.sleep(0)
+    assert reply.sending_since == 7.0
+    wire.open.set()
+    await sending
+    assert reply.sending_since is None
+    assert not reply.finished
+
+
+async def test_the_first_reason_ends_it_and_a_full_answer_stands() -> None:
+    wire = Wire()
+
+    async def request() -> None:
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(request())
+    await asyncio.sleep(0)
+    reply = reply_on(wire, task)
+    reply.end("client_gone")
+    reply.end("total")
+    assert reply.ended_by == "client_gone"
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    done = reply_on(wire)
+    await done.whole(200, [], b"")
+    done.end("client_gone")
+    assert done.ended_by is None
