@@ -1,0 +1,83 @@
+"""The composition root: what it makes of settings and secrets, and that it closes what it opened."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from backends.litellm import LiteLLMBackend
+from backends.openai import OpenAIBackend
+from gateway.bootstrap import Clients, _backends, readiness, secret
+from gateway.errors import ConfigError
+from gateway.settings import Provider, parse
+
+
+@pytest.fixture
+def make_backend():
+    clients = Clients(engines=object(), apis=object())
+    return lambda name, what, url=None, **environ: _backends(clients, environ)(name, what, url)
+
+
+def test_secrets_come_from_the_environment_or_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("sk-file\n")
+    assert secret(Provider(api_key_env="K"), "p", {"K": "sk-env"}) == "sk-env"
+    assert secret(Provider(api_key_file=str(path)), "p", {}) == "sk-file"
+    assert secret(Provider(), "p", {}) is None
+    assert secret(None, "p", {}) is None
+    with pytest.raises(ConfigError, match=r"providers\.p\.api_key_env: `K` is not set"):
+        secret(Provider(api_key_env="K"), "p", {"K": ""})
+    with pytest.raises(ConfigError, match=r"providers\.p\.api_key_file: No such file"):
+        secret(Provider(api_key_file=str(tmp_path / "none")), "p", {})
+
+
+def test_each_kind_of_target_gets_its_wire(make_backend) -> None:
+    assert isinstance(make_backend("openai", Provider()), OpenAIBackend)
+    assert isinstance(make_backend("own", Provider(), "http://127.0.0.1:1/v1"), OpenAIBackend)
+    litellm = make_backend("anthropic", Provider(kind="litellm", api_key_env="K"), K="sk")
+    assert isinstance(litellm, LiteLLMBackend)
+    with pytest.raises(ConfigError, match=r"providers\.nobody\.base_url: needed"):
+        make_backend("nobody", Provider())
+
+
+def test_an_engines_key_is_optional(make_backend) -> None:
+    text = """
+    pools:
+      a:
+        engine: {endpoints: ["http://127.0.0.1:1/v1"], api_key_env: ENGINE_KEY}
+        gpu: {type: H200}
+    """
+    pool = parse(text, name="t").pools["a"]
+    with_key = make_backend("pool:a/0", pool, "http://127.0.0.1:1/v1", ENGINE_KEY="sk-engine")
+    assert with_key._credentials.api_key == "sk-engine"
+    assert make_backend("pool:a/0", pool, "http://127.0.0.1:1/v1")._credentials.api_key is None
+
+
+@pytest.mark.parametrize(
+    ("draining", "connected", "missing"),
+    [
+        (False, True, []),
+        (True, True, ["draining"]),
+        (False, False, ["ledger writer"]),
+        (True, False, ["draining", "ledger writer"]),
+    ],
+)
+def test_what_is_missing_for_readiness(draining, connected, missing) -> None:
+    hot, desk = SimpleNamespace(draining=draining), SimpleNamespace(connected=connected)
+    assert readiness(hot, desk) == missing
+
+
+def test_a_stopped_worker_leaves_no_socket_and_no_promise(run_stack) -> None:
+    with run_stack() as stack:
+        for _ in range(3):
+            assert stack.chat("own", stream=True, max_tokens=5).status_code == 200
+        home = next(stack.runtime.journal_dir.glob("worker-0-*"))
+        board = (stack.runtime.run_dir / "board").read_bytes()
+        assert any(board[16 : 16 + 8])  # the worker's pid
+    held = [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")
+            if os.path.islink(f"/proc/self/fd/{name}")]  # fmt: skip
+    assert not [name for name in held if str(home) in name]
+    board = (stack.runtime.run_dir / "board").read_bytes()
+    size = stack.runtime.layout.worker_cells * 8
+    assert not any(board[16 : 16 + size])

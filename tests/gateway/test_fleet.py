@@ -1,0 +1,45 @@
+"""Every place a request can go: replicas of a pool, models of a provider, pass-through on demand."""
+
+from gateway import fleet as fleet_module
+from gateway.fleet import Fleet
+from gateway.settings import resolve_model
+
+
+def targets(stack, name: str):
+    logical, model = resolve_model(stack.settings, name)
+    return stack.app.hot._dispatcher.planner._fleet.targets(logical, model)
+
+
+def test_targets_carry_what_routing_and_money_need(stack) -> None:
+    own, api = targets(stack, "chat")
+    assert (own.name, own.pool, own.replica, own.provider) == ("pool:main/0", "main", "0", None)
+    assert own.rate_pusd_per_hour == 3_500_000_000_000
+    assert own.simulated
+    assert (api.name, api.provider, api.upstream_model) == ("alpha/m", "alpha", "m")
+    assert api.price_name == "openai/gpt-4o-mini"
+    assert api.replica is None
+
+
+def test_aliases_share_and_pass_through_shares_the_providers_row(stack) -> None:
+    assert targets(stack, "gpt-4o") is targets(stack, "chat")
+    (one,), (two,) = targets(stack, "alpha/one"), targets(stack, "alpha/two/with/slashes")
+    assert one.row == two.row == stack.runtime.apis.index("alpha/*")
+    assert two.upstream_model == "two/with/slashes"
+    assert one.backend is two.backend
+
+
+def test_invented_names_are_remembered_up_to_a_limit(stack, monkeypatch) -> None:
+    monkeypatch.setattr(fleet_module, "PASSTHROUGH_LIMIT", 3)
+    fleet = Fleet(stack.settings, stack.runtime, lambda *_: None)
+    for number in range(10):
+        _, model = resolve_model(stack.settings, f"alpha/{number}")
+        (target,) = fleet.targets(f"alpha/{number}", model)
+        assert target.upstream_model == str(number)
+    assert len(fleet._apis) == max(3, len({name for name in fleet._apis if name.count("/m")}))
+
+
+def test_every_wire_client_can_be_closed(stack) -> None:
+    backends = stack.app.hot._dispatcher.planner._fleet.backends
+    assert set(backends) == {
+        "pool:main/0", "pool:embed/0", "alpha", "beta", "late", "steady",
+    }  # fmt: skip

@@ -1,0 +1,96 @@
+"""From a question to an ordered list of places: who may, what is counted, what is remembered."""
+
+import json
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from gateway.body import open_members
+from gateway.clock import Clock
+from gateway.errors import RequestError
+from gateway.intake import read
+from gateway.plan import allowed, cache_salt, session_key
+from router.explain import unpack
+
+
+@pytest.fixture(scope="module")
+def identity(stack):
+    return stack.call(stack.app.hot._keys.lookup(stack.token, 0))
+
+
+@pytest.fixture(scope="module")
+def plan_of(stack, identity):
+    def make(who=identity, session=None, path="/v1/chat/completions", **members):
+        base = {"messages": [{"role": "user", "content": "hi"}]} if "chat" in path else {}
+        text = json.dumps({"model": "chat", **base, **members}).encode()
+        asked = read(path, open_members(text), max_n=8, session=session)
+        planner = stack.app.hot._dispatcher.planner
+        return planner.plan("req_1", asked, who, clock=Clock(), sticky=lambda _: None)
+
+    return make
+
+
+def test_a_plan_has_every_feasible_target_in_order(plan_of, stack) -> None:
+    plan = plan_of(max_tokens=5)
+    assert [step.frozen.target.name for step in plan.steps] == ["pool:main/0", "alpha/m"]
+    assert [target.name for target in plan.targets] == ["pool:main/0", "alpha/m"]
+    assert plan.comparators[0].name == "openai/gpt-4o-mini"
+    assert plan.spill_reason is not None
+    assert plan_of(model="api").spill_reason is None
+    assert plan.policy_version == stack.runtime.policy_version
+
+
+def test_the_decision_is_recorded_in_few_bytes(plan_of) -> None:
+    plan = plan_of(max_tokens=5)
+    assert 0 < len(plan.decision_blob) <= 800
+    recorded = unpack(msgspec.msgpack.decode(plan.decision_blob))
+    names = [candidate["name"] for candidate in recorded["candidates"]]
+    assert names == ["pool:main/0", "alpha/m"]
+
+
+def test_every_choice_of_every_prompt_is_counted(plan_of) -> None:
+    one = plan_of(path="/v1/completions", model="api", prompt="a", max_tokens=100)
+    many = plan_of(path="/v1/completions", model="api", prompt=["a"] * 4, n=2, max_tokens=100)
+    assert (one.request.n, many.request.n) == (1, 8)
+    # 100 tokens at $0.60 per million, for each of eight answers
+    bounds = [plan.steps[0].frozen.candidate.bound_pusd for plan in (one, many)]
+    assert bounds[1] - bounds[0] >= 7 * 100 * 600_000
+
+
+def test_unknown_and_forbidden_models(plan_of, identity) -> None:
+    with pytest.raises(RequestError) as unknown:
+        plan_of(model="nothing")
+    assert (unknown.value.row.status, unknown.value.param) == (404, "model")
+    with pytest.raises(RequestError) as forbidden:
+        plan_of(who=replace(identity, models=("own",)))
+    assert forbidden.value.row.status == 403
+
+
+def test_residency_of_the_key_removes_apis(plan_of, identity) -> None:
+    plan = plan_of(who=replace(identity, residency="internal_only"))
+    assert [step.frozen.target.name for step in plan.steps] == ["pool:main/0"]
+
+
+@pytest.mark.parametrize(
+    ("models", "asked", "resolved", "may"),
+    [
+        (None, "a", "b", True),
+        (("a",), "a", "b", True),
+        (("b",), "a", "b", True),
+        (("c",), "a", "b", False),
+        ((), "a", "a", False),
+    ],
+)
+def test_a_keys_models(models, asked: str, resolved: str, *, may: bool) -> None:
+    assert allowed(models, asked, resolved) is may
+
+
+def test_tenants_share_neither_sessions_nor_caches(identity) -> None:
+    other = replace(identity, team_id="ads")
+    assert session_key("m", identity, "s") != session_key("m", other, "s")
+    assert session_key("m", identity, "s") != session_key("n", identity, "s")
+    assert cache_salt(identity) != cache_salt(other)
+    shared = [replace(one, isolation="org") for one in (identity, other)]
+    assert cache_salt(shared[0]) == cache_salt(shared[1]) != cache_salt(identity)
+    assert cache_salt(replace(identity, isolation="none")) is None

@@ -1,0 +1,70 @@
+"""What `serve` resolves once: seats, ports, rows, the same after a trip through the file."""
+
+from pathlib import Path
+
+import pytest
+
+from backends.simulator.profiles import PROFILES
+from gateway.runtime import Ports, Runtime, batch_limits, resolve
+from gateway.settings import Engine, parse
+
+TEXT = """
+models:
+  chat: {targets: ["pool:a", "openai/x"], compare_with: ["openai/x"]}
+  other: {targets: ["openai/b", "openai/x"]}
+pools:
+  a:
+    engine: {model: m, replicas: 2, endpoints: ["http://10.0.0.5:8000/v1/"]}
+    gpu: {type: H200}
+providers:
+  openai: {base_url: "http://10.0.0.9/v1"}
+  standin: {start: true, simulated: true}
+"""
+
+
+def resolved(tmp_path: Path) -> Runtime:
+    settings = parse(TEXT, name="t").model_copy(update={"state_dir": str(tmp_path)})
+    ports = Ports({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
+    return resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
+
+
+def test_managed_replicas_take_the_low_seats(tmp_path: Path) -> None:
+    seats = resolved(tmp_path).engines
+    assert [(seat.name, seat.base_url, seat.managed) for seat in seats] == [
+        ("pool:a/0", "http://127.0.0.1:8100/v1", True),
+        ("pool:a/1", "http://127.0.0.1:8101/v1", True),
+        ("pool:a/2", "http://10.0.0.5:8000/v1", False),
+    ]
+    assert {seat.served_name for seat in seats} == {"a"}
+
+
+def test_every_api_has_a_row_and_every_provider_one_for_pass_through(tmp_path: Path) -> None:
+    runtime = resolved(tmp_path)
+    assert runtime.apis == ("openai/b", "openai/x", "openai/*", "standin/*")
+    assert runtime.providers == {
+        "openai": "http://10.0.0.9/v1", "standin": "http://127.0.0.1:9000/v1",
+    }  # fmt: skip
+    assert runtime.layout.engines == ("pool:a/0", "pool:a/1", "pool:a/2")
+
+
+def test_it_is_read_as_it_was_written_and_by_its_owner_only(tmp_path: Path) -> None:
+    runtime = resolved(tmp_path)
+    runtime.run_dir.mkdir()
+    path = runtime.save()
+    assert Runtime.load(path) == runtime
+    assert path.stat().st_mode & 0o077 == 0
+    assert runtime.journal_dir == tmp_path / "journal"
+
+
+@pytest.mark.parametrize(
+    ("engine", "limits"),
+    [
+        ({"model": "m"}, (256, 2048)),
+        ({"model": "m", "max_num_seqs": 8}, (8, 2048)),
+        ({"kind": "simulated", "model": "rtx4090-llama-3.1-8b"}, (128, 2048)),
+        ({"kind": "simulated", "model": "unknown"}, (256, 2048)),
+    ],
+)
+def test_batch_limits_are_the_configured_ones_or_the_profiles(engine: dict, limits) -> None:
+    assert "rtx4090-llama-3.1-8b" in PROFILES
+    assert batch_limits(Engine(**engine)) == limits

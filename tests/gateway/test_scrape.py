@@ -1,0 +1,122 @@
+"""One engine through telemetry's eyes: foreign load, busy time, step feedback, prefill rate."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backends.metrics import EngineSample, Histogram
+from backends.stepmodel import StepModel
+from gateway.scrape import FEEDBACK_RANGE, Limits, Watch
+from gateway.slots import HEALTHS, Board, Layout, Load, Published
+
+SAMPLE = EngineSample(
+    running=0, waiting=0, kv_usage_ratio=0.0, kv_capacity_tokens=1000, kv_block_tokens=16,
+    preemptions_total=0, prompt_tokens_total=0, generation_tokens_total=0,
+    prefix_query_tokens_total=0, prefix_hit_tokens_total=0, requests_finished_total=0,
+    ttft=Histogram(), itl=Histogram(), queue_time=Histogram(), asleep=False, started_at_s=None,
+)  # fmt: skip
+
+
+@pytest.fixture
+def board(tmp_path: Path):
+    board = Board(tmp_path / "board", Layout(workers=1, engines=("pool:a/0",), apis=()))
+    yield board
+    board.close()
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch("pool:a/0", "a", 0, Limits(64, 2048, 4096), simulated=True)
+
+
+def put(board: Board, cell: Load, value: float) -> None:
+    board.cells[board.load_row(0, 0) + cell] = value
+
+
+def test_nothing_seen_is_published_as_unknown_and_without_a_time(watch, board) -> None:
+    watch.publish(board)
+    published = board.published(0)
+    assert HEALTHS[int(published[Published.HEALTH])] == "unknown"
+    assert published[Published.UPDATED_S] == 0.0
+    assert published[Published.MAX_NUM_SEQS] == 64
+    row = watch.row_for(board, at_us=5, now_s=1.0)
+    assert (row.health, row.running, row.age_us) == ("unknown", None, None)
+
+
+def test_foreign_load_is_the_least_excess_of_the_last_scrapes(watch, board) -> None:
+    put(board, Load.SEQUENCES, 2.0)
+    for now_s, running in enumerate((5, 3, 9), start=1):
+        watch.saw(replace(SAMPLE, running=running, kv_usage_ratio=0.5), board, float(now_s))
+    watch.publish(board)
+    published = board.published(0)
+    assert published[Published.FOREIGN_SEQUENCES] == 1.0
+    # 500 tokens in use, none of them ours, but for the rounding of our two sequences' blocks
+    assert published[Published.FOREIGN_KV_TOKENS] == 500.0 - 2 * 16
+    assert published[Published.UPDATED_S] == 3.0
+
+
+def test_our_own_load_is_not_foreign(watch, board) -> None:
+    put(board, Load.SEQUENCES, 4.0)
+    watch.saw(replace(SAMPLE, running=4, kv_usage_ratio=0.9), board, 1.0)
+    watch.publish(board)
+    published = board.published(0)
+    assert published[Published.FOREIGN_SEQUENCES] == 0.0
+    assert published[Published.FOREIGN_KV_TOKENS] == 0.0
+
+
+def test_a_failed_scrape_keeps_the_old_time(watch, board) -> None:
+    watch.saw(SAMPLE, board, 1.0)
+    watch.publish(board)
+    watch.health = "down"
+    watch.publish(board)
+    assert board.published(0)[Published.UPDATED_S] == 1.0
+    assert HEALTHS[int(board.published(0)[Published.HEALTH])] == "down"
+
+
+def test_step_feedback_follows_the_ratio_within_its_range(watch, board) -> None:
+    watch.step = StepModel(a_s=0.01, b_s=0.001, c_s=1e-6, d_s=1e-4, t0_s=0.0)
+    observed = predicted = 0.0
+    for now_s in range(1, 600):
+        observed, predicted = observed + 2.0, predicted + 1.0
+        put(board, Load.OBSERVED_STEP_S_TOTAL, observed)
+        put(board, Load.PREDICTED_STEP_S_TOTAL, predicted)
+        watch.saw(SAMPLE, board, float(now_s))
+    assert watch.feedback == pytest.approx(2.0, rel=0.01)
+    put(board, Load.OBSERVED_STEP_S_TOTAL, 0.0)  # a worker died: its counters went with it
+    put(board, Load.PREDICTED_STEP_S_TOTAL, 0.0)
+    watch.saw(SAMPLE, board, 700.0)
+    assert watch.feedback == pytest.approx(2.0, rel=0.01)
+    for now_s in range(700, 2000):
+        put(board, Load.OBSERVED_STEP_S_TOTAL, 100.0 * now_s)
+        put(board, Load.PREDICTED_STEP_S_TOTAL, float(now_s))
+        watch.saw(SAMPLE, board, float(now_s))
+    assert watch.feedback == FEEDBACK_RANGE[1]
+    watch.publish(board)
+    assert board.published(0)[Published.STEP_FEEDBACK] == FEEDBACK_RANGE[1]
+    assert board.published(0)[Published.A_S] == 0.01
+
+
+def test_prefill_rate_is_a_running_mean(watch, board) -> None:
+    for now_s in range(1, 100):
+        put(board, Load.PREFILLED_TOKENS_TOTAL, 300.0 * now_s)
+        watch.saw(SAMPLE, board, float(now_s))
+    watch.publish(board)
+    assert board.published(0)[Published.PREFILL_RATE] == pytest.approx(300.0, rel=0.01)
+
+
+def test_a_row_has_ratios_in_ppm_and_busy_time_once(watch, board) -> None:
+    put(board, Load.PROMISED_TOKENS, 250.0)
+    busy = replace(
+        SAMPLE, running=1, kv_usage_ratio=0.5, prefix_query_tokens_total=200,
+        prefix_hit_tokens_total=50, generation_tokens_total=77,
+    )  # fmt: skip
+    watch.saw(busy, board, 1.0)
+    watch.saw(busy, board, 3.0)
+    row = watch.row_for(board, at_us=9, now_s=4.0)
+    assert (row.kv_usage_ppm, row.kv_promised_ppm, row.prefix_hit_ppm) == (
+        500_000, 250_000, 250_000,
+    )  # fmt: skip
+    assert (row.busy_us, row.age_us, row.output_tokens_total) == (2_000_000, 1_000_000, 77)
+    assert row.simulated
+    assert watch.row_for(board, at_us=10, now_s=5.0).busy_us == 0
