@@ -166,7 +166,9 @@ class Metering:
                 pass  # implausible usage is not money: estimated below, `basis` shows it
             else:
                 return tokens, "reported" if outcome.usage_final else "continuous"
-        if not outcome.billable:
+        # Of an own engine nobody else keeps an account: what it did not report is not charged.
+        unseen = attempt.own and outcome.status != "finished" and not attempt.events
+        if unseen or not outcome.billable:
             return Tokens(), "estimated"
         prompt = attempt.plan.request.prompt_tokens
         return Tokens(input=prompt, output=attempt.events), "estimated"

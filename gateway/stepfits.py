@@ -29,6 +29,7 @@ SHAPE = TrafficShape(prompt_tokens=512, output_tokens=256)  # the shape that ben
 DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
 EMBEDDING_WORDS = (4, 64, 256)
 EMBEDDING_ROUNDS = 3
+LEAST_SLOPE = 0.25  # of the longest input's time that is due to its tokens
 REQUEST_TIMEOUT_S = 30.0
 
 log = logging.getLogger("breakeven.stepfits")
@@ -143,6 +144,8 @@ async def _fit_embedding(seat: EngineSeat, client: httpx.AsyncClient) -> StepMod
             tokens = int(answer.json()["usage"]["prompt_tokens"])
         points.append((tokens, median(times)))
     (short, fast), (long, slow) = points[0], points[-1]
-    slope = max((slow - fast) / (long - short), 1e-9) if long > short else 1e-9
+    # Short inputs hide in the constant; a slope that chance made flat would serve them for nothing.
+    least = LEAST_SLOPE * slow / max(long, 1)
+    slope = max((slow - fast) / (long - short), least) if long > short else least
     constant = max(fast - slope * short, 1e-6)
     return StepModel(a_s=1e-6, b_s=0.0, c_s=0.0, d_s=slope, t0_s=constant)

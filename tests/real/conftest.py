@@ -2,14 +2,19 @@
 
 `tiny_engine` serves chat and completions, `tiny_embedder` embeddings; both are supervised by the
 product's own supervisor in a loop of their own, so that tests of any kind can use them.
+`scarce_engine` has little KV cache. `clients` ask them, directly or through a gateway.
 """
 
 import asyncio
+import json
+import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 from backends.engine import tinymodel
@@ -106,3 +111,173 @@ def tiny_embedder(engine_spec: Callable[..., EngineSpec]) -> Iterator[RealEngine
     spec = engine_spec(embedding=True, flags=("--max-model-len", "2048"))
     with EngineThread(spec) as status:
         yield RealEngine(status.base_url, "tiny-embedding", spec.launch.model, 2048)
+
+
+@pytest.fixture(scope="session")
+def scarce_engine(engine_spec: Callable[..., EngineSpec]) -> Iterator[RealEngine]:
+    """23 usable blocks of KV cache: a handful of long sequences fill it."""
+    flags = ("--num-gpu-blocks-override", "24", "--max-model-len", "2048")
+    spec = engine_spec(flags=flags)
+    with EngineThread(spec) as status:
+        yield RealEngine(status.base_url, "tiny", spec.launch.model, 2048)
+
+
+# ---------------------------------------------------------------- clients of real engines
+
+
+@dataclass(frozen=True)
+class Question:
+    prompt: str
+    max_tokens: int
+    stream: bool = True
+    leaves_after: int | None = None  # bytes of the answer after which the client hangs up
+    patience_s: float | None = None  # time after which it hangs up, whatever came
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One request as its client saw it; times are monotonic seconds."""
+
+    question: Question
+    status: int
+    backend: str  # who answered, by the gateway; empty without one
+    request_id: str
+    sent_s: float
+    first_s: float
+    end_s: float
+    prompt_tokens: int  # by the last usage that came
+    output_tokens: int
+    left: bool
+
+    @property
+    def ttft_s(self) -> float:
+        return self.first_s - self.sent_s
+
+    def tokens_within(self, start_s: float, end_s: float) -> float:
+        """Output tokens of this answer in a window: they come at an even pace."""
+        shared = min(self.end_s, end_s) - max(self.first_s, start_s)
+        return self.output_tokens * max(0.0, shared) / max(self.end_s - self.first_s, 1e-9)
+
+
+class Reading:
+    """An answer while it comes."""
+
+    def __init__(self, question: Question, sent_s: float) -> None:
+        self._question, self._sent_s = question, sent_s
+        self._head, self._tail, self._first_s = "", b"", 0.0
+        self.left = False
+
+    async def read(self, reader: asyncio.StreamReader) -> None:
+        self._head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        size, enough = 0, self._question.leaves_after
+        while chunk := await reader.read(65536):
+            size += len(chunk)
+            self._tail = (self._tail + chunk)[-8192:]
+            if not self._first_s and b"{" in chunk:
+                self._first_s = time.monotonic()
+            if enough is not None and size >= enough:
+                self.left = True
+                return
+
+    def answered(self) -> Answered:
+        end_s = time.monotonic()
+        return Answered(
+            question=self._question,
+            status=int(self._head.split()[1]) if self._head else 0,
+            backend=_header(self._head, "x-breakeven-backend"),
+            request_id=_header(self._head, "x-request-id"),
+            sent_s=self._sent_s,
+            first_s=self._first_s or end_s,
+            end_s=end_s,
+            prompt_tokens=_last(self._tail, b"prompt_tokens"),
+            output_tokens=_last(self._tail, b"completion_tokens"),
+            left=self.left,
+        )
+
+
+class Clients:
+    """Cheap streaming clients: what they cost is taken from the engine on the same cores."""
+
+    def __init__(self, base_url: str, model: str, key: str = "none") -> None:
+        address = re.fullmatch(r"http://([^:/]+):(\d+)(/v1)", base_url)
+        self._host, self._port = address[1], int(address[2])
+        self._model, self._key = model, key
+
+    async def ask(self, question: Question) -> Answered:
+        body = {
+            "model": self._model,
+            "prompt": question.prompt,
+            "max_tokens": question.max_tokens,
+            "ignore_eos": True,
+            "stream": question.stream,
+        }
+        if question.stream:
+            body["stream_options"] = {"include_usage": True, "continuous_usage_stats": True}
+        text = json.dumps(body).encode()
+        head = (
+            f"POST /v1/completions HTTP/1.1\r\nhost: {self._host}\r\nconnection: close\r\n"
+            f"authorization: Bearer {self._key}\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(text)}\r\n\r\n"
+        )
+        answer = Reading(question, time.monotonic())
+        reader, writer = await asyncio.open_connection(self._host, self._port)
+        try:
+            writer.write(head.encode() + text)
+            async with asyncio.timeout(question.patience_s):
+                await answer.read(reader)
+        except TimeoutError:
+            answer.left = True
+        finally:
+            writer.close()
+        return answer.answered()
+
+    async def closed_loop(
+        self, clients: int, seconds: float, questions: Iterator[Question], *, spread_s: float = 0.0
+    ) -> list[Answered]:
+        """Each client asks again at once until the time is up; they begin `spread_s` apart."""
+        end_s = time.monotonic() + seconds
+        answers: list[Answered] = []
+
+        async def one(place: int) -> None:
+            await asyncio.sleep(spread_s * place / clients)
+            while time.monotonic() < end_s:
+                answers.append(await self.ask(next(questions)))
+
+        await asyncio.gather(*(one(place) for place in range(clients)))
+        return answers
+
+
+def _header(head: str, name: str) -> str:
+    found = re.search(rf"^{name}: (.*?)\r", head, re.MULTILINE | re.IGNORECASE)
+    return found[1] if found else ""
+
+
+def _last(tail: bytes, name: bytes) -> int:
+    found = re.findall(rb'"%s":\s*(\d+)' % name, tail)
+    return int(found[-1]) if found else 0
+
+
+def vllm_counters(base_url: str) -> dict[str, int]:
+    """The engine's own account: counters without `vllm:` and `_total`, and what it works on."""
+    url = base_url.removesuffix("/v1") + "/metrics"
+    page = httpx.get(url, trust_env=False, timeout=60).text
+    found: dict[str, int] = {}
+    wanted = r"^vllm:(\w+(?=_total)|num_requests_running)(?:_total)?(?:\{[^}]*\})? (\S+)$"
+    for name, value in re.findall(wanted, page, re.MULTILINE):
+        found[name] = found.get(name, 0) + int(float(value))
+    return found
+
+
+@pytest.fixture(scope="session")
+def clients() -> type[Clients]:
+    return Clients
+
+
+@pytest.fixture(scope="session")
+def question() -> type[Question]:
+    return Question
+
+
+@pytest.fixture(scope="session")
+def counters() -> Callable[[str], dict[str, int]]:
+    return vllm_counters
