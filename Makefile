@@ -25,7 +25,7 @@ test:  ## all tests, with every real part that this machine can have (ARGS="-k n
 	@$(BOOTSTRAP) test $(ARGS)
 
 test-long:  ## the tests that take longer than a commit should wait
-	@$(BOOTSTRAP) test -m long $(ARGS)
+	@$(BOOTSTRAP) test -m "long or hypothesis" --hypothesis-profile=long $(ARGS)
 
 check:  ## formatting, lint, types, import directions
 	@$(BOOTSTRAP) tools

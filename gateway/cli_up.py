@@ -25,12 +25,15 @@ from gateway.cli_output import console, fail
 from gateway.errors import ConfigError
 from gateway.start import DONE, Start
 from gateway.start_demo import DemoStart
+from gateway.starter import USUAL_PORTS, Ports
 from ledger.database import DatabaseError
 
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", "-c", help="Your configuration; without one a tiny model is made."),
 ]
+GatewayPort = Annotated[int, typer.Option(help="The gateway's port.")]
+DashboardPort = Annotated[int, typer.Option(help="The dashboard's port.")]
 
 
 def up(
@@ -39,13 +42,19 @@ def up(
         bool,
         typer.Option(help="Use the provider keys of the environment, under $1 a day in all."),
     ] = False,
+    port: GatewayPort = USUAL_PORTS.gateway,
+    dashboard_port: DashboardPort = USUAL_PORTS.dashboard,
 ) -> None:
     """Start everything for a first look: engine, gateway, ledger and dashboard."""
+    ports = Ports(port, dashboard_port)
+    if config is not None and ports != USUAL_PORTS:
+        fail(f"the ports are {config}'s: server.port and dashboard.port there")
     with _Display() as display:
         _run(
             Start(
                 config,
                 keys=keys,
+                ports=ports,
                 say=display.say,
                 report=display.report,
                 environ=dict(os.environ),
@@ -53,10 +62,13 @@ def up(
         )
 
 
-def demo() -> None:
+def demo(
+    port: GatewayPort = USUAL_PORTS.gateway, dashboard_port: DashboardPort = USUAL_PORTS.dashboard
+) -> None:
     """Simulated engines and providers, 30 replayed days, live traffic: no GPU, no keys."""
+    ports = Ports(port, dashboard_port)
     with _Display() as display:
-        _run(DemoStart(say=display.say, environ=dict(os.environ)))
+        _run(DemoStart(ports, say=display.say, environ=dict(os.environ)))
 
 
 def _run(start: Start | DemoStart) -> None:

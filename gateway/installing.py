@@ -56,16 +56,17 @@ class Installing:
             preexec_fn=die_with_parent,
         )
         assert self._process.stdout is not None
-        last = Line(fault="the installation ended without a word")
+        last = Line(stage="start")
         async for text in self._process.stdout:
             last = msgspec.json.decode(text, type=Line)
             if last.stage:
                 self._report(Progress(last.stage, last.message, last.fraction))
             if last.stage == "packages":
                 self.looked_for.set()
-        await self._process.wait()
-        if last.fault:
-            raise ConfigError([f"the engine cannot be installed: {last.fault}"])
+        code = await self._process.wait()
+        if not (last.installed or last.reason):
+            fault = last.fault or f"the installation ended with {code} at: {last.stage}"
+            raise ConfigError([f"the engine cannot be installed: {fault}"])
         self.fresh = last.fresh
         if last.reason:
             self.unavailable = last

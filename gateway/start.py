@@ -25,7 +25,7 @@ from gateway.installing import Installing
 from gateway.serve import Serving
 from gateway.settings import Settings, load
 from gateway.stages import Stages
-from gateway.starter import configuration, found
+from gateway.starter import Ports, configuration, found
 from ledger.database import make_engine
 from ledger.identity import KeySpec, create_key, load_pepper
 
@@ -42,12 +42,14 @@ class Start:
         config: Path | None,
         *,
         keys: bool,
+        ports: Ports,
         say: Callable[[str], None],
         report: Callable[[Progress], None],
         environ: Mapping[str, str],
     ) -> None:
         self._config = config
         self._use_keys = keys
+        self._ports = ports
         self._say = say
         self._report = report
         self._environ = environ
@@ -65,6 +67,8 @@ class Start:
         work = asyncio.create_task(self._install(installing))
         try:
             engine = await self._engine_kind(installing, work)
+            if self._stop.is_set():
+                return
             path = self._config or self._write_configuration(state, engine)
             await self._serve(load(path), path, work, simulated=engine == "simulated")
         finally:
@@ -108,27 +112,37 @@ class Start:
     async def _engine_kind(self, installing: Installing, work: asyncio.Task[None]) -> str:
         """`vllm`, or `simulated` when this machine cannot have it; known within seconds."""
         with self._stages.stage("engine looked for"):
-            waiting = asyncio.create_task(installing.looked_for.wait())
-            await asyncio.wait({waiting, work}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
+            waiting = {
+                asyncio.create_task(event.wait()) for event in (installing.looked_for, self._stop)
+            }
+            await asyncio.wait({*waiting, work}, return_when=asyncio.FIRST_COMPLETED)
+            for each in waiting:
+                each.cancel()
         if work.done():
             work.result()
         missing = installing.unavailable
         if missing is None:
             return "vllm"
+        own = self._config is not None
+        instead = (
+            "The pools that need it stay without an engine."
+            if own
+            else "The SIMULATED engine takes its place."
+        )
         self._say(
             f"No vLLM here: {missing.reason}\n"
-            f"The SIMULATED engine takes its place. Add the real one with:\n"
+            f"{instead} Add the real one with:\n"
             f"    {missing.command}"
         )
-        return "simulated"
+        return "vllm" if own else "simulated"
 
     def _write_configuration(self, state: Path, engine: str) -> Path:
         state.mkdir(parents=True, exist_ok=True)
         path = state / CONFIG_NAME
         gpu = hardware() if flavour_here() == "cuda" else None
         keys = found(self._environ) if self._use_keys else ()
-        path.write_text(configuration(state, engine=engine, gpu=gpu, keys=keys), encoding="utf-8")
+        text = configuration(state, engine=engine, gpu=gpu, keys=keys, ports=self._ports)
+        path.write_text(text, encoding="utf-8")
         return path
 
     async def _models(self, settings: Settings, installed: asyncio.Task[None]) -> None:

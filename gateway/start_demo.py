@@ -28,6 +28,7 @@ from gateway.runtime import Runtime
 from gateway.serve import Serving, listen
 from gateway.settings import Settings, load
 from gateway.stages import Stages
+from gateway.starter import USUAL_PORTS, Ports
 from gateway.traffic import drive
 from ledger.book import load_price_book
 from ledger.database import make_engine
@@ -42,7 +43,10 @@ JOURNAL = "replayed"
 
 
 class DemoStart:
-    def __init__(self, *, say: Callable[[str], None], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, ports: Ports, *, say: Callable[[str], None], environ: Mapping[str, str]
+    ) -> None:
+        self._ports = ports
         self._say = say
         self._stages = Stages(clock=time.monotonic, say=say)
         self._stages.resume(environ)
@@ -54,7 +58,7 @@ class DemoStart:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
-        path = fresh_state()
+        path = fresh_state(self._ports)
         settings = load(path)
         serving = Serving(settings, path, self._say)
         try:
@@ -89,9 +93,11 @@ class DemoStart:
             await traffic
 
 
-def fresh_state() -> Path:
+def fresh_state(ports: Ports) -> Path:
     """The demo's configuration in an empty state directory of its own."""
     text = files("gateway").joinpath("demo.yaml").read_text(encoding="utf-8")
+    text = text.replace(f"port: {USUAL_PORTS.gateway}", f"port: {ports.gateway}")
+    text = text.replace(f"port: {USUAL_PORTS.dashboard}", f"port: {ports.dashboard}")
     draft = Path(Settings().state_dir) / "demo.yaml"
     draft.parent.mkdir(parents=True, exist_ok=True)
     draft.write_text(text, encoding="utf-8")

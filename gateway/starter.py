@@ -22,6 +22,17 @@ CPU_RATE_SOURCE = (
 
 
 @dataclass(frozen=True, slots=True)
+class Ports:
+    """Where a first start listens; a person's own configuration names its own."""
+
+    gateway: int
+    dashboard: int
+
+
+USUAL_PORTS = Ports(8080, 8501)
+
+
+@dataclass(frozen=True, slots=True)
 class KnownProvider:
     variable: str
     name: str
@@ -49,7 +60,12 @@ def found(environ: Mapping[str, str]) -> tuple[KnownProvider, ...]:
 
 
 def configuration(
-    state: Path, *, engine: str, gpu: str | None, keys: tuple[KnownProvider, ...]
+    state: Path,
+    *,
+    engine: str,
+    gpu: str | None,
+    keys: tuple[KnownProvider, ...],
+    ports: Ports = USUAL_PORTS,
 ) -> str:
     """YAML of the first start. `engine`: vllm | simulated; `gpu`: its name, None on a CPU."""
     models = {
@@ -77,7 +93,8 @@ def configuration(
     }
     document = {
         "state_dir": str(state),
-        "dashboard": {"enabled": True},
+        "server": {"port": ports.gateway},
+        "dashboard": {"enabled": True, "port": ports.dashboard},
         "models": models,
         "pools": {
             "tiny": _pool(state, engine, gpu, "tiny", 8100),

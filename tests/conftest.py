@@ -1,7 +1,8 @@
 """What every test may use: databases, free ports, real parts, and a wall around the machine.
 
 * `database_url` runs a test on SQLite and on PostgreSQL; `postgres_url` on PostgreSQL alone.
-* `serve` runs `breakeven serve` as a person would: a process of its own, a key, its ledger.
+* `serve` runs `breakeven serve` as a person would: a process of its own, a key, its ledger;
+  `run_command` any other command.
 * `@pytest.mark.part("vllm")`, or a part's own fixture, marks a test that needs something real.
   Missing: a loud skip with the install line; on CI a part that can be installed is a failure.
 * Python code in this process cannot connect anywhere but loopback.
@@ -36,7 +37,11 @@ from deploy import parts
 from ledger.database import sqlite_url as url_of
 from ledger.identity import KeySpec, create_key, load_pepper
 
-hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
+# A commit's result must not hang on luck: the suite draws the same examples each time, and
+# `make test-long` draws others, and more of them.
+EXAMPLES = {"deadline": None, "print_blob": True}
+hypothesis.settings.register_profile("suite", derandomize=True, **EXAMPLES)
+hypothesis.settings.register_profile("long", max_examples=1_000, **EXAMPLES)
 hypothesis.settings.load_profile("suite")
 
 LOOPBACK_NAMES = frozenset({None, "", "localhost", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1"})
@@ -352,6 +357,73 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Ga
             gateway = Gateway(tmp_path_factory.mktemp("serve"), config, environ)
             running.callback(lambda: gateway.process.poll() is None and gateway.stop())
             return gateway
+
+        yield start
+
+
+class Command:
+    """`breakeven` with some words in a folder of its own, as typed there by a person."""
+
+    def __init__(self, folder: Path, words: list[str], environ: dict[str, str]) -> None:
+        self.folder = folder
+        self.output = folder / "output"
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [Path(sys.executable).with_name("breakeven"), *words],
+                cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                env={**os.environ, **environ},
+                preexec_fn=end_with_parent,  # noqa: PLW1509  (no thread of ours holds a lock)
+            )  # fmt: skip
+
+    @property
+    def said(self) -> str:
+        return self.output.read_text("utf-8", "replace")
+
+    def until(self, pattern: str, limit_s: float = 90.0) -> re.Match:
+        """The first match in what it says; fails with everything said when there is none."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            ended = self.process.poll() is not None
+            found = re.search(pattern, self.said)
+            if found:
+                return found
+            if ended or time.monotonic() > deadline:
+                pytest.fail(f"never said {pattern!r}:\n{self.said}", pytrace=False)
+            time.sleep(0.05)
+
+    def interrupt(self) -> int:
+        """Ctrl-C, and the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(timeout=90)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # its children end with it
+            raise
+
+    def left_behind(self) -> list[str]:
+        """Processes that still name its folder or work in it."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                here = (entry / "cwd").readlink().is_relative_to(self.folder)
+            except OSError:
+                continue  # it ended meanwhile
+            if words and (here or str(self.folder) in words):
+                found.append(words)
+        return found
+
+
+@pytest.fixture
+def run_command(tmp_path: Path) -> Iterator[Callable[..., Command]]:
+    """Starts `breakeven`: `run_command("up", SOME_VARIABLE="value")`; ended with the test."""
+    with ExitStack() as running:
+
+        def start(*words: str, **environ: str) -> Command:
+            command = Command(tmp_path, list(words), environ)
+            running.callback(command.interrupt)
+            return command
 
         yield start
 

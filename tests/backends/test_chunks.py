@@ -41,7 +41,7 @@ def test_what_counts_as_content(choice, content):
 @pytest.mark.parametrize(
     "payload",
     [b"", b"1", b"[]", b"null", b'"x"', b"{", b'{"choices":[{"delta":{"content":"\xff"}}]}',
-     b'{"choices":' + b"[" * 5000 + b"]" * 5000 + b"}"],
+     b'{"choices":' + b"[" * 250_000 + b"]" * 250_000 + b"}"],
 )  # fmt: skip
 def test_what_is_no_chunk(payload):
     assert read_chunk(payload) is None

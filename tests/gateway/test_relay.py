@@ -203,7 +203,7 @@ GARBAGE = {
     "a bare value": b"data: 17\n\n",
     "invalid UTF-8": b'data: {"choices":[{"delta":{"content":"\xff"}}]}\n\n',
     "an endless line": b"data: " + b"x" * (1 << 20),
-    "nested without end": b'data: {"choices":' + b"[" * 9000 + b"]" * 9000 + b"}\n\n",
+    "nested without end": b'data: {"choices":' + b"[" * 250_000 + b"]" * 250_000 + b"}\n\n",
 }
 
 
