@@ -1,6 +1,5 @@
-"""The composition root: what it makes of settings and secrets, and that it closes what it opened."""
+"""The composition root: what it makes of settings and secrets; it closes what it opened."""
 
-import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,9 +74,8 @@ def test_a_stopped_worker_leaves_no_socket_and_no_promise(run_stack) -> None:
         home = next(stack.runtime.journal_dir.glob("worker-0-*"))
         board = (stack.runtime.run_dir / "board").read_bytes()
         assert any(board[16 : 16 + 8])  # the worker's pid
-    held = [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")
-            if os.path.islink(f"/proc/self/fd/{name}")]  # fmt: skip
-    assert not [name for name in held if str(home) in name]
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert not [link for link in links if str(home) in str(link.readlink())]
     board = (stack.runtime.run_dir / "board").read_bytes()
     size = stack.runtime.layout.worker_cells * 8
     assert not any(board[16 : 16 + size])

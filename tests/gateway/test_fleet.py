@@ -1,4 +1,4 @@
-"""Every place a request can go: replicas of a pool, models of a provider, pass-through on demand."""
+"""Every place a request can go: replicas of a pool, models of a provider, pass-through."""
 
 from gateway import fleet as fleet_module
 from gateway.fleet import Fleet

@@ -1,4 +1,4 @@
-"""Before any child starts: directories, schema, prices, contracts, budgets and ports, repeatably."""
+"""Before any child starts: directories, schema, prices, contracts, budgets, ports."""
 
 import socket
 from pathlib import Path
