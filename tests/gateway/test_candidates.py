@@ -7,7 +7,7 @@ import pytest
 from gateway.candidates import OUTPUT_BOUND_TOKENS, Candidates, engine_state, own_bound_pusd
 from gateway.clock import Clock
 from gateway.fleet import Target
-from gateway.slots import HEALTHS, Board, Layout, Load, Published
+from gateway.slots import HEALTHS, Board, Layout, Load, Published, Resident
 from ledger.prices import PriceBook
 from router.types import Health, Kind, OutputMoments, Request
 
@@ -80,6 +80,24 @@ def test_own_events_and_foreign_load_add_up(board: Board) -> None:
     assert engine.context_tokens == 900 + 640
     assert engine.queued_prefill_tokens == 100
     assert engine.kv_used_tokens + engine.kv_promised_tokens == 3 * 512 + 640
+
+
+def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
+    candidates = Candidates(board, PriceBook([]), stale_s=10.0)
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+    row, place = board.load_row(0, 0), board.resident_row(0, 0, 0)
+    board.cells[place + Resident.HELD_TOKENS] = 200.0
+    board.cells[place + Resident.FINAL_TOKENS] = 1400.0
+
+    def residents(promised: float):
+        board.cells[row + Load.PROMISED_TOKENS] = promised
+        (own,) = candidates.freeze(
+            [target(own=True)], request(), [], room=lambda _: None, clock=clock
+        )
+        return own.candidate.engine.residents
+
+    assert residents(1472.0) == ()
+    assert residents(1480.0) == ((200.0, 1400.0),)  # more than half of 2944
 
 
 def test_stale_or_missing_metrics_are_unknown(board: Board) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.slots import Board, Layout, Load, Published, Seen
+from gateway.slots import RESIDENTS, Board, Layout, Load, Published, Resident, Seen
 
 LAYOUT = Layout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=("x/m", "x/*"))
 
@@ -27,6 +27,8 @@ def test_every_cell_belongs_to_one_row(board: Board) -> None:
         *(board.seen_row(worker, api) + field for worker in range(2) for api in range(2)
           for field in Seen),
         *(board.published_row(engine) + field for engine in range(2) for field in Published),
+        *(board.resident_row(worker, engine, place) + field for worker in range(2)
+          for engine in range(2) for place in range(RESIDENTS) for field in Resident),
     ]  # fmt: skip
     assert len(rows) == len(set(rows))
     assert max(rows) < LAYOUT.cells
@@ -47,6 +49,17 @@ def test_a_cleared_worker_leaves_no_promise(board: Board) -> None:
     board.cells[board.load_row(1, 0) + Load.PROMISED_TOKENS] = 64.0
     board.clear(0)
     assert board.loads(0)[Load.PROMISED_TOKENS] == 64.0
+
+
+def test_residents_of_all_workers_are_listed(board: Board) -> None:
+    for worker, place, held, final in ((0, 5, 100.0, 300.0), (1, RESIDENTS - 1, 7.0, 9.0)):
+        row = board.resident_row(worker, 1, place)
+        board.cells[row + Resident.HELD_TOKENS] = held
+        board.cells[row + Resident.FINAL_TOKENS] = final
+    assert board.residents(0) == ()
+    assert board.residents(1) == ((100.0, 300.0), (7.0, 9.0))
+    board.clear(0)
+    assert board.residents(1) == ((7.0, 9.0),)
 
 
 def test_experience_is_weighted_by_observations(board: Board) -> None:

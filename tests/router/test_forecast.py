@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.forecast import engine_seconds, forecast_engine, work_of
-from router.types import Kind, Slo, StepModel
+from router.filters import kv_headroom
+from router.forecast import (
+    EXACT_RESIDENTS,
+    engine_seconds,
+    forecast_engine,
+    kv_free_tokens,
+    kv_peak_tokens,
+    kv_promise_tokens,
+    kv_rounded,
+    work_of,
+)
+from router.types import Kind, OutputMoments, Reason, Slo, StepModel
 
 SIMPLE = StepModel(a_s=0.010, b_s=0.001, c_s=1e-6, d_s=1e-5, t0_s=0.02)
 
@@ -110,3 +120,56 @@ def test_known_usage_costs_what_was_forecast(ask, rule, own, prompt, output, cap
 def test_expected_output_stays_below_what_the_client_allows(ask, rule):
     work = work_of(ask(max_tokens=40), rule())
     assert (work.output, work.held) == (40, 40 * 500 + 40 * 40 / 2)
+
+
+# ---------------------------------------------------------------- the peak over time
+
+sequences = st.lists(
+    st.tuples(st.integers(0, 900), st.integers(0, 700)).map(lambda two: (two[0], sum(two))),
+    min_size=1,
+    max_size=40,
+)
+
+
+def walked(residents: list[tuple[int, int]], block: int) -> int:
+    """The oracle: step by step until the last one ends."""
+    most = 0
+    for step in range(max(final - held for held, final in residents) + 1):
+        held = [held + step for held, final in residents if held + step <= final]
+        most = max(most, sum(-(-tokens // block) * block for tokens in held))
+    return most
+
+
+@given(sequences, st.sampled_from([1, 16, 128]))
+def test_the_peak_is_what_a_walk_through_time_finds(residents, block: int) -> None:
+    peak = kv_peak_tokens(residents, block)
+    exact = walked(residents, block)
+    if len(residents) <= EXACT_RESIDENTS:
+        assert peak == exact
+    else:
+        assert exact <= peak < exact + block * len(residents)
+    assert peak <= sum(kv_rounded(final, block) for _, final in residents)
+
+
+def test_who_ends_soon_makes_room_for_who_begins(own, ask, rule) -> None:
+    """Two residents near their ends: their promises and the newcomer's never meet."""
+    unseen = OutputMoments(count=0, mean=150.0, mean_square=45_000.0, p95=0.0)
+    request = ask(prompt_tokens=100, max_tokens=800, output=unseen)
+    work = work_of(request, rule())
+    residents = ((780.0, 800.0), (790.0, 800.0), (100.0, 800.0))
+    held = sum(held for held, _ in residents)
+    state = {"kv_capacity_tokens": 23 * 128, "kv_block_tokens": 128, "kv_used_tokens": held,
+             "kv_promised_tokens": 3 * 896 - held}  # fmt: skip
+    summed, followed = own(state), own({**state, "residents": residents})
+    promise = kv_promise_tokens(work, summed, summed.engine)
+    assert promise == 8 * 128
+    assert kv_free_tokens(work, summed, summed.engine, promise) == (23 - 3 * 7 - 8) * 128
+    # In ten steps the first two hold 7 blocks each and the others one; after that it is less.
+    assert kv_free_tokens(work, followed, followed.engine, promise) == (23 - 16) * 128
+    assert kv_headroom(rule(), summed, forecast(request, rule(), summed))[0] is Reason.KV_HEADROOM
+    assert kv_headroom(rule(), followed, forecast(request, rule(), followed)) is None
+    # Load that is not followed counts in full, and several choices are not followed at all.
+    foreign = own({**state, "residents": residents, "kv_used_tokens": held + 640.0})
+    assert kv_free_tokens(work, foreign, foreign.engine, promise) == (23 - 16 - 5) * 128
+    twice = work_of(ask(prompt_tokens=100, max_tokens=800, output=unseen, n=2), rule())
+    assert kv_free_tokens(twice, followed, followed.engine, 2 * promise) == (23 - 37) * 128
