@@ -114,6 +114,18 @@ def test_without_a_final_usage_the_basis_says_so(
     assert (record.basis, (record.tokens.input, record.tokens.output)) == (basis, tokens)
 
 
+@pytest.mark.parametrize(("own", "tokens"), [(True, (0, 0)), (False, (90, 0))])
+def test_an_own_engine_is_believed_when_it_reported_nothing(
+    metering, parts, attempt, own, tokens
+) -> None:
+    """A provider may bill a prompt whose answer nobody waited for; an own engine sends no bill."""
+    attempt.events, attempt.first_token_s = 0, None
+    attempt.step.frozen.target.own = own
+    metering.settle_later(attempt, Outcome("client_gone", 499))
+    (record,) = parts.journal.records
+    assert (record.tokens.input, record.tokens.output) == tokens
+
+
 @pytest.mark.parametrize(
     ("status", "first_s", "output", "met"),
     [
