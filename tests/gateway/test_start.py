@@ -1,0 +1,154 @@
+"""`breakeven up`: from nothing to a served request; here on a machine that cannot have the engine.
+
+Such a machine is made of any: pip may look in no index and no folder, so it finds no torch.
+"""
+
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.settings import parse
+from gateway.start import development_key, needs_engine
+from ledger.database import migrate, sqlite_url
+
+PLACE = re.compile(r"http://127\.0\.0\.1:\d+/v1")
+
+
+def free_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+def words(*more: str) -> list[str]:
+    gateway, dashboard = free_ports()
+    return ["up", "--port", str(gateway), "--dashboard-port", str(dashboard), *more]
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> dict[str, str]:
+    """No GPU's tools on PATH, no place to install from, no provider key."""
+    empty = tmp_path / "no-programs"
+    empty.mkdir()
+    return {
+        "PATH": str(empty),
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": "",
+    }
+
+
+def test_without_an_engine_for_this_python_the_simulated_one_serves(run_command, nowhere):
+    command = run_command(*words(), **nowhere)
+    command.until(r"Ctrl-C stops everything")
+    said = command.said
+    assert "No vLLM here: no torch==" in said
+    assert "The SIMULATED engine takes its place. Add the real one with:\n    breakeven " in said
+    assert "SIMULATED here, and labelled wherever it shows: the engine, provider" in said
+    assert "NOT used" not in said
+
+    curl = re.search(r"    curl (?:.*\\\n)+.*\n.*\}\]\}'", said)[0]
+    answer = subprocess.run(
+        ["bash", "-c", curl.replace("curl ", "curl -sSi ", 1)],
+        check=True, capture_output=True, text=True, timeout=60,
+    ).stdout  # fmt: skip
+    assert answer.startswith("HTTP/1.1 200")
+    assert re.search(r"x-breakeven-backend: pool:tiny|x-breakeven-backend: standin", answer)
+
+    dashboard = re.search(r"Dashboard  (http://\S+)", said)[1]
+    assert httpx.get(dashboard + "/_stcore/health", trust_env=False).text == "ok"
+    command.until(r"The engine answers\. Where the time went:(?s:.*) total")
+    assert command.interrupt() == 0
+    assert "Traceback" not in command.said
+    assert command.left_behind() == []
+
+
+def test_a_second_start_keeps_the_key(run_command, nowhere):
+    first = run_command(*words(), **nowhere)
+    key = first.until(r"Key        (gw_\S+)")[1]
+    assert first.interrupt() == 0
+    second = run_command(*words(), **nowhere)
+    assert second.until(r"Key        (gw_\S+)")[1] == key
+    place = second.until(PLACE.pattern)[0]
+    headers = {"authorization": f"Bearer {key}"}
+    assert httpx.get(f"{place}/models", headers=headers, trust_env=False).is_success
+    assert second.interrupt() == 0
+
+
+def test_ctrl_c_while_the_engine_is_looked_for_ends_it_at_once(run_command, nowhere):
+    """pip is held by an index that never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as index:
+        index.settimeout(60)
+        place = f"http://127.0.0.1:{index.getsockname()[1]}/simple"
+        environ = {**nowhere, "PIP_NO_INDEX": "0", "PIP_INDEX_URL": place}
+        command = run_command(*words(), **environ)
+        visitor, _ = index.accept()
+        with visitor:
+            assert command.interrupt() == 0
+    assert command.left_behind() == []
+    assert not (command.folder / ".breakeven" / "up.yaml").exists()
+
+
+def test_killed_outright_it_leaves_nothing_behind(run_command, nowhere):
+    command = run_command(*words(), **nowhere)
+    command.until(r"Ctrl-C stops everything")
+    assert len(command.left_behind()) > 3  # the look finds them while they run
+    command.process.send_signal(signal.SIGKILL)
+    command.process.wait()
+    deadline = time.monotonic() + 60
+    while command.left_behind() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert command.left_behind() == []
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(run_command, nowhere):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        command = run_command("up", "--port", str(port), **nowhere)
+        command.until(rf"server\.port: cannot listen on 127\.0\.0\.1:{port}")
+        assert command.process.wait(60) != 0
+    assert "Traceback" not in command.said
+    assert command.left_behind() == []
+
+
+def test_ports_belong_to_a_configuration_of_ones_own(run_command, tmp_path):
+    (tmp_path / "own.yaml").write_text("state_dir: state\n")
+    command = run_command("up", "--config", "own.yaml", "--port", "1")
+    command.until(r"the ports are own\.yaml's")
+    assert command.process.wait(60) != 0
+
+
+VLLM = "{kind: vllm, model: m, served_name: m%s}"
+
+
+@pytest.mark.parametrize(
+    ("engine", "needed"),
+    [
+        (VLLM % ", replicas: 1", True),
+        (VLLM % ", replicas: 1, environment: /elsewhere", False),
+        (VLLM % ', endpoints: ["http://10.0.0.5:8000/v1"]', False),
+        ("{kind: simulated, model: h200-llama-3.1-8b-fp8, replicas: 1}", False),
+    ],
+)
+def test_only_engines_that_it_starts_here_need_an_installation(engine, needed):
+    settings = parse(f"pools: {{p: {{engine: {engine}, gpu: {{type: CPU}}}}}}", name="x")
+    assert needs_engine(settings) is needed
+
+
+def test_the_development_key_is_made_once_and_is_its_owners(tmp_path):
+    url = sqlite_url(tmp_path / "ledger.db")
+    migrate(url)
+    settings = parse(f"state_dir: {tmp_path}", name="x")
+    token = development_key(settings, url)
+    assert token.startswith("gw_")
+    assert development_key(settings, url) == token
+    assert stat.S_IMODE((tmp_path / "dev-key").stat().st_mode) == 0o600
