@@ -75,12 +75,7 @@ def build(
     """One worker's application; what it opens is closed when its lifespan ends."""
     limits = settings.server.timeouts
     board = Board(runtime.run_dir / "board", runtime.layout)
-    journal = JournalWriter(
-        runtime.journal_dir,
-        f"worker-{worker}",
-        segment_bytes=settings.ledger.journal_segment_bytes,
-        limit_bytes=settings.ledger.journal_limit_bytes,
-    )
+    journal = _journal(settings, runtime, worker)
     desk = DeskClient(
         runtime.run_dir / DESK_SOCKET, worker=f"worker-{worker}", journal=journal.name
     )
@@ -136,6 +131,15 @@ def build(
     app = create_app(settings, ledger.keys, operations, clock, lifespan)
     app.hot = hot
     return app
+
+
+def _journal(settings: Settings, runtime: Runtime, worker: int) -> JournalWriter:
+    return JournalWriter(
+        runtime.journal_dir,
+        f"worker-{worker}",
+        segment_bytes=settings.ledger.journal_segment_bytes,
+        limit_bytes=settings.ledger.journal_limit_bytes,
+    )
 
 
 def readiness(hot: HotApi, desk: DeskClient) -> list[str]:

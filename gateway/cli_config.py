@@ -1,6 +1,8 @@
 """What every command that reads the configuration or the ledger does first."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +29,8 @@ def load_or_fail(path: Path) -> Settings:
         fail("\n".join(error.faults))
 
 
-def ledger_engine(settings: Settings) -> Engine:
+@contextmanager
+def ledger_engine(settings: Settings) -> Iterator[Engine]:
     """The ledger for writing, its schema brought up first."""
     try:
         url = ledger_url(settings, os.environ)
@@ -35,10 +38,11 @@ def ledger_engine(settings: Settings) -> Engine:
         fail("\n".join(error.faults))
     settings.state.mkdir(parents=True, exist_ok=True)
     migrate(url)
-    return make_engine(url)
+    yield from _until_done(make_engine(url))
 
 
-def ledger_reader(settings: Settings) -> Engine:
+@contextmanager
+def ledger_reader(settings: Settings) -> Iterator[Engine]:
     """The ledger for reading; a missing SQLite file is said so."""
     try:
         url = ledger_url(settings, os.environ)
@@ -46,4 +50,11 @@ def ledger_reader(settings: Settings) -> Engine:
         fail("\n".join(error.faults))
     if url.startswith("sqlite") and not (settings.state / "ledger.db").exists():
         fail(f"there is no ledger in {settings.state}; `breakeven serve` makes it")
-    return open_readonly(url)
+    yield from _until_done(open_readonly(url))
+
+
+def _until_done(engine: Engine) -> Iterator[Engine]:
+    try:
+        yield engine
+    finally:
+        engine.dispose()

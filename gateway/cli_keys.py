@@ -50,7 +50,7 @@ def create(
     )
     pepper = load_pepper(settings.state.resolve())
     try:
-        with Session(ledger_engine(settings)) as session, session.begin():
+        with ledger_engine(settings) as engine, Session(engine) as session, session.begin():
             made = create_key(session, spec, pepper=pepper, now_us=now_us)
     except IdentityError as error:
         fail(str(error))
@@ -67,7 +67,7 @@ def create(
 @app.command("list")
 def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """List all keys; tokens are not stored and cannot be shown."""
-    with Session(ledger_engine(load_or_fail(config))) as session:
+    with ledger_engine(load_or_fail(config)) as engine, Session(engine) as session:
         keys = list(session.scalars(select(Key).order_by(Key.created_us)))
     now_us = Clock().wall_us()
     rows = [
@@ -98,7 +98,7 @@ def revoke(
     """Revoke a key: every worker refuses it within a second, and nothing brings it back."""
     settings = load_or_fail(config)
     try:
-        with Session(ledger_engine(settings)) as session, session.begin():
+        with ledger_engine(settings) as engine, Session(engine) as session, session.begin():
             revoke_key(session, key_id, now_us=Clock().wall_us())
     except IdentityError as error:
         fail(str(error))

@@ -35,7 +35,7 @@ def report(
     """Spend by team, model and target; own GPUs used and idle; what an API would have cost."""
     now_us = Clock().wall_us()
     scope = Scope(now_us - days * DAY_US, now_us, team=team)
-    with ledger_reader(load_or_fail(config)).connect() as connection:
+    with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
         found = report_of(connection, scope)
     emit(asdict(found), as_json=as_json, show=lambda out: _show(out, found))
 
@@ -43,7 +43,7 @@ def report(
 @app.command()
 def verify(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Run every invariant check over the books; status 1 when one does not hold."""
-    with ledger_reader(load_or_fail(config)).connect() as connection:
+    with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
         result = verify_books(connection)
     emit(asdict(result), as_json=as_json, show=lambda out: _show_result(out, result))
     if result.findings:

@@ -33,7 +33,8 @@ def explain_command(
     """Show every candidate with its reason and numbers, for a past request or a supposed one."""
     settings = load_or_fail(config)
     if request_id is not None:
-        found = _recorded(ledger_reader(settings), request_id)
+        with ledger_reader(settings) as ledger:
+            found = _recorded(ledger, request_id)
         emit(
             found["json"],
             as_json=as_json,
