@@ -70,6 +70,12 @@ def eventually(check: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
         time.sleep(0.02)
 
 
+def plain_client() -> httpx.Client:
+    """A connection for every request, no proxies, and no certificates read for plain HTTP."""
+    limits = httpx.Limits(max_keepalive_connections=0)
+    return httpx.Client(trust_env=False, verify=False, timeout=60, limits=limits)
+
+
 def document(state: Path, ports: dict[str, int], changes: dict[str, Any]) -> dict[str, Any]:
     """The configuration of a stack; `changes` replaces whole sections."""
     engine = {
@@ -81,7 +87,7 @@ def document(state: Path, ports: dict[str, int], changes: dict[str, Any]) -> dic
     found: dict[str, Any] = {
         "state_dir": str(state),
         "server": {"timeouts": {"drain_s": 1}},
-        "telemetry": {"scrape_s": 0.1, "stale_s": 10},
+        "telemetry": {"scrape_s": 0.1, "stale_s": 60},
         "models": {
             "chat": {"targets": ["pool:main", "alpha/m"], "compare_with": compared},
             "gpt-4o": {"same_as": "chat"},
@@ -121,6 +127,7 @@ class Stack:
         self.state, self.changes = state, changes
         self.journals = {name: Journal() for name in ("engine", *PROVIDERS)}
         self.registry = CollectorRegistry()
+        self.client = plain_client()
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="stack", daemon=True)
         self._servers: list[tuple[uvicorn.Server, asyncio.Task[None]]] = []
@@ -145,6 +152,7 @@ class Stack:
         self._thread.join()
         self._loop.close()
         self.reader.dispose()
+        self.client.close()
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -156,12 +164,10 @@ class Stack:
         return {"authorization": f"Bearer {token or self.token}"}
 
     def get(self, path: str, token: str | None = None) -> httpx.Response:
-        return httpx.get(self.url + path, headers=self.headers(token), trust_env=False)
+        return self.client.get(self.url + path, headers=self.headers(token))
 
     def post(self, path: str, body: Any, token: str | None = None) -> httpx.Response:
-        return httpx.post(
-            self.url + path, json=body, headers=self.headers(token), trust_env=False, timeout=60
-        )
+        return self.client.post(self.url + path, json=body, headers=self.headers(token))
 
     def chat(self, model: str = "chat", token: str | None = None, **members: Any) -> httpx.Response:
         body = {"model": model, "messages": [{"role": "user", "content": "hello there"}], **members}
@@ -224,11 +230,11 @@ class Stack:
 
     def fault(self, provider: str, **fault: Any) -> None:
         url = f"http://127.0.0.1:{self.ports[provider]}/_faults"
-        assert httpx.post(url, json=fault, trust_env=False).status_code == 200
+        assert self.client.post(url, json=fault).status_code == 200
 
     def forgive(self, provider: str) -> None:
         """No more trouble, and no memory of it."""
-        httpx.delete(f"http://127.0.0.1:{self.ports[provider]}/_faults", trust_env=False)
+        self.client.delete(f"http://127.0.0.1:{self.ports[provider]}/_faults")
         for row in range(len(self.runtime.apis)):
             base = self.board.seen_row(0, row)
             for cell in range(base, base + 9):
@@ -251,7 +257,9 @@ class Stack:
             self._serve(Quiet(config(provider)), sockets[name])
         self.state.mkdir(parents=True, exist_ok=True)
         path = self.state / "breakeven.yaml"
-        path.write_text(yaml.safe_dump(document(self.state, self.ports, self.changes)))
+        path.write_text(
+            yaml.safe_dump(document(self.state, self.ports, self.changes), sort_keys=False)
+        )
         self.settings = parse(path.read_text(), name="test")
         self.runtime = prepare(self.settings, path).runtime
         self.database = make_engine(self.runtime.ledger_url)
@@ -375,6 +383,7 @@ class Host:
         self.url = ""
         self.environ = dict(os.environ)
         self.process: subprocess.Popen[str] | None = None
+        self.client = plain_client()
         state.mkdir(parents=True, exist_ok=True)
         engine = {
             "kind": "simulated", "model": ENGINE, "served_name": "llama", "replicas": 2, "port": 0,
@@ -383,7 +392,7 @@ class Host:
         settings = {
             "state_dir": str(state),
             "server": {"port": 0, "workers": 2, "timeouts": {"drain_s": 8}},
-            "telemetry": {"scrape_s": 0.1},
+            "telemetry": {"scrape_s": 0.1, "stale_s": 60},
             "models": {
                 "own": {"targets": ["pool:main"], "compare_with": ["openai/gpt-4o-mini"]},
                 "standin/*": "passthrough",
@@ -394,7 +403,7 @@ class Host:
             },
             **changes,
         }
-        self.config.write_text(yaml.safe_dump(settings))
+        self.config.write_text(yaml.safe_dump(settings, sort_keys=False))
 
     def start(self) -> None:
         """Returns when both workers have said that they are ready and an engine is healthy."""
@@ -419,11 +428,11 @@ class Host:
         body = {"model": model, "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
         headers = {"authorization": f"Bearer {self.token}"}
         url = f"{self.url}/v1/chat/completions"
-        return httpx.post(url, json={**body, **members}, headers=headers, trust_env=False)
+        return self.client.post(url, json={**body, **members}, headers=headers)
 
     def get(self, path: str) -> httpx.Response:
         headers = {"authorization": f"Bearer {self.token}"}
-        return httpx.get(self.url + path, headers=headers, trust_env=False)
+        return self.client.get(self.url + path, headers=headers)
 
     def pids(self, module: str = "") -> list[int]:
         """Every process of this host, by the files that it was told to use."""
@@ -481,6 +490,7 @@ class Host:
         self._quiet()
 
     def close(self) -> None:
+        self.client.close()
         if self.process is not None and self.process.poll() is None:
             self.kill_all()
         for pid in self.pids():
@@ -489,7 +499,7 @@ class Host:
 
     def _ready(self) -> bool:
         with contextlib.suppress(httpx.HTTPError):
-            return httpx.get(f"{self.url}/readyz", trust_env=False).status_code == 200
+            return self.client.get(f"{self.url}/readyz").status_code == 200
         return False
 
     def _key(self) -> str:
