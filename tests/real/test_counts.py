@@ -17,7 +17,7 @@ FINISHING = 140
 CUT_OFF = 60  # every second of them leaves
 APPLIED_LIMIT_S = 30
 WORDS = ("volume", "hour", "budget", "machine", "token", "price", "answer", "team", "batch")
-ROWS = "SELECT * FROM attempts WHERE team_id = :team AND settled_us IS NOT NULL"
+ROWS = "SELECT * FROM attempts WHERE team_id = :team"
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +73,16 @@ def measured(gateway, clients, engine, counters, asked: Iterator, count: int, te
     before = counters(engine.base_url)
     asking = clients(gateway.base_url, "tiny", gateway.key(team=team))
     answers = asyncio.run(ask_all(asking, asked, count))
-    rows = gateway.until(
-        lambda: len(found := gateway.rows(ROWS, team=team)) == count and found, APPLIED_LIMIT_S
-    )
     gateway.until(lambda: idle(engine.base_url, counters), APPLIED_LIMIT_S)
+    whole = len([answer for answer in answers if not answer.left])
+
+    def settled() -> list[dict]:
+        """Who left before an attempt was made has no row; every row there is must be settled."""
+        found = gateway.rows(ROWS, team=team)
+        finished = [row for row in found if row["status"] == "finished"]
+        return found if len(finished) >= whole and all(row["settled_us"] for row in found) else []
+
+    rows = gateway.until(settled, APPLIED_LIMIT_S)
     after = counters(engine.base_url)
     deltas = (
         after["prompt_tokens"] - before["prompt_tokens"],
@@ -107,6 +113,7 @@ def test_every_token_of_finished_requests_agrees(
     answers, rows, deltas = measured(
         gateway, clients, tiny_engine, counters, asked, FINISHING, "finishing"
     )
+    assert len(rows) == FINISHING
     print(f"{FINISHING} finished requests: ledger {booked(rows)}, vLLM {deltas}")
     assert {answer.status for answer in answers} == {200}
     assert {(row["status"], row["basis"]) for row in rows} == {("finished", "reported")}
@@ -137,14 +144,14 @@ def test_of_those_who_leave_the_last_usage_is_booked(
         f"{booked(gone)}; vLLM {deltas}; the engine's surplus {surplus}"
     )
     left = [answer for answer in answers if answer.left]
-    assert len(gone) == len(left) >= CUT_OFF // 3
-    assert len(finished) == CUT_OFF - len(gone)
+    assert CUT_OFF // 6 <= len(gone) <= len(left)  # an answer may be whole before its client left
+    assert len(gone) + len(finished) == len(rows) <= CUT_OFF
     assert min(surplus) >= 0
     assert {row["basis"] for row in finished} == {"reported"}
     assert {row["basis"] for row in gone} <= {"continuous", "estimated"}
     by_id = {row["request_id"]: row for row in gone}
     for answer in left:
-        if answer.request_id and answer.question.stream:
+        if answer.request_id in by_id and answer.question.stream:
             prompt, output = booked([by_id[answer.request_id]])
             assert prompt == answer.prompt_tokens or not answer.prompt_tokens
             assert output >= answer.output_tokens
