@@ -22,6 +22,9 @@ from backends.stepmodel import StepModel
 
 _NAMES = ("a_s", "b_s", "c_s", "d_s", "t0_s")
 _LEAST_MARKS = 5  # a step time from fewer reads is mostly this side's own lateness
+# Of the time to the first token: tokens that come within less of it were held up on their way and
+# arrive in one burst, which says nothing of how fast they were made.
+_LEAST_SHARE = 0.1
 _MOST_IN_FIRST = 2  # tokens in the first read; more, and the first came earlier than it was read
 
 
@@ -168,7 +171,8 @@ def observe(streams: Sequence[Stream]) -> list[Observation]:
     start = max(stream.marks[0].at_s for stream in streams)
     end = min(stream.marks[-1].at_s for stream in streams)
     reads = min(sum(start <= mark.at_s <= end for mark in stream.marks) for stream in streams)
-    if end <= start or reads < _LEAST_MARKS:
+    waited_s = start - min(stream.sent_at_s for stream in streams)
+    if reads < _LEAST_MARKS or end - start <= _LEAST_SHARE * waited_s:
         return found
     tokens = [stream.tokens_at(end) - stream.tokens_at(start) for stream in streams]
     mean = sum(tokens) / len(tokens)

@@ -97,6 +97,13 @@ def test_a_stream_read_in_one_go_says_nothing():
     assert [each.first_token for each in observe([stalled])] == [True]
 
 
+def test_tokens_that_were_held_up_and_come_in_a_burst_give_no_step():
+    burst = stream(0.0, 100, [0.15 + 0.00001 * count for count in range(36)])
+    assert [each.first_token for each in observe([burst])] == [True]
+    together = [stream(0.0, 100, [0.15 + 0.0004 * count for count in range(36)]) for _ in range(4)]
+    assert observe(together) == []
+
+
 def test_streams_that_never_ran_together_say_nothing():
     early, late = stream(0.0, 10, [0.1, 0.2]), stream(0.0, 10, [0.5, 0.6])
     assert observe([early, late]) == []
