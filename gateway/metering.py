@@ -130,8 +130,7 @@ class Metering:
         tokens, basis = self._tokens(attempt, outcome)
         engine_s = self._engine_seconds(attempt, tokens)
         cost = self._cost(attempt, tokens, engine_s)
-        first = attempt.first_token_s
-        ttft_us = None if first is None else round((first - attempt.dispatched_s) * 1e6)
+        ttft_s = _ttft_s(attempt)
         record = AttemptSettled(
             attempt_id=attempt.id,
             settled_us=self._clock.wall_us(),
@@ -140,7 +139,7 @@ class Metering:
             tokens=tokens,
             basis=basis,
             cost_pusd=cost,
-            ttft_us=ttft_us,
+            ttft_us=None if ttft_s is None else round(ttft_s * 1e6),
             duration_us=round((now_s - attempt.dispatched_s) * 1e6),
             engine_us=round(engine_s * 1e6),
             finish_reason=outcome.finish_reason,
@@ -204,15 +203,27 @@ class Metering:
             return None
         if outcome.status != "finished":
             return False
-        first = attempt.first_token_s
-        if first is None:
+        if not attempt.plan.asked.stream:
+            return self._whole_met(attempt, tokens)
+        ttft_s, tpot_s = _ttft_s(attempt), self._tpot_s(attempt, tokens)
+        if ttft_s is None:
             return None
-        if slo.ttft_ms is not None and (first - attempt.dispatched_s) * 1e3 > slo.ttft_ms:
+        if slo.ttft_ms is not None and ttft_s * 1e3 > slo.ttft_ms:
             return False
-        tpot_s = self._tpot_s(attempt, tokens)
         return slo.tpot_ms is None or tpot_s is None or tpot_s * 1e3 <= slo.tpot_ms
 
+    def _whole_met(self, attempt: Attempt, tokens: Tokens) -> bool | None:
+        """An answer in one piece has the time that the same answer has as a stream."""
+        slo = attempt.plan.policy.slo
+        further = max(0.0, tokens.output / attempt.plan.request.n - 1)
+        if slo.ttft_ms is None or (slo.tpot_ms is None and further):
+            return None
+        allowed_ms = slo.ttft_ms + (slo.tpot_ms or 0.0) * further
+        return (self._clock.now_s() - attempt.dispatched_s) * 1e3 <= allowed_ms
+
     def _tpot_s(self, attempt: Attempt, tokens: Tokens) -> float | None:
+        if not attempt.plan.asked.stream:
+            return None
         first, last = attempt.first_token_s, attempt.last_token_s
         per_choice = tokens.output / attempt.plan.request.n
         if first is None or last is None or per_choice < 2:
@@ -232,8 +243,7 @@ class Metering:
         else:
             self._experience.api(
                 target.row,
-                # The first byte of an answer that is not streamed comes with its last token.
-                ttft_s=record.ttft_us / 1e6 if record.ttft_us and plan.asked.stream else None,
+                ttft_s=None if record.ttft_us is None else record.ttft_us / 1e6,
                 tpot_s=self._tpot_s(attempt, tokens),
                 ok=finished or outcome.status == "client_gone" or outcome.error == REFUSED,
             )
@@ -262,6 +272,13 @@ class Metering:
             metrics.slo.labels(backend, "yes" if record.slo_met else "no").inc()
         if not target.own and attempt.plan.spill_reason is not None:
             metrics.spill.labels(attempt.plan.spill_reason).inc()
+
+
+def _ttft_s(attempt: Attempt) -> float | None:
+    """Unknown where the first byte comes with the last token."""
+    if attempt.first_token_s is None or not attempt.plan.asked.stream:
+        return None
+    return attempt.first_token_s - attempt.dispatched_s
 
 
 def _feed_back(attempt: Attempt, tokens: Tokens) -> None:

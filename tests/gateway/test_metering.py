@@ -146,6 +146,29 @@ def test_the_slo_is_judged_by_what_the_client_saw(
     assert parts.journal.records[0].slo_met is met
 
 
+@pytest.mark.parametrize(
+    ("slo", "output", "met"),
+    [
+        (Slo(ttft_ms=1000, tpot_ms=100), 11, True),  # two seconds: one, and ten times a tenth
+        (Slo(ttft_ms=1000, tpot_ms=100), 10, False),
+        (Slo(ttft_ms=1000), 11, None),  # only the first token was promised, and it is not seen
+        (Slo(tpot_ms=100), 11, None),
+        (Slo(ttft_ms=3000), 0, True),  # an embedding is all first token
+        (Slo(ttft_ms=1000), 0, False),
+    ],
+)
+def test_an_answer_in_one_piece_has_the_time_of_its_stream(
+    metering, parts, attempt, slo, output, met
+) -> None:
+    attempt.plan.asked.stream = False
+    attempt.plan.policy.slo = slo
+    usage = {"prompt_tokens": 100, "completion_tokens": output}
+    metering.settle_later(attempt, Outcome("finished", 200, usage))
+    (record,) = parts.journal.records
+    assert record.slo_met is met
+    assert record.ttft_us is None
+
+
 def test_nothing_promised_nothing_judged(metering, parts, attempt) -> None:
     attempt.plan.policy.slo = Slo()
     metering.settle_later(attempt, Outcome("finished", 200, USAGE))
