@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from sqlalchemy import Engine
+from sqlalchemy import Engine, make_url
 
 from gateway.cli_output import fail
 from gateway.errors import ConfigError
@@ -48,8 +48,9 @@ def ledger_reader(settings: Settings) -> Iterator[Engine]:
         url = ledger_url(settings, os.environ)
     except ConfigError as error:
         fail("\n".join(error.faults))
-    if url.startswith("sqlite") and not (settings.state / "ledger.db").exists():
-        fail(f"there is no ledger in {settings.state}; `breakeven serve` makes it")
+    place = make_url(url)
+    if place.get_backend_name() == "sqlite" and not Path(place.database or "").exists():
+        fail(f"there is no ledger at {place.database}; `breakeven serve` makes it")
     yield from _until_done(open_readonly(url))
 
 

@@ -12,8 +12,13 @@ from rich.table import Table
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
+FILE_WIDTH = 200
+
+
 def console() -> Console:
-    return Console(highlight=False, soft_wrap=True)
+    """As wide as the terminal; in a file or a pipe no name is folded."""
+    width = None if sys.stdout.isatty() else FILE_WIDTH
+    return Console(highlight=False, soft_wrap=True, width=width)
 
 
 def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:

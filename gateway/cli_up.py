@@ -100,7 +100,7 @@ class _Display:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self._end_bar()
 
     def say(self, line: str) -> None:
         self._console.print(line, markup=False)
@@ -108,7 +108,7 @@ class _Display:
 
     def report(self, news: installation.Progress) -> None:
         if news.stage == DONE:
-            self._bar.stop()
+            self._end_bar()
             return
         if news.stage != self._stage:
             self._stage = news.stage
@@ -125,3 +125,8 @@ class _Display:
             total=None if done is None else 1.0,
             completed=done or 0.0,
         )
+
+    def _end_bar(self) -> None:
+        """Stopping one that never began would print an empty line."""
+        if self._task is not None:
+            self._bar.stop()

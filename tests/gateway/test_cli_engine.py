@@ -1,0 +1,109 @@
+"""`breakeven engine`: GPUs with dated prices, plans with their arithmetic, installation."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from rich.progress import Progress
+from typer.testing import CliRunner
+
+from backends.engine.catalog import GPUS
+from backends.engine.plan import Figure
+from gateway.cli import app
+from gateway.cli_engine import amount, progress
+
+MODEL = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+    "vocab_size": 128256, "max_position_embeddings": 8192, "torch_dtype": "bfloat16",
+}  # fmt: skip
+
+
+def invoke(*words: object):
+    return CliRunner().invoke(app, ["engine", *(str(word) for word in words)])
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    (tmp_path / "config.json").write_text(json.dumps(MODEL))
+    return tmp_path
+
+
+def test_the_list_names_every_gpu_with_dated_prices():
+    answer = invoke("list")
+    assert answer.exit_code == 0
+    for gpu in GPUS:
+        assert gpu.name in answer.stdout
+    rows = json.loads(invoke("list", "--json").stdout)
+    assert [row["name"] for row in rows] == [gpu.name for gpu in GPUS]
+    assert all(row["price"]["seen"] for row in rows if row["price"])
+
+
+def test_a_plan_shows_each_figure_with_its_formula(model):
+    answer = invoke("plan", model, "--gpu", "H200")
+    assert answer.exit_code == 0
+    assert "on 1 x H200: fits" in answer.stdout
+    assert "flags: " in answer.stdout
+    document = json.loads(invoke("plan", model, "--gpu", "H200", "--json").stdout)
+    figures = {figure["name"]: figure for figure in document["figures"]}
+    assert figures["kv_bytes_per_token"]["value"] == 2 * 32 * 8 * 128 * 2
+    for figure in figures.values():
+        assert figure["formula"]
+        assert figure["name"] in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"gpu": "H9000"}, "H9000"), ({"folder": "nowhere"}, "nowhere")],
+)
+def test_what_cannot_be_planned_is_told(model, change, said):
+    answer = invoke("plan", model / change.get("folder", "."), "--gpu", change.get("gpu", "H200"))
+    assert answer.exit_code == 1
+    assert said in answer.stderr
+    assert answer.stdout == ""
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No GPU's tools, and nowhere to install from."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_an_engine_that_cannot_be_had_is_said_with_the_way_to_it(tmp_path):
+    answer = invoke("install", "--directory", tmp_path / "engine")
+    assert answer.exit_code == 0
+    assert "no torch==" in answer.stdout
+    assert "Add it later with: breakeven engine install --find-links" in answer.stdout
+    assert not (tmp_path / "engine").exists()
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_an_installation_that_breaks_has_status_1(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    answer = invoke("install", "--directory", tmp_path / "file" / "engine", "--json")
+    assert answer.exit_code == 1
+    assert answer.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (3 << 29, "bytes", "1.50 GiB"),
+        (131_072, "bytes", "131,072 bytes"),
+        (0.0125, "s", "0.01 s"),
+        (291_424, "tokens", "291,424 tokens"),
+        (8, "", "8"),
+    ],
+)
+def test_amounts_as_people_read_them(value, unit, text):
+    assert amount(Figure("x", value, unit, "formula")) == text
+
+
+def test_progress_is_quiet_where_a_program_reads():
+    assert isinstance(progress(), Progress)
+    assert progress(quiet=True).disable

@@ -1,0 +1,88 @@
+"""`breakeven keys`: a key is shown once, listed without its secret, and revoked for good."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli import app
+
+
+@pytest.fixture
+def keys(tmp_path: Path):
+    config = tmp_path / "breakeven.yaml"
+    config.write_text(f"state_dir: {tmp_path / 'state'}\n")
+
+    def run(*words: str):
+        return CliRunner().invoke(app, ["keys", *words, "--config", str(config)])
+
+    return run
+
+
+@pytest.fixture
+def made(keys):
+    """Makes a key and returns what the program form says."""
+
+    def make(*words: str) -> dict:
+        answer = keys("create", "--name", "app", "--json", *words)
+        assert answer.exit_code == 0, answer.output
+        return json.loads(answer.stdout)
+
+    return make
+
+
+def listed(keys) -> list[dict]:
+    return json.loads(keys("list", "--json").stdout)
+
+
+def test_a_key_is_shown_once_and_only_its_hash_is_kept(keys, made, tmp_path):
+    key = made("--team", "search", "--org", "acme")
+    assert key["token"].startswith(f"gw_{key['key_id']}_")
+    secret = key["token"].rpartition("_")[2]
+    assert secret not in keys("list").output + keys("list", "--json").output
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("ledger.db*"))
+    assert key["key_id"].encode() in kept
+    assert secret.encode() not in kept
+
+
+def test_what_a_person_sees_begins_with_the_token(keys):
+    answer = keys("create", "--name", "app")
+    assert answer.stdout.startswith("gw_")
+    assert "it is not shown again" in answer.stdout
+
+
+def test_a_list_holds_every_key_with_its_team_and_state(keys, made):
+    assert listed(keys) == []
+    first = made("--team", "search", "--user", "ann", "--model", "chat", "--model", "code")
+    made("--days", "30")
+    one, other = listed(keys)
+    assert one["key_id"] == first["key_id"]
+    assert (one["team"], one["models"], one["state"]) == ("search", ["chat", "code"], "active")
+    assert one["expires"] is None
+    assert other["expires"] > other["created"]
+    table = keys("list").stdout
+    assert first["key_id"] in table
+    assert "search" in table
+
+
+def test_a_revoked_key_stays_revoked(keys, made):
+    key_id = made()["key_id"]
+    assert "is revoked" in keys("revoke", key_id).stdout
+    assert [one["state"] for one in listed(keys)] == ["revoked"]
+
+
+def test_mistakes_are_told(keys):
+    unknown = keys("revoke", "nobody")
+    assert unknown.exit_code == 1
+    assert "nobody" in unknown.stderr
+    assert keys("create").exit_code == 2  # a name is needed
+    assert keys("create", "--name", "x", "--days", "0").exit_code == 2
+
+
+def test_a_team_belongs_to_one_organisation(keys, made):
+    made("--team", "search", "--org", "acme")
+    answer = keys("create", "--name", "b", "--team", "search", "--org", "other")
+    assert answer.exit_code == 1
+    assert "team `search` belongs to `acme`" in answer.stderr
+    assert len(listed(keys)) == 1

@@ -1,0 +1,128 @@
+"""`breakeven ledger`: the report adds up, and a book that does not hold ends with status 1."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from typer.testing import CliRunner
+
+from gateway.cli import app
+from ledger.book import import_drafts
+from ledger.database import make_engine, migrate, sqlite_url
+from ledger.drafts import PriceDraft
+from ledger.rates import Terms, rates_from
+from ledger.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.repository import Repository
+
+TOKENS = {"search": [3_000_000, 100_000], "ads": [500_000]}
+PUSD_PER_TOKEN = 10**6  # $1 per million
+COSTS = {team: [n * PUSD_PER_TOKEN for n in tokens] for team, tokens in TOKENS.items()}
+
+
+def opened(number: int, team: str, at_us: int) -> AttemptOpened:
+    return AttemptOpened(
+        attempt_id=f"r{number}.1", request_id=f"r{number}", attempt_no=1, opened_us=at_us,
+        key_id="k", user_id=None, team_id=team, org_id="acme", kind="chat", stream=False,
+        model="chat", target="openai/gpt-4o-mini", backend="api", pool=None, engine=None,
+        provider="openai", upstream_model="gpt-4o-mini", simulated=False, policy="default",
+        policy_version="v1", reason="cheapest", spill_reason=None, price_version=1,
+        bound_pusd=10**13, prompt_tokens_estimate=10,
+    )  # fmt: skip
+
+
+def settled(number: int, tokens: int, at_us: int) -> AttemptSettled:
+    return AttemptSettled(
+        attempt_id=f"r{number}.1", settled_us=at_us, status="finished", http_status=200,
+        tokens=Tokens(input=tokens), basis="reported", cost_pusd=tokens * PUSD_PER_TOKEN,
+        ttft_us=1, duration_us=2,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A ledger with three settled attempts of two teams, an hour ago."""
+    url = sqlite_url(tmp_path / "ledger.db")
+    migrate(url)
+    at_us = time.time_ns() // 1000 - 3_600_000_000
+    records = []
+    for team, counts in TOKENS.items():
+        for tokens in counts:
+            number = len(records)
+            records += [opened(number, team, at_us), settled(number, tokens, at_us + 1)]
+    engine = make_engine(url)
+    terms = Terms(rates_from({"input": PUSD_PER_TOKEN, "output": 0}))
+    import_drafts(engine, [PriceDraft("openai/gpt-4o-mini", "litellm", terms)], at_us=at_us)
+    Repository(engine, host="h").import_records(records, journal="j", at_us=at_us + 2)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, url: str):
+    config = tmp_path / "breakeven.yaml"
+    config.write_text(f"state_dir: {tmp_path}\n")
+
+    def run(*words: str):
+        return CliRunner().invoke(app, ["ledger", *words, "--config", str(config)])
+
+    return run
+
+
+def test_the_report_adds_up(ledger):
+    document = json.loads(ledger("report", "--json").stdout)
+    total = sum(map(sum, COSTS.values()))
+    assert document["total"]["cost_pusd"] == total
+    assert {one["name"]: one["cost_pusd"] for one in document["teams"]} == {
+        team: sum(costs) for team, costs in COSTS.items()
+    }
+    for lines in ("teams", "models", "backends", "targets"):
+        assert sum(one["cost_pusd"] for one in document[lines]) == total
+        assert sum(one["input_tokens"] for one in document[lines]) == 3_600_000
+
+
+def test_people_see_the_same_sums(ledger):
+    answer = ledger("report")
+    assert answer.exit_code == 0
+    for shown in ("By team", "search", "3.1000", "0.5000", "3.6000", "0 requests were refused"):
+        assert shown in answer.stdout
+    assert "SIMULATED" not in answer.stdout
+
+
+def test_one_team_alone(ledger):
+    document = json.loads(ledger("report", "--json", "--team", "ads").stdout)
+    assert document["total"]["cost_pusd"] == sum(COSTS["ads"])
+
+
+def test_a_report_needs_a_day_at_least(ledger):
+    assert ledger("report", "--days", "0").exit_code == 2
+
+
+def test_books_that_hold(ledger):
+    answer = ledger("verify")
+    assert answer.exit_code == 0, answer.stdout
+    assert answer.stdout.endswith("checks: all hold.\n")
+    assert json.loads(ledger("verify", "--json").stdout)["findings"] == []
+
+
+def test_books_that_were_tampered_with_end_with_status_1(ledger, url):
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        changed = "UPDATE postings SET amount_pusd = amount_pusd + 1 WHERE seq = 1"
+        assert connection.execute(text(changed)).rowcount == 1
+    engine.dispose()
+    answer = ledger("verify")
+    assert answer.exit_code == 1
+    assert "findings." in answer.stdout
+    assert json.loads(ledger("verify", "--json").stdout)["findings"] != []
+
+
+@pytest.mark.parametrize("word", ["report", "verify"])
+def test_without_a_ledger_there_is_a_line_and_no_file(tmp_path, word):
+    config = tmp_path / "breakeven.yaml"
+    config.write_text(f"state_dir: {tmp_path / 'none'}\n")
+    answer = CliRunner().invoke(app, ["ledger", word, "--config", str(config)])
+    assert answer.exit_code == 1
+    assert "there is no ledger" in answer.stderr
+    assert not (tmp_path / "none").exists()

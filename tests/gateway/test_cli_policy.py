@@ -1,0 +1,69 @@
+"""`breakeven policy explain`: a past request with the numbers that decided, or a supposed one."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli import app
+
+
+@pytest.fixture
+def explain(stack):
+    config = stack.state / "breakeven.yaml"
+
+    def run(*words: str):
+        return CliRunner().invoke(app, ["policy", "explain", *words, "--config", str(config)])
+
+    return run
+
+
+def test_a_past_request_is_explained_with_every_candidate(stack, explain):
+    answer = stack.chat("chat", max_tokens=4)
+    (row,) = stack.settled(answer)
+    name = answer.headers["x-request-id"]
+    (attempt,) = json.loads(explain(name, "--json").stdout)
+    assert (attempt["attempt_id"], attempt["target"]) == (row["attempt_id"], row["target"])
+    assert attempt["status"] == "finished"
+    candidates = {one["name"]: one for one in attempt["decision"]["candidates"]}
+    assert {"pool:main/0", "alpha/m"} <= candidates.keys()
+    assert candidates[row["target"]]["reason"] == row["reason"]
+
+    lines = explain(name).stdout.splitlines()
+    assert lines[0] == f"{row['attempt_id']} at {row['target']}: finished"
+    assert any(line.strip().startswith(f"{row['target']}: {row['reason']} ") for line in lines)
+
+
+def test_each_attempt_of_a_request_is_explained(stack, explain):
+    stack.fault("alpha", fault="status", status=500)
+    answer = stack.chat("pair", max_tokens=4)
+    rows = stack.settled(answer, count=2)
+    stack.forgive("alpha")
+    attempts = json.loads(explain(answer.headers["x-request-id"], "--json").stdout)
+    assert [one["attempt_id"] for one in attempts] == [row["attempt_id"] for row in rows]
+    assert [one["target"] for one in attempts] == ["alpha/m", "beta/m"]
+
+
+def test_a_supposed_request_is_explained_and_not_made(stack, explain):
+    before = len(stack.rows())
+    document = json.loads(explain("--model", "chat", "--prompt-tokens", "50", "--json").stdout)
+    assert {one["name"] for one in document["candidates"]} == {"pool:main/0", "alpha/m"}
+    table = explain("--model", "chat", "--prompt-tokens", "50").stdout
+    assert "pool:main/0" in table
+    assert "alpha/m" in table
+    assert len(stack.rows()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "name a request id"),
+        (("no-such-request",), "no request `no-such-request`"),
+        (("--model", "no-such-model"), "no model named `no-such-model`"),
+    ],
+)
+def test_mistakes_are_told(explain, words, said):
+    answer = explain(*words)
+    assert answer.exit_code == 1
+    assert said in answer.stderr
+    assert answer.stdout == ""
