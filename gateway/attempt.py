@@ -49,7 +49,7 @@ class Attempt:
             usage = (None if self.relay is None else self.relay.usage) or {}
             prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
             if isinstance(prompt, int) and isinstance(output, int):
-                self.flight.counted(prompt, output)
+                self.flight.counted(prompt, output, now_s)
             else:
                 self.flight.grew(events - self.events)
         self.events = events

@@ -102,7 +102,7 @@ class Flight:
             self._final = promise.prompt_tokens + promise.output_tokens
             if places:
                 self._place = places.pop()
-                self._stands(promise.prompt_tokens, self._final)
+                self._stands(promise.prompt_tokens, self._final, 0.0)
 
     def first_token(self) -> None:
         """The prompt is in the cache; the sequence decodes."""
@@ -121,7 +121,7 @@ class Flight:
             self._board.cells[self._row + Load.CONTEXT_TOKENS] += tokens
             self._context += tokens
 
-    def counted(self, prompt_tokens: int, output_tokens: int) -> None:
+    def counted(self, prompt_tokens: int, output_tokens: int, now_s: float) -> None:
         """The engine's own count: the prompt's estimate is corrected, and with it the promise.
 
         A sequence that outgrows its promise is promised one block more at a time.
@@ -139,7 +139,7 @@ class Flight:
             self._board.cells[self._row + Load.PROMISED_TOKENS] += change
             self._kv += change
             self._final = final
-        self._stands(held, final)
+        self._stands(held, final, now_s)
 
     def paced(self, model: StepModel, *, observed_s: float, steps: float) -> None:
         """Feed the step feedback: what `steps` steps took, and what the model says of them.
@@ -170,12 +170,13 @@ class Flight:
         else:
             cells[self._row + Load.QUEUED_PREFILL_TOKENS] -= self._promise.prompt_tokens
         if self._place is not None and self._places is not None:
-            self._stands(0, 0)
+            self._stands(0, 0, 0.0)
             self._places.append(self._place)
 
-    def _stands(self, held: int, final: int) -> None:
+    def _stands(self, held: int, final: int, heard_s: float) -> None:
         """Readers may see the one cell without the other: held against an old final, at worst."""
         if self._place is not None:
             row = self._board.resident_row(self._worker, self._engine, self._place)
             self._board.cells[row + Resident.HELD_TOKENS] = held
             self._board.cells[row + Resident.FINAL_TOKENS] = final
+            self._board.cells[row + Resident.HEARD_S] = heard_s

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-MAGIC = 0xB4EA_0002
+MAGIC = 0xB4EA_0003
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -29,10 +29,14 @@ class Load(IntEnum):
 
 
 class Resident(IntEnum):
-    """One followed sequence: what it holds and what it may come to hold. `FINAL` 0: free place."""
+    """One followed sequence: what it holds, what it may come to hold, and when that was heard.
+
+    `FINAL_TOKENS` 0: a free place. `HEARD_S` is monotonic, 0 before the first token.
+    """
 
     HELD_TOKENS = 0
     FINAL_TOKENS = 1
+    HEARD_S = 2
 
 
 class Seen(IntEnum):
@@ -163,16 +167,16 @@ class Board:
             return list(self.cells[rows[0] : rows[0] + size])
         return [sum((self.cells[row + field] for row in rows), 0.0) for field in range(size)]
 
-    def residents(self, engine: int) -> tuple[tuple[float, float], ...]:
-        """(held, final) tokens of every followed sequence on one engine."""
+    def residents(self, engine: int, *, since_s: float) -> tuple[tuple[float, float], ...]:
+        """(held, final) tokens of the sequences on one engine that were heard of since then."""
         found: list[tuple[float, float]] = []
         for worker in range(self.layout.workers):
             row = self.resident_row(worker, engine, 0)
             cells = self.cells[row : row + RESIDENTS * len(Resident)].tolist()
             found += [
                 (held, final)
-                for held, final in zip(cells[::2], cells[1::2], strict=True)
-                if final > 0.0
+                for held, final, heard_s in zip(cells[::3], cells[1::3], cells[2::3], strict=True)
+                if final > 0.0 and heard_s >= since_s
             ]
         return tuple(found)
 

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.candidates import OUTPUT_BOUND_TOKENS, Candidates, engine_state, own_bound_pusd
+from gateway.candidates import (
+    HEARD_LIMIT_S,
+    OUTPUT_BOUND_TOKENS,
+    Candidates,
+    engine_state,
+    own_bound_pusd,
+)
 from gateway.clock import Clock
 from gateway.fleet import Target
 from gateway.slots import HEALTHS, Board, Layout, Load, Published, Resident
@@ -88,6 +94,7 @@ def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
     row, place = board.load_row(0, 0), board.resident_row(0, 0, 0)
     board.cells[place + Resident.HELD_TOKENS] = 200.0
     board.cells[place + Resident.FINAL_TOKENS] = 1400.0
+    board.cells[place + Resident.HEARD_S] = NOW_S
 
     def residents(promised: float):
         board.cells[row + Load.PROMISED_TOKENS] = promised
@@ -98,6 +105,8 @@ def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
 
     assert residents(1472.0) == ()
     assert residents(1480.0) == ((200.0, 1400.0),)  # more than half of 2944
+    board.cells[place + Resident.HEARD_S] = NOW_S - HEARD_LIMIT_S - 0.01
+    assert residents(1480.0) == ()  # not heard of lately: all of its promise counts
 
 
 def test_stale_or_missing_metrics_are_unknown(board: Board) -> None:

@@ -56,10 +56,10 @@ def test_residents_of_all_workers_are_listed(board: Board) -> None:
         row = board.resident_row(worker, 1, place)
         board.cells[row + Resident.HELD_TOKENS] = held
         board.cells[row + Resident.FINAL_TOKENS] = final
-    assert board.residents(0) == ()
-    assert board.residents(1) == ((100.0, 300.0), (7.0, 9.0))
+    assert board.residents(0, since_s=0.0) == ()
+    assert board.residents(1, since_s=0.0) == ((100.0, 300.0), (7.0, 9.0))
     board.clear(0)
-    assert board.residents(1) == ((7.0, 9.0),)
+    assert board.residents(1, since_s=0.0) == ((7.0, 9.0),)
 
 
 def test_experience_is_weighted_by_observations(board: Board) -> None:
