@@ -12,8 +12,8 @@ help:  ## this list
 install:  ## .venv with the gateway and the dashboard, and .venv/bin/breakeven
 	@$(BOOTSTRAP) install
 
-run:  ## everything on this machine: gateway, dashboard, an engine (KEYS=1: use API keys; CONFIG=file)
-	@$(BOOTSTRAP) run $(if $(KEYS),--keys) $(if $(CONFIG),--config $(CONFIG))
+run:  ## everything on this machine: gateway, dashboard, an engine (KEYS=1: use API keys; CONFIG=file; PORT=8080)
+	@$(BOOTSTRAP) run $(if $(KEYS),--keys) $(if $(CONFIG),--config $(CONFIG)) $(if $(PORT),--port $(PORT))
 
 demo:  ## the dashboard alive, with simulated engines and providers
 	@$(BOOTSTRAP) demo
