@@ -16,7 +16,7 @@ from ledger.records import Tokens
 from router.types import ApiState, Candidate, EngineState, Health, Request, StepModel
 
 OUTPUT_BOUND_TOKENS = 4096  # asked for upstream when neither client nor engine sets a limit
-HEARD_LIMIT_S = 0.2  # a sequence not heard of for longer may be anywhere: all it may hold counts
+HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all it may hold counts
 API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
 
 
@@ -74,7 +74,7 @@ class Candidates:
         loads = self._board.loads(target.row)
         state = engine_state(published, loads, now_s, self._stale_s)
         if crowded(state):
-            residents = self._board.residents(target.row, since_s=now_s - HEARD_LIMIT_S)
+            residents = self._board.residents(target.row, now_s=now_s, limit_s=HEARD_LIMIT_S)
             state = replace(state, residents=residents)
         context = target.context_tokens or int(published[Published.CONTEXT_TOKENS])
         bid = published[Published.BID_PRICE_PUSD_PER_S] or target.bid_price_pusd_per_s

@@ -63,6 +63,7 @@ class Flight:
         "_context",
         "_engine",
         "_final",
+        "_first",
         "_kv",
         "_landed",
         "_place",
@@ -98,11 +99,12 @@ class Flight:
         self._places = places
         self._place: int | None = None
         self._final = 0
+        self._first: tuple[float, int] | None = None  # when the engine counted first, and what
         if promise.output_tokens is not None:
             self._final = promise.prompt_tokens + promise.output_tokens
             if places:
                 self._place = places.pop()
-                self._stands(promise.prompt_tokens, self._final, 0.0)
+                self._stands(promise.prompt_tokens, self._final)
 
     def first_token(self) -> None:
         """The prompt is in the cache; the sequence decodes."""
@@ -139,7 +141,13 @@ class Flight:
             self._board.cells[self._row + Load.PROMISED_TOKENS] += change
             self._kv += change
             self._final = final
-        self._stands(held, final, now_s)
+        if self._first is None:
+            self._first = (now_s, output_tokens)
+        elapsed_s = now_s - self._first[0]
+        if elapsed_s > 0.0:
+            self._stands(held, final, now_s, (output_tokens - self._first[1]) / elapsed_s)
+        else:
+            self._stands(held, final)
 
     def paced(self, model: StepModel, *, observed_s: float, steps: float) -> None:
         """Feed the step feedback: what `steps` steps took, and what the model says of them.
@@ -170,13 +178,14 @@ class Flight:
         else:
             cells[self._row + Load.QUEUED_PREFILL_TOKENS] -= self._promise.prompt_tokens
         if self._place is not None and self._places is not None:
-            self._stands(0, 0, 0.0)
+            self._stands(0, 0)
             self._places.append(self._place)
 
-    def _stands(self, held: int, final: int, heard_s: float) -> None:
+    def _stands(self, held: int, final: int, heard_s: float = 0.0, pace: float = 0.0) -> None:
         """Readers may see the one cell without the other: held against an old final, at worst."""
         if self._place is not None:
             row = self._board.resident_row(self._worker, self._engine, self._place)
             self._board.cells[row + Resident.HELD_TOKENS] = held
             self._board.cells[row + Resident.FINAL_TOKENS] = final
+            self._board.cells[row + Resident.TOKENS_PER_S] = pace
             self._board.cells[row + Resident.HEARD_S] = heard_s

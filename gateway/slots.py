@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-MAGIC = 0xB4EA_0003
+MAGIC = 0xB4EA_0004
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -29,14 +29,15 @@ class Load(IntEnum):
 
 
 class Resident(IntEnum):
-    """One followed sequence: what it holds, what it may come to hold, and when that was heard.
+    """One followed sequence: what it holds, what it may come to hold, when that was heard, pace.
 
-    `FINAL_TOKENS` 0: a free place. `HEARD_S` is monotonic, 0 before the first token.
+    `FINAL_TOKENS` 0: a free place. `HEARD_S` is monotonic, 0 while there is no pace.
     """
 
     HELD_TOKENS = 0
     FINAL_TOKENS = 1
     HEARD_S = 2
+    TOKENS_PER_S = 3
 
 
 class Seen(IntEnum):
@@ -167,16 +168,23 @@ class Board:
             return list(self.cells[rows[0] : rows[0] + size])
         return [sum((self.cells[row + field] for row in rows), 0.0) for field in range(size)]
 
-    def residents(self, engine: int, *, since_s: float) -> tuple[tuple[float, float], ...]:
-        """(held, final) tokens of the sequences on one engine that were heard of since then."""
-        found: list[tuple[float, float]] = []
+    def residents(
+        self, engine: int, *, now_s: float, limit_s: float
+    ) -> tuple[tuple[float, float, float], ...]:
+        """(held, final, slack) of the sequences on one engine heard of within `limit_s`.
+
+        Slack is what a sequence may have grown by since, at its pace.
+        """
+        found: list[tuple[float, float, float]] = []
         for worker in range(self.layout.workers):
             row = self.resident_row(worker, engine, 0)
             cells = self.cells[row : row + RESIDENTS * len(Resident)].tolist()
             found += [
-                (held, final)
-                for held, final, heard_s in zip(cells[::3], cells[1::3], cells[2::3], strict=True)
-                if final > 0.0 and heard_s >= since_s
+                (held, final, max(0.0, now_s - heard_s) * pace)
+                for held, final, heard_s, pace in zip(
+                    cells[::4], cells[1::4], cells[2::4], cells[3::4], strict=True
+                )
+                if final > 0.0 and heard_s > 0.0 and now_s - heard_s <= limit_s
             ]
         return tuple(found)
 

@@ -121,29 +121,31 @@ def kv_free_tokens(work: Work, candidate: Candidate, engine: EngineState, promis
     if not engine.residents or work.choices > 1:
         return engine.kv_capacity_tokens - taken - promise
     block = engine.kv_block_tokens
-    followed = sum(kv_rounded(final, block) for _, final in engine.residents)
-    newcomer = (float(work.prompt), float(kv_longest_tokens(work, candidate)))
+    followed = sum(kv_rounded(final, block) for _, final, _ in engine.residents)
+    newcomer = (float(work.prompt), float(kv_longest_tokens(work, candidate)), 0.0)
     peak = kv_peak_tokens((*engine.residents, newcomer), block)
     shared = kv_rounded(newcomer[1], block) - promise  # what the prefix cache already holds
     return engine.kv_capacity_tokens - max(0.0, taken - followed) - peak + shared
 
 
-def kv_peak_tokens(residents: Sequence[tuple[float, float]], block: int) -> float:
-    """The most that (held, final) sequences hold at once, in whole blocks of `block` tokens.
+def kv_peak_tokens(residents: Sequence[tuple[float, float, float]], block: int) -> float:
+    """The most that (held, final, slack) sequences hold at once, in whole blocks of `block` tokens.
 
-    The sum only falls where a sequence ends, so the peak lies at one of the ends.
+    The sum only falls where a sequence ends, so the peak lies at one of the ends. Where a sequence
+    is not known exactly, it holds the more and ends the later of what is possible.
     """
-    ends = sorted((max(0.0, final - held), held) for held, final in residents)
+    ends = sorted((max(0.0, final - held), held + slack, final) for held, final, slack in residents)
     most = 0.0
     if len(ends) <= EXACT_RESIDENTS:
-        for place, (steps, _) in enumerate(ends):
-            held_then = sum(kv_rounded(held + steps, block) for _, held in ends[place:])
+        for place, (steps, _, _) in enumerate(ends):
+            rest = ends[place:]
+            held_then = sum(kv_rounded(min(held + steps, final), block) for _, held, final in rest)
             most = max(most, held_then)
         return most
-    held_by_rest = sum(held for _, held in ends)
-    for place, (steps, held) in enumerate(ends):
-        rest = len(ends) - place
-        most = max(most, held_by_rest + rest * (steps + block - 1))
+    held_by_rest = sum(held for _, held, _ in ends)
+    for place, (steps, held, _) in enumerate(ends):
+        rest_count = len(ends) - place
+        most = max(most, held_by_rest + rest_count * (steps + block - 1))
         held_by_rest -= held
     return most
 

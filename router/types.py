@@ -153,8 +153,9 @@ class EngineState:
 
     `kv_used_tokens` includes what running requests hold; `kv_promised_tokens` what admitted
     requests may still grow by (their promise minus what they hold). Capacity excludes the block
-    the engine reserves. `residents` are (held, final) tokens of the running sequences whose growth
-    is followed; their share of what is used and promised counts by when it is needed.
+    the engine reserves. `residents` are (held, final, slack) tokens of the running sequences whose
+    growth is followed: each holds between `held` and `held + slack`, and their share of what is
+    used and promised counts by when it is needed.
     `step_feedback` is observed over predicted step time; `safety_*` scale
     the SLO to track attainment.
     """
@@ -179,7 +180,7 @@ class EngineState:
     tightest_tpot_ms: float | None = None
     prefix_hit_tokens: int = 0
     age_s: float = 0.0
-    residents: tuple[tuple[float, float], ...] = ()
+    residents: tuple[tuple[float, float, float], ...] = ()
 
 
 @value(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
         return own.candidate.engine.residents
 
     assert residents(1472.0) == ()
-    assert residents(1480.0) == ((200.0, 1400.0),)  # more than half of 2944
+    assert residents(1480.0) == ((200.0, 1400.0, 0.0),)  # more than half of 2944
     board.cells[place + Resident.HEARD_S] = NOW_S - HEARD_LIMIT_S - 0.01
     assert residents(1480.0) == ()  # not heard of lately: all of its promise counts
 

@@ -80,25 +80,31 @@ def followed(board: Board, places: list[int], *, output: int = 200) -> Flight:
 
 def test_a_followed_sequence_stands_in_a_place_of_its_own(board: Board) -> None:
     places = [3, 7]
+
+    def residents(now_s: float):
+        return board.residents(0, now_s=now_s, limit_s=1.0)
+
     one = followed(board, places)
-    assert board.residents(0, since_s=0.0) == ((100.0, 300.0),)
-    assert board.residents(0, since_s=1.0) == ()  # nothing was heard of it yet
     one.first_token()
+    assert residents(0.1) == ()  # nothing was heard of it
+    one.counted(120, 1, 8.5)
+    assert residents(8.6) == ()  # nor of its pace
     one.counted(120, 5, 9.0)  # the prompt was longer than estimated: the promise moves with it
-    assert board.residents(0, since_s=9.0) == ((125.0, 320.0),)
-    assert board.residents(0, since_s=9.1) == ()
+    assert residents(9.0) == ((125.0, 320.0, 0.0),)
+    assert residents(9.5) == ((125.0, 320.0, 4.0),)  # 8 tokens a second
+    assert residents(10.1) == ()  # too long ago
     assert board.loads(0)[:4] == [1.0, 125.0, 0.0, 384.0]
     one.counted(120, 201, 9.5)  # more than was promised: a block more
-    assert board.residents(0, since_s=0.0) == ((321.0, 449.0),)
+    assert residents(9.5) == ((321.0, 449.0, 0.0),)
     assert board.loads(0)[Load.PROMISED_TOKENS] == 512.0
     other = followed(board, places)
     third = followed(board, places)  # no place is left: only the sums know it
-    assert len(board.residents(0, since_s=0.0)) == 2
+    assert places == []
     assert board.loads(0)[Load.PROMISED_TOKENS] == 512.0 + 2 * 384.0
     for each in (one, other, third):
         each.land()
         each.land()
-    assert board.residents(0, since_s=0.0) == ()
+    assert residents(9.5) == ()
     assert sorted(places) == [3, 7]
     assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
 
@@ -108,6 +114,6 @@ def test_what_is_not_followed_takes_no_place(board: Board) -> None:
     one = Flight(board, 0, 0, Promise(prompt_tokens=100, kv_tokens=256, sequences=2), places)
     one.first_token()
     one.counted(90, 30, 1.0)
-    assert (places, board.residents(0, since_s=0.0)) == ([0], ())
+    assert (places, board.residents(0, now_s=1.0, limit_s=9.0)) == ([0], ())
     assert board.loads(0)[:4] == [2.0, 100.0, 0.0, 256.0]
     one.land()

@@ -52,14 +52,21 @@ def test_a_cleared_worker_leaves_no_promise(board: Board) -> None:
 
 
 def test_residents_of_all_workers_are_listed(board: Board) -> None:
-    for worker, place, held, final in ((0, 5, 100.0, 300.0), (1, RESIDENTS - 1, 7.0, 9.0)):
+    def residents(engine: int):
+        return board.residents(engine, now_s=12.0, limit_s=2.0)
+
+    for worker, place, values in (
+        (0, 5, (100.0, 300.0, 11.0, 50.0)),
+        (1, RESIDENTS - 1, (7.0, 9.0, 12.0, 3.0)),
+        (1, 0, (7.0, 9.0, 9.0, 3.0)),  # heard of too long ago
+    ):
         row = board.resident_row(worker, 1, place)
-        board.cells[row + Resident.HELD_TOKENS] = held
-        board.cells[row + Resident.FINAL_TOKENS] = final
-    assert board.residents(0, since_s=0.0) == ()
-    assert board.residents(1, since_s=0.0) == ((100.0, 300.0), (7.0, 9.0))
+        for field, value in zip(Resident, values, strict=True):
+            board.cells[row + field] = value
+    assert residents(0) == ()
+    assert residents(1) == ((100.0, 300.0, 50.0), (7.0, 9.0, 0.0))
     board.clear(0)
-    assert board.residents(1, since_s=0.0) == ((7.0, 9.0),)
+    assert residents(1) == ((7.0, 9.0, 0.0),)
 
 
 def test_experience_is_weighted_by_observations(board: Board) -> None:

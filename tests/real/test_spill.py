@@ -188,8 +188,10 @@ def test_overflow_spills_and_the_engine_stays_busy(
     again, _ = alone(scarce_engine, clients, counters, question, concurrency)
     reference = (first + again) / 2  # before and after: other work on the machine comes and goes
     slowest = max(answer.ttft_s for answer in answers)
+    together = sum(answer.end_s - answer.sent_s for answer in own) / WINDOW_S
     print(
-        f"{len(answers)} requests of {CLIENTS} clients: {len(own)} own, {len(spilled)} spilled; "
+        f"{len(answers)} requests of {CLIENTS} clients: {len(own)} own, {together:.1f} at once, "
+        f"{len(spilled)} spilled; "
         f"{preemptions} preemptions; slowest TTFT {slowest:.2f} s "
         f"(an idle process was up to {yardstick.worst_s:.2f} s late, "
         f"{100 * yardstick.late_share:.0f} % of the time); "

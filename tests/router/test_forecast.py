@@ -125,7 +125,7 @@ def test_expected_output_stays_below_what_the_client_allows(ask, rule):
 # ---------------------------------------------------------------- the peak over time
 
 sequences = st.lists(
-    st.tuples(st.integers(0, 900), st.integers(0, 700)).map(lambda two: (two[0], sum(two))),
+    st.tuples(st.integers(0, 900), st.integers(0, 700)).map(lambda two: (two[0], sum(two), 0)),
     min_size=1,
     max_size=40,
 )
@@ -134,8 +134,8 @@ sequences = st.lists(
 def walked(residents: list[tuple[int, int]], block: int) -> int:
     """The oracle: step by step until the last one ends."""
     most = 0
-    for step in range(max(final - held for held, final in residents) + 1):
-        held = [held + step for held, final in residents if held + step <= final]
+    for step in range(max(final - held for held, final, _ in residents) + 1):
+        held = [held + step for held, final, _ in residents if held + step <= final]
         most = max(most, sum(-(-tokens // block) * block for tokens in held))
     return most
 
@@ -148,7 +148,20 @@ def test_the_peak_is_what_a_walk_through_time_finds(residents, block: int) -> No
         assert peak == exact
     else:
         assert exact <= peak < exact + block * len(residents)
-    assert peak <= sum(kv_rounded(final, block) for _, final in residents)
+    assert peak <= sum(kv_rounded(final, block) for _, final, _ in residents)
+
+
+@given(sequences, st.lists(st.integers(0, 300), min_size=40, max_size=40), st.data())
+def test_wherever_a_sequence_really_is_the_peak_with_slack_is_no_less(residents, slacks, data):
+    """What was heard is old: each is up to its slack further, or where it was."""
+    said = [
+        (held, final, slack) for (held, final, _), slack in zip(residents, slacks, strict=False)
+    ]
+    true = [
+        (min(final, held + data.draw(st.integers(0, slack))), final, 0)
+        for held, final, slack in said
+    ]
+    assert walked(true, 128) <= kv_peak_tokens(said, 128)
 
 
 def test_who_ends_soon_makes_room_for_who_begins(own, ask, rule) -> None:
@@ -156,8 +169,8 @@ def test_who_ends_soon_makes_room_for_who_begins(own, ask, rule) -> None:
     unseen = OutputMoments(count=0, mean=150.0, mean_square=45_000.0, p95=0.0)
     request = ask(prompt_tokens=100, max_tokens=800, output=unseen)
     work = work_of(request, rule())
-    residents = ((780.0, 800.0), (790.0, 800.0), (100.0, 800.0))
-    held = sum(held for held, _ in residents)
+    residents = ((780.0, 800.0, 0.0), (790.0, 800.0, 0.0), (100.0, 800.0, 0.0))
+    held = sum(held for held, _, _ in residents)
     state = {"kv_capacity_tokens": 23 * 128, "kv_block_tokens": 128, "kv_used_tokens": held,
              "kv_promised_tokens": 3 * 896 - held}  # fmt: skip
     summed, followed = own(state), own({**state, "residents": residents})
