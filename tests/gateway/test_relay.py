@@ -288,6 +288,8 @@ def test_any_split_relays_the_same_bytes(texts, end, cuts):
     places = sorted({cut % (len(raw) + 1) for cut in cuts} | {0, len(raw)})
     relay = EventRelay(True)
     early = b"".join(relay.feed(raw[a:b]) for a, b in pairwise(places))
-    assert early == b"".join(shown[:-2]).replace(b"\n", end)
+    expected = b"".join(shown[:-2]).replace(b"\n", end)
+    # A cut inside the last CRLF: the CR ended the event, its LF goes with what comes next.
+    assert early in (expected, expected.removesuffix(b"\n"))
     assert early + relay.finish() == b"".join(shown).replace(b"\n", end)
     assert (relay.content_events, relay.usage["completion_tokens"]) == (len(texts), 3)
