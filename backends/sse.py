@@ -72,7 +72,11 @@ class EventSplitter:
 
 
 def _ends_any(data: bytes | bytearray, position: int) -> list[int]:
-    return [match.end() for match in _BLANK_LINE.finditer(data, position)]
+    ends = [match.end() for match in _BLANK_LINE.finditer(data, position)]
+    # Where lines end with CRLF, a CR at the end of a segment is half of one: its LF follows.
+    if ends and ends[-1] == len(data) and data.endswith(b"\r\n\r"):
+        ends.pop()
+    return ends
 
 
 def _ends_lf(data: bytes | bytearray, position: int) -> list[int]:

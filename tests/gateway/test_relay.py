@@ -2,7 +2,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backends.errors import BadAnswer, ServerError, UpstreamBroken
@@ -277,6 +277,7 @@ TEXTS = st.lists(st.text(min_size=1, max_size=8) | st.just('"usage":{"x":1}'), m
 
 
 @given(TEXTS, st.sampled_from([b"\n", b"\r\n", b"\r"]), st.lists(st.integers(0, 9999), max_size=9))
+@example([], b"\r\n", [384])  # between the CR and the LF that end the hidden usage event
 def test_any_split_relays_the_same_bytes(texts, end, cuts):
     shown, wired = [b": comment\n\n"], [b": comment\n\n"]
     for number, text in enumerate(texts):
@@ -288,8 +289,6 @@ def test_any_split_relays_the_same_bytes(texts, end, cuts):
     places = sorted({cut % (len(raw) + 1) for cut in cuts} | {0, len(raw)})
     relay = EventRelay(True)
     early = b"".join(relay.feed(raw[a:b]) for a, b in pairwise(places))
-    expected = b"".join(shown[:-2]).replace(b"\n", end)
-    # A cut inside the last CRLF: the CR ended the event, its LF goes with what comes next.
-    assert early in (expected, expected.removesuffix(b"\n"))
+    assert early == b"".join(shown[:-2]).replace(b"\n", end)
     assert early + relay.finish() == b"".join(shown).replace(b"\n", end)
     assert (relay.content_events, relay.usage["completion_tokens"]) == (len(texts), 3)
