@@ -24,6 +24,8 @@ DENIED = frozenset(
     }
 )  # fmt: skip
 
+MEMBERS_LIMIT = 1024  # walking more would hold up the loop that all streams share
+
 _KEY = re.compile(rb'[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*:[ \t\r\n]*')
 _NEXT = re.compile(rb"[ \t\r\n]*([,}])")
 _OPEN = re.compile(rb"[ \t\r\n]*\{")
@@ -44,6 +46,8 @@ def open_members(text: bytes) -> Members:
         raise RequestError("bad_request", f"The body is not valid JSON: {error}") from error
     except RecursionError as error:
         raise RequestError("bad_request", "The body is nested too deeply.") from error
+    if len(members) > MEMBERS_LIMIT:
+        raise RequestError("bad_request", f"The body has more than {MEMBERS_LIMIT} members.")
     repeated = _repeated(text, members)
     if repeated is not None:
         raise RequestError(

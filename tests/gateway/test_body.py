@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.body import DENIED, encode, member, open_members, raw
+from gateway.body import DENIED, MEMBERS_LIMIT, encode, member, open_members, raw
 from gateway.errors import RequestError
 
 VALUES = st.recursive(
@@ -57,6 +57,12 @@ def test_what_is_no_object_is_a_400(text: bytes) -> None:
     with pytest.raises(RequestError) as caught:
         open_members(text)
     assert caught.value.row.status == 400
+
+
+def test_members_without_end_are_a_400() -> None:
+    members = ",".join(f'"k{number}":{number}' for number in range(MEMBERS_LIMIT + 1))
+    with pytest.raises(RequestError, match="more than 1024 members"):
+        open_members(b"{%s}" % members.encode())
 
 
 def test_repeats_deeper_down_are_the_targets_business() -> None:
