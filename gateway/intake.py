@@ -18,6 +18,7 @@ PATHS: dict[str, Kind] = {
     "/v1/embeddings": Kind.EMBEDDING,
 }
 _PROMPT_MEMBER = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt", Kind.EMBEDDING: "input"}
+MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers overflow records
 _IMAGE_PARTS = (b'"image_url"', b'"input_image"', b'"video_url"', b'"input_audio"')
 
 
@@ -89,8 +90,9 @@ def _max_tokens(kind: Kind, members: Members) -> int | None:
     for name in ("max_completion_tokens", "max_tokens"):
         value: int | None = member(members, name, int)
         if value is not None:
-            if value < 1:
-                raise RequestError("bad_request", f"`{name}` must be at least 1.", param=name)
+            if not 1 <= value <= MAX_TOKENS_LIMIT:
+                bounds = "at least 1" if value < 1 else f"at most {MAX_TOKENS_LIMIT}"
+                raise RequestError("bad_request", f"`{name}` must be {bounds}.", param=name)
             return value
     return 16 if kind is Kind.COMPLETION else None  # OpenAI's documented default of completions
 

@@ -32,6 +32,8 @@ def asked(path: str = "/v1/chat/completions", **members: Any) -> Asked:
         ({"n": 10**9}, "n"),
         ({"n": "2"}, "n"),
         ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": 10**30}, "max_tokens"),
+        ({"max_completion_tokens": 2**64}, "max_completion_tokens"),
         ({"max_completion_tokens": -1}, "max_completion_tokens"),
         ({"stream_options": {"include_usage": True}}, "stream_options"),
         ({"stream": "yes"}, "stream"),
