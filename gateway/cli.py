@@ -7,7 +7,8 @@ import typer
 
 from gateway import cli_engine, cli_keys, cli_ledger, cli_policy, cli_up
 from gateway.cli_config import Config, load_or_fail
-from gateway.cli_output import AsJson, console, emit
+from gateway.cli_output import AsJson, console, emit, fail
+from gateway.errors import ConfigError
 from gateway.serve import run
 from gateway.settings import version
 
@@ -30,8 +31,11 @@ app.command("demo")(cli_up.demo)
 def serve(config: Config = Path("breakeven.yaml")) -> None:
     """Start the gateway and everything this host runs; Ctrl-C drains and stops it all."""
     settings = load_or_fail(config)
-    say = console().print
-    asyncio.run(run(settings, config, say))
+    out = console()
+    try:
+        asyncio.run(run(settings, config, lambda line: out.print(line, markup=False)))
+    except ConfigError as error:
+        fail("\n".join(error.faults))
 
 
 @app.command()

@@ -44,6 +44,6 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 def fail(message: str) -> NoReturn:
     """Say what is wrong on stderr and leave with status 1."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(
-        f"breakeven: {message}", style="red"
+        f"breakeven: {message}", style="red", markup=False
     )
     raise typer.Exit(1)

@@ -1,6 +1,7 @@
 """The command line as a whole: every command explains itself, `check` names every fault at once."""
 
 import json
+import socket
 from pathlib import Path
 
 import click
@@ -99,3 +100,14 @@ def test_check_names_every_fault_at_once(tmp_path):
 def test_the_configuration_may_come_from_the_environment(good):
     answer = CliRunner().invoke(app, ["check"], env={"BREAKEVEN_CONFIG": str(good)})
     assert answer.exit_code == 0
+
+
+def test_serve_on_a_taken_port_is_one_line(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        path = tmp_path / "taken.yaml"
+        port = taken.getsockname()[1]
+        path.write_text(f"state_dir: {tmp_path / 'state'}\nserver: {{port: {port}}}\n")
+        answer = invoke("serve", "--config", path)
+    assert answer.exit_code == 1
+    assert len(answer.stderr.splitlines()) == 1
+    assert "server.port: cannot listen" in answer.stderr

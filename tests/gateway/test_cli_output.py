@@ -28,6 +28,12 @@ def test_a_mistake_is_one_line_on_stderr_and_status_1(capsys):
     assert (said.out, said.err) == ("", f"breakeven: {'x' * 300}\n")
 
 
+def test_brackets_are_words_not_colours(capsys):
+    with pytest.raises(typer.Exit):
+        fail("log: [core.py:58] closed [/var/run]")
+    assert "[core.py:58] closed [/var/run]" in capsys.readouterr().err
+
+
 def test_long_lines_stay_whole_so_that_they_can_be_copied(capsys):
     console().print("y" * 300)
     assert capsys.readouterr().out == "y" * 300 + "\n"
