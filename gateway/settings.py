@@ -6,6 +6,7 @@ mends a file in one round. Each field's `description` is its line in the README'
 """
 
 import hashlib
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,10 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from backends.http import Origin
+from backends.openai import BASE_URLS
 from gateway.errors import ConfigError
+from ledger.windows import zone_named
 
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -263,6 +267,8 @@ def load(path: Path) -> Settings:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError([f"{path}: {error.strerror}"]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"{path}: not UTF-8 text"]) from error
     return parse(text, name=str(path))
 
 
@@ -335,6 +341,7 @@ def cross_check(settings: Settings) -> list[str]:
             for name in rule.match.models
             if name not in known and "/" not in name
         ]
+    faults += _check_values(settings)
     if settings.ledger.url and settings.ledger.url_env:
         faults.append("ledger: set either `url` or `url_env`")
     return faults
@@ -361,6 +368,28 @@ def _check_model(settings: Settings, name: str, model: Model) -> list[str]:
         not target.startswith("pool:") for target in model.targets
     ):
         faults.append(f"{here}: internal_only, but a target is an external API")
+    return faults
+
+
+def _check_values(settings: Settings) -> list[str]:
+    """What no process could start with: addresses that are none, unknown time zones."""
+    tried: list[tuple[str, Callable[[str], object], str]] = [
+        (f"budgets.{budget.scope}.timezone", zone_named, budget.timezone)
+        for budget in settings.budgets
+    ]
+    for name, pool in settings.pools.items():
+        tried += [(f"pools.{name}.engine", Origin.parse, url) for url in pool.engine.endpoints]
+    faults: list[str] = []
+    for name, provider in settings.providers.items():
+        if provider.base_url is not None:
+            tried.append((f"providers.{name}.base_url", Origin.parse, provider.base_url))
+        elif provider.kind == "openai" and not provider.start and name not in BASE_URLS:
+            faults.append(f"providers.{name}.base_url: needed, `{name}` is not a known name")
+    for place, check, value in tried:
+        try:
+            check(value)
+        except ValueError as error:
+            faults.append(f"{place}: {error}")
     return faults
 
 

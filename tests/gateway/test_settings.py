@@ -72,6 +72,10 @@ def test_unknown_names_are_no_models(asked: str) -> None:
         ("models: [chat]", "models: [chatt]", "no model named `chatt`"),
         ("usd: 500", "usd: -1", "budgets.0.usd"),
         ("team:search", "galaxy:x", "budgets.0.scope"),
+        ("usd: 500", "timezone: Mars/Olympus, usd: 500", "budgets.team:search.timezone"),
+        ("replicas: 1}", 'replicas: 1, endpoints: ["h:1"]}', "pools.a.engine: not an"),
+        ("providers:", "providers:\n  q: {}", "providers.q.base_url: needed"),
+        ("providers:", "providers:\n  q: {base_url: no url}", "providers.q.base_url: not an"),
         ("name: fast", "name: ''", "policies.0.name"),
     ],
 )
@@ -103,6 +107,13 @@ def test_what_is_no_configuration_is_told_so(text: str) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.yaml"):
         load(tmp_path / "nowhere.yaml")
+
+
+def test_a_file_that_is_no_text_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "binary.yaml"
+    path.write_bytes(b"\x90\xff")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load(path)
 
 
 def test_the_version_follows_the_content() -> None:
