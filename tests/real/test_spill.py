@@ -169,18 +169,26 @@ def best_alone(scarce_engine, clients, counters, question):
     return best, found[best]
 
 
+RUNS = 3  # a run on a machine that starves even an idle process says nothing of the routing
+STARVED_SHARE = 0.05
+
+
 def test_overflow_spills_and_the_engine_stays_busy(
     gateway_with, best_alone, scarce_engine, clients, counters, question
 ) -> None:
     gateway, asking = gateway_with(0.10)
-    before = counters(scarce_engine.base_url)["num_preemptions"]
-    start_s = time.monotonic()
-    work = asking.closed_loop(
-        CLIENTS, WINDOW_S, questions(question, seed=CLIENTS), spread_s=SPREAD_S
-    )
-    with Yardstick() as yardstick:
-        answers = asyncio.run(work)
-    preemptions = counters(scarce_engine.base_url)["num_preemptions"] - before
+    for _ in range(RUNS):
+        before = counters(scarce_engine.base_url)["num_preemptions"]
+        start_s = time.monotonic()
+        work = asking.closed_loop(
+            CLIENTS, WINDOW_S, questions(question, seed=CLIENTS), spread_s=SPREAD_S
+        )
+        with Yardstick() as yardstick:
+            answers = asyncio.run(work)
+        preemptions = counters(scarce_engine.base_url)["num_preemptions"] - before
+        if yardstick.late_share <= STARVED_SHARE:
+            break
+        print(f"an idle process was late {100 * yardstick.late_share:.0f} % of the time: again")
     own = [answer for answer in answers if answer.backend.startswith("pool:")]
     spilled = [answer for answer in answers if answer.backend == "standin/long"]
     rate = served(own, start_s + SPREAD_S, start_s + WINDOW_S)
