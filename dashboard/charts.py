@@ -218,7 +218,10 @@ def _colour(colours: Mapping[str, str], *, columns: int = 4) -> alt.Color:
 
 
 def _axis(*, money: bool) -> alt.Axis:
-    return alt.Axis(format="$~s" if money else "~s", tickCount=6)
+    """Thousands are k; below one in full, because a milli would read as a million."""
+    sign = "$" if money else ""
+    small = f"abs(datum.value) < 1 ? format(datum.value, '{sign}.2~r')"
+    return alt.Axis(labelExpr=f"{small} : format(datum.value, '{sign}~s')", tickCount=6)
 
 
 def _time(field: str, instants: Sequence[datetime]) -> alt.X:

@@ -39,7 +39,7 @@ def show(view: View) -> None:
     left, right = st.columns(2)
     with left:
         _chart("KV cache in use", _gauge(history, "kv_usage_ppm", 1e-6), "share", ".0%")
-        _chart("Output tokens per second", _rate(history, "output_tokens_total"), "tokens/s", "~s")
+        _chart("Output tokens per second", _rate(history, "output_tokens_total"), "tokens/s", ",~r")
     with right:
         _chart("Sequences", _sequences(history), "sequences", ",.0f")
         _chart("Preemptions", _steps(history, "preemptions_total"), "preemptions", ",.0f")

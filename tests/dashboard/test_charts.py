@@ -23,6 +23,12 @@ def test_stacked_bars() -> None:
     assert [row["order"] for row in values[:4]] == [0, 1, 2, 3]
 
 
+def test_an_axis_never_counts_in_milli() -> None:
+    spec = charts.stacked(RECORDS, value="usd", colours=charts.MONEY_COLOURS, title="").to_dict()
+    label = spec["encoding"]["y"]["axis"]["labelExpr"]
+    assert label.startswith("abs(datum.value) < 1 ? format(datum.value, '$.2~r')")
+
+
 def test_lines_name_every_kind() -> None:
     records = [{"at": DAY, "kind": kind, "value": 1} for kind in ("b", "a")]
     spec = charts.lines(records, value="value", title="x").to_dict()
