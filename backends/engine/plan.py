@@ -198,7 +198,9 @@ def _warnings(
     compute = model.weights.compute
     if compute not in gpu.flops:
         found.append(f"{gpu.name} has no {compute} units: such weights save memory, not time")
-    if gpus > model.kv_heads:
+    if max(gpus, model.kv_heads) % min(gpus, model.kv_heads):
+        found.append(f"vLLM refuses this: {model.kv_heads} kv heads do not divide by {gpus} GPUs")
+    elif gpus > model.kv_heads:
         found.append(f"{gpus} GPUs share {model.kv_heads} kv heads: KV is stored more than once")
     return tuple(found)
 

@@ -80,6 +80,10 @@ def test_more_gpus_than_kv_heads_store_copies(planned):
     assert "more than once" in sixteen.warnings[0]
 
 
+def test_heads_that_do_not_divide_are_said(planned):
+    assert "refuses" in planned(AWQ, "H100", tensor_parallel=3).warnings[0]
+
+
 def test_fp8_kv_doubles_the_tokens(planned):
     assert planned(AWQ, kv_dtype="fp8")["kv_tokens"] == pytest.approx(
         2 * planned(AWQ)["kv_tokens"], abs=2
