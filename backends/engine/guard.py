@@ -151,6 +151,8 @@ class Log:
         self._size = self._file.tell()
 
     def write(self, chunk: bytes) -> None:
+        if not chunk:
+            return  # the end of the output: a full file stays, for its last lines tell the cause
         if self._size + len(chunk) > self._limit and self._size:
             self._file.close()
             self._path.replace(self._path.with_name(self._path.name + ".1"))

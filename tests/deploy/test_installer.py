@@ -114,7 +114,10 @@ def test_a_locked_hash_is_really_checked(tmp_path: Path, monkeypatch: pytest.Mon
     )
     subprocess.run([sys.executable, "-c", builder], check=True, cwd=tmp_path)
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    monkeypatch.setenv("UV_NO_INDEX", "1")
+    index = tmp_path / "index"  # an empty one: nobody is asked for a package of that name
+    index.mkdir()
+    monkeypatch.setenv("UV_DEFAULT_INDEX", index.as_uri())
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     python = installer.make_environment(tmp_path / "env" / "bin" / "python")
     uv = Path(sys.executable).parent / "uv"
     tool = Installer(uv, None, Places(find_links=(str(tmp_path),)))

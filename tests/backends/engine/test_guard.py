@@ -156,6 +156,16 @@ def test_a_parent_that_is_gone_already_starts_nothing(tmp_path):
     assert not (tmp_path / "log").exists()
 
 
+def test_the_end_of_the_output_rotates_nothing(tmp_path):
+    log = guard.Log(tmp_path / "log", 10)
+    log.write(b"ValueError: the cause")
+    log.write(b"")
+    assert (tmp_path / "log").read_text() == "ValueError: the cause"
+    assert not (tmp_path / "log.1").exists()
+    log.write(b"more")
+    assert (tmp_path / "log").read_text() == "more"
+
+
 def test_the_log_rotates_and_stays_bounded(tmp_path):
     chatty = "for number in range(5000): print('line', number)"
     assert start(tmp_path, chatty, log_bytes=10_000).wait(20) == 0
