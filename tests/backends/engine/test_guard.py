@@ -163,6 +163,7 @@ def test_the_end_of_the_output_rotates_nothing(tmp_path):
     assert (tmp_path / "log").read_text() == "ValueError: the cause"
     assert not (tmp_path / "log.1").exists()
     log.write(b"more")
+    log._file.close()
     assert (tmp_path / "log").read_text() == "more"
 
 
