@@ -76,6 +76,8 @@ def install(request: Request, report: Callable[[Progress], None]) -> Installed |
     place = Environment(request.directory)
     stamp = place.stamp()
     if stamp is not None and stamp.lock_sha256 == digest:
+        if stamp.flavour == "cpu":
+            mend_cpu(place, stamp.version)  # one installed before a mend was known
         return Installed(place.directory, stamp.flavour, stamp.version, fresh=False)
     partial = Environment(request.directory.with_name(request.directory.name + ".partial"))
     shutil.rmtree(partial.directory, ignore_errors=True)

@@ -12,14 +12,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import Self
 
 import pytest
 
 CLIENTS = 36
 TTFT_LIMIT_S = 2.0
-HOPS = 5  # client, gateway, provider, gateway, client
-NEGLIGIBLE_S = 0.1
 SHARE_OF_ALONE = 0.80
 WINDOW_S = 18.0
 SPREAD_S = 2.0  # the clients arrive within this time
@@ -28,44 +25,6 @@ SWEEP_S = 6.0
 UNFILTERED_S = 8.0
 WORDS = ("load", "queue", "token", "cache", "model", "price", "stream", "answer", "router")
 PROVIDER_TPOT_MS = 8.0
-
-
-class Yardstick:
-    """How late the machine runs a process that does nothing but sleep for 10 ms at a time.
-
-    What delays that process has nothing to do with the gateway; on an idle machine it is a few
-    milliseconds. A first token takes `HOPS` such wakings; while nobody is woken, the engine is
-    not refilled either.
-    """
-
-    PROGRAM = (
-        "import select, sys, time\n"
-        "worst = late = 0.0\n"
-        "start = time.monotonic()\n"
-        "while True:\n"
-        "    began = time.monotonic()\n"
-        "    if select.select([sys.stdin], [], [], 0.01)[0]:\n"
-        "        break\n"
-        "    over = time.monotonic() - began - 0.01\n"
-        "    worst = max(worst, over)\n"
-        f"    late += over if over > {NEGLIGIBLE_S} else 0.0\n"
-        "print(worst, late / (time.monotonic() - start))\n"
-    )
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", self.PROGRAM],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        told, _ = self._process.communicate(timeout=60)
-        self.worst_s, self.late_share = (float(word) for word in told.split())
-
-    @property
-    def allowance_s(self) -> float:
-        return 0.0 if self.worst_s < NEGLIGIBLE_S else HOPS * self.worst_s
 
 
 def questions(question, seed: int) -> Iterator:
@@ -169,26 +128,17 @@ def best_alone(scarce_engine, clients, counters, question):
     return best, found[best]
 
 
-RUNS = 3  # a run on a machine that starves even an idle process says nothing of the routing
-STARVED_SHARE = 0.05
-
-
 def test_overflow_spills_and_the_engine_stays_busy(
     gateway_with, best_alone, scarce_engine, clients, counters, question
 ) -> None:
     gateway, asking = gateway_with(0.10)
-    for _ in range(RUNS):
-        before = counters(scarce_engine.base_url)["num_preemptions"]
-        start_s = time.monotonic()
-        work = asking.closed_loop(
-            CLIENTS, WINDOW_S, questions(question, seed=CLIENTS), spread_s=SPREAD_S
-        )
-        with Yardstick() as yardstick:
-            answers = asyncio.run(work)
-        preemptions = counters(scarce_engine.base_url)["num_preemptions"] - before
-        if yardstick.late_share <= STARVED_SHARE:
-            break
-        print(f"an idle process was late {100 * yardstick.late_share:.0f} % of the time: again")
+    before = counters(scarce_engine.base_url)["num_preemptions"]
+    start_s = time.monotonic()
+    work = asking.closed_loop(
+        CLIENTS, WINDOW_S, questions(question, seed=CLIENTS), spread_s=SPREAD_S
+    )
+    answers = asyncio.run(work)
+    preemptions = counters(scarce_engine.base_url)["num_preemptions"] - before
     own = [answer for answer in answers if answer.backend.startswith("pool:")]
     spilled = [answer for answer in answers if answer.backend == "standin/long"]
     rate = served(own, start_s + SPREAD_S, start_s + WINDOW_S)
@@ -200,9 +150,7 @@ def test_overflow_spills_and_the_engine_stays_busy(
     print(
         f"{len(answers)} requests of {CLIENTS} clients: {len(own)} own, {together:.1f} at once, "
         f"{len(spilled)} spilled; "
-        f"{preemptions} preemptions; slowest TTFT {slowest:.2f} s "
-        f"(an idle process was up to {yardstick.worst_s:.2f} s late, "
-        f"{100 * yardstick.late_share:.0f} % of the time); "
+        f"{preemptions} preemptions; slowest TTFT {slowest:.2f} s; "
         f"own {rate:.0f} tokens/s, alone {reference:.0f} at {concurrency} at once: "
         f"{100 * rate / reference:.0f} %"
     )
@@ -210,8 +158,8 @@ def test_overflow_spills_and_the_engine_stays_busy(
     assert {answer.status for answer in answers} == {200}
     assert all(answer.output_tokens == answer.question.max_tokens for answer in answers)
     assert preemptions == 0
-    assert slowest <= TTFT_LIMIT_S + yardstick.allowance_s
-    assert rate >= SHARE_OF_ALONE * (1 - yardstick.late_share) * reference
+    assert slowest <= TTFT_LIMIT_S
+    assert rate >= SHARE_OF_ALONE * reference
     spills = (
         "SELECT spill_reason, count(*) AS n FROM attempts WHERE backend = 'api'"
         " AND settled_us IS NOT NULL GROUP BY spill_reason"

@@ -88,6 +88,25 @@ def test_the_start_up_file_asks_for_amx_where_the_processor_has_it(environment):
     assert int(answer.stdout) == supported.value >> 18 & 1
 
 
+def test_a_process_that_yields_sleeps_instead(environment):
+    mend_cpu(environment, "0.32.0")
+    line = (environment.packages / "breakeven_yield.pth").read_text()
+    assert line.startswith("import ")
+    count = (
+        "import resource, os; used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw;"
+        "before = used(); [os.sched_yield() for _ in range(200)]; print(used() - before)"
+    )
+
+    def times_asleep(code: str) -> int:
+        answer = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        return int(answer.stdout)
+
+    assert times_asleep(line + count) >= 200
+    assert times_asleep(count) < 200  # Linux's own gives way only to who waits
+
+
 def test_processes_are_offline_and_get_none_of_our_secrets():
     base = {
         "PATH": "/bin", "OPENAI_API_KEY": "sk", "HF_TOKEN": "hf", "PYTHONPATH": "/x",

@@ -131,6 +131,9 @@ def test_the_cpu_build_is_mended(tmp_path, locks):
     packages = Environment(tmp_path / "engine").packages
     assert (packages / "breakeven_amx.pth").exists()
     assert (packages / "vllm-0.32.0+cpu.dist-info" / "METADATA").exists()
+    (packages / "breakeven_yield.pth").unlink()  # as one installed before this mend was known
+    assert not install(ask(tmp_path, locks), lambda _: None).fresh
+    assert (packages / "breakeven_yield.pth").exists()
 
 
 @pytest.mark.parametrize("flavour", ["cpu", "cuda"])
