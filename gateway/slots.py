@@ -1,9 +1,10 @@
 """The host's shared memory: who has what in flight, and what telemetry knows of each engine.
 
 One file of float64 cells, mapped by every process of the host. Each cell has exactly one writer:
-a worker writes its own rows, telemetry writes the published rows, the parent clears the rows of a
-worker that died (its promises are gone with it). An aligned 8-byte store is atomic, so readers
-never see half a number; sums over rows may mix two moments, which dead reckoning tolerates.
+a worker writes its own rows, telemetry writes the published rows, the parent writes which engines
+are its own and serve, and clears the rows of a worker that died (its promises are gone with it).
+An aligned 8-byte store is atomic, so readers never see half a number; sums over rows may mix two
+moments, which dead reckoning tolerates.
 """
 
 import mmap
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-MAGIC = 0xB4EA_0004
+MAGIC = 0xB4EA_0005
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -76,9 +77,25 @@ class Published(IntEnum):
     PREFILL_BUDGET_TOKENS = 16
     CONTEXT_TOKENS = 17
     BID_PRICE_PUSD_PER_S = 18
+    LIFE = 19  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
+
+
+class Owned(IntEnum):
+    """What the parent says of an engine that `serve` runs; an engine of somebody else stays 0.
+
+    That a port answers proves nothing: anything may listen there. Only the parent knows whether
+    its own process does. `LIFE` numbers the life that serves at this moment, 0 while none does.
+    """
+
+    LIFE = 0
+    STAGE = 1  # index into STAGES
 
 
 HEALTHS = ("unknown", "loading", "healthy", "draining", "down")
+STAGES = (
+    "waiting", "starting", "loading", "warming", "serving", "draining", "backing_off", "blocked",
+    "stopped",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +113,8 @@ class Layout:
 
     @property
     def cells(self) -> int:
-        return 2 + self.workers * self.worker_cells + len(self.engines) * len(Published)
+        per_engine = len(Published) + len(Owned)
+        return 2 + self.workers * self.worker_cells + len(self.engines) * per_engine
 
 
 class Board:
@@ -116,6 +134,7 @@ class Board:
             self.cells[:] = memoryview(bytes(layout.cells * 8)).cast("d")
         self.cells[0] = stamp
         self._published = 2 + layout.workers * layout.worker_cells
+        self._owned = self._published + len(layout.engines) * len(Published)
 
     def close(self) -> None:
         self.cells.release()
@@ -139,6 +158,9 @@ class Board:
 
     def published_row(self, engine: int) -> int:
         return self._published + engine * len(Published)
+
+    def owned_row(self, engine: int) -> int:
+        return self._owned + engine * len(Owned)
 
     # -- lives --------------------------------------------------------------------------------
 
@@ -194,13 +216,24 @@ class Board:
         return list(self.cells[row : row + len(Published)])
 
     def publish(self, engine: int, values: dict[Published, float]) -> None:
-        """Write the given cells of one engine; the time stamp goes last."""
+        """Write the given cells of one engine; what makes them count goes last."""
         row = self.published_row(engine)
-        for cell, value in values.items():
-            if cell is not Published.UPDATED_S:
-                self.cells[row + cell] = value
-        if Published.UPDATED_S in values:
-            self.cells[row + Published.UPDATED_S] = values[Published.UPDATED_S]
+        last = (Published.UPDATED_S, Published.LIFE)
+        for cell in (*(cell for cell in values if cell not in last), *last):
+            if cell in values:
+                self.cells[row + cell] = values[cell]
+
+    def own(self, engine: int, stage: str, life: int = 0) -> None:
+        """The parent's word: the stage of its process, and the life that serves, if one does."""
+        row = self.owned_row(engine)
+        self.cells[row + Owned.STAGE] = float(STAGES.index(stage))
+        self.cells[row + Owned.LIFE] = float(life)
+
+    def life(self, engine: int) -> float:
+        return self.cells[self.owned_row(engine) + Owned.LIFE]
+
+    def stage(self, engine: int) -> str:
+        return STAGES[int(self.cells[self.owned_row(engine) + Owned.STAGE])]
 
     def experience(self, api: int) -> list[float]:
         """All workers' latency moments of one API, folded by observation count."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.slots import RESIDENTS, Board, Layout, Load, Published, Resident, Seen
+from gateway.slots import RESIDENTS, Board, Layout, Load, Owned, Published, Resident, Seen
 
 LAYOUT = Layout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=("x/m", "x/*"))
 
@@ -27,6 +27,7 @@ def test_every_cell_belongs_to_one_row(board: Board) -> None:
         *(board.seen_row(worker, api) + field for worker in range(2) for api in range(2)
           for field in Seen),
         *(board.published_row(engine) + field for engine in range(2) for field in Published),
+        *(board.owned_row(engine) + field for engine in range(2) for field in Owned),
         *(board.resident_row(worker, engine, place) + field for worker in range(2)
           for engine in range(2) for place in range(RESIDENTS) for field in Resident),
     ]  # fmt: skip
@@ -87,6 +88,17 @@ def test_published_values_come_back(board: Board) -> None:
     assert board.published(1)[Published.A_S] == 0.5
     assert board.published(1)[Published.UPDATED_S] == 9.0
     assert board.published(0)[Published.UPDATED_S] == 0.0
+
+
+def test_the_parents_word_on_its_engines_is_read_by_all(board: Board, tmp_path: Path) -> None:
+    other = Board(tmp_path / "board", LAYOUT)
+    assert (other.life(1), other.stage(1)) == (0, "waiting")
+    board.own(1, "serving", life=3)
+    assert (other.life(1), other.stage(1)) == (3, "serving")
+    assert (other.life(0), other.stage(0)) == (0, "waiting")
+    board.own(1, "backing_off")
+    assert (other.life(1), other.stage(1)) == (0, "backing_off")
+    other.close()
 
 
 def test_a_file_of_another_layout_is_started_over(board: Board, tmp_path: Path) -> None:
