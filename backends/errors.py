@@ -18,6 +18,8 @@ Plain 4xx answers are not errors here: they are the target's answer to the clien
 
 from typing import ClassVar
 
+from backends.ratelimit import RateLimit
+
 
 class BackendError(Exception):
     retryable: ClassVar[bool] = False
@@ -25,11 +27,17 @@ class BackendError(Exception):
     kind: ClassVar[str] = "backend_error"
 
     def __init__(
-        self, message: str, *, status: int | None = None, retry_after_s: float | None = None
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        rate_limit: RateLimit | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.retry_after_s = retry_after_s
+        self.rate_limit = rate_limit
 
 
 class Unreachable(BackendError):

@@ -31,6 +31,7 @@ from backends.litellm_text import (
     whole_answer,
 )
 from backends.openai import Credentials
+from backends.ratelimit import rate_limit_headers
 
 # Their clients are SDKs with connections of their own; closing the stream closes those.
 _OWN_CLIENTS = frozenset({"azure", "openai", "azure_ai", "text-completion-openai"})
@@ -126,11 +127,12 @@ class LiteLLMBackend:
         except Exception as error:  # noqa: BLE001 - foreign errors are translated at this border
             await tap.abort()
             return self._refused(error, tap)
+        limits = rate_limit_headers(tap.headers)
         if call.stream:
             chunks = self._events(result, tap, call.deadlines)
-            return LiteLLMExchange(200, _EVENTS, chunks, tap.abort)
+            return LiteLLMExchange(200, {**_EVENTS, **limits}, chunks, tap.abort)
         body = whole_answer(result)
-        return LiteLLMExchange(200, _JSON, _once(body), tap.abort)
+        return LiteLLMExchange(200, {**_JSON, **limits}, _once(body), tap.abort)
 
     async def aclose(self) -> None:
         """Close the connections."""

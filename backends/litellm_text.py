@@ -20,7 +20,7 @@ from backends.errors import (
     ServerError,
     Unreachable,
 )
-from backends.openai import parse_retry_after
+from backends.ratelimit import parse_rate_limit, parse_retry_after
 
 DONE = b"data: [DONE]\n\n"
 
@@ -109,7 +109,12 @@ def translate_error(
     if status < 500 and status != 429:
         return status
     kind = Overloaded if status in (429, 503, 529) else ServerError
-    return kind(message, status=status, retry_after_s=parse_retry_after(headers, wall_s=wall_s))
+    return kind(
+        message,
+        status=status,
+        retry_after_s=parse_retry_after(headers, wall_s=wall_s),
+        rate_limit=parse_rate_limit(headers, wall_s=wall_s),
+    )
 
 
 def _wire_error(error: Exception, name: str) -> BackendError | None:

@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 
 import msgspec
 
@@ -20,6 +19,7 @@ from backends.errors import BackendError, BadAnswer, Overloaded, ServerError
 from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import HttpExchange
+from backends.ratelimit import parse_rate_limit, parse_retry_after
 
 # Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the
 # providers' own references.
@@ -44,24 +44,9 @@ BASE_URLS: Mapping[str, str] = {
 _FORWARDED = frozenset({"x-request-id", "traceparent", "tracestate", "idempotency-key"})
 _SAFE_VALUE = re.compile(r"[\x20-\x7e]{0,1024}")
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9/_.\-]{1,200}")
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
-_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
-_LONGEST_WAIT_S = 3600.0
 _ERROR_LIMIT_BYTES = 64 * 1024
 _ERROR_WAIT_S = 1.0
 _PATHS_KEPT = 32
-
-
-@dataclass(frozen=True, slots=True)
-class RateLimit:
-    """What a provider says is left of its limits; `None` where it says nothing."""
-
-    requests_limit: int | None = None
-    requests_left: int | None = None
-    requests_reset_s: float | None = None
-    tokens_limit: int | None = None
-    tokens_left: int | None = None
-    tokens_reset_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +58,7 @@ class Credentials:
 
 
 class OpenAIBackend:
-    """One base URL with one key. `rate_limit` is what its last answer said."""
+    """One base URL with one key."""
 
     def __init__(
         self,
@@ -83,7 +68,6 @@ class OpenAIBackend:
         client: HttpClient,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self.rate_limit: RateLimit | None = None
         self._origin, self._path = Origin.parse(base_url)
         self._credentials = credentials or Credentials()
         self._client = client
@@ -96,9 +80,6 @@ class OpenAIBackend:
         length = b"content-length: %d\r\n\r\n" % len(call.body)
         payload = b"".join((head, _extra(call.headers), length, call.body))
         exchange = await self._client.open(self._origin, payload, call.deadlines)
-        headers = exchange.headers
-        if "x-ratelimit-remaining-requests" in headers or "x-ratelimit-limit-requests" in headers:
-            self.rate_limit = parse_rate_limit(headers)
         if exchange.status >= 500 or exchange.status == 429:
             raise await self._refusal(exchange)
         fault = _fault(exchange, stream=call.stream)
@@ -142,63 +123,13 @@ class OpenAIBackend:
             body = b""
         message = f"the target answered {status} ({error_name(_error_member(body))})"
         kind = Overloaded if status in (429, 503, 529) else ServerError
-        wait = parse_retry_after(headers, wall_s=self._wall_clock())
-        return kind(message, status=status, retry_after_s=wait)
-
-
-def parse_retry_after(headers: Mapping[str, str], *, wall_s: float) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return min(milliseconds / 1000, _LONGEST_WAIT_S)
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    seconds = _number(value)
-    if seconds is None:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - wall_s
-        except (ValueError, OverflowError):
-            return None
-    return min(max(seconds, 0.0), _LONGEST_WAIT_S)
-
-
-def parse_rate_limit(headers: Mapping[str, str]) -> RateLimit:
-    """The `x-ratelimit-*` headers that OpenAI and those who follow it send."""
-
-    def count(name: str) -> int | None:
-        number = _number(headers.get(f"x-ratelimit-{name}"))
-        return None if number is None else int(number)
-
-    def seconds(name: str) -> float | None:
-        return parse_duration(headers.get(f"x-ratelimit-{name}"))
-
-    return RateLimit(
-        requests_limit=count("limit-requests"),
-        requests_left=count("remaining-requests"),
-        requests_reset_s=seconds("reset-requests"),
-        tokens_limit=count("limit-tokens"),
-        tokens_left=count("remaining-tokens"),
-        tokens_reset_s=seconds("reset-tokens"),
-    )
-
-
-def parse_duration(text: str | None) -> float | None:
-    """`6m0s`, `2m59.56s`, `120ms` or plain seconds."""
-    if text is None or not text or len(text) > 32:
-        return None
-    total, position = 0.0, 0
-    while position < len(text):
-        match = _DURATION.match(text, position)
-        if match is None:
-            return None
-        total += float(match[1]) * _UNIT_S[match[2]]
-        position = match.end()
-    return total
-
-
-def _number(text: str | None) -> float | None:
-    return float(text) if text and re.fullmatch(r"\d{1,15}(\.\d{1,6})?", text.strip()) else None
+        wall_s = self._wall_clock()
+        return kind(
+            message,
+            status=status,
+            retry_after_s=parse_retry_after(headers, wall_s=wall_s),
+            rate_limit=parse_rate_limit(headers, wall_s=wall_s),
+        )
 
 
 def _extra(headers: Mapping[str, str]) -> bytes:

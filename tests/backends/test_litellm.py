@@ -108,6 +108,18 @@ async def test_a_whole_answer_in_openai_form(upstream, wire, target):
     assert json.loads(body)["max_tokens"] == 50
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_the_provider_says_of_its_limits_is_kept(upstream, wire, target, stream):
+    limits = "anthropic-ratelimit-requests-remaining: 3\r\nset-cookie: secret\r\n"
+    head = HEAD.replace(b"\r\n\r\n", f"\r\n{limits}\r\n".encode())
+    whole = wire.respond(answer(), headers=limits)
+    upstream.script = lambda n: [head, wire.chunked(*events())] if stream else [whole]
+    exchange = await target.open(call(stream=stream))
+    assert exchange.headers["anthropic-ratelimit-requests-remaining"] == "3"
+    assert "set-cookie" not in exchange.headers
+    await read_all(exchange, 100_000)
+
+
 async def test_a_stream_in_openai_form_with_usage_last(upstream, wire, target):
     upstream.script = lambda n: [HEAD, wire.chunked(*events())]
     exchange = await target.open(call(stream=True))

@@ -7,15 +7,8 @@ from backends.base import Call, Deadlines
 from backends.errors import BadAnswer, Overloaded, ServerError
 from backends.exchange import read_all
 from backends.http import HttpClient, Origin
-from backends.openai import (
-    BASE_URLS,
-    Credentials,
-    OpenAIBackend,
-    RateLimit,
-    parse_duration,
-    parse_rate_limit,
-    parse_retry_after,
-)
+from backends.openai import BASE_URLS, Credentials, OpenAIBackend
+from backends.ratelimit import Allowance, RateLimit
 
 KEY = "sk-test-0123456789"
 
@@ -152,51 +145,19 @@ async def test_a_stream_is_an_event_stream(upstream, wire, client):
     assert await read_all(exchange, 100) == b"data: {}\n\n"
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "12"}, 12.0),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after": "Tue, 14 Nov 2023 22:13:30 GMT"}, 10.0),
-        ({"retry-after": "Tue, 14 Nov 2023 22:13:00 GMT"}, 0.0),
-        ({"retry-after": "99999999"}, 3600.0),
-        ({"retry-after": "-3"}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": ""}, None),
-    ],
-)
-def test_retry_after(headers, seconds):
-    assert parse_retry_after(headers, wall_s=1_700_000_000.0) == seconds
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("1s", 1.0), ("6m0s", 360.0), ("2m59.56s", 179.56), ("120ms", 0.12), ("1h2m", 3720.0),
-     ("17", 17.0), ("", None), (None, None), ("x", None), ("1y", None), ("1" * 40, None)],
-)  # fmt: skip
-def test_durations(text, seconds):
-    assert parse_duration(text) == pytest.approx(seconds)
-
-
-async def test_rate_limits_are_kept_from_the_last_answer_that_had_them(upstream, wire, client):
+async def test_a_refusal_carries_what_was_said_of_the_limits(upstream, wire, client):
     headers = (
-        "x-ratelimit-limit-requests: 500\r\nx-ratelimit-remaining-requests: 499\r\n"
-        "x-ratelimit-reset-requests: 120ms\r\nx-ratelimit-limit-tokens: 30000\r\n"
-        "x-ratelimit-remaining-tokens: banana\r\n"
+        "x-ratelimit-limit-requests: 500\r\nx-ratelimit-remaining-requests: 0\r\n"
+        "x-ratelimit-reset-requests: 12s\r\n"
     )
-    upstream.script = lambda n: [wire.respond(headers=headers if n == 1 else "")]
+    upstream.script = lambda n: [wire.respond(b"{}", 429, headers if n == 1 else "")]
     target = backend(upstream, client)
-    assert target.rate_limit is None
-    for _ in range(2):
-        await (await target.open(call())).aclose()
-        assert target.rate_limit == RateLimit(500, 499, 0.12, 30000, None, None)
-
-
-def test_nothing_said_about_limits_is_nothing_known():
-    assert parse_rate_limit({}) == RateLimit()
+    with pytest.raises(Overloaded) as refused:
+        await target.open(call())
+    assert refused.value.rate_limit == RateLimit(Allowance(500, 0, 12.0))
+    with pytest.raises(Overloaded) as silent:
+        await target.open(call())
+    assert silent.value.rate_limit is None
 
 
 def test_the_address_table_agrees_with_litellm():
