@@ -5,6 +5,7 @@ that a new parameter of a vendor works on the day it appears. Members that could
 this gateway against its owner are removed (`DENIED`) or refused.
 """
 
+import json
 import re
 from typing import Any
 
@@ -20,15 +21,19 @@ DENIED = frozenset(
         # code and templates executed by the engine, tenant isolation, engine internals
         "chat_template", "chat_template_kwargs", "mm_processor_kwargs", "cache_salt", "priority",
         "kv_transfer_params", "ec_transfer_params", "vllm_xargs", "logits_processors",
-        "prompt_logprobs", "best_of", "request_id", "media_io_kwargs",
+        "prompt_logprobs", "prompt_embeds", "best_of", "request_id", "media_io_kwargs",
     }
 )  # fmt: skip
 
 MEMBERS_LIMIT = 1024  # walking more would hold up the loop that all streams share
+SEARCHED_BYTES = 1024 * 1024  # so would looking for the fault in a longer body
+PLACE_LIMIT = 256
+SEARCHED_LEVELS = 5  # as deep as the text of a message's part lies
 
 _KEY = re.compile(rb'[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\.)*")[ \t\r\n]*:[ \t\r\n]*')
 _NEXT = re.compile(rb"[ \t\r\n]*([,}])")
 _OPEN = re.compile(rb"[ \t\r\n]*\{")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Members = dict[str, msgspec.Raw]
 
@@ -43,6 +48,8 @@ def open_members(text: bytes) -> Members:
     except msgspec.ValidationError as error:
         raise RequestError("bad_request", "The body must be a JSON object.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if _SURROGATE.search(text) or not _is_utf8(text):  # the decoder calls a lone one "truncated"
+            _refuse_unicode(text)
         raise RequestError("bad_request", f"The body is not valid JSON: {error}") from error
     except RecursionError as error:
         raise RequestError("bad_request", "The body is nested too deeply.") from error
@@ -53,9 +60,69 @@ def open_members(text: bytes) -> Members:
         raise RequestError(
             "duplicate_key", f"`{repeated}` stands twice in the body.", param=repeated
         )
+    if not text.isascii() and not _is_utf8(text):  # the decoder does not look into values
+        _refuse_unicode(text)
     for key in DENIED.intersection(members):
         del members[key]
     return members
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _refuse_unicode(text: bytes) -> None:
+    """400 when lone surrogates, escaped or not, or stray bytes are what is wrong; names the place.
+
+    Read leniently, both become surrogates, which cannot be encoded. A body that is no JSON in
+    other ways too is not judged here.
+    """
+    place = ""
+    if len(text) <= SEARCHED_BYTES:
+        try:
+            document = json.loads(text.decode(errors="surrogateescape"))
+        except (ValueError, RecursionError):
+            return
+        if _encodable(document):
+            return
+        place = _place(document)[:PLACE_LIMIT]
+    elif _is_utf8(text):
+        return
+    raise RequestError(
+        "bad_request",
+        f"{f'`{place}`' if place else 'The body'} holds invalid Unicode: a lone surrogate or a "
+        "byte that is no UTF-8. Send whole characters.",
+        param=place or None,
+    )
+
+
+def _place(value: Any) -> str:
+    """Where the first text is that cannot be encoded, as deep as is looked: `messages[0]`."""
+    path = ""
+    for _ in range(SEARCHED_LEVELS):
+        if isinstance(value, dict):
+            steps = [(f".{key}" if path else key, inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            steps = [(f"[{index}]", inner) for index, inner in enumerate(value)]
+        else:
+            break
+        found = next((step for step in steps if not _encodable(step[1])), None)
+        if found is None or not _encodable(found[0]):  # a member's name is at fault
+            break
+        path, value = path + found[0], found[1]
+    return path
+
+
+def _encodable(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True
 
 
 def _repeated(text: bytes, members: Members) -> str | None:

@@ -7,6 +7,7 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 from backends.base import Exchange
 from backends.errors import Refused, TooLong
 from backends.exchange import drain, read_all
+from backends.refusal import TOO_LONG, openai_refusal
 from gateway.attempt import Attempt, Outcome
 from gateway.clock import Clock
 from gateway.metering import REFUSED, Metering
@@ -16,7 +17,8 @@ from router.explain import short
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
-TOO_LONG = b"maximum context length"  # in vLLM's and OpenAI's refusals alike
+REFUSAL_LIMIT_BYTES = 1024 * 1024
+OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 NO_CACHE: Header = (b"cache-control", b"no-cache")
 
 
@@ -82,17 +84,15 @@ class Delivery:
 
         Only a prompt that is too long for this target is tried at the next one.
         """
-        body = await read_all(exchange, ANSWER_LIMIT_BYTES)
-        if exchange.status in (
-            401,
-            403,
-        ):  # our credentials, not the client's: its body may quote them
+        body = await read_all(exchange, REFUSAL_LIMIT_BYTES)
+        if exchange.status in OUR_ACCOUNT:  # its body may quote them
             raise Refused("the target refused our credentials", status=exchange.status)
-        if exchange.status == 400 and TOO_LONG in body and not attempt.last:
+        if exchange.status == 400 and TOO_LONG.encode() in body and not attempt.last:
             raise TooLong("the prompt exceeds the target's context", status=400)
         outcome = Outcome("rejected", exchange.status, error=REFUSED, billable=False)
         await self._metering.settle(attempt, outcome)
-        await reply.whole(exchange.status, _headers(attempt, JSON), body)
+        told = openai_refusal(body, exchange.status)
+        await reply.whole(exchange.status, _headers(attempt, JSON), told)
 
 
 def relay_for(attempt: Attempt) -> EventRelay | ByteRelay:

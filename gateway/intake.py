@@ -19,6 +19,9 @@ PATHS: dict[str, Kind] = {
 }
 _PROMPT_MEMBER = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt", Kind.EMBEDDING: "input"}
 MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers overflow records
+EMBEDDING_INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
+_CONTINUES = ("previous_response_id", "conversation")
+_LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
 _IMAGE_PARTS = (b'"image_url"', b'"input_image"', b'"video_url"', b'"input_audio"')
 
 
@@ -32,7 +35,7 @@ class Asked:
     stream: bool
     wants_usage: bool
     wants_running_usage: bool
-    prompts: int  # `/v1/completions` takes a list of prompts
+    prompts: int  # `/v1/completions` takes a list of prompts; `n` x prompts is within `max_n`
     n: int
     max_tokens: int | None
     prompt_bytes: int
@@ -56,11 +59,18 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
         raise RequestError(
             "bad_request", "`messages` must be a list with at least one message.", param="messages"
         )
-    n = member(members, "n", int, 1)
-    if not 1 <= n <= max_n:
-        raise RequestError("bad_request", f"`n` must be between 1 and {max_n}.", param="n")
-    if members.get("n") is not None and kind is Kind.EMBEDDING:
-        raise RequestError("unsupported", "`n` does not apply to embeddings.", param="n")
+    _refuse_continued(members, prompt_name)
+    prompts, n = _prompts(members, prompt_name, kind), _choices(members, kind, max_n)
+    if kind is Kind.EMBEDDING:
+        _bound_inputs(prompts)
+        prompts = 1
+    elif n * prompts > max_n:
+        raise RequestError(
+            "bad_request",
+            f"`prompt`: {prompts} prompts with `n` = {n} ask for {n * prompts} answers; one "
+            f"request may ask for {max_n}. Send fewer prompts at a time.",
+            param="prompt",
+        )
     stream = member(members, "stream", bool, False)
     options = member(members, "stream_options", dict[str, Any], {})
     if options and not stream:
@@ -74,7 +84,7 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
         stream=stream and kind is not Kind.EMBEDDING,
         wants_usage=bool(options.get("include_usage")),
         wants_running_usage=bool(options.get("continuous_usage_stats")),
-        prompts=_prompts(kind, members),
+        prompts=prompts,
         n=n,
         max_tokens=_max_tokens(kind, members),
         prompt_bytes=len(prompt_text) + len(bytes(members.get("tools", b""))),
@@ -97,16 +107,67 @@ def _max_tokens(kind: Kind, members: Members) -> int | None:
     return 16 if kind is Kind.COMPLETION else None  # OpenAI's documented default of completions
 
 
-def _prompts(kind: Kind, members: Members) -> int:
-    """How many prompts a completion request carries: a list of texts or of token lists."""
-    if kind is not Kind.COMPLETION or bytes(members["prompt"])[:1] != b"[":
+def _refuse_continued(members: Members, prompt_name: str) -> None:
+    """What another request left at one provider cannot be found again from here."""
+    for name in _CONTINUES:
+        if bytes(members.get(name, b"null")) != b"null":
+            raise RequestError(
+                "unsupported",
+                f"`{name}` goes on from what one provider keeps, and no target here can be found "
+                f"by it. Leave it out and send the whole conversation in `{prompt_name}`.",
+                param=name,
+            )
+
+
+def _choices(members: Members, kind: Kind, max_n: int) -> int:
+    if members.get("n") is not None and kind is Kind.EMBEDDING:
+        raise RequestError("unsupported", "`n` does not apply to embeddings.", param="n")
+    n: int = member(members, "n", int, 1)
+    if not 1 <= n <= max_n:
+        raise RequestError("bad_request", f"`n` must be between 1 and {max_n}.", param="n")
+    return n
+
+
+def _prompts(members: Members, name: str, kind: Kind) -> int:
+    """How many prompts (of embeddings: inputs) it carries: a text or token ids, or a list of one.
+
+    Lists are read to their last item: what is counted as one here must not be many to a target.
+    """
+    if kind is Kind.CHAT or bytes(members[name])[:1] == b'"':
         return 1
-    items = member(members, "prompt", list[msgspec.Raw], [])
-    return len(items) if items and bytes(items[0])[:1] in (b'"', b"[") else 1
+    items = member(members, name, list[msgspec.Raw])
+    if not items:
+        raise RequestError("bad_request", f"`{name}` must not be an empty list.", param=name)
+    listed = _LISTED.get(bytes(items[0])[:1])
+    member(members, name, listed or list[int])
+    return len(items) if listed else 1
+
+
+def _bound_inputs(inputs: int) -> None:
+    if inputs > EMBEDDING_INPUTS_LIMIT:
+        raise RequestError(
+            "bad_request",
+            f"`input` has {inputs} items; one request may have {EMBEDDING_INPUTS_LIMIT}.",
+            param="input",
+        )
+
+
+def _keeps(kind: Kind, members: Members) -> bool:
+    """Whether the provider shall keep the answer, as OpenAI does with chat completions."""
+    store: bool = member(members, "store", bool, False)
+    if store and kind is not Kind.CHAT:
+        raise RequestError(
+            "unsupported",
+            "`store` applies to `/v1/chat/completions` only. Leave it out.",
+            param="store",
+        )
+    return store
 
 
 def _features(kind: Kind, members: Members, prompt: bytes, n: int) -> frozenset[Feature]:
     used: set[Feature] = set()
+    if _keeps(kind, members):
+        used.add(Feature.STORE)
     if n > 1:
         used.add(Feature.N)
     if kind is Kind.EMBEDDING:
@@ -131,8 +192,12 @@ def body_for(
     own: bool,
     max_tokens_cap: int | None,
     salt: str | None,
+    cap_name: str = "max_tokens",
 ) -> bytes:
-    """The body one target gets: model renamed, usage asked for, caps and salt set by us."""
+    """The body one target gets: model renamed, usage asked for, caps and salt set by us.
+
+    `cap_name`: the member that caps the answer there, when the client named none.
+    """
     members = dict(asked.members)
     members["model"] = raw(upstream_model)
     if asked.stream:
@@ -144,7 +209,7 @@ def body_for(
             options.pop("continuous_usage_stats", None)
         members["stream_options"] = raw(options)
     if max_tokens_cap is not None:
-        name = "max_completion_tokens" if "max_completion_tokens" in members else "max_tokens"
+        name = "max_completion_tokens" if "max_completion_tokens" in members else cap_name
         members[name] = raw(max_tokens_cap)
     if salt is not None:
         members["cache_salt"] = raw(salt)

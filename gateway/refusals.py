@@ -8,10 +8,19 @@ from gateway.plan import Plan
 from ledger.desk import Refusal
 from ledger.records import Status
 from router.explain import short
-from router.types import Reason
+from router.types import Feature, Reason
 
 RETRY_AFTER_S = 1.0
 _CLIENT_MUST_CHANGE = (Reason.CONTEXT, Reason.FEATURE, Reason.MODEL)
+_ASKED_BY = {  # the member that asks for a feature
+    Feature.TOOLS: "tools",
+    Feature.JSON_SCHEMA: "response_format",
+    Feature.IMAGES: "messages",
+    Feature.LOGPROBS: "logprobs",
+    Feature.N: "n",
+    Feature.REASONING: "reasoning_effort",
+    Feature.STORE: "store",
+}
 
 
 def over_budget(refusal: Refusal) -> RequestError:
@@ -28,12 +37,34 @@ def over_budget(refusal: Refusal) -> RequestError:
 def infeasible(plan: Plan) -> RequestError:
     """No candidate may serve it, budgets apart: the reasons, and whether waiting can help."""
     reason, detail = plan.decision.reason, short(plan.decision)
+    if reason is Reason.FEATURE:
+        return _lacking(plan)
     if reason in _CLIENT_MUST_CHANGE:
         return RequestError("bad_request", f"No target of `{plan.model}` can serve this: {detail}.")
     return RequestError(
         "no_capacity",
         f"No target of `{plan.model}` can take this request: {detail}.",
         retry_after_s=RETRY_AFTER_S,
+    )
+
+
+def _lacking(plan: Plan) -> RequestError:
+    """Names the members that ask for what the target that comes closest does not offer."""
+    missing = min(
+        (
+            plan.request.features - verdict.candidate.features
+            for verdict in plan.decision.verdicts
+            if verdict.reason is Reason.FEATURE
+        ),
+        key=len,
+    )
+    names = sorted(_ASKED_BY[feature] for feature in missing)
+    fields = ", ".join(f"`{name}`" for name in names)
+    return RequestError(
+        "unsupported",
+        f"No target of `{plan.model}` offers what {fields} asks for "
+        f"({', '.join(sorted(missing))}). Leave {fields} out, or name a model that offers it.",
+        param=names[0],
     )
 
 

@@ -31,6 +31,7 @@ class Feature(StrEnum):
     LOGPROBS = "logprobs"
     N = "n"
     REASONING = "reasoning"
+    STORE = "store"  # the provider keeps the answer
 
 
 class Residency(StrEnum):
@@ -210,7 +211,8 @@ class Candidate:
     `expected_pusd` is what the request is expected to cost there in marginal API dollars (0 for
     own engines: the GPU-hour is sunk); `avoided_pusd` for own engines is what the cheapest
     comparator would charge. `bound_pusd` is the hold's upper bound; `budget_room_pusd` the least
-    room of all hard scopes (`None`: no hard budget). `None` prices mean unpriced.
+    room of all hard scopes (`None`: no hard budget). `None` prices mean unpriced. `output_cap` is
+    what money leaves of the answer to a request without `max_tokens` (`None`: not capped).
     """
 
     name: str
@@ -227,6 +229,7 @@ class Candidate:
     accepts_salt: bool = True
     engine: EngineState | None = None
     api: ApiState | None = None
+    output_cap: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.body import DENIED, MEMBERS_LIMIT, encode, member, open_members, raw
+from gateway.body import (
+    DENIED,
+    MEMBERS_LIMIT,
+    SEARCHED_BYTES,
+    encode,
+    member,
+    open_members,
+    raw,
+)
 from gateway.errors import RequestError
 
 VALUES = st.recursive(
@@ -81,3 +89,48 @@ def test_a_member_of_the_wrong_type_names_itself() -> None:
     assert caught.value.param == "n"
     assert member({"n": msgspec.Raw(b"null")}, "n", int, 1) == 1
     assert member({"n": raw(4)}, "n", int) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b'{"model":"\\ud800"}', "model"),
+        (b'{"model":"\\ud83d x"}', "model"),
+        (b'{"user":"m","messages":[{"content":"\\udc00"}]}', "messages[0].content"),
+        (b'{"messages":[1,{"content":[{"text":"\\udfff"}]}]}', "messages[1].content[0].text"),
+        (b'{"messages":[[[[[["\\udfff"]]]]]]}', "messages[0][0][0][0]"),
+        (b'{"prompt":"\xed\xa0\x80"}', "prompt"),
+        (b'{"model":"m","prompt":"\xff"}', "prompt"),
+        (b'{"\\ud800":1}', None),
+        (b'{"\xff":1}', None),
+    ],
+)
+def test_invalid_unicode_is_told_with_its_place(text: bytes, place: str | None) -> None:
+    with pytest.raises(RequestError, match="holds invalid Unicode") as caught:
+        open_members(text)
+    assert (caught.value.row.status, caught.value.param) == (400, place)
+    assert caught.value.message.startswith(f"`{place}` holds" if place else "The body holds")
+    caught.value.message.encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a":"\\ud83d\\ude00"',
+        b'{"a":"\\ud83d\\ude00", "b":',
+        b'{"a":"\\ud83d\\ude00' + b" " * SEARCHED_BYTES,
+    ],
+)
+def test_whole_characters_are_not_blamed_for_broken_json(text: bytes) -> None:
+    with pytest.raises(RequestError, match="not valid JSON"):
+        open_members(text)
+
+
+@pytest.mark.parametrize("text", [b'{"a":"\\ud83d\\ude00"}', '{"a":"h\u00e9 \U0001f600"}'.encode()])
+def test_whole_characters_pass(text: bytes) -> None:
+    assert bytes(open_members(text)["a"]) in text
+
+
+def test_a_long_body_is_refused_without_a_search() -> None:
+    with pytest.raises(RequestError, match="The body holds invalid Unicode"):
+        open_members(b'{"a":"%s\xff"}' % (b"x" * SEARCHED_BYTES))

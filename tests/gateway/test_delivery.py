@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import httpx
 import pytest
 
 from gateway.delivery import _usd, relay_for
 from gateway.relay import ByteRelay, EventRelay
+from router.types import Feature
 
 BODY = {"messages": [{"role": "user", "content": "say it again"}], "max_tokens": 30}
 OPTIONS = {"include_usage": True}
@@ -152,6 +154,45 @@ def test_a_refusal_of_the_target_is_the_answer(stack) -> None:
     assert answer.headers["x-breakeven-backend"] == "alpha/m"
     (row,) = stack.settled(answer)
     assert (row["status"], row["http_status"], row["cost_pusd"]) == ("rejected", 422, 0)
+
+
+def test_an_engines_refusal_comes_in_openais_shape(stack) -> None:
+    """vLLM names a class and repeats the status as a number; clients look for other words."""
+    body = {"input": [[2**40]]}
+    url = f"http://127.0.0.1:{stack.ports['engine']}/v1/embeddings"
+    theirs = httpx.post(url, json={**body, "model": "llama"}, trust_env=False).json()["error"]
+    assert (theirs["type"], theirs["code"]) == ("Bad Request", 400)
+    refused = stack.post("/v1/embeddings", {**body, "model": "embed"})
+    assert refused.status_code == 400
+    assert refused.json()["error"] == {
+        "message": theirs["message"],
+        "type": "invalid_request_error",
+        "param": "body.prompt",
+        "code": None,
+    }
+
+
+def test_store_goes_where_answers_are_kept_and_is_refused_elsewhere(stack, monkeypatch) -> None:
+    refused = stack.chat("chat", store=True, max_tokens=3)
+    error = refused.json()["error"]
+    assert (refused.status_code, error["param"]) == (400, "store")
+    assert error["code"] == "unsupported_parameter"
+    assert stack.chat("chat", store=False, max_tokens=3).status_code == 200
+    fleet = stack.app.hot._dispatcher.planner._fleet
+    own, api = fleet._by_model["chat"]
+    keeping = replace(api, features=api.features | {Feature.STORE})
+    monkeypatch.setitem(fleet._by_model, "chat", (own, keeping))
+    bodies: list[bytes] = []
+    send = api.backend.open
+
+    async def open_(call):
+        bodies.append(call.body)
+        return await send(call)
+
+    monkeypatch.setattr(api.backend, "open", open_)
+    kept = stack.chat("chat", store=True, max_tokens=3)
+    assert (kept.status_code, kept.headers["x-breakeven-backend"]) == (200, "alpha/m")
+    assert json.loads(bodies[0])["store"] is True
 
 
 def test_five_faults_of_clients_open_no_circuit(stack) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.body import open_members
 from gateway.errors import RequestError
-from gateway.intake import Asked, body_for, read
+from gateway.intake import EMBEDDING_INPUTS_LIMIT, Asked, body_for, read
 from router.types import Feature, Kind
 
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -76,6 +76,100 @@ def test_kinds_have_their_own_defaults() -> None:
     assert asked("/v1/completions", prompt=["a", "b"]).prompts == 2
     assert asked("/v1/completions", prompt=[1, 2, 3]).prompts == 1
     assert asked("/v1/embeddings", input="x").max_tokens == 0
+
+
+@pytest.mark.parametrize(
+    ("prompt", "n", "prompts"),
+    [
+        ("a", 8, 1),
+        ([1, 2, 3, 4, 5, 6, 7, 8, 9], 8, 1),
+        (["a"] * 8, 1, 8),
+        ([[1, 2], [3]], 4, 2),
+        (["a", "b"], None, 2),
+    ],
+)
+def test_answers_of_all_prompts_are_counted(prompt: Any, n: int | None, prompts: int) -> None:
+    completion = asked("/v1/completions", prompt=prompt, n=n)
+    assert (completion.prompts, completion.n) == (prompts, n or 1)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "n"),
+    [(["a"] * 5000, 3), (["a"] * 9, 1), (["a"] * 3, 3), ([[1]] * 9, 1), ([[1]] * 5, 2)],
+)
+def test_more_answers_than_the_limit_are_refused(prompt: Any, n: int) -> None:
+    with pytest.raises(RequestError, match="may ask for 8") as caught:
+        asked("/v1/completions", prompt=prompt, n=n)
+    assert (caught.value.row.status, caught.value.param) == (400, "prompt")
+    assert str(n * len(prompt)) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [[], 5, {"a": 1}, [None], [True], [1, "a"], ["a", 1], ["a", ["b"]], [[1], "a"], [[1], [[2]]],
+     [["a", "b", "c"]], [{"prompt": "a"}]],
+)  # fmt: skip
+@pytest.mark.parametrize(("path", "name"), [("completions", "prompt"), ("embeddings", "input")])
+def test_lists_that_could_hide_prompts_are_refused(path: str, name: str, prompt: Any) -> None:
+    with pytest.raises(RequestError) as caught:
+        asked(f"/v1/{path}", **{name: prompt})
+    assert (caught.value.row.status, caught.value.param) == (400, name)
+
+
+def test_candidates_that_would_be_thrown_away_are_not_asked_for() -> None:
+    completion = asked("/v1/completions", prompt="a", best_of=1000, prompt_embeds=["x"] * 1000)
+    body = body_for(completion, upstream_model="u", own=True, max_tokens_cap=None, salt=None)
+    assert set(json.loads(body)) == {"model", "prompt"}
+
+
+def test_embeddings_have_a_limit_of_their_own() -> None:
+    most = ["a"] * EMBEDDING_INPUTS_LIMIT
+    assert asked("/v1/embeddings", input=most).prompts == 1  # inputs are no answers
+    assert asked("/v1/embeddings", input=[1] * 5000).prompts == 1  # one input of 5,000 tokens
+    for many in ([*most, "a"], [[1]] * (EMBEDDING_INPUTS_LIMIT + 1)):
+        with pytest.raises(RequestError, match="2049 items; one request may have 2048") as caught:
+            asked("/v1/embeddings", input=many)
+        assert caught.value.param == "input"
+
+
+@pytest.mark.parametrize("name", ["previous_response_id", "conversation"])
+@pytest.mark.parametrize(
+    ("path", "prompt"),
+    [("chat/completions", {}), ("completions", {"prompt": "a"}), ("embeddings", {"input": "a"})],
+)
+def test_what_one_provider_keeps_cannot_be_gone_on_from(path: str, prompt: Any, name: str) -> None:
+    with pytest.raises(RequestError, match="whole conversation") as caught:
+        asked(f"/v1/{path}", **prompt, **{name: "resp_1"})
+    assert (caught.value.row.code, caught.value.param) == ("unsupported_parameter", name)
+    asked(f"/v1/{path}", **prompt, **{name: None})
+
+
+def test_keeping_an_answer_is_something_a_target_must_offer() -> None:
+    assert asked(store=True).features == {Feature.STORE}
+    for harmless in (False, None):
+        assert asked(store=harmless).features == set()
+    for path, prompt in (("completions", {"prompt": "a"}), ("embeddings", {"input": "a"})):
+        with pytest.raises(RequestError, match="Leave it out") as caught:
+            asked(f"/v1/{path}", store=True, **prompt)
+        assert caught.value.param == "store"
+        asked(f"/v1/{path}", store=False, **prompt)
+    with pytest.raises(RequestError, match="`store`"):
+        asked(store="yes")
+
+
+def test_a_cap_goes_by_the_name_that_the_target_knows() -> None:
+    def capped(name: str, **members: Any) -> Any:
+        body = body_for(
+            asked(**members), upstream_model="u", own=False, max_tokens_cap=7, salt=None,
+            cap_name=name,
+        )  # fmt: skip
+        return json.loads(body)
+
+    assert capped("max_completion_tokens")["max_completion_tokens"] == 7
+    assert capped("max_tokens")["max_tokens"] == 7
+    asked_for = capped("max_tokens", max_completion_tokens=None)
+    assert asked_for["max_completion_tokens"] == 7
+    assert "max_tokens" not in asked_for
 
 
 def test_an_own_engine_is_asked_for_running_usage() -> None:

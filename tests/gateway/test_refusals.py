@@ -14,9 +14,10 @@ from backends.errors import (
     Unreachable,
     UpstreamBroken,
 )
+from gateway.errors import RequestError
 from gateway.refusals import failed, infeasible, over_budget, status_of
 from ledger.desk import Refusal
-from router.types import Decision, Otherwise, Reason
+from router.types import Decision, Feature, Otherwise, Reason
 
 SECRET = "sk-live-1234"
 
@@ -57,7 +58,6 @@ def test_a_spent_budget_is_named_with_its_reset_and_not_hammered() -> None:
     ("reason", "status", "retry_after_s"),
     [
         (Reason.CONTEXT, 400, None),
-        (Reason.FEATURE, 400, None),
         (Reason.KV_HEADROOM, 429, 1.0),
         (Reason.UNHEALTHY, 429, 1.0),
         (Reason.RESIDENCY, 429, 1.0),
@@ -68,3 +68,32 @@ def test_nothing_feasible(reason: Reason, status: int, retry_after_s: float | No
     told = infeasible(SimpleNamespace(decision=decision, model="chat"))
     assert (told.row.status, told.retry_after_s) == (status, retry_after_s)
     assert "chat" in told.message
+
+
+def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
+    def verdict(*features: Feature) -> SimpleNamespace:
+        candidate = SimpleNamespace(features=frozenset(features))
+        return SimpleNamespace(reason=Reason.FEATURE, candidate=candidate)
+
+    asked = SimpleNamespace(features=frozenset({Feature.STORE, Feature.JSON_SCHEMA, Feature.N}))
+    down = SimpleNamespace(reason=Reason.UNHEALTHY, candidate=None)
+
+    def told(*verdicts: SimpleNamespace) -> RequestError:
+        decision = Decision("p", (), verdicts, Reason.FEATURE, Otherwise.REJECT)
+        return infeasible(SimpleNamespace(decision=decision, model="chat", request=asked))
+
+    closest = told(verdict(), down, verdict(Feature.N, Feature.JSON_SCHEMA))
+    assert (closest.row.status, closest.param) == (400, "store")
+    assert "`store`" in closest.message
+    assert "`response_format`" not in closest.message
+    two = told(verdict(Feature.N))
+    assert (two.param, two.row.code) == ("response_format", "unsupported_parameter")
+    assert "`response_format`, `store`" in two.message
+
+
+def test_every_feature_has_a_member_that_asks_for_it() -> None:
+    for feature in Feature:
+        lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
+        decision = Decision("p", (), (lacking,), Reason.FEATURE, Otherwise.REJECT)
+        request = SimpleNamespace(features=frozenset({feature}))
+        assert infeasible(SimpleNamespace(decision=decision, model="m", request=request)).param

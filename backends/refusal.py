@@ -1,0 +1,82 @@
+"""A target's refusal (4xx) in OpenAI's shape: its message kept, its dialect and its insides not.
+
+Engines and vendors answer in shapes of their own (`code` a number, `detail` lists, plain text);
+OpenAI's clients look for `message`, `type`, `param` and `code`, text or null. Addresses and paths
+of the machine that a message quotes are struck out: the client did not choose that machine.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+INVALID = "invalid_request_error"
+CONTEXT_LENGTH = "context_length_exceeded"
+TOO_LONG = "maximum context length"  # in vLLM's and OpenAI's refusals alike
+MESSAGE_LIMIT = 2000
+DETAILS_LIMIT = 8
+
+_TYPE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_CODE = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+_PARAM = re.compile(r"[\w.\[\]\-]{1,256}")
+_HOST = (
+    r"(?:\[[0-9A-Fa-f:.%]+\]|localhost|(?:\d{1,3}\.){3}\d{1,3}"
+    r"|[\w.\-]+\.(?:internal|local|lan|svc))"
+)
+_INSIDES = re.compile(
+    rf"(?i)\bhttps?://(?:[^\s/@'\"]*@)?(?:{_HOST}|[\w\-]+)(?::\d+)?(?![\w.\-])[^\s'\"<>)]*"
+    rf"|(?<![\w.]){_HOST}(?::\d{{1,5}})?(?![\w.]*\w)"
+    r"|(?<![\w/.:])/(?:app|code|data|etc|home|mnt|models?|opt|root|srv|tmp|usr|var|workspace)/[\w./\-]+"
+)
+
+
+def openai_refusal(body: bytes, status: int) -> bytes:
+    """The body that OpenAI would have sent; a body that cannot be read is replaced, not quoted."""
+    found = _members(body)
+    text = found.get("message")
+    if not isinstance(text, str) or not text.strip():
+        text = _details(found.get("detail")) or f"The target refused the request with {status}."
+    code = _word(found.get("code"), _CODE)
+    if code is None and TOO_LONG in text:
+        code = CONTEXT_LENGTH
+    error = {
+        "message": _INSIDES.sub("***", text[: 2 * MESSAGE_LIMIT])[:MESSAGE_LIMIT],
+        "type": _word(found.get("type"), _TYPE) or INVALID,
+        "param": _word(found.get("param"), _PARAM),
+        "code": code,
+    }
+    return msgspec.json.encode({"error": error})
+
+
+def _members(body: bytes) -> dict[str, Any]:
+    """What describes the error: OpenAI's member `error`, or the whole object of older servers."""
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    if not isinstance(value, dict):
+        return {}
+    inner = value.get("error", value)
+    if isinstance(inner, str):
+        return {"message": inner}
+    return inner if isinstance(inner, dict) else {}
+
+
+def _details(detail: Any) -> str:
+    """FastAPI's `detail`: a text, or a list of places and what is wrong there."""
+    if isinstance(detail, str):
+        return detail
+    if not isinstance(detail, list):
+        return ""
+    told = []
+    for one in detail[:DETAILS_LIMIT]:
+        if isinstance(one, dict) and isinstance(one.get("msg"), str):
+            place = one.get("loc")
+            parts = [str(part) for part in place] if isinstance(place, list) else []
+            told.append(f"{'.'.join(parts)}: {one['msg']}" if parts else one["msg"])
+    return "; ".join(told)
+
+
+def _word(value: Any, form: re.Pattern[str]) -> str | None:
+    """A plain word of that form; numbers repeat the status and say nothing."""
+    return value if isinstance(value, str) and form.fullmatch(value) else None

@@ -1,0 +1,110 @@
+"""Refusals of any dialect come out as OpenAI's four members, without the machine's insides."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.refusal import MESSAGE_LIMIT, openai_refusal
+
+
+def told(body: bytes | dict | list, status: int = 400) -> dict:
+    text = body if isinstance(body, bytes) else json.dumps(body).encode()
+    document = json.loads(openai_refusal(text, status))
+    assert set(document) == {"error"}
+    assert set(document["error"]) == {"message", "type", "param", "code"}
+    return document["error"]
+
+
+VLLM = {"message": "temperature must be at most 2", "type": "BadRequestError"}
+EXPECTED = {
+    "message": "temperature must be at most 2",
+    "type": "invalid_request_error",
+    "param": None,
+    "code": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "changed"),
+    [
+        ({"error": {**VLLM, "param": None, "code": 400}}, {}),
+        ({"error": {**VLLM, "param": "temperature", "code": 400}}, {"param": "temperature"}),
+        ({"object": "error", **VLLM, "code": 40001}, {}),  # vLLM before 0.10
+        ({"error": {**VLLM, "type": "invalid_request_error"}}, {}),
+        (
+            {"error": {**VLLM, "type": "image_parse_error", "code": "invalid_value", "x": 1}},
+            {"type": "image_parse_error", "code": "invalid_value"},
+        ),
+        ({"error": VLLM["message"]}, {}),
+        ({"detail": VLLM["message"]}, {}),
+        (
+            {"detail": [{"loc": ["body", "n"], "msg": "too many"}, {"msg": "bad"}, 7]},
+            {"message": "body.n: too many; bad"},
+        ),
+        ({"error": {**VLLM, "param": 3, "code": {"a": 1}}}, {}),
+        ({"error": {**VLLM, "param": "a b<c>", "code": "x" * 65}}, {}),
+    ],
+)
+def test_every_dialect_has_openais_shape(body: dict, changed: dict) -> None:
+    assert told(body) == {**EXPECTED, **changed}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>nginx at 10.0.0.5</html>", b"[1]", b"\xff", b"7", b'{"error": 7}', b'{"a": {}}',
+     b'{"error": {"message": 5}}', b'{"error": {"message": " "}}', b'{"detail": {"a": 1}}',
+     b"[" * 100_000],
+)  # fmt: skip
+def test_what_cannot_be_read_is_replaced(body: bytes) -> None:
+    assert told(body, 422)["message"] == "The target refused the request with 422."
+
+
+def test_a_prompt_that_is_too_long_has_openais_code() -> None:
+    message = "This model's maximum context length is 4096 tokens. However, ..."
+    error = told({"error": {"message": message, "type": "BadRequestError", "code": 400}})
+    assert (error["code"], error["message"]) == ("context_length_exceeded", message)
+
+
+@pytest.mark.parametrize(
+    ("message", "kept"),
+    [
+        ("no answer from 10.0.0.5:8000 yet", "no answer from *** yet"),
+        ("see http://10.0.0.5:8000/v1/x?y=1.", "see ***"),
+        ("at https://user:pass@engine-3:8443/v1", "at ***"),
+        ("host localhost:8100, then [::1]:80", "host ***, then ***"),
+        ("from engine.pool.svc:8000 and db.internal", "from *** and ***"),
+        ("model `/models/llama-8b/x.bin` failed", "model `***` failed"),
+        ('File "/opt/venv/lib/vllm/engine.py", line 3', 'File "***", line 3'),
+    ],
+)
+def test_addresses_and_paths_stay_inside(message: str, kept: str) -> None:
+    assert told({"error": {"message": message}})["message"] == kept
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens=9 cannot be greater than max_model_len=8 (parameter=max_tokens, value=9)",
+        "See https://platform.openai.com/docs/guides/error-codes for details.",
+        "top_p must be in (0, 1], got 1.5; use n/2 and/or 3.14",
+        "Version 1.2.3 of application/json is not supported: 12:30",
+    ],
+)
+def test_a_message_about_the_request_is_kept(message: str) -> None:
+    assert told({"error": {"message": message}})["message"] == message
+
+
+def test_a_message_without_end_is_cut() -> None:
+    assert len(told({"error": {"message": "x" * 10**6}})["message"]) == MESSAGE_LIMIT
+
+
+@given(
+    st.binary(max_size=300) | st.text(max_size=300).map(lambda t: json.dumps({"error": t}).encode())
+)
+def test_whatever_comes_the_shape_holds(body: bytes) -> None:
+    error = told(body)
+    assert error["message"]
+    assert error["type"] == "invalid_request_error"
+    assert error["code"] is None or isinstance(error["code"], str)
