@@ -72,7 +72,9 @@ class Candidates:
     ) -> Frozen:
         published = self._board.published(target.row)
         loads = self._board.loads(target.row)
-        state = engine_state(published, loads, now_s, self._stale_s)
+        state = engine_state(
+            published, loads, now_s, self._stale_s, life=self._board.life(target.row)
+        )
         if crowded(state):
             residents = self._board.residents(target.row, now_s=now_s, limit_s=HEARD_LIMIT_S)
             state = replace(state, residents=residents)
@@ -155,14 +157,24 @@ def crowded(state: EngineState) -> bool:
 
 
 def engine_state(
-    published: Sequence[float], loads: Sequence[float], now_s: float, stale_s: float
+    published: Sequence[float],
+    loads: Sequence[float],
+    now_s: float,
+    stale_s: float,
+    *,
+    life: float,
 ) -> EngineState:
-    """Dead reckoning: own events plus foreign load; stale or missing metrics are `UNKNOWN`."""
+    """Dead reckoning: own events plus foreign load; stale or missing metrics are `UNKNOWN`.
+
+    `life` is what the parent says serves at this moment: metrics of another one are the past.
+    """
     updated = published[Published.UPDATED_S]
     age = now_s - updated if updated else math.inf
     health = Health(HEALTHS[int(published[Published.HEALTH])])
     if health is Health.HEALTHY and age > stale_s:
         health = Health.UNKNOWN
+    if health is Health.HEALTHY and published[Published.LIFE] != life:
+        health = Health.LOADING
     step = None
     if published[Published.A_S] > 0.0:
         step = StepModel(

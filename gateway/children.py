@@ -42,6 +42,7 @@ class Child:
     ) -> None:
         self.command = command
         self.crashes = 0
+        self.lives = 0
         self._clock = clock
         self._on_exit = on_exit
         self._process: asyncio.subprocess.Process | None = None
@@ -58,6 +59,7 @@ class Child:
         while not self._stopping.is_set():
             started_s = self._clock.now_s()
             process = self._process = await self._start()
+            self.lives += 1
             if self._stopping.is_set():  # `stop` came while it was being started
                 process.terminate()
             code = await process.wait()

@@ -1,16 +1,20 @@
 """The engines that `serve` runs itself: vLLM under supervision, simulated ones as children.
 
 vLLM replicas start once their environment is there (`ready`), one pool after the other, so that
-two engines never load at once on a small machine. Telemetry finds them by their metrics; this
-side only keeps their processes alive and says what happens to them.
+two engines never load at once on a small machine. This side keeps their processes alive, says what
+happens to them, and tells the board which of them serves with a process of its own: an engine is
+ours because its parent says so and the kernel agrees about its port, never because a port answers.
+Telemetry and workers believe no other sign.
 """
 
 import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
+from backends.engine import ports
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.flags import BadFlags, Launch
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
@@ -18,9 +22,12 @@ from gateway.children import Child, Command
 from gateway.clock import Clock
 from gateway.runtime import EngineSeat, Runtime
 from gateway.settings import Settings
+from gateway.slots import Board
 
 QUICK_GRACE_S = 5.0
 START_LIMIT_S = 900.0
+POLL_S = 0.25  # between two looks at the port of a simulated engine: while it starts,
+WATCH_S = 2.0  # and while it serves
 
 
 async def installed() -> None:
@@ -34,11 +41,13 @@ class EngineSupervision:
         self,
         settings: Settings,
         runtime: Runtime,
+        board: Board,
         say: Callable[[str], None],
         ready: Callable[[], Awaitable[None]] = installed,
     ) -> None:
         self._settings = settings
         self._runtime = runtime
+        self._board = board
         self._say = say
         self._ready = ready
         self._supervisors: list[Supervisor] = []
@@ -47,18 +56,19 @@ class EngineSupervision:
 
     async def run(self) -> None:
         """Start everything; returns when every engine was started once."""
-        seats = [seat for seat in self._runtime.engines if seat.managed]
-        for seat in seats:
+        seats = [(row, seat) for row, seat in enumerate(self._runtime.engines) if seat.managed]
+        for row, seat in seats:
             if seat.simulated:
-                child = self._simulated(seat)
+                child = self._simulated(row, seat)
                 self._children.append(child)
                 self._keep(child.run())
-        real = [seat for seat in seats if not seat.simulated]
+                self._keep(self._follow(row, seat, child))
+        real = [(row, seat) for row, seat in seats if not seat.simulated]
         if not real:
             return
         await self._ready()
-        for seat in real:
-            supervisor = Supervisor(self._spec(seat), self._publish)
+        for row, seat in real:
+            supervisor = Supervisor(self._spec(seat), partial(self._publish, row))
             self._supervisors.append(supervisor)
             self._keep(self._supervise(supervisor))
             await _first_phase(supervisor)
@@ -82,7 +92,21 @@ class EngineSupervision:
         except BadFlags as error:
             self._say(f"{supervisor.status.name} cannot start: {error}")
 
-    def _publish(self, status: Status) -> None:
+    async def _follow(self, row: int, seat: EngineSeat, child: Child) -> None:
+        """A simulated engine serves while its own process, and no other, listens on its port."""
+        port = port_of(seat)
+        while True:
+            pid = child.pid
+            serving = pid is not None and await asyncio.to_thread(ports.serves, port, pid)
+            if serving and pid == child.pid:
+                self._board.own(row, "serving", child.lives)
+            elif self._board.life(row):
+                self._board.own(row, "blocked")
+            await asyncio.sleep(WATCH_S if self._board.life(row) else POLL_S)
+
+    def _publish(self, row: int, status: Status) -> None:
+        life = status.restarts + 1 if status.phase is Phase.SERVING else 0
+        self._board.own(row, status.phase.value, life)
         detail = f": {status.reason}" if status.reason else ""
         self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
 
@@ -103,9 +127,10 @@ class EngineSupervision:
             ),
             log=self._log(seat),
             port=port_of(seat),
+            port_setting=f"pools.{seat.pool}.engine.port",
         )
 
-    def _simulated(self, seat: EngineSeat) -> Child:
+    def _simulated(self, row: int, seat: EngineSeat) -> Child:
         engine = self._settings.pools[seat.pool].engine
         argv = [
             *(sys.executable, "-m", "backends.simulator.server"),
@@ -113,10 +138,15 @@ class EngineSupervision:
             *("--port", str(port_of(seat)), *limits(seat, engine.flags), *engine.flags),
         ]
         command = Command(seat.name, argv, self._log(seat), dict(os.environ))
-        return Child(command, clock=Clock(), on_exit=self._ended)
+        return Child(command, clock=Clock(), on_exit=partial(self._ended, row, seat))
 
-    def _ended(self, name: str, code: int) -> None:
-        self._say(f"{name} ended with {code}")
+    def _ended(self, row: int, seat: EngineSeat, name: str, code: int) -> None:
+        port = port_of(seat)
+        who = ports.stranger(port)
+        self._board.own(row, "blocked" if who else "backing_off")
+        setting = f"pools.{seat.pool}.engine.port"
+        cause = f": port {port} is taken by {who}: end it, or set {setting}" if who else ""
+        self._say(f"{name} ended with {code}{cause}")
 
     def _log(self, seat: EngineSeat) -> Path:
         name = seat.name.replace(":", "-").replace("/", "-")

@@ -128,11 +128,12 @@ def find_ports(settings: Settings) -> Ports:
 
 def _port(taken: ExitStack, wanted: int) -> int:
     probe = taken.enter_context(socket.socket())
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # TIME_WAIT is no obstacle
     try:
         probe.bind(("127.0.0.1", wanted))
+        probe.listen(1)
     except OSError:
-        probe = taken.enter_context(socket.socket())
-        probe.bind(("127.0.0.1", 0))
+        return _port(taken, 0)
     port: int = probe.getsockname()[1]
     return port
 

@@ -16,6 +16,7 @@ from ledger.samples import PPM, Sample
 EXCESS_KEPT = 3
 FEEDBACK_GAIN = 0.02  # per scrape with new steps; a tenth of that chases the prefill mix instead
 FEEDBACK_RANGE = (0.5, 4.0)
+STARTED_SLACK_S = 1.0  # the same process's start as different clocks' roundings tell it
 
 
 @dataclass(slots=True)
@@ -36,19 +37,30 @@ class Watch:
         self.row = row
         self.limits = limits
         self.simulated = simulated
-        self.step: StepModel | None = None
         self.health = "unknown"
+        self._busy_s = 0.0
+        self._steps = (0.0, 0.0)
+        self._started_s = 0.0
+        self.begin(0.0)
+
+    def begin(self, life: float) -> None:
+        """Another process serves, or none: whatever was learned was of the one before."""
+        self.life = life
+        self.step: StepModel | None = None
         self.sample: EngineSample | None = None
         self.read_s: float | None = None
         self.feedback = 1.0
+        self.limits.context_tokens = 0
         self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
-        self._steps = (0.0, 0.0)
         self._prefilled: tuple[float, float] | None = None
         self._prefill_rate = 0.0
-        self._busy_s = 0.0
 
     def saw(self, sample: EngineSample, board: Board, now_s: float) -> None:
-        """A good scrape."""
+        """A good scrape. An engine that was started since the last one is another engine."""
+        started_s = sample.started_at_s or 0.0
+        if self.sample is not None and started_s > self._started_s + STARTED_SLACK_S:
+            self.begin(self.life)
+        self._started_s = max(started_s, self._started_s)
         loads = board.loads(self.row)
         self._excess.append(sample.running + sample.waiting - loads[Load.SEQUENCES])
         if self.sample is not None and self.read_s is not None and sample.running:
@@ -57,32 +69,28 @@ class Watch:
         self.sample, self.read_s = sample, now_s
 
     def publish(self, board: Board) -> None:
-        """Write this engine's row; without a good scrape the time stamp stays as it was."""
+        """Write this engine's row; the time stamp is that of the last good scrape."""
+        step, sample = self.step, self.sample
+        foreign = max(0.0, min(self._excess, default=0.0))
         cells: dict[Published, float] = {
+            Published.LIFE: self.life,
+            Published.UPDATED_S: self.read_s or 0.0,
+            Published.A_S: 0.0 if step is None else step.a_s,
+            Published.B_S: 0.0 if step is None else step.b_s,
+            Published.C_S: 0.0 if step is None else step.c_s,
+            Published.D_S: 0.0 if step is None else step.d_s,
+            Published.T0_S: 0.0 if step is None else step.t0_s,
             Published.HEALTH: float(HEALTHS.index(self.health)),
+            Published.KV_CAPACITY_TOKENS: float((sample and sample.kv_capacity_tokens) or 0),
+            Published.KV_BLOCK_TOKENS: float((sample and sample.kv_block_tokens) or 0),
+            Published.FOREIGN_SEQUENCES: foreign,
+            Published.FOREIGN_KV_TOKENS: self._foreign_kv(board, foreign),
             Published.STEP_FEEDBACK: self.feedback,
             Published.PREFILL_RATE: self._prefill_rate,
             Published.MAX_NUM_SEQS: float(self.limits.max_num_seqs),
             Published.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),
             Published.CONTEXT_TOKENS: float(self.limits.context_tokens),
         }
-        if self.step is not None:
-            cells |= {
-                Published.A_S: self.step.a_s,
-                Published.B_S: self.step.b_s,
-                Published.C_S: self.step.c_s,
-                Published.D_S: self.step.d_s,
-                Published.T0_S: self.step.t0_s,
-            }
-        if self.sample is not None and self.read_s is not None:
-            foreign = max(0.0, min(self._excess, default=0.0))
-            cells |= {
-                Published.KV_CAPACITY_TOKENS: float(self.sample.kv_capacity_tokens or 0),
-                Published.KV_BLOCK_TOKENS: float(self.sample.kv_block_tokens or 0),
-                Published.FOREIGN_SEQUENCES: foreign,
-                Published.FOREIGN_KV_TOKENS: self._foreign_kv(board, foreign),
-                Published.UPDATED_S: self.read_s,
-            }
         board.publish(self.row, cells)
 
     def row_for(self, board: Board, *, at_us: int, now_s: float) -> Sample:

@@ -73,7 +73,9 @@ class Serving:
                 *("--worker", str(worker), "--fd", str(descriptor)),
             ]
             self._launch(self._front, f"worker-{worker}", argv, (descriptor,))
-        self._engines = EngineSupervision(self._settings, self.runtime, self._say, self._ready)
+        self._engines = EngineSupervision(
+            self._settings, self.runtime, self._board, self._say, self._ready
+        )
         self._tasks.append(asyncio.create_task(self._engines.run()))
 
     @property

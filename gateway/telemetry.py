@@ -3,6 +3,10 @@
 Reads every engine's metrics twice a second and publishes what routing needs on the board; every
 ten seconds it leaves samples in the ledger for the dashboard. If it dies, workers keep the last
 values until they are stale; then the engine is `unknown` to them.
+
+An engine that `serve` runs is looked at only while the parent says that its own process serves
+(`Owned.LIFE`): whatever else answers on its port is a stranger, neither asked nor published. Each
+life is met anew, and what was seen of another one than serves at the end is thrown away.
 """
 
 import argparse
@@ -29,6 +33,12 @@ from ledger.samples import add_capacity, add_catalog, add_samples
 
 SAMPLE_S = 10.0
 SCRAPE_TIMEOUT_S = 5.0
+NOT_SERVING = {  # the stages of a managed engine that are not just a start under way
+    "draining": State.DRAINING,
+    "backing_off": State.DOWN,
+    "blocked": State.DOWN,
+    "stopped": State.DOWN,
+}
 
 log = logging.getLogger("breakeven.telemetry")
 
@@ -60,15 +70,34 @@ class Telemetry:
             tasks.create_task(self._sample())
 
     async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
-        now_s = self._clock.now_s()
-        state = health.starting(now_s) if seat.managed else health.attached(now_s)
+        state = self._unseen(seat)
         while True:
-            state = await self._look(seat, watch, client, state)
-            if state.state is State.HEALTHY and watch.step is None:
-                await self._meet(seat, watch, client)
-            watch.health = state.state.value
-            watch.publish(self._board)
-            await asyncio.sleep(self._settings.telemetry.scrape_s)
+            life = self._board.life(watch.row)
+            if life != watch.life:
+                watch.begin(life)
+                state = self._unseen(seat)
+            if seat.managed and not life:
+                state = self._unserved(seat, watch, state)
+            else:
+                state = await self._look(seat, watch, client, state)
+                if state.state is State.HEALTHY and watch.step is None:
+                    await self._meet(seat, watch, client)
+            if self._board.life(watch.row) == life:
+                watch.health = state.state.value
+                watch.publish(self._board)
+                await asyncio.sleep(self._settings.telemetry.scrape_s)
+
+    def _unseen(self, seat: EngineSeat) -> Health:
+        now_s = self._clock.now_s()
+        return health.starting(now_s) if seat.managed else health.attached(now_s)
+
+    def _unserved(self, seat: EngineSeat, watch: Watch, before: Health) -> Health:
+        """No process of ours serves there, by the parent's word, which is the only one asked."""
+        stage = self._board.stage(watch.row)
+        state = NOT_SERVING.get(stage, State.LOADING)
+        if before.reason != stage:
+            log.warning("%s is %s: %s", seat.name, state, stage)
+        return Health(state, self._clock.now_s(), reason=stage)
 
     async def _look(
         self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient, state: Health
@@ -105,7 +134,7 @@ class Telemetry:
             return
         watch.limits.context_tokens = limit or 0
         fitted = await self._fits.of(seat)
-        if fitted is None:
+        if fitted is None or self._board.life(watch.row) != watch.life:
             return
         watch.step = fitted.step
         try:

@@ -1,7 +1,9 @@
 """Keeps one engine replica alive: start, warm up, watch, drain, restart; every step published.
 
-A replica counts as serving only after a real request was answered: the first one compiles and
-allocates, and a port that answers `/health` may still fail it. Crashes are answered by waiting
+A replica counts as serving only after its own process answered a real request: the first one
+compiles and allocates, and a port that answers `/health` may still fail it. Nobody else's process
+is ever taken for it: the port must be free at each start, the kernel must say that the listener is
+ours, and while a stranger shares the port the replica is blocked. Crashes are answered by waiting
 twice as long each time, visibly. The next life begins when the last process of the one before is
 gone (the guard ends last), because memory and ports are free only then.
 """
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import httpx
 
+from backends.engine import ports
 from backends.engine.environment import CpuOptions
 from backends.engine.flags import BadFlags, Launch, command, known_flags
 from backends.engine.process import EngineProcess, free_port, log_tail
@@ -28,6 +31,7 @@ class Phase(StrEnum):
     SERVING = "serving"
     DRAINING = "draining"
     BACKING_OFF = "backing_off"  # crashed; waits before the next try
+    BLOCKED = "blocked"  # another process has its port
     STOPPED = "stopped"
 
 
@@ -58,12 +62,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """`port` 0 takes a free one at every start."""
+    """`port` 0 takes a free one at every start; `port_setting` is where a person changes it."""
 
     name: str
     launch: Launch
     log: Path
     port: int = 0
+    port_setting: str = "another port"
     cpu: CpuOptions = field(default_factory=CpuOptions)
     limits: Limits = field(default_factory=Limits)
 
@@ -116,8 +121,10 @@ class Supervisor:
         return self._status
 
     async def _turn(self, known: frozenset[str], client: httpx.AsyncClient) -> None:
-        """One life, and the wait after it."""
-        reason, served_s = await self._live(known, client)
+        """One life, and the wait after it; no life while somebody else has its port."""
+        taken, reason, served_s = await self._taken(self._spec.port), "", 0.0
+        if taken is None:
+            reason, served_s = await self._live(known, client)
         crashed = not (self._stop.is_set() or self._restart.is_set())
         self._restart.clear()
         if self._stop.is_set():
@@ -125,15 +132,18 @@ class Supervisor:
         row = 0
         if crashed:
             row = 1 if served_s > self._spec.limits.settled_s else self._status.crashes_in_a_row + 1
-        restarts = self._status.restarts + 1
+        restarts = self._status.restarts + (taken is None)
         if not crashed:
-            self._set(Phase.STARTING, reason=reason, restarts=restarts, crashes_in_a_row=0)
+            self._set(
+                Phase.STARTING, reason=reason, restarts=restarts, crashes_in_a_row=0,
+                pid=None, base_url=None,
+            )  # fmt: skip
             return
         limits = self._spec.limits
         delay_s = min(limits.backoff_first_s * 2.0 ** (row - 1), limits.backoff_most_s)
         self._set(
-            Phase.BACKING_OFF, reason=reason, restarts=restarts, crashes_in_a_row=row,
-            retry_in_s=delay_s, pid=None, base_url=None,
+            Phase.BLOCKED if taken else Phase.BACKING_OFF, reason=taken or reason,
+            restarts=restarts, crashes_in_a_row=row, retry_in_s=delay_s, pid=None, base_url=None,
         )  # fmt: skip
         await _either(self._stop.wait(), asyncio.sleep(delay_s))
 
@@ -152,13 +162,13 @@ class Supervisor:
         served_since: float | None = None
         try:
             problem = await _first(
-                exited, self._stop.wait(), self._restart.wait(), self._ready(base_url, client)
+                exited, self._stop.wait(), self._restart.wait(), self._ready(port, client)
             )
             if problem is None and not exited.done() and not self._ending():
                 served_since = loop.time()
                 self._set(Phase.SERVING)
                 problem = await _first(
-                    exited, self._stop.wait(), self._restart.wait(), self._watch(base_url, client)
+                    exited, self._stop.wait(), self._restart.wait(), self._watch(port, client)
                 )
             if not exited.done():
                 reason = problem or ("asked to stop" if self._stop.is_set() else "asked to restart")
@@ -176,12 +186,19 @@ class Supervisor:
     def _ending(self) -> bool:
         return self._stop.is_set() or self._restart.is_set()
 
-    async def _ready(self, base_url: str, client: httpx.AsyncClient) -> str | None:
-        """`None` once a real request was answered, else what went wrong."""
-        launch, limits = self._spec.launch, self._spec.limits
+    async def _ready(self, port: int, client: httpx.AsyncClient) -> str | None:
+        """`None` once our process answered a real request, else what went wrong."""
+        launch, limits, pid = self._spec.launch, self._spec.limits, self._status.pid
+        base_url = f"http://127.0.0.1:{port}/v1"
+        assert pid is not None, "its process was started"
         try:
             async with asyncio.timeout(limits.start_s):
-                while not await answers_health(client, base_url):  # noqa: ASYNC110  (another process)
+                while not (
+                    await asyncio.to_thread(ports.serves, port, pid)
+                    and await answers_health(client, base_url)
+                ):
+                    if taken := await self._taken(port):
+                        return taken
                     await asyncio.sleep(limits.poll_s)
                 self._set(Phase.WARMING)
                 await warm_up(client, base_url, launch.served_name, launch.kind)
@@ -189,18 +206,28 @@ class Supervisor:
             return f"not ready after {limits.start_s:.0f} s: {log_tail(self._spec.log)}"
         except WarmUpFailed as error:
             return f"the first request failed: {error}"
-        return None
+        return await self._taken(port)
 
-    async def _watch(self, base_url: str, client: httpx.AsyncClient) -> str:
-        """Ends only when the engine no longer answers although it runs."""
+    async def _watch(self, port: int, client: httpx.AsyncClient) -> str:
+        """Ends only when the engine no longer answers although it runs and has its port alone."""
         limits = self._spec.limits
         loop = asyncio.get_running_loop()
         seen = loop.time()
         while loop.time() - seen < limits.hung_s:
             await asyncio.sleep(limits.watch_s)
-            if await answers_health(client, base_url):
+            taken = await self._taken(port)
+            if taken or self._status.phase is Phase.BLOCKED:
+                self._set(Phase.BLOCKED if taken else Phase.SERVING, reason=taken or "")
+            if taken or await answers_health(client, f"http://127.0.0.1:{port}/v1"):
                 seen = loop.time()
         return f"no answer for {limits.hung_s:.0f} s"
+
+    async def _taken(self, port: int) -> str | None:
+        """Why the port is not ours alone, in a sentence that says what to do about it."""
+        who = await asyncio.to_thread(ports.stranger, port, self._status.pid) if port else None
+        if who is None:
+            return None
+        return f"port {port} is taken by {who}: end it, or set {self._spec.port_setting}"
 
     def _set(self, phase: Phase, **changes: object) -> None:
         self._status = replace(self._status, phase=phase, **changes)  # type: ignore[arg-type]  # (names are checked by replace)

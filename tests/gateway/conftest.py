@@ -7,6 +7,7 @@ providers stand in for what costs money. Only the number of processes differs.
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import random
@@ -339,6 +340,42 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 def run_stack(tmp_path: Path) -> Callable[..., contextlib.AbstractContextManager[Stack]]:
     """A host of one's own: `with run_stack(budgets=[...]) as stack`."""
     return lambda **changes: host(tmp_path / "host", **changes)
+
+
+class Stranger:
+    """Somebody else's engine: vLLM's routes and metrics, and a list of all that was asked."""
+
+    def __init__(self, port: int, model: str) -> None:
+        self.asked: list[str] = []
+        self._engine = Server(PROFILES[ENGINE].shape, model, profile=ENGINE, journal=Journal())
+        self._server = Quiet(config(self))
+        work = functools.partial(self._server.run, sockets=[bind("127.0.0.1", port)])
+        self._thread = threading.Thread(target=work, name="stranger", daemon=True)
+        self._thread.start()
+        eventually(lambda: self._server.started)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            self.asked.append(scope["path"])
+        await self._engine(scope, receive, send)
+
+    def end(self) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+
+
+@pytest.fixture
+def stranger_on() -> Iterator[Callable[[int, str], Stranger]]:
+    """`stranger_on(port, model)`; what is left of it ends with the test."""
+    made: list[Stranger] = []
+
+    def make(port: int, model: str) -> Stranger:
+        made.append(Stranger(port, model))
+        return made[-1]
+
+    yield make
+    for stranger in made:
+        stranger.end()
 
 
 @pytest.fixture(scope="session")

@@ -69,7 +69,7 @@ def request(max_tokens: int | None = 100) -> Request:
 
 
 def state(board: Board, now_s: float = NOW_S):
-    return engine_state(board.published(0), board.loads(0), now_s, 10.0)
+    return engine_state(board.published(0), board.loads(0), now_s, 10.0, life=board.life(0))
 
 
 def test_own_events_and_foreign_load_add_up(board: Board) -> None:
@@ -86,6 +86,20 @@ def test_own_events_and_foreign_load_add_up(board: Board) -> None:
     assert engine.context_tokens == 900 + 640
     assert engine.queued_prefill_tokens == 100
     assert engine.kv_used_tokens + engine.kv_promised_tokens == 3 * 512 + 640
+
+
+def test_metrics_of_another_life_than_serves_are_the_past(board: Board) -> None:
+    """As soon as the parent says so, and until telemetry has met the next one."""
+    board.own(0, "serving", life=1)
+    assert state(board).health is Health.LOADING
+    board.publish(0, {**PUBLISHED, Published.LIFE: 1.0})
+    assert state(board).health is Health.HEALTHY
+    board.own(0, "backing_off")
+    assert state(board).health is Health.LOADING
+    board.own(0, "serving", life=2)
+    assert state(board).health is Health.LOADING
+    board.publish(0, {Published.HEALTH: float(HEALTHS.index("down"))})
+    assert state(board).health is Health.DOWN
 
 
 def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:

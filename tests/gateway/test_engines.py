@@ -1,15 +1,24 @@
 """Engines that `serve` runs: what they are started with, kept alive, and ended."""
 
 import asyncio
+import os
+import signal
 import socket
 from pathlib import Path
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
+from backends.engine.supervisor import Phase, Status
+from backends.simulator.running import bind
+from gateway.clock import Clock
 from gateway.engines import EngineSupervision, installed, limits, port_of
 from gateway.runtime import EngineSeat, Ports, resolve
 from gateway.settings import parse
+from gateway.slots import HEALTHS, STAGES, Board, Published
+from gateway.telemetry import Telemetry
+from ledger.database import make_engine, migrate, sqlite_url
 
 TEXT = """
 pools:
@@ -57,15 +66,25 @@ def supervision(tmp_path: Path):
     ports = Ports({"pool:sim/0": port, "pool:real/0": 1, "pool:real/1": 2}, {})
     runtime = resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
     said: list[str] = []
+    boards: list[Board] = []
 
     def make(names: tuple[str, ...], ready=installed) -> EngineSupervision:
-        kept = tuple(one for one in runtime.engines if one.pool in names)
-        from msgspec.structs import replace  # noqa: PLC0415  (only here)
+        kept = replace(runtime, engines=tuple(one for one in runtime.engines if one.pool in names))
+        boards.append(Board(tmp_path / "board", kept.layout))
+        make.board, make.runtime = boards[-1], kept
+        return EngineSupervision(settings, kept, boards[-1], said.append, ready)
 
-        return EngineSupervision(settings, replace(runtime, engines=kept), said.append, ready)
+    make.said, make.port, make.settings = said, port, settings
+    yield make
+    for board in boards:
+        board.close()
 
-    make.said, make.port = said, port
-    return make
+
+async def until(check, patience_s: float = 30.0):
+    async with asyncio.timeout(patience_s):
+        while not (value := check()):  # noqa: ASYNC110  (other processes set no event)
+            await asyncio.sleep(0.01)
+    return value
 
 
 async def test_a_simulated_engine_answers_and_is_gone_after_stop(supervision, tmp_path) -> None:
@@ -84,6 +103,73 @@ async def test_a_simulated_engine_answers_and_is_gone_after_stop(supervision, tm
         await engines.stop()
         with pytest.raises(httpx.HTTPError):
             await client.get(url)
+
+
+async def test_a_simulated_engine_serves_from_its_own_pid_on(supervision) -> None:
+    """Each life has a number; between two there is none."""
+    engines = supervision(("sim",))
+    board = supervision.board
+    assert (board.life(0), board.stage(0)) == (0, "waiting")
+    await engines.run()
+    await until(lambda: board.life(0) == 1)
+    assert board.stage(0) == "serving"
+    os.kill(engines._children[0].pid, signal.SIGKILL)
+    await until(lambda: board.life(0) == 0)
+    assert board.stage(0) == "backing_off"
+    await until(lambda: board.life(0) == 2)
+    await engines.stop()
+    assert board.life(0) == 0
+
+
+async def test_a_stranger_on_a_simulated_engines_port_is_not_taken_for_it(supervision) -> None:
+    engines = supervision(("sim",))
+    with bind("127.0.0.1", supervision.port) as stranger:
+        await engines.run()
+        await until(lambda: engines._children[0].crashes)
+        assert (supervision.board.life(0), supervision.board.stage(0)) == (0, "blocked")
+        cause = f"port {supervision.port} is taken by process {os.getpid()} ("
+        assert cause in supervision.said[0]
+        assert "end it, or set pools.sim.engine.port" in supervision.said[0]
+        stranger.close()
+        await until(lambda: supervision.board.life(0))
+    await engines.stop()
+
+
+def test_every_phase_of_a_supervisor_has_its_word_on_the_board(supervision) -> None:
+    engines = supervision(("real",))
+    assert set(STAGES) == {phase.value for phase in Phase} | {"waiting"}
+    for phase in Phase:
+        engines._publish(1, Status("pool:real/1", phase, restarts=4))
+        life = 5 if phase is Phase.SERVING else 0
+        assert (supervision.board.life(1), supervision.board.stage(1)) == (life, phase.value)
+        assert supervision.board.life(0) == 0
+
+
+async def test_telemetry_never_asks_a_stranger_on_a_managed_port(
+    supervision, stranger_on, tmp_path
+) -> None:
+    """Also when it was there first, and healthy; afterwards ours is met on the same port."""
+    url = sqlite_url(tmp_path / "ledger.db")
+    migrate(url)
+    stranger = stranger_on(supervision.port, "llama")
+    engines, board = supervision(("sim",)), supervision.board
+    ledger = make_engine(url)
+    telemetry = Telemetry(supervision.settings, supervision.runtime, board, ledger, Clock())
+    watching = asyncio.create_task(telemetry.run())
+    health = lambda: HEALTHS[int(board.published(0)[Published.HEALTH])]  # noqa: E731
+    await until(lambda: health() == "loading")
+    await engines.run()
+    await until(lambda: health() == "down" and board.stage(0) == "blocked")
+    await asyncio.sleep(3 * supervision.settings.telemetry.scrape_s)
+    assert board.published(0)[Published.A_S] == 0.0
+    assert stranger.asked == []
+    stranger.end()
+    await until(lambda: health() == "healthy")
+    assert board.published(0)[Published.A_S] > 0.0
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    await engines.stop()
+    ledger.dispose()
 
 
 async def test_nothing_waits_for_an_environment_that_nobody_needs(supervision) -> None:

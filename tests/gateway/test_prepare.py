@@ -16,7 +16,7 @@ state_dir: {state}
 models: {{m: {{targets: ["pool:a"], compare_with: ["openai/gpt-4o-mini"]}}}}
 pools:
   a:
-    engine: {{kind: simulated, model: x, replicas: 2, port: {port}}}
+    engine: {{kind: simulated, model: rtx4090-llama-3.1-8b, replicas: 2, port: {port}}}
     gpu: {{type: H200, count: 2, usd_per_hour: 3.5, source: contract}}
     ops: {{hours_per_week: 2.5, usd_per_hour: 95}}
 providers: {{standin: {{start: true, simulated: true}}}}

@@ -74,6 +74,46 @@ def test_a_failed_scrape_keeps_the_old_time(watch, board) -> None:
     assert HEALTHS[int(board.published(0)[Published.HEALTH])] == "down"
 
 
+@pytest.fixture
+def learned(watch, board) -> Watch:
+    """One that knows all there is to know of an engine."""
+    watch.step, watch.feedback, watch.health = (
+        StepModel(0.01, 0.001, 1e-6, 1e-4, 0.0),
+        2.0,
+        "healthy",
+    )
+    for now_s, running in ((1.0, 3), (2.0, 3), (3.0, 3)):
+        watch.saw(replace(SAMPLE, running=running, started_at_s=100.0), board, now_s)
+    watch.limits.context_tokens = 4096
+    watch.publish(board)
+    return watch
+
+
+FORGOTTEN = (
+    Published.A_S, Published.B_S, Published.C_S, Published.D_S, Published.T0_S,
+    Published.KV_CAPACITY_TOKENS, Published.KV_BLOCK_TOKENS, Published.CONTEXT_TOKENS,
+    Published.FOREIGN_SEQUENCES, Published.UPDATED_S,
+)  # fmt: skip
+
+
+def test_a_life_leaves_nothing_to_the_next(learned, board) -> None:
+    assert board.published(0)[Published.FOREIGN_SEQUENCES] == 3.0
+    learned.begin(2.0)
+    learned.publish(board)
+    published = board.published(0)
+    assert [published[cell] for cell in FORGOTTEN] == [0.0] * len(FORGOTTEN)
+    assert (published[Published.LIFE], published[Published.STEP_FEEDBACK]) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize(("started_s", "kept"), [(100.4, True), (90.0, True), (102.0, False)])
+def test_an_engine_started_since_is_met_anew(learned, board, started_s, kept) -> None:
+    """Of two behind one address only the later start counts: they must not alternate for ever."""
+    for _ in range(2):
+        learned.saw(replace(SAMPLE, started_at_s=started_s), board, 4.0)
+        assert (learned.step is not None) is kept
+        learned.step, kept = StepModel(0.01, 0.001, 1e-6, 1e-4, 0.0), True
+
+
 def test_step_feedback_follows_the_ratio_within_its_range(watch, board) -> None:
     watch.step = StepModel(a_s=0.01, b_s=0.001, c_s=1e-6, d_s=1e-4, t0_s=0.0)
     observed = predicted = 0.0

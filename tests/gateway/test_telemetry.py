@@ -1,9 +1,11 @@
 """Telemetry on a live host: health, steps and samples published; blind and gone engines seen."""
 
 import asyncio
+from pathlib import Path
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import text
 
 from backends import health
@@ -79,6 +81,86 @@ def test_what_cannot_be_read_is_never_healthy(watched, answer) -> None:
     state = look(watched, answer)
     assert state.state is not State.HEALTHY
     assert watched._watches[0].sample is None
+
+
+@pytest.fixture
+def managed(stack, tmp_path: Path):
+    """Telemetry of one seat that `serve` is to run, where the stack's engine answers already."""
+    seat = replace(stack.runtime.engines[0], managed=True)
+    runtime = replace(stack.runtime, engines=(seat,))
+    board = Board(tmp_path / "managed", runtime.layout)
+    yield Telemetry(stack.settings, runtime, board, stack.database, Clock()), board
+    board.close()
+
+
+async def until(check, patience_s: float = 20.0) -> None:
+    async with asyncio.timeout(patience_s):
+        while not check():  # noqa: ASYNC110  (the board sets no event)
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ("waiting", "loading"), ("starting", "loading"), ("warming", "loading"),
+        ("draining", "draining"), ("backing_off", "down"), ("blocked", "down"), ("stopped", "down"),
+    ],
+)  # fmt: skip
+def test_whatever_answers_on_a_managed_port_counts_for_nothing(managed, stage, said) -> None:
+    telemetry, board = managed
+    board.own(0, stage)
+    asked: list[str] = []
+
+    async def follow() -> None:
+        transport = httpx.MockTransport(lambda request: asked.append(str(request.url)))
+        async with httpx.AsyncClient(transport=transport) as client:
+            seat, watch = telemetry._seats[0], telemetry._watches[0]
+            task = asyncio.create_task(telemetry._follow(seat, watch, client))
+            await until(lambda: HEALTHS[int(board.published(0)[Published.HEALTH])] == said)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(follow())
+    assert asked == []
+    assert board.published(0)[Published.A_S] == 0.0
+
+
+def test_each_life_of_a_managed_engine_is_met_anew(managed, monkeypatch) -> None:
+    telemetry, board = managed
+    met: list[float] = []
+    of = telemetry._fits.of
+
+    async def counted(seat):
+        met.append(board.life(0))
+        if len(met) == 2:  # this life ends while it is met
+            board.own(0, "serving", life=3)
+        return await of(seat)
+
+    monkeypatch.setattr(telemetry._fits, "of", counted)
+
+    def healthy(life: float) -> bool:
+        cells = board.published(0)
+        return (
+            HEALTHS[int(cells[Published.HEALTH])] == "healthy"
+            and cells[Published.LIFE] == life
+            and cells[Published.A_S] > 0.0
+        )
+
+    async def lives() -> None:
+        task = asyncio.create_task(telemetry.run())
+        board.own(0, "serving", life=1)
+        await until(lambda: healthy(1.0))
+        board.own(0, "backing_off")
+        await until(lambda: board.published(0)[Published.LIFE] == 0.0)
+        assert board.published(0)[Published.A_S] == 0.0
+        assert HEALTHS[int(board.published(0)[Published.HEALTH])] == "down"
+        board.own(0, "serving", life=2)
+        await until(lambda: healthy(3.0))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(lives())
+    assert met == [1.0, 2.0, 3.0]
 
 
 def test_samples_reach_the_ledger(stack, watched, monkeypatch, patiently) -> None:

@@ -78,6 +78,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\\n\\n")
         self.close_connection = True
 
+if behave == "late" and life == 1:
+    time.sleep(600)
+if behave == "sharing":
+    http.server.ThreadingHTTPServer.allow_reuse_port = True
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(option("--port", "0"))), Handler)
 stop = lambda *_: threading.Thread(target=server.shutdown).start()
 signal.signal(signal.SIGTERM, signal.SIG_IGN if behave == "stubborn" else stop)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 from pathlib import Path
 from typing import Self
 
@@ -132,6 +133,80 @@ async def test_restart_drains_and_begins_another_life_without_counting_a_crash(f
         status = await watched.supervisor.wait_for(Phase.SERVING, 20)
         assert (status.restarts, status.crashes_in_a_row) == (1, 0)
         assert Phase.BACKING_OFF not in watched.phases()
+
+
+@pytest.fixture
+def managed_port(fake_spec):
+    """A spec with a port of its own, and a stranger that can come and go on it."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+
+    def make(behave: str = "well", **limits: float):
+        spec = fake_spec(behave, **limits)
+        object.__setattr__(spec, "port", port)
+        object.__setattr__(spec, "port_setting", "pools.x.engine.port")
+        return spec
+
+    def stranger() -> socket.socket:
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+        listener.settimeout(0.2)
+        return listener
+
+    make.stranger, make.port = stranger, port
+    return make
+
+
+def was_asked(listener: socket.socket) -> bool:
+    try:
+        listener.accept()[0].close()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def test_a_taken_port_is_waited_for_and_its_holder_left_alone(managed_port):
+    with managed_port.stranger() as listener:
+        async with Watched(managed_port()) as watched:
+            status = await watched.supervisor.wait_for(Phase.BLOCKED, 20)
+            assert status.reason.startswith(
+                f"port {managed_port.port} is taken by process {os.getpid()} ("
+            )
+            assert status.reason.endswith("): end it, or set pools.x.engine.port")
+            assert status.retry_in_s == 0.05
+            assert not (watched.models / "lives").exists()
+            assert not was_asked(listener)
+            listener.close()
+            await watched.supervisor.wait_for(Phase.SERVING, 20)
+            assert (watched.lives(), watched.supervisor.status.restarts) == (1, 0)
+
+
+async def test_a_stranger_that_comes_while_ours_loads_is_never_asked(managed_port):
+    """Ours lives all the time, and the stranger's port answers: neither is a sign."""
+    async with Watched(managed_port("late")) as watched:
+        async with asyncio.timeout(20):
+            while not (watched.models / "lives").exists():  # noqa: ASYNC110  (another process)
+                await asyncio.sleep(0.01)
+        with managed_port.stranger() as listener:
+            status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+            assert f"port {managed_port.port} is taken by" in status.reason
+            assert not was_asked(listener)
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+    before = watched.phases()[: watched.phases().index(Phase.BACKING_OFF)]
+    assert Phase.WARMING not in before
+
+
+async def test_a_stranger_that_shares_the_port_blocks_until_it_leaves(managed_port):
+    async with Watched(managed_port("sharing")) as watched:
+        first = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        with managed_port.stranger():
+            await watched.supervisor.wait_for(Phase.BLOCKED, 20)
+        again = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        assert (again.pid, again.restarts, again.reason) == (first.pid, 0, "")
+    assert watched.lives() == 1
 
 
 async def test_a_cancelled_supervisor_kills_its_engine(fake_spec):

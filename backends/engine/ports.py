@@ -1,0 +1,91 @@
+"""Who listens on a loopback port: the kernel's own answer, read from /proc.
+
+That a port answers does not say who answers, and that our process lives does not say that it is
+the one: another program may have taken the port while ours was loading, and vLLM may bind with
+SO_REUSEPORT, which lets two engines share a port and splits the connections between them.
+"""
+
+import os
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from backends.engine.guard import descendants
+
+_LISTEN = "0A"  # include/net/tcp_states.h
+_HERE = f"{int.from_bytes(socket.inet_aton('127.0.0.1'), sys.byteorder):08X}"
+_MAPPED = f"{'0' * 16}{int.from_bytes(bytes((0, 0, 255, 255)), sys.byteorder):08X}{_HERE}"
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could bind the port; what an ended one left in TIME_WAIT is no obstacle."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def serves(port: int, root: int) -> bool:
+    """Whether someone listens there, and it is nobody but process `root` and those below it."""
+    found = _listening(port)
+    return bool(found) and not _others(found, root)
+
+
+def stranger(port: int, root: int | None = None) -> str | None:
+    """Who else listens there than process `root` and those below it, for people."""
+    others = _listening(port)
+    if root is not None:
+        others = _others(others, root) & _listening(port)  # what ended while we looked is nobody
+    if others:
+        return _owner(others)
+    return "another program" if root is None and not is_free(port) else None
+
+
+def _others(inodes: frozenset[int], root: int) -> frozenset[int]:
+    """Those that neither the process nor, which takes longer to see, its descendants hold."""
+    left = inodes - _sockets((root,))
+    return left and left - _sockets(tuple(descendants(root)))
+
+
+def _listening(port: int) -> frozenset[int]:
+    """Inodes of the sockets that a connection to 127.0.0.1 may reach: exact addresses first."""
+    exact, wild = set(), set()
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError):
+            lines = Path("/proc/net", name).read_text(encoding="ascii").splitlines()[1:]
+            for fields in (line.split() for line in lines):
+                address, _, number = fields[1].partition(":")
+                if fields[3] == _LISTEN and int(number, 16) == port:
+                    if address in (_HERE, _MAPPED):
+                        exact.add(int(fields[9]))
+                    elif not address.strip("0"):
+                        wild.add(int(fields[9]))
+    return frozenset(exact or wild)
+
+
+def _sockets(pids: tuple[int, ...]) -> frozenset[int]:
+    """Inodes of all sockets that the processes hold open."""
+    found: set[int] = set()
+    for pid in pids:
+        with suppress(OSError):
+            for entry in os.scandir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    target = os.readlink(entry.path)  # noqa: PTH115  (thousands of them)
+                    if target.startswith("socket:["):
+                        found.add(int(target[8:-1]))
+    return frozenset(found)
+
+
+def _owner(inodes: frozenset[int]) -> str:
+    """The process that holds one of the sockets; those of other users cannot be looked into."""
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):  # noqa: PTH208
+        if inodes & _sockets((pid,)):
+            with suppress(OSError):
+                name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+                return f"process {pid} ({name})"
+    return "another program"
