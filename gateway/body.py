@@ -48,7 +48,8 @@ def open_members(text: bytes) -> Members:
     except msgspec.ValidationError as error:
         raise RequestError("bad_request", "The body must be a JSON object.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if _SURROGATE.search(text) or not _is_utf8(text):  # the decoder calls a lone one "truncated"
+        # A lone surrogate is "truncated" in the decoder's words.
+        if _SURROGATE.search(text) or not _is_utf8(text):
             _refuse_unicode(text)
         raise RequestError("bad_request", f"The body is not valid JSON: {error}") from error
     except RecursionError as error:

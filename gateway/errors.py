@@ -30,6 +30,7 @@ class Row(NamedTuple):
 
 TABLE: dict[str, Row] = {
     "bad_request": Row(400, "invalid_request_error", None),
+    "bad_framing": Row(400, "invalid_request_error", "malformed_http"),
     "duplicate_key": Row(400, "invalid_request_error", "duplicate_key"),
     "unsupported": Row(400, "invalid_request_error", "unsupported_parameter"),
     "no_key": Row(401, "invalid_request_error", "invalid_api_key"),
@@ -42,6 +43,7 @@ TABLE: dict[str, Row] = {
     "duplicate_request": Row(409, "invalid_request_error", "duplicate_request"),
     "too_large": Row(413, "invalid_request_error", "request_too_large"),
     "media_type": Row(415, "invalid_request_error", "unsupported_media_type"),
+    "head_too_large": Row(431, "invalid_request_error", "request_headers_too_large"),
     "budget": Row(429, "insufficient_quota", "budget_exceeded"),
     "no_capacity": Row(429, "rate_limit_error", "no_feasible_target"),
     "internal": Row(500, "server_error", "internal_error"),

@@ -18,6 +18,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from gateway.app import Gateway
 from gateway.bootstrap import Exposition, Ledger, build
+from gateway.ids import RequestIds
 from gateway.prices import price_aliases
 from gateway.protocol import bounded
 from gateway.runtime import Runtime
@@ -77,7 +78,7 @@ def server(app: Gateway, timeouts: Timeouts) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http=bounded(timeouts.receive_s),
+        http=bounded(timeouts.receive_s, RequestIds()),
         ws="none",
         proxy_headers=False,
         access_log=False,

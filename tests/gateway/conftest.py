@@ -42,7 +42,7 @@ from gateway.bootstrap import Exposition, Ledger, build
 from gateway.clock import Clock
 from gateway.prepare import prepare
 from gateway.settings import parse
-from gateway.slots import Board, Load
+from gateway.slots import Board, Load, Seen
 from gateway.telemetry import Telemetry
 from gateway.worker import server as http_server
 from ledger.book import load_price_book
@@ -238,7 +238,7 @@ class Stack:
         self.client.delete(f"http://127.0.0.1:{self.ports[provider]}/_faults")
         for row in range(len(self.runtime.apis)):
             base = self.board.seen_row(0, row)
-            for cell in range(base, base + 9):
+            for cell in range(base, base + len(Seen)):
                 self.board.cells[cell] = 0.0
 
     # -- parts --------------------------------------------------------------------------------
@@ -249,6 +249,7 @@ class Stack:
         engine = Server(
             PROFILES[ENGINE].shape, "llama", profile=ENGINE, journal=self.journals["engine"]
         )
+        self.servers = {"engine": engine}
         self._serve(Quiet(config(engine)), sockets["engine"])
         for name, latency in PROVIDERS.items():
             provider = Provider(

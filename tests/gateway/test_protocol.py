@@ -1,11 +1,13 @@
 """Request heads that do not come, do not end, or come too slowly; clients that take nothing."""
 
 import asyncio
+import json
 import socket
 import time
 
 import pytest
 
+from gateway.errors import TABLE
 from gateway.protocol import HEAD_LIMIT_BYTES, abort_of, bounded
 
 
@@ -47,13 +49,115 @@ def test_a_byte_now_and_then_does_not_prolong_it(brief) -> None:
         assert closed(slow)
 
 
-def test_a_head_without_an_end_is_cut_at_its_limit(brief) -> None:
+def answer_of(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
+    """All that comes until the other side closes: one answer, and nothing behind it."""
+    read = b""
+    while part := connection.recv(65536):
+        read += part
+    head, _, text = read.partition(b"\r\n\r\n")
+    line, *lines = head.decode().split("\r\n")
+    headers = dict(one.split(": ", 1) for one in lines)
+    assert len(text) == int(headers["content-length"])
+    return int(line.split()[1]), headers, text
+
+
+def refused_as(connection: socket.socket, kind: str) -> None:
+    status, headers, text = answer_of(connection)
+    assert (status, headers["content-type"]) == (TABLE[kind].status, "application/json")
+    assert headers["x-request-id"].startswith("req_")
+    assert headers["connection"] == "close"
+    error = json.loads(text)["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert (error["type"], error["code"]) == TABLE[kind][1:]
+
+
+HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer %s\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"what is this\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # TLS
+        b"GET /healthz HTTP/1.1\r\nhost x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nho st: x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: x\0y\r\n\r\n",
+        HEAD + b"content-length: many\r\n\r\n{}",
+        HEAD + b"content-length: -1\r\n\r\n{}",
+        HEAD + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}",
+        HEAD + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}",
+        HEAD + b"transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+        HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}xx\r\n0\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_told_as_openai_would(brief, sent: bytes) -> None:
+    with connect(brief) as wrong:
+        wrong.sendall(sent % brief.token.encode() if sent.startswith(HEAD) else sent)
+        refused_as(wrong, "bad_framing")
+
+
+def test_a_broken_body_leaves_no_work_behind(brief, patiently) -> None:
+    """Its head was good, so the request is already in work when a chunk breaks."""
+    rows = len(brief.rows())
+    with connect(brief) as wrong:
+        chunked = HEAD % brief.token.encode() + b"transfer-encoding: chunked\r\n\r\n"
+        wrong.sendall(chunked + b'9\r\n{"model":\r\n')
+        patiently(lambda: brief.app.hot.in_flight == 1)
+        wrong.sendall(b"zz\r\n")
+        refused_as(wrong, "bad_framing")
+    patiently(lambda: brief.app.hot.in_flight == 0)
+    assert len(brief.rows()) == rows
+
+
+def test_a_body_longer_than_announced_gets_one_answer_and_a_close(brief) -> None:
+    """What is too much is no request; the one before it came whole and is answered."""
+    body = b'{"model":"own","messages":[{"role":"user","content":"hi"}],"max_tokens":3}'
+    for announced, status in ((len(body), 200), (len(body) - 20, 400)):
+        with connect(brief) as wrong:
+            length = b"content-length: %d\r\n\r\n" % announced
+            wrong.sendall(HEAD % brief.token.encode() + length + body + b" and more")
+            answered, headers, text = answer_of(wrong)
+            assert (answered, headers["content-type"]) == (status, "application/json")
+            assert headers["x-request-id"].startswith("req_")
+            assert ("error" in json.loads(text)) == (status == 400)
+
+
+def test_a_stream_is_not_broken_into_by_what_follows_its_request(brief) -> None:
+    body = {"model": "own", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 50}
+    with brief.raw({**body, "stream": True}) as streaming:
+        read = streaming.recv(4096)
+        streaming.sendall(b"what is this\r\n\r\n")
+        while part := streaming.recv(65536):
+            read += part
+    assert read.count(b"HTTP/1.1") == 1
+    assert read.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+
+
+def test_a_second_request_that_breaks_behind_one_in_work_ends_both(brief, patiently) -> None:
+    body = b'{"model":"late","messages":[{"role":"user","content":"hi"}]}'
+    first = HEAD % brief.token.encode() + b"content-length: %d\r\n\r\n" % len(body) + body
+    second = HEAD % brief.token.encode() + b"transfer-encoding: chunked\r\n\r\nzz\r\n"
+    with connect(brief) as wrong:
+        wrong.sendall(first + second)
+        assert closed(wrong)
+    patiently(lambda: brief.app.hot.in_flight == 0)
+
+
+@pytest.mark.parametrize("sent", [b"GET /healthz HTTP/1.1\r\nx: ", b"GET /"])
+def test_a_head_without_an_end_is_refused_at_its_limit(brief, sent: bytes) -> None:
+    with connect(brief) as endless:
+        endless.sendall(sent + b"y" * (HEAD_LIMIT_BYTES + 8192))
+        refused_as(endless, "head_too_large")
+
+
+def test_whoever_goes_on_sending_is_not_listened_to_for_long(brief) -> None:
     with connect(brief) as endless:
         try:
-            endless.sendall(b"GET /healthz HTTP/1.1\r\nx: " + b"y" * (4 * HEAD_LIMIT_BYTES))
+            while True:
+                endless.sendall(b"GET /healthz HTTP/1.1\r\nx: " + b"y" * HEAD_LIMIT_BYTES)
         except OSError:
-            return
-        assert closed(endless)
+            pass  # dropped, so that this test ends
 
 
 def test_idle_between_requests_is_not_a_slow_head(brief) -> None:
@@ -94,5 +198,6 @@ def test_other_servers_offer_no_abort() -> None:
 
 
 def test_what_uvicorn_gets_makes_protocols() -> None:
-    assert bounded(2.0).keywords == {"head_s": 2.0}
-    assert issubclass(bounded(2.0).func, asyncio.Protocol)
+    made = bounded(2.0, str)
+    assert made.keywords == {"head_s": 2.0, "new_id": str}
+    assert issubclass(made.func, asyncio.Protocol)
