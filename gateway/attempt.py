@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from gateway.experience import Passage
 from gateway.flight import Flight
 from gateway.plan import Plan, Step
 from gateway.relay import ByteRelay, EventRelay
@@ -21,6 +22,7 @@ class Attempt:
     holds: tuple[Hold, ...]
     last: bool = False  # no further candidate would be tried
     flight: Flight | None = None
+    passage: Passage | None = None
     first_token_s: float | None = None
     last_token_s: float | None = None
     events: int = 0

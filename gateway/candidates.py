@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.clock import Clock
+from gateway.experience import api_state
 from gateway.fleet import Target
-from gateway.slots import HEALTHS, Board, Load, Published, Seen
+from gateway.slots import HEALTHS, Board, Load, Published
 from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.records import Tokens
-from router.types import ApiState, Candidate, EngineState, Health, Request, StepModel
+from router.filters import counted_tokens
+from router.types import Candidate, EngineState, Health, Request, StepModel
 
 OUTPUT_BOUND_TOKENS = 4096  # asked for upstream when neither client nor engine sets a limit
 HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all it may hold counts
@@ -119,7 +121,7 @@ class Candidates:
                 audio=False,
             ),
             budget_room_pusd=room,
-            api=api_state(self._board.experience(target.row), now_s),
+            api=api_state(self._board, target.row, now_s, needed_tokens=counted_tokens(request)),
         )
         return Frozen(target, price, candidate)
 
@@ -206,21 +208,4 @@ def engine_state(
         safety_tpot=published[Published.SAFETY_TPOT] or 0.80,
         prefill_rate_tokens_per_s=published[Published.PREFILL_RATE],
         age_s=age,
-    )
-
-
-def api_state(seen: Sequence[float], now_s: float) -> ApiState:
-    """Folded latency moments, silence earned by failures or asked for, rate-limit room."""
-    count = int(seen[Seen.OBSERVATIONS])
-    requests, tokens = seen[Seen.REQUESTS_LEFT], seen[Seen.TOKENS_LEFT]
-    paced = seen[Seen.LN_TPOT_MEAN] != 0.0  # answers that were not streamed have no pace
-    return ApiState(
-        ttft_median_ms=1000 * math.exp(seen[Seen.LN_TTFT_MEAN]) if count else None,
-        ttft_sigma=math.sqrt(seen[Seen.LN_TTFT_VAR]) if count > 1 else 0.35,
-        tpot_median_ms=1000 * math.exp(seen[Seen.LN_TPOT_MEAN]) if paced else None,
-        tpot_sigma=math.sqrt(seen[Seen.LN_TPOT_VAR]) if paced and count > 1 else 0.30,
-        observations=count,
-        circuit_open=now_s < seen[Seen.RETRY_AT_S],
-        requests_left=None if not count or requests < 0 else int(requests),
-        tokens_left=None if not count or tokens < 0 else int(tokens),
     )

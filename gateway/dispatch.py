@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from backends.base import Call, Deadlines, Exchange
 from backends.errors import BackendError, Overloaded
+from backends.ratelimit import RateLimit, parse_rate_limit
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
 from gateway.candidates import output_bound
@@ -29,6 +30,7 @@ from ledger.desk import Refusal
 from ledger.identity import Identity
 from ledger.journal import JournalError
 from ledger.records import Status
+from router.filters import counted_tokens
 from router.types import Otherwise, Reason
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
@@ -102,7 +104,9 @@ class Dispatcher:
         attempt_id = f"{plan.request_id}.{number}"
         target, bound = step.frozen.target, step.verdict.candidate.bound_pusd or 0
         # The promise is made before anything is awaited: no other request may see the room twice.
-        flight = self.flights.take_off(plan, step)
+        flight, passage = self.flights.take_off(plan, step), None
+        if not target.own:
+            passage = self.experience.depart(target.row, counted_tokens(plan.request))
         try:
             held = await self.admission.hold(attempt_id, plan.identity, plan.model, target, bound)
             if isinstance(held, Refusal):
@@ -115,12 +119,14 @@ class Dispatcher:
                 holds=held,
                 last=number == MAX_ATTEMPTS or step is plan.steps[-1],
                 flight=flight,
+                passage=passage,
             )
             self._opened(attempt)
-            flight = None  # it lands with the attempt
+            flight = passage = None  # they land with the attempt
         finally:
-            if flight is not None:
-                flight.land()
+            for promise in (flight, passage):
+                if promise is not None:
+                    promise.land()
         return attempt
 
     def _opened(self, attempt: Attempt) -> None:
@@ -148,8 +154,9 @@ class Dispatcher:
             self.metering.settle_later(attempt, Outcome.cut(attempt, status, NOBODY))
             raise
         finally:
-            if attempt.flight is not None:
-                attempt.flight.land()
+            for promise in (attempt.flight, attempt.passage):
+                if promise is not None:
+                    promise.land()
             if exchange is not None:
                 await exchange.aclose()
             # A defect above must not leave the row open; after a settle this does nothing.
@@ -171,17 +178,30 @@ class Dispatcher:
             salt=plan.salt if target.own and target.accepts_salt else None,
         )
         headers = {"x-request-id": attempt.id}
-        return await target.backend.open(
+        exchange = await target.backend.open(
             Call(plan.asked.path, body, plan.asked.stream, headers, self.deadlines)
         )
+        if attempt.passage is not None:
+            wall_s = self.clock.wall_us() / 1e6
+            self._heard(attempt, parse_rate_limit(exchange.headers, wall_s=wall_s))
+        return exchange
+
+    def _heard(self, attempt: Attempt, limit: RateLimit | None) -> None:
+        """The head of an API's answer has come, and may say what is left of its limits."""
+        if limit is not None:
+            self.experience.room(attempt.step.frozen.target.row, limit)
+        if attempt.passage is not None:
+            attempt.passage.land()
 
     async def _failed(
         self, attempt: Attempt, error: BackendError, reply: Reply
     ) -> BackendError | None:
         """Settle the failed try; hand on, tell the client, or end its stream with one event."""
         target = attempt.step.frozen.target
-        if isinstance(error, Overloaded) and error.retry_after_s and not target.own:
-            self.experience.wait(target.row, error.retry_after_s)
+        if isinstance(error, Overloaded) and not target.own:
+            self._heard(attempt, error.rate_limit)
+            if error.retry_after_s:
+                self.experience.wait(target.row, error.retry_after_s)
         status, http_status = status_of(error)
         outcome = Outcome.cut(
             attempt, status, http_status, error=error.kind, billable=error.billable

@@ -1,5 +1,6 @@
 """What a client is told when no answer comes: the cause and the fix, never a provider's secret."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from backends.errors import BackendError, HeadTimeout, IdleTimeout, Overloaded
@@ -8,10 +9,16 @@ from gateway.plan import Plan
 from ledger.desk import Refusal
 from ledger.records import Status
 from router.explain import short
-from router.types import Feature, Reason
+from router.types import Feature, Reason, Verdict
 
 RETRY_AFTER_S = 1.0
 _CLIENT_MUST_CHANGE = (Reason.CONTEXT, Reason.FEATURE, Reason.MODEL)
+_ROOM_COMES_BACK = frozenset(
+    {
+        Reason.RATE_LIMIT, Reason.CIRCUIT_OPEN, Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT,
+        Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING, Reason.UNKNOWN_STATE,
+    }
+)  # fmt: skip
 _ASKED_BY = {  # the member that asks for a feature
     Feature.TOOLS: "tools",
     Feature.JSON_SCHEMA: "response_format",
@@ -41,11 +48,23 @@ def infeasible(plan: Plan) -> RequestError:
         return _lacking(plan)
     if reason in _CLIENT_MUST_CHANGE:
         return RequestError("bad_request", f"No target of `{plan.model}` can serve this: {detail}.")
+    wait_s = _room_in_s(plan.decision.verdicts)
+    when = f"; there is room in {wait_s:.3g} s" if wait_s > RETRY_AFTER_S else ""
     return RequestError(
         "no_capacity",
-        f"No target of `{plan.model}` can take this request: {detail}.",
-        retry_after_s=RETRY_AFTER_S,
+        f"No target of `{plan.model}` can take this request: {detail}{when}.",
+        retry_after_s=wait_s,
     )
+
+
+def _room_in_s(verdicts: Sequence[Verdict]) -> float:
+    """When the first target may have room: APIs say so, an own engine may at any moment."""
+    waits = [
+        verdict.candidate.api.retry_after_s if verdict.candidate.api else RETRY_AFTER_S
+        for verdict in verdicts
+        if verdict.reason in _ROOM_COMES_BACK
+    ]
+    return max(RETRY_AFTER_S, min(waits, default=RETRY_AFTER_S))
 
 
 def _lacking(plan: Plan) -> RequestError:

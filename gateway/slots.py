@@ -42,7 +42,10 @@ class Resident(IntEnum):
 
 
 class Seen(IntEnum):
-    """One worker's experience with one API: exponentially weighted log-latency moments."""
+    """One worker's experience with one API: exponentially weighted log-latency moments.
+
+    Then two blocks alike, for requests and for tokens: what the provider said last of its limit.
+    """
 
     OBSERVATIONS = 0
     LN_TTFT_MEAN = 1
@@ -51,8 +54,16 @@ class Seen(IntEnum):
     LN_TPOT_VAR = 4
     FAILURES_IN_A_ROW = 5
     RETRY_AT_S = 6  # monotonic time until which the target asked for (or earned) silence
-    REQUESTS_LEFT = 7  # -1: the provider does not say
-    TOKENS_LEFT = 8
+    REQUESTS_LEFT = 7  # plus one; a cleared cell, 0, is a provider that does not say
+    REQUESTS_SAID_S = 8
+    REQUESTS_REFILL_PER_S = 9  # what comes back since it was said
+    REQUESTS_UNTIL_S = 10  # from then on it is void
+    REQUESTS_OUT = 11  # sent, and the head of the answer has not come
+    TOKENS_LEFT = 12
+    TOKENS_SAID_S = 13
+    TOKENS_REFILL_PER_S = 14
+    TOKENS_UNTIL_S = 15
+    TOKENS_OUT = 16
 
 
 class Published(IntEnum):
@@ -236,7 +247,7 @@ class Board:
         return STAGES[int(self.cells[self.owned_row(engine) + Owned.STAGE])]
 
     def experience(self, api: int) -> list[float]:
-        """All workers' latency moments of one API, folded by observation count."""
+        """All workers' latency moments and failures of one API, folded by observation count."""
         rows = [self.seen_row(worker, api) for worker in range(self.layout.workers)]
         counts = [self.cells[row] for row in rows]
         total = sum(counts)
@@ -252,7 +263,4 @@ class Board:
                 )
         for field in (Seen.FAILURES_IN_A_ROW, Seen.RETRY_AT_S):
             folded[field] = max(self.cells[row + field] for row in rows)
-        for field in (Seen.REQUESTS_LEFT, Seen.TOKENS_LEFT):
-            said = [self.cells[row + field] for row, n in zip(rows, counts, strict=True) if n]
-            folded[field] = min(said, default=-1.0)
         return folded

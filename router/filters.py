@@ -116,20 +116,25 @@ def circuit(_request: Request, _policy: Policy, candidate: Candidate) -> Rejecti
 
 
 def rate_limit(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
-    """Providers count a request's prompt and what it may answer."""
     api = candidate.api
     if api is None:
         return None
     if api.requests_left is not None and api.requests_left < 1:
-        return Reason.RATE_LIMIT, "no requests left"
+        return Reason.RATE_LIMIT, f"no requests left for {api.retry_after_s:.3g} s"
     if api.tokens_left is not None:
-        output = request.output.mean if request.max_tokens is None else request.max_tokens
-        needed = request.prompt_tokens
-        if request.kind is not _EMBEDDING:
-            needed += round(request.n * output)
+        needed = counted_tokens(request)
         if needed > api.tokens_left:
-            return Reason.RATE_LIMIT, f"{needed} tokens, {api.tokens_left} left"
+            left = f"{api.tokens_left} left for {api.retry_after_s:.3g} s"
+            return Reason.RATE_LIMIT, f"{needed} tokens, {left}"
     return None
+
+
+def counted_tokens(request: Request) -> int:
+    """What providers count against a limit: the prompt and what it may answer."""
+    if request.kind is _EMBEDDING:
+        return request.prompt_tokens
+    output = request.output.mean if request.max_tokens is None else request.max_tokens
+    return request.prompt_tokens + round(request.n * output)
 
 
 def salt(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:

@@ -189,7 +189,8 @@ class ApiState:
     """One external target now: learned latency (lognormal), circuit and rate-limit room.
 
     `ttft_median_ms is None` means nothing observed yet: the miss probability is then the prior's.
-    `requests_left`/`tokens_left` are `None` when the provider does not say.
+    `requests_left`/`tokens_left` are `None` when the provider does not say. `retry_after_s`: when
+    the circuit closes, or the limits have room for this request.
     """
 
     health: Health = Health.HEALTHY
@@ -201,6 +202,7 @@ class ApiState:
     circuit_open: bool = False
     requests_left: int | None = None
     tokens_left: int | None = None
+    retry_after_s: float = 0.0
 
 
 @value(frozen=True, slots=True)

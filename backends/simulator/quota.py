@@ -32,15 +32,17 @@ class Quota:
         return max(1, math.ceil(max(waits)))
 
     def headers(self, now_s: float) -> tuple[tuple[bytes, bytes], ...]:
-        """OpenAI's names for what is left."""
+        """OpenAI's names for what is left, and for the time until all of it is there again."""
         self._refill(now_s)
-        return tuple(
-            (f"x-ratelimit-{word}-{kind}".encode(), str(value).encode())
-            for kind, limit, left in zip(
-                ("requests", "tokens"), self._limits, self._left, strict=True
-            )
-            for word, value in (("limit", limit), ("remaining", int(left)))
-        )
+        found: list[tuple[str, str]] = []
+        for kind, limit, left in zip(("requests", "tokens"), self._limits, self._left, strict=True):
+            full_ms = math.ceil((limit - left) * MINUTE_S * 1000 / limit)
+            found += [
+                (f"limit-{kind}", str(limit)),
+                (f"remaining-{kind}", str(int(left))),
+                (f"reset-{kind}", f"{full_ms}ms"),
+            ]
+        return tuple((f"x-ratelimit-{name}".encode(), value.encode()) for name, value in found)
 
     def _refill(self, now_s: float) -> None:
         passed_s = 0.0 if self._at_s is None else max(0.0, now_s - self._at_s)

@@ -5,11 +5,19 @@ After each: the upstream was told, one settled row holds the last usage, no prom
 
 import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import msgspec
 import pytest
+from sqlalchemy import text
 
+from backends.ratelimit import Allowance, RateLimit
+from backends.simulator.provider import Provider
+from backends.simulator.quota import Quota
 from gateway import api
+from gateway.experience import Experience
+from router.explain import unpack
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
 HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
@@ -78,6 +86,61 @@ def test_a_hang_up_ends_the_work_and_is_settled_once(
     assert budgeted.app.hot.in_flight == 0
 
 
+WHOLE = {"model": "own", "messages": MESSAGES, "max_tokens": 20_000, "ignore_eos": True}
+
+
+def unfinished(stack) -> int:
+    """Sequences that the engine works on or keeps waiting."""
+    server = stack.servers["engine"]
+    server.pacer.catch_up()
+    return server.pacer.engine.unfinished
+
+
+@pytest.mark.parametrize("how", ["FIN", "RST"])
+@pytest.mark.parametrize(
+    ("body", "path", "sequences"),
+    [
+        (WHOLE, "/v1/chat/completions", 1),
+        ({**WHOLE, "n": 4}, "/v1/chat/completions", 4),
+        ({**WHOLE, "prompt": ["a", "b"], "messages": None}, "/v1/completions", 2),
+        ({**WHOLE, "stream": True}, "/v1/chat/completions", 1),
+    ],
+)
+def test_an_own_engine_stops_when_the_client_leaves(
+    budgeted, patiently, reset, how, body, path, sequences
+) -> None:
+    """An answer in one piece too, of which nothing was sent; to its end it would take minutes."""
+    connection = budgeted.raw(body, path)
+    patiently(lambda: unfinished(budgeted) == sequences)
+    hang_up(connection, how, reset)
+    patiently(lambda: unfinished(budgeted) == 0, 3)
+
+
+def test_an_own_engine_stops_when_the_client_leaves_more_requests_behind(
+    budgeted, patiently
+) -> None:
+    """Those that wait behind the one in work are not begun, and do not hide the hang-up."""
+    connection = budgeted.raw(WHOLE)
+    patiently(lambda: unfinished(budgeted) == 1)
+    connection.sendall(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n" * 3)
+    connection.close()
+    patiently(lambda: unfinished(budgeted) == 0, 3)
+    patiently(lambda: budgeted.app.hot.in_flight == 0)
+
+
+def test_requests_that_wait_for_the_engines_slots_leave_with_their_clients(
+    budgeted, patiently
+) -> None:
+    """More than the engine runs at once: the rest waits there, and is taken back all the same."""
+    most = budgeted.servers["engine"].pacer.engine.shape.max_num_seqs
+    clients = [budgeted.raw({**WHOLE, "n": 8, "max_tokens": 2000}) for _ in range(most // 8 + 2)]
+    patiently(lambda: unfinished(budgeted) > most)
+    for client in clients:
+        client.close()
+    patiently(lambda: unfinished(budgeted) == 0, 3)
+    patiently(lambda: budgeted.app.hot.in_flight == 0)
+
+
 def test_a_hang_up_before_dispatch_leaves_no_attempt(run_stack, patiently) -> None:
     """The client goes while its request waits for room."""
     policy = {"name": "patient", "otherwise": "queue", "queue_ms": 20_000, "slo": {"ttft_ms": 1}}
@@ -128,7 +191,12 @@ def test_without_the_watcher_a_hang_up_goes_unnoticed(run_stack, patiently, monk
         connection.close()
         with pytest.raises(AssertionError, match="never came true"):
             patiently(lambda: stack.entries("late"), 3)
-        assert stack.app.hot.in_flight == 1
+        whole = stack.raw(WHOLE)
+        patiently(lambda: unfinished(stack) == 1)
+        whole.close()
+        with pytest.raises(AssertionError, match="never came true"):
+            patiently(lambda: unfinished(stack) == 0, 3)
+        assert stack.app.hot.in_flight == 2
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -263,3 +331,63 @@ def test_sticky_sessions_come_back_to_their_target(run_stack) -> None:
         assert target() == "beta/m"  # by failure
         assert target() == "beta/m"  # by stickiness, although dearer
         assert stack.chat("pair", max_tokens=2).headers["x-breakeven-backend"] == "alpha/m"
+
+
+def overrun(stack, quota: Quota, **members) -> tuple[list[str], int]:
+    """Sixty requests in sixes against a small limit: (who answered, how many were refused)."""
+    stack.forgive("alpha")
+    before = len(stack.entries("alpha"))
+    apps = (server.config.app for server, _ in stack._servers)
+    (alpha,) = [app for app in apps if isinstance(app, Provider) and app._name == "alpha"]
+    usual, alpha._quota = alpha._quota, quota
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: stack.chat("pair", **members), range(60)))
+    alpha._quota = usual
+    stack.forgive("alpha")
+    assert {answer.status_code for answer in answers} == {200}
+    refused = [entry for entry in stack.entries("alpha")[before:] if entry["http_status"] == 429]
+    return [answer.headers["x-breakeven-backend"] for answer in answers], len(refused)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("requests_per_minute", "tokens_per_minute", "words"),
+    [(30, 1_000_000, 3), (10_000, 4000, 200)],
+)
+def test_a_providers_limit_is_never_overrun(
+    stack, requests_per_minute, tokens_per_minute, words, stream
+) -> None:
+    quota = Quota(requests_per_minute, tokens_per_minute)
+    asked = [{"role": "user", "content": "word " * words}]
+    who, refused = overrun(stack, quota, messages=asked, max_tokens=3, stream=stream)
+    assert refused == 0
+    assert who[0] == "alpha/m"
+    assert {"alpha/m", "beta/m"} == set(who), "what has no room goes to the next target"
+    with stack.reader.connect() as books:
+        records = books.execute(text("SELECT decision FROM decisions")).scalars().all()
+    verdicts = [
+        verdict["reason"]
+        for record in records
+        for verdict in unpack(msgspec.msgpack.decode(record))["candidates"]
+    ]
+    assert "rate_limit" in verdicts
+
+
+def test_a_limit_that_nobody_listens_to_is_overrun(stack, monkeypatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr(Experience, "room", lambda *_: None)
+    _, refused = overrun(stack, Quota(30, 1_000_000), max_tokens=3)
+    assert refused > 0
+
+
+def test_who_has_nowhere_else_to_go_is_told_when_to_come_back(stack) -> None:
+    stack.forgive("alpha")
+    row = stack.runtime.apis.index("alpha/m")
+    said = RateLimit(Allowance(500, 0, 31.0))
+    stack.app.hot._dispatcher.experience.room(row, said)
+    answer = stack.chat("api", max_tokens=3)
+    stack.forgive("alpha")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "no_feasible_target")
+    assert answer.headers["retry-after"] in ("30", "31")
+    assert "rate_limit" in answer.json()["error"]["message"]
+    assert stack.chat("api", max_tokens=3).status_code == 200

@@ -4,10 +4,18 @@ import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gateway.candidates import api_state
+from backends.ratelimit import Allowance, RateLimit
 from gateway.clock import Clock
-from gateway.experience import CIRCUIT_FAILURES, Experience
+from gateway.experience import (
+    CIRCUIT_FAILURES,
+    RESET_LIMIT_S,
+    RESET_S,
+    Experience,
+    api_state,
+)
 from gateway.slots import Board, Layout
 
 
@@ -18,7 +26,7 @@ class Time:
 
 @pytest.fixture
 def board(tmp_path: Path):
-    board = Board(tmp_path / "board", Layout(workers=2, engines=(), apis=("x/m",)))
+    board = Board(tmp_path / "board", Layout(workers=2, engines=(), apis=("x/m", "x/*")))
     yield board
     board.close()
 
@@ -34,7 +42,7 @@ def experience(board: Board, time: Time) -> Experience:
 
 
 def state(board: Board, time: Time):
-    return api_state(board.experience(0), time.now_s)
+    return api_state(board, 0, time.now_s)
 
 
 def test_nothing_seen_is_nothing_known(board: Board, time: Time) -> None:
@@ -83,9 +91,120 @@ def test_a_wish_for_silence_is_heard_by_every_worker(
     assert not state(board, time).circuit_open
 
 
-def test_rate_limit_room_is_passed_on(board: Board, time: Time, experience: Experience) -> None:
+def said(left=None, reset_s=None, *, limit=None, tokens=None) -> RateLimit:
+    return RateLimit(Allowance(limit, left, reset_s), Allowance(left=tokens, reset_s=reset_s))
+
+
+def test_a_limit_not_said_is_no_limit(board: Board, time: Time, experience: Experience) -> None:
+    """A cleared row is all zeros, also once something else was seen."""
     experience.api(0, ttft_s=0.1, tpot_s=None, ok=True)
+    experience.room(0, RateLimit())
+    learned = state(board, time)
+    assert (learned.requests_left, learned.tokens_left) == (None, None)
+    experience.room(0, said(7))
+    board.clear(0)
     assert state(board, time).requests_left is None
-    experience.room(0, requests_left=3, tokens_left=None)
+
+
+def test_a_spent_limit_is_void_when_it_starts_over(
+    board: Board, time: Time, experience: Experience
+) -> None:
+    experience.room(0, said(0, 6.0, tokens=500))
+    spent = state(board, time)
+    assert (spent.requests_left, spent.tokens_left, spent.retry_after_s) == (0, 500, 6.0)
+    time.now_s += 5.9
+    assert state(board, time).requests_left == 0
+    time.now_s += 0.2
+    over = state(board, time)
+    assert (over.requests_left, over.tokens_left, over.retry_after_s) == (None, None, 0.0)
+
+
+@pytest.mark.parametrize(("reset_s", "void_s"), [(None, RESET_S), (86_400.0, RESET_LIMIT_S)])
+def test_a_reset_that_is_missing_or_far_away_is_not_waited_for(
+    board: Board, time: Time, experience: Experience, reset_s, void_s
+) -> None:
+    experience.room(0, said(0, reset_s))
+    time.now_s += void_s - 0.1
+    assert state(board, time).requests_left == 0
+    time.now_s += 0.2
+    assert state(board, time).requests_left is None
+
+
+def test_a_limit_that_refills_evenly_comes_back_bit_by_bit(
+    board: Board, time: Time, experience: Experience
+) -> None:
+    experience.room(0, said(0, 60.0, limit=120))
+    assert state(board, time).retry_after_s == pytest.approx(0.5)
+    time.now_s += 10
+    assert state(board, time).requests_left == 20
+    experience.room(0, said(21, 49.5, limit=120))  # more than came back: an older answer's
+    assert state(board, time).requests_left == 20
+    experience.room(0, said(3, 58.5, limit=120))
     assert state(board, time).requests_left == 3
-    assert state(board, time).tokens_left is None
+
+
+def test_what_is_unanswered_counts_against_what_is_left(
+    board: Board, time: Time, experience: Experience
+) -> None:
+    experience.room(0, said(3, 30.0, tokens=1000))
+    passages = [experience.depart(0, 400) for _ in range(2)]
+    out = api_state(board, 0, time.now_s, needed_tokens=400)
+    assert (out.requests_left, out.tokens_left, out.retry_after_s) == (1, 200, 30.0)
+    assert api_state(board, 0, time.now_s, needed_tokens=200).retry_after_s == 0.0
+    passages += [experience.depart(0, 400) for _ in range(2)]
+    assert (state(board, time).requests_left, state(board, time).tokens_left) == (0, 0)
+    for passage in passages * 2:  # landing twice is landing once
+        passage.land()
+    assert (state(board, time).requests_left, state(board, time).tokens_left) == (3, 1000)
+
+
+def test_workers_agree_on_the_least(board: Board, time: Time, experience: Experience) -> None:
+    other = Experience(board, 1, Clock(now_s=lambda: time.now_s))
+    experience.room(0, said(9, 30.0))
+    other.room(0, said(4, 20.0))
+    experience.depart(0, 10)
+    other.depart(0, 10)
+    assert state(board, time).requests_left == 2
+    time.now_s += 21
+    assert state(board, time).requests_left == 7, "the other's word is void, what is out is not"
+
+
+def test_models_that_share_a_row_share_no_limit(
+    board: Board, time: Time, experience: Experience
+) -> None:
+    experience.room(1, said(0, 30.0))
+    assert api_state(board, 1, time.now_s).requests_left is None
+
+
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["said", "depart", "land", "pass"]),
+            st.integers(0, 1),
+            st.integers(0, 50),
+            st.floats(0, 200),
+        ),
+        max_size=40,
+    )
+)
+def test_room_is_never_negative_and_always_comes_back(tmp_path_factory, steps) -> None:
+    time, out = Time(), []
+    path = tmp_path_factory.mktemp("board") / "board"
+    board = Board(path, Layout(workers=2, engines=(), apis=("x/m",)))
+    workers = [Experience(board, n, Clock(now_s=lambda: time.now_s)) for n in range(2)]
+    for what, worker, number, seconds in steps:
+        if what == "said":
+            workers[worker].room(0, said(number, seconds, limit=50, tokens=number * 100))
+        elif what == "depart":
+            out.append(workers[worker].depart(0, number * 10))
+        elif what == "land" and out:
+            out.pop(number % len(out)).land()
+        elif what == "pass":
+            time.now_s += seconds
+        now = api_state(board, 0, time.now_s, needed_tokens=1)
+        assert min(now.requests_left or 0, now.tokens_left or 0) >= 0
+        assert 0.0 <= now.retry_after_s <= RESET_LIMIT_S
+        if now.requests_left == 0 or now.tokens_left == 0:
+            later = api_state(board, 0, time.now_s + RESET_LIMIT_S, needed_tokens=1)
+            assert (later.requests_left, later.tokens_left) == (None, None)
+    board.close()

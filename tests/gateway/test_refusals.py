@@ -97,3 +97,20 @@ def test_every_feature_has_a_member_that_asks_for_it() -> None:
         decision = Decision("p", (), (lacking,), Reason.FEATURE, Otherwise.REJECT)
         request = SimpleNamespace(features=frozenset({feature}))
         assert infeasible(SimpleNamespace(decision=decision, model="m", request=request)).param
+
+
+def test_the_first_limit_with_room_again_is_named() -> None:
+    def lost(reason: Reason, wait_s: float | None) -> SimpleNamespace:
+        api = None if wait_s is None else SimpleNamespace(retry_after_s=wait_s)
+        return SimpleNamespace(reason=reason, candidate=SimpleNamespace(api=api))
+
+    def told(*verdicts: SimpleNamespace):
+        decision = Decision("p", (), verdicts, Reason.RATE_LIMIT, Otherwise.REJECT)
+        return infeasible(SimpleNamespace(decision=decision, model="chat"))
+
+    limits = lost(Reason.RATE_LIMIT, 31.0), lost(Reason.CIRCUIT_OPEN, 12.5)
+    assert told(*limits).retry_after_s == 12.5
+    assert "there is room in 12.5 s" in told(*limits).message
+    assert told(*limits, lost(Reason.PRICE_CAP, 0.0)).retry_after_s == 12.5
+    assert told(*limits, lost(Reason.KV_HEADROOM, None)).retry_after_s == 1.0
+    assert told(lost(Reason.RATE_LIMIT, 0.02)).retry_after_s == 1.0

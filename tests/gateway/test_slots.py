@@ -75,12 +75,12 @@ def test_experience_is_weighted_by_observations(board: Board) -> None:
         row = board.seen_row(worker, 0)
         board.cells[row + Seen.OBSERVATIONS] = count
         board.cells[row + Seen.LN_TTFT_MEAN] = mean
-        board.cells[row + Seen.REQUESTS_LEFT] = 10.0 + worker
+        board.cells[row + Seen.RETRY_AT_S] = 10.0 + worker
     folded = board.experience(0)
     assert folded[Seen.OBSERVATIONS] == 4.0
     assert folded[Seen.LN_TTFT_MEAN] == pytest.approx(5.0)
-    assert folded[Seen.REQUESTS_LEFT] == 10.0
-    assert board.experience(1)[Seen.REQUESTS_LEFT] == -1.0
+    assert folded[Seen.RETRY_AT_S] == 11.0
+    assert board.experience(1) == [0.0] * len(Seen)
 
 
 def test_published_values_come_back(board: Board) -> None:

@@ -19,8 +19,10 @@ def test_headers_say_what_is_left():
     assert dict(quota.headers(5.0)) == {
         b"x-ratelimit-limit-requests": b"10",
         b"x-ratelimit-remaining-requests": b"9",
+        b"x-ratelimit-reset-requests": b"6000ms",
         b"x-ratelimit-limit-tokens": b"1000",
         b"x-ratelimit-remaining-tokens": b"750",
+        b"x-ratelimit-reset-tokens": b"15000ms",
     }
 
 
