@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from gateway.cli_config import Config, ledger_engine, load_or_fail
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.clock import Clock
+from gateway.settings import Settings, resolve_model
 from ledger.identity import IdentityError, KeySpec, create_key, load_pepper, revoke_key
 from ledger.orm_identity import Key
 
@@ -25,7 +26,8 @@ def create(
     org: Annotated[str, typer.Option(help="Organisation of the team.")] = "default",
     user: Annotated[str | None, typer.Option(help="User of the key.")] = None,
     model: Annotated[
-        list[str] | None, typer.Option(help="Allow only this model; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Allow only this model, or all of `openai/*`; may be repeated."),
     ] = None,
     internal_only: Annotated[
         bool, typer.Option(help="Requests of this key never leave the network.")
@@ -36,6 +38,7 @@ def create(
 ) -> None:
     """Make a key. Its token is shown once; only a hash is stored."""
     settings = load_or_fail(config)
+    _refuse_unknown(settings, model or [])
     now_us = Clock().wall_us()
     spec = KeySpec(
         name=name,
@@ -84,8 +87,8 @@ def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) 
         }
         for key in keys
     ]
-    columns = ("key_id", "name", "org", "team", "state", "created", "expires")
-    cells = [[str(row[column] or "-") for column in columns] for row in rows]
+    columns = ("=key_id", "name", "org", "team", "state", "created", "expires")
+    cells = [[str(row[column.lstrip("=")] or "-") for column in columns] for row in rows]
     emit(rows, as_json=as_json, show=lambda out: out.print(table("Keys", columns, cells)))
 
 
@@ -107,6 +110,14 @@ def revoke(
         as_json=as_json,
         show=lambda out: out.print(f"Key {key_id} is revoked."),
     )
+
+
+def _refuse_unknown(settings: Settings, models: list[str]) -> None:
+    """A key for a model that nobody has would be refused with every request."""
+    for name in models:
+        if name not in settings.models and resolve_model(settings, name) is None:
+            known = ", ".join(f"`{one}`" for one in settings.models) or "none"
+            fail(f"--model: there is no model named `{name}`; the configuration has {known}")
 
 
 def _state(key: Key, now_us: int) -> str:

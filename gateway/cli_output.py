@@ -30,12 +30,21 @@ def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A plain table; columns whose title ends in a unit or number are right-aligned by `>`."""
+    """A plain table; in front of a title `>` aligns numbers right, `=` keeps ids in one piece.
+
+    On a narrow screen other words fold; where even that is not enough, the line is longer.
+    """
     made = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for column in columns:
-        right = column.startswith(">")
+    for place, column in enumerate(columns):
+        right, whole = column.startswith(">"), column.startswith("=")
         justify: Literal["right", "left"] = "right" if right else "left"
-        made.add_column(column.lstrip(">"), justify=justify, no_wrap=right, overflow="fold")
+        made.add_column(
+            column.lstrip(">="),
+            justify=justify,
+            no_wrap=right or whole,
+            overflow="fold",
+            min_width=max((len(row[place]) for row in rows), default=0) if whole else None,
+        )
     for row in rows:
         made.add_row(*row)
     return made

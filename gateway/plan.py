@@ -198,8 +198,14 @@ def cache_salt(identity: Identity) -> str | None:
 
 
 def allowed(models: Sequence[str] | None, asked: str, resolved: str) -> bool:
-    """Whether a key's allow-list (None: everything) covers the name asked for or its alias."""
-    return models is None or asked in models or resolved in models
+    """Whether a key's allow-list (None: everything) covers the name asked for or its alias.
+
+    `openai/*` covers every model of that provider.
+    """
+    if models is None or asked in models or resolved in models:
+        return True
+    provider, slash, _ = resolved.partition("/")
+    return bool(slash) and f"{provider}/*" in models
 
 
 def _blob(request: Request, policy: Policy, decision: Decision) -> bytes:

@@ -1,18 +1,29 @@
 """`breakeven keys`: a key is shown once, listed without its secret, and revoked for good."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+from gateway import cli_keys
 from gateway.cli import app
+
+MODELS = """
+providers: {openai: {}}
+models:
+  chat: {targets: [openai/gpt-4o-mini]}
+  code: {same_as: chat}
+  openai/*: passthrough
+"""
 
 
 @pytest.fixture
 def keys(tmp_path: Path):
     config = tmp_path / "breakeven.yaml"
-    config.write_text(f"state_dir: {tmp_path / 'state'}\n")
+    config.write_text(f"state_dir: {tmp_path / 'state'}\n{MODELS}")
 
     def run(*words: str):
         return CliRunner().invoke(app, ["keys", *words, "--config", str(config)])
@@ -86,3 +97,33 @@ def test_a_team_belongs_to_one_organisation(keys, made):
     assert answer.exit_code == 1
     assert "team `search` belongs to `acme`" in answer.stderr
     assert len(listed(keys)) == 1
+
+
+@pytest.mark.parametrize("name", ["ghost", "anthropic/*", "anthropic/claude", "*", "openai/"])
+def test_a_key_for_a_model_that_is_not_there_is_refused(keys, name):
+    answer = keys("create", "--name", "app", "--model", "chat", "--model", name)
+    assert answer.exit_code == 1
+    assert f"no model named `{name}`" in answer.stderr
+    assert "has `chat`, `code`, `openai/*`" in answer.stderr
+    assert listed(keys) == []
+
+
+@pytest.mark.parametrize("name", ["chat", "code", "openai/*", "openai/gpt-4o"])
+def test_a_key_for_models_that_are_there(keys, made, name):
+    made("--model", name)
+    assert listed(keys)[0]["models"] == [name]
+
+
+def test_ids_can_be_copied_on_a_screen_of_80_columns(keys, made, monkeypatch):
+    """As a terminal would show it, with names that leave no room."""
+    words = ("--team", "a-team-with-a-long-name", "--org", "an-organisation-of-many-words")
+    key_id = made("--days", "30", *words)["key_id"]
+    monkeypatch.setattr(cli_keys, "emit", partial(_shown, width=80))
+    shown = keys("list").stdout.splitlines()
+    assert any(line.startswith(f"{key_id} ") for line in shown)
+    assert all(len(line) <= 80 for line in shown)
+
+
+def _shown(_value, *, as_json, show, width):
+    assert not as_json
+    show(Console(highlight=False, soft_wrap=True, width=width))

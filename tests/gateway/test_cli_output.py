@@ -53,3 +53,20 @@ def test_a_narrow_screen_folds_words_but_never_cuts_numbers():
     assert "1,234,567" in captured.get()
     letters = "".join(line[:9].strip() for line in captured.get().splitlines()[2:])
     assert letters == "a-name-longer-than-the-screen"
+
+
+@pytest.mark.parametrize("width", [10, 30, 80])
+def test_what_is_copied_stays_in_one_piece_on_any_screen(width: int):
+    whole, name = "0123456789abcdef", "a name of many words that folds"
+    with (out := Console(width=width, soft_wrap=True)).capture() as captured:
+        out.print(table("T", ("=id", "name", "team", ">n"), [[whole, name, "t" * 40, "7"]]))
+    assert whole in captured.get()
+    if width > len(whole) + 3 * 3:
+        assert all(len(line.rstrip()) <= width for line in captured.get().splitlines())
+
+
+def test_words_that_are_not_marked_do_fold():
+    """The control."""
+    with (out := Console(width=30)).capture() as captured:
+        out.print(table("T", ("id", "team"), [["0123456789abcdef", "t" * 40]]))
+    assert "0123456789abcdef" not in captured.get()

@@ -80,6 +80,12 @@ def test_residency_of_the_key_removes_apis(plan_of, identity) -> None:
         (("b",), "a", "b", True),
         (("c",), "a", "b", False),
         ((), "a", "a", False),
+        (("openai/*",), "openai/gpt", "openai/gpt", True),
+        (("openai/*",), "openai/a/b", "openai/a/b", True),
+        (("openai/*",), "alias", "openai/gpt", True),
+        (("openai/*",), "openai-eu/gpt", "openai-eu/gpt", False),
+        (("openai/*",), "openai", "openai", False),
+        (("*",), "openai/gpt", "openai/gpt", False),
     ],
 )
 def test_a_keys_models(models, asked: str, resolved: str, *, may: bool) -> None:
