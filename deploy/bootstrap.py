@@ -15,12 +15,15 @@ import argparse
 import hashlib
 import json
 import os
+import re
+import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deploy.installer import Installer, InstallError, find_installer, make_environment
+from deploy.parts import UNAVAILABLE
 from deploy.partsinstall import install_parts
 from gateway.stages import Stages
 
@@ -49,15 +52,17 @@ def main(arguments: Sequence[str]) -> int:
 def perform(verb: str, rest: list[str], stages: Stages) -> int:
     testing = verb in {"tools", "test"}
     installer = install(stages, testing=testing)
+    unavailable: list[str] = []
     if verb in {"test", "parts"}:
         names = [word for word in rest if not word.startswith("-")] if verb == "parts" else []
-        install_parts(names, PYTHON, stages, installer)
+        unavailable = install_parts(names, PYTHON, stages, installer)
     if verb in {"run", "demo"}:
         command = "up" if verb == "run" else "demo"
         become([str(PYTHON.parent / "breakeven"), command, *rest], stages)
     for line in stages.table():
         say(line)
     if verb == "test":
+        os.environ[UNAVAILABLE] = " ".join(unavailable)
         become([str(PYTHON), "-m", "pytest", *rest], stages)
     if verb == "install":
         say("installed: .venv/bin/breakeven --help")
@@ -67,6 +72,8 @@ def perform(verb: str, rest: list[str], stages: Stages) -> int:
 def install(stages: Stages, *, testing: bool) -> Installer | None:
     """Bring `.venv` to what the lock files say; None when it is there already."""
     locks = [*PRODUCT, *(TESTS if testing else ())]
+    if not is_asked_for(PYTHON, os.environ):
+        shutil.rmtree(PYTHON.parent.parent)
     if all(stamped(lock) for lock in [*locks, ROOT / "pyproject.toml"]):
         say("everything is installed")
         return None
@@ -81,6 +88,15 @@ def install(stages: Stages, *, testing: bool) -> Installer | None:
     record = {key(path): digest(path) for path in [*locks, ROOT / "pyproject.toml"]}
     STAMP.write_text(json.dumps(record, indent=1), encoding="utf-8")
     return installer
+
+
+def is_asked_for(python: Path, environ: Mapping[str, str]) -> bool:
+    """Any Python that is there will do, unless PYTHON= names one, which then runs this."""
+    settings = python.parent.parent / "pyvenv.cfg"
+    if not environ.get("PYTHON") or not settings.exists():
+        return True
+    found = re.search(r"^version\w* = (\d+)\.(\d+)", settings.read_text("utf-8"), re.MULTILINE)
+    return found is not None and (int(found[1]), int(found[2])) == sys.version_info[:2]
 
 
 def stamped(path: Path) -> bool:

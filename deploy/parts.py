@@ -3,7 +3,8 @@
 One list for both sides: `deploy/bootstrap.py` installs what is missing, `tests/conftest.py` asks
 whether it is there and prints the same install line in a skip. Standard library only, because it
 runs before anything is installed. A part that this machine can install counts as installable, and
-then CI fails without it.
+then CI fails without it; one that was looked for and is nowhere to be had (no torch is built for
+this Python) is named in UNAVAILABLE by `make test`, and is a skip.
 """
 
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SDK = ROOT / "build" / "sdk"
 SYSTEM_POSTGRES = Path("/usr/lib/postgresql")
+UNAVAILABLE = "BREAKEVEN_PARTS_UNAVAILABLE"  # names with spaces between
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,14 @@ class Part:
 
 def find_engine() -> Path | None:
     """The engine environment's interpreter, once vLLM is in it."""
-    place = Path(os.environ.get("BREAKEVEN_ENGINE", str(ROOT / ".breakeven" / "engine")))
+    place = engine_folder()
     python = place / "bin" / "python"
     installed = any(place.glob("lib/python3*/site-packages/vllm/__init__.py"))
     return python if installed and python.exists() else None
+
+
+def engine_folder() -> Path:
+    return Path(os.environ.get("BREAKEVEN_ENGINE", str(ROOT / ".breakeven" / "engine")))
 
 
 def find_postgres() -> Path | None:
@@ -106,12 +112,19 @@ def always() -> bool:
     return True
 
 
+def with_engine() -> bool:
+    return "vllm" not in os.environ.get(UNAVAILABLE, "").split()
+
+
 def with_npm() -> bool:
     return (shutil.which("npm") is not None and shutil.which("node") is not None) or with_apt()
 
 
 PARTS: tuple[Part, ...] = (
-    Part("vllm", "vLLM in its own environment", find_engine, "breakeven engine install", always),
+    Part(
+        "vllm", "vLLM in its own environment", find_engine,
+        "breakeven engine install", with_engine,
+    ),
     Part(
         "postgres", "a PostgreSQL server", find_postgres,
         "sudo apt-get install postgresql (or without root: make parts)", always,

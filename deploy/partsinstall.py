@@ -7,6 +7,7 @@ fail on CI where it could have been installed). Each part is left alone when it 
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,26 +26,39 @@ ROOT = Path(__file__).resolve().parent.parent
 SDK_LOCKS = {"openai-2": "openai2", "openai-3": "openai3"}
 
 
+class Unavailable(Exception):
+    """No place that this machine asks has the part for this Python: nothing here is at fault."""
+
+
 def install_parts(
     names: Sequence[str], python: Path, stages: Stages, installer: Installer | None
-) -> None:
-    """Install the named parts (none named: all) that are missing; failures are told, not raised."""
+) -> list[str]:
+    """Install the named parts (none named: all) that are missing; failures are told, not raised.
+
+    Returns the names of those that are not to be had for this machine and Python.
+    """
     known = {part.name for part in parts.PARTS}
     if unknown := [name for name in names if name not in known]:
         raise InstallError(f"no part named {unknown[0]}: {', '.join(sorted(known))}")
     wanted = [part for part in parts.PARTS if not names or part.name in names]
     missing = [part for part in wanted if part.find() is None]
     if not missing:
-        return
+        return []
     installer = installer or find_installer(python)
     packages = [name for part in missing for name in part.apt if needs(name)]
     if packages and parts.with_apt():
         with stages.stage(f"Debian packages: {' '.join(packages)}"):
             tell(apt_install(packages))
+    unavailable: list[str] = []
     for part in missing:
         if part.find() is None:
             with stages.stage(part.what):
-                tell(install_part(part, python, installer))
+                try:
+                    tell(install_part(part, python, installer))
+                except Unavailable as error:
+                    tell(str(error))
+                    unavailable.append(part.name)
+    return unavailable
 
 
 def needs(package: str) -> bool:
@@ -75,10 +89,25 @@ def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
         elif part.name == "promtool":
             return unpack_debian("prometheus", ROOT / "build" / "promtool")
         elif part.name == "vllm":
-            return run([str(python.parent / "breakeven"), "engine", "install"], None)
+            return install_engine(python)
     except InstallError as error:
         return str(error)
     return "" if part.find() else f"{part.what} is missing: {part.install}"
+
+
+def install_engine(python: Path) -> str:
+    """It ends well without an engine where no torch is built for this Python, and says so."""
+    command = [str(python.parent / "breakeven"), "engine", "install"]
+    answer = subprocess.run(
+        [*command, "--directory", str(parts.engine_folder())], check=False, text=True,
+        stdout=subprocess.PIPE, stderr=None if sys.stderr.isatty() else subprocess.STDOUT,
+    )  # fmt: skip
+    said = "\n".join(answer.stdout.splitlines()[-20:])
+    if answer.returncode:
+        return said or "failed"
+    if parts.find_engine() is None:
+        raise Unavailable(" ".join(said.split()))
+    return ""
 
 
 def install_node_sdk() -> str:

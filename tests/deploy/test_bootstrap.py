@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from deploy import bootstrap
+from deploy.parts import UNAVAILABLE
 from gateway.stages import VARIABLE, Stages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,6 +87,38 @@ become([sys.executable, "-c", "import os; print(os.environ['{VARIABLE}'])"], sta
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT
     )
     assert json.loads(answer.stdout) == [["environment", 1.5]]
+
+
+def test_the_tests_are_told_what_is_nowhere_to_be_had(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    monkeypatch.setenv(UNAVAILABLE, "from before")
+    monkeypatch.setattr(bootstrap, "install", lambda *_, **__: None)
+    monkeypatch.setattr(bootstrap, "install_parts", lambda *_: ["vllm"])
+    monkeypatch.setattr(bootstrap, "become", lambda *_: told.append(os.environ[UNAVAILABLE]))
+    bootstrap.perform("test", [], stages)
+    assert told == ["vllm"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "version", "kept"),
+    [
+        ({}, "3.9.1", True),
+        ({"PYTHON": "this"}, "{0}.{1}.0", True),
+        ({"PYTHON": "this"}, "{0}.{1}0.0", False),
+        ({"PYTHON": "this"}, "3.9.1", False),
+    ],
+)
+def test_another_python_is_taken_only_when_one_is_named(
+    tmp_path: Path, environ: dict[str, str], version: str, kept: bool
+) -> None:
+    python = tmp_path / ".venv" / "bin" / "python"
+    assert bootstrap.is_asked_for(python, environ)
+    python.parent.mkdir(parents=True)
+    settings = f"home = /usr/bin\nversion = {version.format(*sys.version_info)}\n"
+    (tmp_path / ".venv" / "pyvenv.cfg").write_text(settings)
+    assert bootstrap.is_asked_for(python, environ) is kept
 
 
 @pytest.mark.parametrize("verb", ["install", "run", "demo", "tools", "test", "parts"])

@@ -44,6 +44,15 @@ def test_an_engine_environment_needs_vllm_in_it(elsewhere: Path) -> None:
     assert parts.find_engine() == python
 
 
+def test_an_engine_that_was_nowhere_to_be_had_cannot_be_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert parts.by_name("vllm").installable()
+    monkeypatch.setenv(parts.UNAVAILABLE, "other vllm")
+    assert not parts.by_name("vllm").installable()
+    assert parts.by_name("openai-3").installable()
+
+
 def test_an_sdk_environment_needs_the_sdk_in_it(elsewhere: Path) -> None:
     python = touch(elsewhere / "build/sdk/openai3/bin/python")
     assert parts.find_sdk("openai3")() is None

@@ -49,6 +49,40 @@ def test_a_part_that_cannot_be_had_is_told(
     assert "not installed: the chromium is missing: install it" in capsys.readouterr().out
 
 
+MAKE_ENGINE = """
+for file in bin/python lib/python3.12/site-packages/vllm/__init__.py; do
+    mkdir -p "$4/$(dirname $file)" && touch "$4/$file"
+done
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "unavailable", "told"),
+    [
+        ("echo no torch; echo for this", ["vllm"], "not installed: no torch for this"),
+        ("echo the disk is full; exit 1", [], "not installed: the disk is full"),
+        (MAKE_ENGINE, [], ""),
+    ],
+)
+def test_an_engine_that_is_nowhere_to_be_had_is_no_fault(
+    stages: Stages,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    script: str,
+    unavailable: list[str],
+    told: str,
+) -> None:
+    """`breakeven engine install --directory FOLDER` ends well with it, and without torch for it."""
+    monkeypatch.setenv("BREAKEVEN_ENGINE", str(tmp_path / "engine"))
+    command = tmp_path / "breakeven"
+    command.write_text(f"#!/bin/sh\n{script}\n")
+    command.chmod(0o755)
+    found = partsinstall.install_parts(["vllm"], tmp_path / "python", stages, INSTALLER)
+    assert found == unavailable
+    assert capsys.readouterr().out.strip() == told
+
+
 def test_apt_is_asked_once_for_everything(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
     monkeypatch.setattr(partsinstall, "apt_install", lambda names: asked.append(list(names)) or "")

@@ -10,6 +10,8 @@ import psycopg
 import pytest
 import sqlalchemy
 
+from deploy import parts
+
 
 def test_each_database_is_empty_and_writable(database_url: str) -> None:
     engine = sqlalchemy.create_engine(database_url)
@@ -46,14 +48,16 @@ def test_loopback_can_be_reached(free_port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ci", "outcome"), [("", "1 skipped"), ("true", "1 error"), ("false", "1 skipped")]
+    ("ci", "unavailable", "outcome"),
+    [("", "", "1 skipped"), ("true", "", "1 error"), ("true", "vllm", "1 skipped")],
 )
 def test_a_missing_part_is_a_loud_skip_and_on_ci_a_failure(
-    root: Path, tmp_path: Path, ci: str, outcome: str
+    root: Path, tmp_path: Path, ci: str, unavailable: str, outcome: str
 ) -> None:
     test = tmp_path / "test_needs_engine.py"
     test.write_text("def test_it(engine_python): assert engine_python\n")
     environ = {**os.environ, "BREAKEVEN_ENGINE": str(tmp_path / "nowhere"), "CI": ci}
+    environ[parts.UNAVAILABLE] = unavailable
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", test],
         cwd=root, env=environ, check=False, capture_output=True, text=True,
