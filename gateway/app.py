@@ -1,4 +1,4 @@
-"""The ASGI root: a FastAPI application whose hot `/v1` paths are answered in front of it.
+docs_url=None, redoc_url=None,"""The ASGI root: a FastAPI application whose hot `/v1` paths are answered in front of it.
 
 FastAPI serves the small endpoints (models, health, metrics, docs) and describes everything in its
 OpenAPI; `/v1/chat/completions`, `/v1/completions` and `/v1/embeddings` go to `gateway.api`.
@@ -19,7 +19,7 @@ from gateway.auth import INFERENCE, authenticate, token_of
 from gateway.clock import Clock
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
-from gateway.openapi import described
+from gateway.openapi import POLICY, described, page
 from gateway.plan import allowed
 from gateway.settings import Settings
 from ledger.identity import KeyRing
@@ -70,7 +70,11 @@ def create_app(
         async with lifespan(app):
             yield
 
-    app = Gateway(title="Breakeven", version="1", lifespan=run, redirect_slashes=False)
+    # FastAPI's own viewers load their scripts from elsewhere: /docs is a page of ours.
+    app = Gateway(
+        title="Breakeven", version="1", lifespan=run, redirect_slashes=False,
+        
+    )  # fmt: skip
 
     @app.get("/healthz", tags=["operations"], summary="The process answers")
     async def healthz() -> dict[str, str]:
@@ -85,6 +89,11 @@ def create_app(
     @app.get("/metrics", tags=["operations"], summary="Prometheus exposition of all workers")
     async def metrics() -> Response:
         return Response(operations.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        headers = {"content-security-policy": POLICY}
+        return Response(page(app.openapi()), media_type="text/html", headers=headers)
 
     @app.get("/v1/models", tags=["inference"], summary="The logical models this key may use")
     async def models(request: Request) -> dict[str, Any]:

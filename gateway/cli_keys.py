@@ -87,7 +87,7 @@ def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) 
         }
         for key in keys
     ]
-    columns = ("=key_id", "name", "org", "team", "state", "created", "expires")
+    columns = ("=key_id", "name", "org", "team", "=state", "=created", "=expires")
     cells = [[str(row[column.lstrip("=")] or "-") for column in columns] for row in rows]
     emit(rows, as_json=as_json, show=lambda out: out.print(table("Keys", columns, cells)))
 

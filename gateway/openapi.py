@@ -1,5 +1,10 @@
-"""The hot paths in the OpenAPI document: what we read of a request; the rest passes through."""
+"""The hot paths in the OpenAPI document: what we read of a request; the rest passes through.
 
+`page` shows the document to people. It is one file without scripts that loads nothing: a gateway
+inside a network has no way out for a viewer from elsewhere, and no reason to trust one.
+"""
+
+from html import escape
 from typing import Any
 
 _ERROR = {
@@ -57,6 +62,29 @@ _HOT: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # a browser loads nothing for `page`
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.5 sans-serif; margin: 2rem; }}
+td {{ padding: 0 1.5rem 0 0; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p>The API is OpenAI's. Its schema for tools is <a href="/openapi.json">/openapi.json</a>; requests
+marked with <i>key</i> carry <code>Authorization: Bearer gw_...</code>.</p>
+<table>
+{rows}
+</table>
+</body>
+</html>
+"""
+
+
 def described(document: dict[str, Any]) -> dict[str, Any]:
     """Add the hot paths and the key to FastAPI's own document."""
     paths = document.setdefault("paths", {})
@@ -70,6 +98,18 @@ def described(document: dict[str, Any]) -> dict[str, Any]:
         "key": {"type": "http", "scheme": "bearer"}
     }
     return document
+
+
+def page(document: dict[str, Any]) -> str:
+    """The document's paths as a table, with the address of the whole."""
+    rows = [
+        f"<tr><td><code>{method.upper()} {escape(path)}</code></td>"
+        f"<td>{escape(operation.get('summary', ''))}</td>"
+        f"<td>{'key' if operation.get('security') else ''}</td></tr>"
+        for path, operations in sorted(document["paths"].items())
+        for method, operation in operations.items()
+    ]
+    return _PAGE.format(title=escape(document["info"]["title"]), rows="\n".join(rows))
 
 
 def _operation(path: str, summary: str, required: str, prompt: dict[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,15 @@ def test_the_openapi_document_has_the_paths_that_are_served(stack) -> None:
         assert "model" in schema["required"]
         assert operation["security"] == [{"key": []}]
     assert {"/v1/models", "/healthz", "/readyz", "/metrics"} <= set(document["paths"])
-    assert stack.get("/docs").status_code == 200
+
+
+def test_the_docs_need_no_network(stack) -> None:
+    shown = stack.get("/docs")
+    assert (shown.status_code, shown.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert shown.headers["content-security-policy"].startswith("default-src 'none'")
+    assert "/v1/chat/completions" in shown.text
+    assert "//" not in shown.text
+    assert stack.get("/redoc").json()["error"]["code"] == "unknown_url"
 
 
 def test_wrong_methods_and_unknown_paths_are_told_alike(stack) -> None:

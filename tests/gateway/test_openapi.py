@@ -1,8 +1,10 @@
 """The hot paths are described as they are read: required members named, the rest let through."""
 
+import re
+
 from gateway.body import DENIED
 from gateway.intake import PATHS
-from gateway.openapi import described
+from gateway.openapi import POLICY, described, page
 
 
 def test_every_hot_path_is_described() -> None:
@@ -32,3 +34,14 @@ def test_errors_have_openais_four_members() -> None:
     error = described({})["paths"]["/v1/embeddings"]["post"]["responses"]["4XX"]
     schema = error["content"]["application/json"]["schema"]["properties"]["error"]
     assert schema["required"] == ["message", "type", "param", "code"]
+
+
+def test_the_page_shows_every_path_and_loads_nothing() -> None:
+    document = described({"info": {"title": "A <b>"}, "paths": {"/x<y": {"get": {"summary": "&"}}}})
+    shown = page(document)
+    assert all(f"<code>POST {path}</code></td>" in shown for path in PATHS)
+    assert "<code>GET /x&lt;y</code></td><td>&amp;</td><td></td>" in shown
+    assert "A &lt;b&gt;" in shown
+    assert re.findall(r'(?:src|href)="([^"]+)', shown) == ["/openapi.json"]
+    assert not re.search(r"<script|<link|<img|https?:|//", shown)
+    assert POLICY.startswith("default-src 'none';")
