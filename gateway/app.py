@@ -1,4 +1,4 @@
-docs_url=None, redoc_url=None,"""The ASGI root: a FastAPI application whose hot `/v1` paths are answered in front of it.
+"""The ASGI root: a FastAPI application whose hot `/v1` paths are answered in front of it.
 
 FastAPI serves the small endpoints (models, health, metrics, docs) and describes everything in its
 OpenAPI; `/v1/chat/completions`, `/v1/completions` and `/v1/embeddings` go to `gateway.api`.
@@ -73,7 +73,7 @@ def create_app(
     # FastAPI's own viewers load their scripts from elsewhere: /docs is a page of ours.
     app = Gateway(
         title="Breakeven", version="1", lifespan=run, redirect_slashes=False,
-        
+        docs_url=None, redoc_url=None,
     )  # fmt: skip
 
     @app.get("/healthz", tags=["operations"], summary="The process answers")
