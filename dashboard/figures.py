@@ -75,14 +75,14 @@ def slo_share(cells: Iterable[Cell], backend: str | None) -> float | None:
 
 
 def own_cost_by_team(survey: Survey) -> dict[str, int]:
-    """Each team's share of the bill: closed hours, and provisional charges since."""
+    """Each team's share of the bill: closed hours, and what runs since as it stands."""
     costs: dict[str, int] = defaultdict(int)
     for cell in survey.team_hours:
         costs[cell.team] += cell.used_pusd
-    opened = {bill.pool: bill.open_from_us for bill in survey.standing.bills}
-    for row in survey.cells:
-        if row.pool is not None and row.start_us >= opened.get(row.pool, 0):
-            costs[row.team] += row.cost_pusd
+    for rest in survey.running:
+        for team, pusd in rest.used_pusd.items():
+            if survey.scope.team in (None, team):
+                costs[team] += pusd
     return dict(costs)
 
 

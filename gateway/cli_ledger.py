@@ -14,7 +14,7 @@ from gateway.cli_output import AsJson, emit, table
 from gateway.clock import Clock
 from ledger.money import format_usd
 from ledger.queries import Scope
-from ledger.report import Line, Report
+from ledger.report import Line, PoolLine, Report
 from ledger.report import report as report_of
 from ledger.verify import Result
 from ledger.verify import verify as verify_books
@@ -22,6 +22,7 @@ from ledger.verify import verify as verify_books
 app = typer.Typer(help="The ledger: what was spent, and proof that it adds up.",
                   no_args_is_help=True)  # fmt: skip
 DAY_US = 86_400_000_000
+HOUR_US = 3_600_000_000
 PLACES = 4
 
 
@@ -62,14 +63,10 @@ def _show(out: Console, found: Report) -> None:
     ):
         out.print(_spend(title, (*lines, found.total)))
         out.print()
-    pools = [
-        [one.pool, str(one.hours)]
-        + [_usd(pusd) for pusd in (one.bill_pusd, one.used_pusd, one.idle_pusd,
-                                   one.unavailable_pusd)]
-        for one in found.pools
-    ]  # fmt: skip
-    columns = ("pool", ">hours", ">bill", ">used", ">idle", ">unavailable")
-    out.print(table("Own GPUs, closed hours", columns, pools))
+    out.print(_pools("Own GPUs, closed hours", found.pools))
+    if found.running:
+        out.print()
+        out.print(_pools("Own GPUs since then, provisional", found.running))
     compared = [
         [one.model, one.comparator, f"{one.tokens:,}", _usd(one.avoided_pusd)]
         for one in found.comparators
@@ -88,6 +85,24 @@ def _spend(title: str, lines: Sequence[Line]) -> object:
     ]  # fmt: skip
     columns = (title.lower(), ">attempts", ">input tokens", ">output tokens", ">cost", ">unpriced")
     return table(title, columns, cells)
+
+
+def _pools(title: str, lines: Sequence[PoolLine]) -> object:
+    cells = [
+        [one.pool, _share(one), f"{one.span_us / HOUR_US:.2f}",
+         *(_usd(pusd) for pusd in (one.bill_pusd, one.used_pusd, one.idle_pusd,
+                                   one.unavailable_pusd))]
+        for one in lines
+    ]  # fmt: skip
+    columns = ("pool", "share", ">hours", ">bill", ">used", ">idle", ">unavailable")
+    return table(title, columns, cells)
+
+
+def _share(line: PoolLine) -> str:
+    """Which part of which machine; a pool with hardware of its own needs no word."""
+    if line.machine is None:
+        return "-"
+    return f"{line.share_ppm / 10_000:g} % of {line.machine}"
 
 
 def _show_result(out: Console, result: Result) -> None:

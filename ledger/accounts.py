@@ -23,6 +23,7 @@ __all__ = [
     "adjustments",
     "balanced",
     "close_hour",
+    "correction_postings",
     "gpu_bill_pusd",
     "gpu_payable",
     "idle_expense",
@@ -183,6 +184,25 @@ def close_hour(
     lines += [(idle_expense(pool), idle), (unavailable_expense(pool), unavailable)]
     lines.append((gpu_payable(pool), sum(charged.values()) - bill_pusd))
     return HourClose(bill_pusd, used, idle, unavailable, balanced(lines))
+
+
+def correction_postings(
+    pool: str,
+    *,
+    teams: Mapping[str, int],
+    idle_pusd: int,
+    unavailable_pusd: int,
+    provisional_pusd: int,
+) -> tuple[Posting, ...]:
+    """What a settle after the close changes. The bill stands: all of it are differences.
+
+    `teams`: by how much more than its provisional charges each team bears; `provisional_pusd` was
+    posted against the pool's bill by the settle itself and leaves it again.
+    """
+    lines = [(team_expense(team), pusd) for team, pusd in sorted(teams.items())]
+    lines += [(idle_expense(pool), idle_pusd), (unavailable_expense(pool), unavailable_pusd)]
+    lines.append((gpu_payable(pool), provisional_pusd))
+    return balanced(lines)
 
 
 def _payable(opened: AttemptOpened) -> str:

@@ -18,7 +18,10 @@ from ledger.orm_fleet import GpuContract
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What one pool's hardware costs; `pusd_per_hour` is one GPU's, `None` while unknown."""
+    """What one pool's hardware costs; `pusd_per_hour` is one GPU's, `None` while unknown.
+
+    On a shared `machine` it is this pool's part of the machine's rate, as `share_ppm` says.
+    """
 
     pool: str
     gpu_type: str
@@ -32,6 +35,8 @@ class Contract:
     ops_seconds_per_week: int
     ops_pusd_per_hour: int
     simulated: bool
+    machine: str | None = None
+    share_ppm: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,42 +1,35 @@
 """The hourly close: each pool's hour of bill becomes teams' use, idle and unavailable, exactly.
 
-Hours accrue by contract, so an hour without a single request is closed as well. Use is the
-measured engine time of the attempts that settled in the hour; unavailable is what telemetry saw
-of engines loading, draining or down; idle is the rest, also where nothing was observed. A pool
-without a rate stays open: an unknown bill is not zero. A rate that is stated later closes them.
+Hours accrue by contract, so an hour without a single request is closed as well; a pool's first
+hour is billed from its first evidence on. A pool without a rate stays open: an unknown bill is not
+zero. A rate that is stated later closes them. A settle that reaches the books after its hour was
+closed is answered by a correction: rows and postings of differences, and nothing is edited.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
-from sqlalchemy import Connection, Engine, func, insert, literal_column, select
+from sqlalchemy import Connection, Engine, insert, select
 
-from ledger.accounts import HourClose, close_hour
-from ledger.contracts import GpuContract as Terms
-from ledger.contracts import gpu_bill_pusd
-from ledger.orm_books import Attempt, Posting
-from ledger.orm_fleet import EngineSample, GpuContract, GpuHour, GpuHourTeam
-from ledger.orm_types import exact_sum
+from ledger.accounts import close_hour, correction_postings
+from ledger.accrual import (
+    Split,
+    Version,
+    begins_us,
+    hours_of,
+    in_force,
+    last_closed_us,
+    rated_versions,
+    split,
+    unavailable,
+)
+from ledger.orm_books import Posting
+from ledger.orm_fleet import HOUR_US, GpuContract, GpuHour, GpuHourTeam
 from ledger.rows import Row, posting_rows
+from ledger.use import Use, uses
 
-HOUR_US = 3_600_000_000
 GRACE_US = 120_000_000  # settles of an hour may reach the books a little later
 HOURS_PER_CALL = 2_000
-# A sample stands for the time since its engine's last one, but never for longer than this.
-SAMPLE_REACH_US = 900_000_000
-DOWN = frozenset({"loading", "draining", "down"})
-
-
-@dataclass(slots=True)
-class _Use:
-    """What one hour of a pool saw; `up` are spans in which its machines ran."""
-
-    busy_us: dict[str, int] = field(default_factory=dict)
-    charged_pusd: dict[str, int] = field(default_factory=dict)
-    down_us: int = 0
-    up: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -44,6 +37,15 @@ class _Closed:
     hours: list[Row] = field(default_factory=list)
     teams: list[Row] = field(default_factory=list)
     postings: list[Row] = field(default_factory=list)
+
+    def write(self, connection: Connection) -> None:
+        for table, rows in (
+            (GpuHour, self.hours),
+            (GpuHourTeam, self.teams),
+            (Posting, self.postings),
+        ):
+            if rows:
+                connection.execute(insert(table), rows)
 
 
 def close_hours(engine: Engine, *, at_us: int) -> int:
@@ -58,72 +60,82 @@ def close_hours(engine: Engine, *, at_us: int) -> int:
     return closed
 
 
+def correct_hours(
+    connection: Connection, settled: Iterable[tuple[str, int]], *, at_us: int
+) -> None:
+    """After settles by (pool, time) were written: correct those of their hours that are closed.
+
+    In the transaction that wrote them, so that no reader sees one without the other.
+    """
+    touched: dict[str, set[int]] = {}
+    for pool, settled_us in settled:
+        touched.setdefault(pool, set()).add(settled_us // HOUR_US * HOUR_US)
+    for pool, hours in sorted(touched.items()):
+        if min(hours) + HOUR_US <= at_us:  # over: somebody may be closing it at this moment
+            rated_versions(connection, pool, lock=True)
+        last = last_closed_us(connection, pool)
+        for hour_us in sorted(hours):
+            if last is not None and hour_us <= last:
+                _correct(connection, pool, hour_us, at_us)
+
+
+def gpu_entry(pool: str, hour_us: int, correction: int = 0) -> str:
+    """The entry id under which an hour's close, or its nth correction, is posted."""
+    return f"gpu:{pool}:{hour_us}" + (f":{correction}" if correction else "")
+
+
 def _close_pool(connection: Connection, pool: str, until_us: int, at_us: int) -> int:
-    versions = _rated_versions(connection, pool)
-    start_us = _open_since(connection, pool, versions) if versions else until_us
-    until_us = min(until_us, start_us + HOURS_PER_CALL * HOUR_US)
+    versions = rated_versions(connection, pool, lock=True)
+    start_us = _open_since(connection, pool, versions[0]) if versions else until_us
+    until_us = min(until_us, start_us // HOUR_US * HOUR_US + HOURS_PER_CALL * HOUR_US)
     if start_us >= until_us:
         return 0
-    uses = _uses(connection, pool, start_us, until_us)
+    found = uses(connection, pool, start_us, until_us)
     closed = _Closed()
-    for hour_us in range(start_us, until_us, HOUR_US):
-        use = uses.get(hour_us) or _Use()
-        _close_one(closed, (pool, hour_us), _in_force(versions, hour_us), use, at_us)
-    for table, rows in (
-        (GpuHour, closed.hours),
-        (GpuHourTeam, closed.teams),
-        (Posting, closed.postings),
-    ):
-        if rows:
-            connection.execute(insert(table), rows)
+    for span in hours_of(start_us, until_us):
+        hour_us = span[0] // HOUR_US * HOUR_US
+        contract, use = in_force(versions, hour_us), found.get(hour_us) or Use()
+        result = split(pool, contract, span, use)
+        closed.hours.append(_hour_row(pool, span, contract, result, use) | {"closed_us": at_us})
+        closed.teams += _team_rows(pool, hour_us, result, use)
+        entry = gpu_entry(pool, hour_us)
+        closed.postings += posting_rows(entry, hour_us + HOUR_US - 1, result.close.postings)
+    closed.write(connection)
     return len(closed.hours)
 
 
-def _close_one(
-    closed: _Closed, place: tuple[str, int], contract: Row, use: _Use, at_us: int
-) -> None:
-    pool, hour_us = place
-    paid_us = contract["replicas"] * HOUR_US
-    down_us = min(use.down_us, max(0, paid_us - sum(use.busy_us.values())))
-    close = close_hour(
-        pool,
-        _bill_pusd(contract, hour_us, use),
-        busy_us=use.busy_us,
-        unavailable_us=down_us,
-        provisional_pusd=use.charged_pusd,
-        hour_us=paid_us,
-    )
-    closed.hours.append(
+def _open_since(connection: Connection, pool: str, first: Version) -> int:
+    """Where the hours that are not closed begin."""
+    last = last_closed_us(connection, pool)
+    if last is not None:
+        return last + HOUR_US
+    return begins_us(connection, pool, since=first["since"], recorded_us=first["recorded_us"])
+
+
+def _hour_row(pool: str, span: tuple[int, int], contract: Version, result: Split, use: Use) -> Row:
+    close = result.close
+    return {
+        "pool": pool,
+        "hour_us": span[0] // HOUR_US * HOUR_US,
+        "contract_id": contract["id"],
+        "replicas": contract["replicas"],
+        "span_us": span[1] - span[0],
+        "bill_pusd": close.bill_pusd,
+        "used_pusd": sum(close.used_pusd.values()),
+        "idle_pusd": close.idle_pusd,
+        "unavailable_pusd": close.unavailable_pusd,
+        "busy_us": sum(use.busy_us.values()),
+        "unavailable_us": result.unavailable_us,
+    }
+
+
+def _team_rows(pool: str, hour_us: int, result: Split, use: Use) -> list[Row]:
+    return [
         {
             "pool": pool,
             "hour_us": hour_us,
-            "contract_id": contract["id"],
-            "replicas": contract["replicas"],
-            "bill_pusd": close.bill_pusd,
-            "used_pusd": sum(close.used_pusd.values()),
-            "idle_pusd": close.idle_pusd,
-            "unavailable_pusd": close.unavailable_pusd,
-            "busy_us": sum(use.busy_us.values()),
-            "unavailable_us": down_us,
-            "closed_us": at_us,
-        }
-    )
-    closed.teams += _team_rows(place, close, use)
-    closed.postings += posting_rows(gpu_entry(pool, hour_us), hour_us + HOUR_US - 1, close.postings)
-
-
-def gpu_entry(pool: str, hour_us: int) -> str:
-    """The entry id under which an hour's close is posted."""
-    return f"gpu:{pool}:{hour_us}"
-
-
-def _team_rows(place: tuple[str, int], close: HourClose, use: _Use) -> list[Row]:
-    return [
-        {
-            "pool": place[0],
-            "hour_us": place[1],
             "team_id": team,
-            "used_pusd": close.used_pusd.get(team, 0),
+            "used_pusd": result.close.used_pusd.get(team, 0),
             "provisional_pusd": use.charged_pusd.get(team, 0),
             "engine_us": use.busy_us.get(team, 0),
         }
@@ -131,114 +143,67 @@ def _team_rows(place: tuple[str, int], close: HourClose, use: _Use) -> list[Row]
     ]
 
 
-def _rated_versions(connection: Connection, pool: str) -> list[Row]:
-    """The pool's contracts, oldest first. Locked: two closers would post an hour twice."""
-    query = (
-        select(*GpuContract.__table__.columns)
-        .where(GpuContract.pool == pool, GpuContract.pusd_per_hour.is_not(None))
-        .order_by(GpuContract.recorded_us, GpuContract.id)
-        .with_for_update()
+_HOUR_SUMS = (
+    "bill_pusd", "used_pusd", "idle_pusd", "unavailable_pusd", "busy_us", "unavailable_us",
+)  # fmt: skip
+_TEAM_SUMS = ("used_pusd", "provisional_pusd", "engine_us")
+
+
+def _correct(connection: Connection, pool: str, hour_us: int, at_us: int) -> None:
+    """Split the hour's bill again, by all that settled in it, and add what differs."""
+    here = (GpuHour.pool == pool) & (GpuHour.hour_us == hour_us)
+    query = select(*GpuHour.__table__.columns).where(here).order_by(GpuHour.correction)
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    if not rows:
+        return  # before the pool's first bill
+    stored = {name: sum(row[name] for row in rows) for name in _HOUR_SUMS}
+    teams = _stored_teams(connection, pool, hour_us)
+    use = uses(connection, pool, hour_us, hour_us + HOUR_US).get(hour_us) or Use()
+    paid_us = rows[0]["replicas"] * rows[0]["span_us"]
+    down_us = unavailable(use.busy_us, stored["unavailable_us"], paid_us)
+    close = close_hour(
+        pool,
+        stored["bill_pusd"],
+        busy_us=use.busy_us,
+        unavailable_us=down_us,
+        provisional_pusd=use.charged_pusd,
+        hour_us=paid_us,
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def _in_force(versions: Sequence[Row], hour_us: int) -> Row:
-    """The latest stated by the hour's end; an hour before all of them takes the first."""
-    stated = [row for row in versions if row["recorded_us"] < hour_us + HOUR_US]
-    return stated[-1] if stated else versions[0]
-
-
-def _open_since(connection: Connection, pool: str, versions: Sequence[Row]) -> int:
-    """The first hour that is not closed: the contract's first, or the first that was seen."""
-    last = connection.execute(
-        select(func.max(GpuHour.hour_us)).where(GpuHour.pool == pool)
-    ).scalar_one()
-    if last is not None:
-        return int(last) + HOUR_US
-    if versions[0]["since"] is not None:
-        return _midnight_us(versions[0]["since"])
-    first = [
-        connection.execute(query).scalar_one()
-        for query in (
-            select(func.min(EngineSample.at_us)).where(EngineSample.pool == pool),
-            select(func.min(Attempt.opened_us)).where(Attempt.pool == pool),
-        )
+    result = Split(close, paid_us, down_us)
+    changed = [
+        row | {name: row[name] - teams.get(row["team_id"], {}).get(name, 0) for name in _TEAM_SUMS}
+        for row in _team_rows(pool, hour_us, result, use)
     ]
-    seen = [at_us for at_us in (*first, versions[0]["recorded_us"]) if at_us is not None]
-    return min(seen) // HOUR_US * HOUR_US
-
-
-def _uses(connection: Connection, pool: str, start_us: int, until_us: int) -> dict[int, _Use]:
-    uses: dict[int, _Use] = {}
-    hour = Attempt.settled_us.op("/")(literal_column(str(HOUR_US)))  # whole hours on both
-    query = (
-        select(hour, Attempt.team_id, exact_sum(Attempt.engine_us), exact_sum(Attempt.cost_pusd))
-        .where(
-            Attempt.backend == "own",
-            Attempt.pool == pool,
-            Attempt.settled_us >= start_us,
-            Attempt.settled_us < until_us,
-            Attempt.status != "lost",  # its bound is no bill: nothing was posted for it
-        )
-        .group_by(hour, Attempt.team_id)
+    changed = [row for row in changed if any(row[name] for name in _TEAM_SUMS)]
+    if not changed:
+        return
+    number = rows[-1]["correction"] + 1
+    span = (hour_us, hour_us + HOUR_US)
+    fresh = _hour_row(pool, span, {"id": rows[0]["contract_id"], "replicas": 0}, result, use)
+    hour = fresh | {name: fresh[name] - stored[name] for name in _HOUR_SUMS}
+    mark = {"correction": number}
+    postings = correction_postings(
+        pool,
+        teams={row["team_id"]: row["used_pusd"] - row["provisional_pusd"] for row in changed},
+        idle_pusd=hour["idle_pusd"],
+        unavailable_pusd=hour["unavailable_pusd"],
+        provisional_pusd=sum(row["provisional_pusd"] for row in changed),
     )
-    for number, team, engine_us, cost in connection.execute(query):
-        use = uses.setdefault(int(number) * HOUR_US, _Use())
-        use.busy_us[team], use.charged_pusd[team] = engine_us, cost
-    for begin_us, end_us, health in _spans(connection, pool, start_us, until_us):
-        for hour_us, (first, last) in _by_hour(begin_us, end_us):
-            use = uses.setdefault(hour_us, _Use())
-            if health in DOWN:
-                use.down_us += last - first
-            if health != "down":
-                use.up.append((first, last))
-    return uses
+    _Closed(
+        [hour | mark | {"span_us": 0, "closed_us": at_us}],
+        [row | mark for row in changed],
+        posting_rows(gpu_entry(pool, hour_us, number), at_us, postings),
+    ).write(connection)
 
 
-def _spans(
-    connection: Connection, pool: str, start_us: int, until_us: int
-) -> Iterator[tuple[int, int, str]]:
-    """For how long each sample stands: since its engine's last, within reach."""
-    query = (
-        select(EngineSample.engine, EngineSample.at_us, EngineSample.health)
-        .where(
-            EngineSample.pool == pool,
-            EngineSample.at_us >= start_us - SAMPLE_REACH_US,
-            EngineSample.at_us < until_us + SAMPLE_REACH_US,
-        )
-        .order_by(EngineSample.engine, EngineSample.at_us)
+def _stored_teams(connection: Connection, pool: str, hour_us: int) -> dict[str, dict[str, int]]:
+    table = GpuHourTeam
+    query = select(table.team_id, *(getattr(table, name) for name in _TEAM_SUMS)).where(
+        table.pool == pool, table.hour_us == hour_us
     )
-    before: tuple[str, int] = ("", 0)
-    for engine, at_us, health in connection.execute(query):
-        if before[0] == engine:
-            begin_us = max(before[1], at_us - SAMPLE_REACH_US, start_us)
-            if begin_us < min(at_us, until_us):
-                yield begin_us, min(at_us, until_us), health
-        before = (engine, at_us)
-
-
-def _by_hour(begin_us: int, end_us: int) -> Iterator[tuple[int, tuple[int, int]]]:
-    while begin_us < end_us:
-        hour_us = begin_us // HOUR_US * HOUR_US
-        last = min(end_us, hour_us + HOUR_US)
-        yield hour_us, (begin_us, last)
-        begin_us = last
-
-
-def _bill_pusd(contract: Mapping[str, Any], hour_us: int, use: _Use) -> int:
-    terms = Terms(
-        billing=contract["billing"],
-        pusd_per_hour=contract["pusd_per_hour"],
-        gpus=contract["gpus_per_replica"] * contract["replicas"],
-        since_us=None if contract["since"] is None else _midnight_us(contract["since"]),
-        until_us=None
-        if contract["until"] is None
-        else _midnight_us(contract["until"] + timedelta(days=1)),
-        running_us=tuple(use.up),
-    )
-    return gpu_bill_pusd(terms, hour_us, hour_us + HOUR_US)
-
-
-def _midnight_us(day: date) -> int:
-    moment = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return int(moment.timestamp()) * 1_000_000
+    found: dict[str, dict[str, int]] = {}
+    for team, *values in connection.execute(query):
+        sums = found.setdefault(team, dict.fromkeys(_TEAM_SUMS, 0))
+        for name, value in zip(_TEAM_SUMS, values, strict=True):
+            sums[name] += value
+    return found

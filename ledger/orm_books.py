@@ -77,7 +77,8 @@ class Attempt(Base):
     finish_reason: Mapped[str | None]
     error: Mapped[str | None]
     slo_met: Mapped[bool | None]
-    flag: Mapped[str | None]  # lost | late | unpriced | over_bound
+    flag: Mapped[str | None]  # lost | late | unpriced | over_bound | unknown_tier
+    tier: Mapped[str | None]  # the service tier that the answer named, in the price book's words
     compared_with: Mapped[str | None]  # the first comparator, repeated here to spare a join
     compared_pusd: Mapped[int | None] = mapped_column(BigInteger)
 

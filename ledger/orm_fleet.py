@@ -11,9 +11,15 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from ledger.orm_types import Base, Json, Serial
 
+HOUR_US = 3_600_000_000
+
 
 class GpuContract(Base):
-    """What a pool's hardware costs. `pusd_per_hour` is for one GPU; `None` is unknown, never 0."""
+    """What a pool's hardware costs. `pusd_per_hour` is for one GPU; `None` is unknown, never 0.
+
+    Pools on one `machine` share its rate: each contract holds its own exact part of it, and the
+    parts add up to the machine's rate.
+    """
 
     __tablename__ = "gpu_contracts"
     __table_args__ = (Index(None, "pool", "recorded_us"),)
@@ -32,22 +38,30 @@ class GpuContract(Base):
     ops_pusd_per_hour: Mapped[int] = mapped_column(BigInteger, default=0)
     simulated: Mapped[bool] = mapped_column(default=False)
     recorded_us: Mapped[int] = mapped_column(BigInteger)
+    machine: Mapped[str | None]  # None: the pool's own
+    share_ppm: Mapped[int] = mapped_column(default=1_000_000)  # of the machine
 
 
 class GpuHour(Base):
-    """A closed hour of a pool: used + idle + unavailable = bill. Per team: see the postings."""
+    """A closed hour of a pool: used + idle + unavailable = bill. Per team: see the postings.
+
+    Rows are never edited. A settle that comes after the close adds a row of differences, numbered
+    by `correction` (the close itself is 0): every sum over the rows of an hour is right.
+    """
 
     __tablename__ = "gpu_hours"
 
     pool: Mapped[str] = mapped_column(primary_key=True)
     hour_us: Mapped[int] = mapped_column(BigInteger, primary_key=True)  # its start
+    correction: Mapped[int] = mapped_column(primary_key=True, default=0)
     contract_id: Mapped[int] = mapped_column(BigInteger)
-    replicas: Mapped[int]
+    replicas: Mapped[int]  # 0 in a correction, as `span_us`
+    span_us: Mapped[int] = mapped_column(BigInteger, default=HOUR_US)  # what of the hour is billed
     bill_pusd: Mapped[int] = mapped_column(BigInteger)
     used_pusd: Mapped[int] = mapped_column(BigInteger)
     idle_pusd: Mapped[int] = mapped_column(BigInteger)
     unavailable_pusd: Mapped[int] = mapped_column(BigInteger)
-    busy_us: Mapped[int] = mapped_column(BigInteger)  # of replicas x 3.6e9
+    busy_us: Mapped[int] = mapped_column(BigInteger)  # of replicas x span_us
     unavailable_us: Mapped[int] = mapped_column(BigInteger)
     closed_us: Mapped[int] = mapped_column(BigInteger)
 
@@ -60,6 +74,7 @@ class GpuHourTeam(Base):
     pool: Mapped[str] = mapped_column(primary_key=True)
     hour_us: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     team_id: Mapped[str] = mapped_column(primary_key=True)
+    correction: Mapped[int] = mapped_column(primary_key=True, default=0)
     used_pusd: Mapped[int] = mapped_column(BigInteger)
     provisional_pusd: Mapped[int] = mapped_column(BigInteger)
     engine_us: Mapped[int] = mapped_column(BigInteger)

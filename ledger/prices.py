@@ -31,6 +31,7 @@ from ledger.rates import (
     rates_for,
     rates_from,
 )
+from ledger.records import Tokens
 
 __all__ = [
     "STANDARD",
@@ -49,6 +50,7 @@ __all__ = [
     "prompt_tokens",
     "rates_for",
     "rates_from",
+    "tier_cost_pusd",
     "tier_of",
 ]
 
@@ -171,6 +173,18 @@ def tier_of(service_tier: str | None) -> str:
     """The tier that a response's `service_tier` names, in the price book's words."""
     word = (service_tier or "").lower()
     return STANDARD if word in _STANDARD_WORDS else word
+
+
+def tier_cost_pusd(tokens: Tokens, price: Price, service_tier: str | None) -> tuple[int, bool]:
+    """The cost in the tier that an answer names, and whether the price lists that tier.
+
+    A tier without rates is booked at the standard ones: money was owed, and the row is flagged.
+    """
+    tier = tier_of(service_tier)
+    try:
+        return cost_pusd(tokens, price, tier=tier), True
+    except UnpricedTierError:
+        return cost_pusd(tokens, price), False
 
 
 def check(price: Price) -> list[str]:

@@ -27,7 +27,6 @@ from ledger.queries_fleet import (
     first_sample_us,
     hours,
     hours_by_team,
-    provisional_since,
 )
 from ledger.queries_health import Freshness, Refused, freshness, refusals, teams
 from ledger.queries_requests import (
@@ -74,7 +73,6 @@ __all__ = [
     "hours",
     "hours_by_team",
     "load_per_minute",
-    "provisional_since",
     "refusals",
     "teams",
     "ttft_pairs",

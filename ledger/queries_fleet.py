@@ -1,16 +1,16 @@
 """Reads of the own engines: contracts, closed hours, capacity, samples.
 
-A pool's bill comes from its closed hours; what runs since the last closed hour is read from the
-contract by `standing`. Samples are thinned in SQL, so that a month of them fits a chart.
+A pool's bill comes from its closed hours; what runs since the last closed hour is in
+`running`. Samples are thinned in SQL, so that a month of them fits a chart.
 """
 
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import BigInteger, Connection, cast, func, select
+from sqlalchemy import Connection, case, func, select
 
-from ledger.orm import Attempt, Capacity, EngineSample, GpuContract, GpuHour, GpuHourTeam, exact_sum
-from ledger.queries_scope import HOUR_US, Scope, rows
+from ledger.orm import Capacity, EngineSample, GpuContract, GpuHour, GpuHourTeam, exact_sum
+from ledger.queries_scope import HOUR_US, Scope, rows, total
 
 SAMPLES_LIMIT = 20_000
 
@@ -32,15 +32,21 @@ class Contract:
     ops_pusd_per_hour: int
     simulated: bool
     recorded_us: int
+    machine: str | None = None
+    share_ppm: int = 1_000_000  # of the machine's GPUs and rate
 
 
 @dataclass(frozen=True, slots=True)
 class HourCell:
-    """Closed hours of one pool in one bucket: used + idle + unavailable = bill."""
+    """Closed hours of one pool in one bucket, corrections added: used + idle + unavailable = bill.
+
+    `span_us` is what of the hours was billed: a pool's first may begin within the hour.
+    """
 
     pool: str
     start_us: int
     hours: int
+    span_us: int
     bill_pusd: int
     used_pusd: int
     idle_pusd: int
@@ -117,6 +123,8 @@ def contracts(connection: Connection) -> list[Contract]:
             GpuContract.ops_pusd_per_hour,
             GpuContract.simulated,
             GpuContract.recorded_us,
+            GpuContract.machine,
+            GpuContract.share_ppm,
         )
         .where(GpuContract.id.in_(latest))
         .order_by(GpuContract.pool)
@@ -132,14 +140,15 @@ def hours(connection: Connection, scope: Scope, *, bucket_us: int) -> list[HourC
         select(
             GpuHour.pool,
             start,
-            func.count(),
+            total(case((GpuHour.correction == 0, 1), else_=0)),
+            exact_sum(GpuHour.span_us),
             exact_sum(GpuHour.bill_pusd),
             exact_sum(GpuHour.used_pusd),
             exact_sum(GpuHour.idle_pusd),
             exact_sum(GpuHour.unavailable_pusd),
             exact_sum(GpuHour.busy_us),
             exact_sum(GpuHour.unavailable_us),
-            exact_sum(cast(GpuHour.replicas, BigInteger) * HOUR_US),
+            exact_sum(GpuHour.replicas * GpuHour.span_us),
             func.max(GpuHour.hour_us),
         )
         .where(GpuHour.hour_us >= scope.start_us, GpuHour.hour_us < scope.end_us)
@@ -161,17 +170,6 @@ def hours_by_team(connection: Connection, scope: Scope, *, bucket_us: int) -> li
     if scope.team is not None:
         statement = statement.where(GpuHourTeam.team_id == scope.team)
     return [TeamCell(*row) for row in rows(connection, statement)]
-
-
-def provisional_since(connection: Connection, pool: str, *, from_us: int, to_us: int) -> int:
-    """What a pool's attempts were charged provisionally, settled from `from_us` to `to_us`."""
-    statement = select(exact_sum(Attempt.cost_pusd)).where(
-        Attempt.pool == pool,
-        Attempt.backend == "own",
-        Attempt.settled_us >= from_us,
-        Attempt.settled_us < to_us,
-    )
-    return int(connection.execute(statement).scalar_one())
 
 
 def capacities(connection: Connection) -> list[CapacityRow]:

@@ -97,6 +97,8 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
 
     `cost_pusd` is the provider's charge for APIs, the provisional charge for own engines
     (`engine_us` of work at the contract rate). `None` means unpriced: flagged, never zero.
+    `tier` is the service tier that the answer named; `unknown_tier`: the price does not list it,
+    so that the standard rates were booked.
     """
 
     attempt_id: str
@@ -113,6 +115,8 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     error: str | None = None
     slo_met: bool | None = None
     compared: tuple[Compared, ...] = ()
+    tier: str | None = None
+    unknown_tier: bool = False
 
 
 class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True):

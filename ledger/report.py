@@ -1,16 +1,18 @@
 """What `breakeven ledger report` prints: where the money went, and what own engines were worth.
 
 The figures are the dashboard's: both add up the same cells, hours and comparisons. Spend counts
-what was settled; own engines' bills count closed hours, used, idle and unavailable apart.
+what was settled; own engines' bills are used, idle and unavailable: closed hours, and apart from
+them what runs since, which stays provisional until its hour is closed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from ledger import queries
-from ledger.queries import Cell, Scope
+from ledger.queries import Cell, Contract, HourCell, Scope
+from ledger.running import running
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +29,19 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class PoolLine:
-    """Closed hours of one pool: used + idle + unavailable = bill."""
+    """A part of one pool's bill: used + idle + unavailable = bill.
+
+    `machine` is shared with other pools; `share_ppm` of its GPUs and of its rate is this pool's.
+    """
 
     pool: str
-    hours: int
+    span_us: int
     bill_pusd: int
     used_pusd: int
     idle_pusd: int
     unavailable_pusd: int
+    machine: str | None = None
+    share_ppm: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,8 @@ class Report:
     models: tuple[Line, ...]
     backends: tuple[Line, ...]
     targets: tuple[Line, ...]
-    pools: tuple[PoolLine, ...]
+    pools: tuple[PoolLine, ...]  # closed hours
+    running: tuple[PoolLine, ...]  # since then
     comparators: tuple[ComparedLine, ...]
     refused: int
     simulated: bool  # whether anything in it came from a simulated part
@@ -67,6 +75,8 @@ class Report:
 def report(connection: Connection, scope: Scope) -> Report:
     """The span's figures, dearest first."""
     cells = queries.cells(connection, scope, bucket_us=queries.DAY_US)
+    closed = queries.hours(connection, scope, bucket_us=queries.DAY_US)
+    contracts = {contract.pool: contract for contract in queries.contracts(connection)}
     return Report(
         start_us=scope.start_us,
         end_us=scope.end_us,
@@ -75,7 +85,8 @@ def report(connection: Connection, scope: Scope) -> Report:
         models=_by(cells, [cell.model for cell in cells]),
         backends=_by(cells, [cell.backend for cell in cells]),
         targets=_by(cells, [cell.target for cell in cells]),
-        pools=_pools(connection, scope),
+        pools=_pools(closed, contracts),
+        running=tuple(_running(connection, contracts.values(), closed, scope)),
         comparators=tuple(
             ComparedLine(
                 one.model,
@@ -112,17 +123,39 @@ def _line(name: str, cells: Iterable[Cell]) -> Line:
     )
 
 
-def _pools(connection: Connection, scope: Scope) -> tuple[PoolLine, ...]:
+def _pools(closed: Iterable[HourCell], contracts: Mapping[str, Contract]) -> tuple[PoolLine, ...]:
     """Bills are the pools', whoever asks: a team's scope does not narrow them."""
-    found: dict[str, PoolLine] = {}
-    for cell in queries.hours(connection, scope, bucket_us=queries.DAY_US):
-        before = found.get(cell.pool, PoolLine(cell.pool, 0, 0, 0, 0, 0))
-        found[cell.pool] = PoolLine(
-            cell.pool,
-            before.hours + cell.hours,
-            before.bill_pusd + cell.bill_pusd,
-            before.used_pusd + cell.used_pusd,
-            before.idle_pusd + cell.idle_pusd,
-            before.unavailable_pusd + cell.unavailable_pusd,
+    groups: dict[str, list[HourCell]] = {}
+    for cell in closed:
+        groups.setdefault(cell.pool, []).append(cell)
+    return tuple(
+        PoolLine(
+            pool,
+            sum(cell.span_us for cell in cells),
+            sum(cell.bill_pusd for cell in cells),
+            sum(cell.used_pusd for cell in cells),
+            sum(cell.idle_pusd for cell in cells),
+            sum(cell.unavailable_pusd for cell in cells),
+            contracts[pool].machine,
+            contracts[pool].share_ppm,
         )
-    return tuple(found.values())
+        for pool, cells in groups.items()
+    )
+
+
+def _running(
+    connection: Connection, contracts: Iterable[Contract], closed: list[HourCell], scope: Scope
+) -> Iterator[PoolLine]:
+    for contract in contracts:
+        rest = running(connection, contract, closed, scope)
+        if rest.bill_pusd:
+            yield PoolLine(
+                rest.pool,
+                scope.end_us - rest.from_us,
+                rest.bill_pusd,
+                sum(rest.used_pusd.values()),
+                rest.idle_pusd,
+                rest.unavailable_pusd,
+                contract.machine,
+                contract.share_ppm,
+            )

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError, StatementError
 from ledger import orm
 from ledger.database import is_away
 from ledger.fold import Folded, Item, fold, fold_lost
+from ledger.hours import correct_hours
 from ledger.journal_reader import Position
 from ledger.records import AttemptOpened, AttemptSettled, Record
 from ledger.rows import Row, Rows
@@ -131,6 +132,7 @@ class Repository:
         }
         folded = fold(items, known_attempts(connection, sorted(ids)))
         self._write(connection, folded.rows)
+        correct_hours(connection, folded.rows.own, at_us=at_us)
         self._quarantine(connection, folded.unmatched, at_us)
         return _summary(folded)
 

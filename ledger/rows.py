@@ -14,12 +14,16 @@ from ledger.holds import HoldState
 from ledger.records import AttemptOpened, AttemptSettled, Hold, RequestRefused, Tokens
 
 LOST = "lost"
+UNKNOWN_TIER = "unknown_tier"
 Row = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Rows:
-    """What one transaction writes. `spent` is by (budget, window); it may be negative."""
+    """What one transaction writes. `spent` is by (budget, window); it may be negative.
+
+    `own` says which pools' engine time settled, and when: their hours may be closed already.
+    """
 
     attempts: list[Row] = field(default_factory=list)
     settles: list[Row] = field(default_factory=list)
@@ -30,6 +34,7 @@ class Rows:
     hold_ends: list[Row] = field(default_factory=list)
     refusals: list[Row] = field(default_factory=list)
     spent: dict[tuple[str, int], int] = field(default_factory=dict)
+    own: set[tuple[str, int]] = field(default_factory=set)
 
     def spend(self, hold: Hold, amount_pusd: int) -> None:
         account = (hold.scope, hold.window)
@@ -89,6 +94,8 @@ def add_settled(
     rows: Rows, opened: AttemptOpened, settled: AttemptSettled, *, late: bool = False
 ) -> None:
     """Everything a settle adds besides the attempt's own row."""
+    if opened.backend == "own" and opened.pool is not None:
+        rows.own.add((opened.pool, settled.settled_us))
     postings = postings_for_attempt(opened, settled, suspended=late)
     rows.postings += posting_rows(opened.attempt_id, settled.settled_us, postings)
     rows.compared += [
@@ -154,6 +161,8 @@ def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str 
         return "unpriced"
     if settled.cost_pusd > opened.bound_pusd:
         return "over_bound"
+    if settled.unknown_tier:
+        return UNKNOWN_TIER
     return "late" if late else None
 
 
@@ -162,7 +171,7 @@ _OPENED = tuple(name for name in AttemptOpened.__struct_fields__ if name not in 
 _SETTLED = tuple(
     name
     for name in AttemptSettled.__struct_fields__
-    if name not in {"attempt_id", "tokens", "compared"}
+    if name not in {"attempt_id", "tokens", "compared", "unknown_tier"}
 )
 UNSETTLED: Row = {
     **dict.fromkeys(_SETTLED),

@@ -5,16 +5,17 @@ disagree. Reading and deciding stay apart: the statements are in `queries_*`, th
 `bills`, `standing` and `breakeven`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import nlargest
 
 from sqlalchemy import Connection
 
 from ledger import queries
-from ledger.bills import PoolBill, open_from, pool_bill
+from ledger.bills import pool_bill
 from ledger.economics import TokenBasis, Volume
 from ledger.queries import Cell, Contract, Freshness, HourCell, Minute, Scope, TeamCell
+from ledger.running import Running, running
 from ledger.standing import Standing, capability, rated_pools, standing
 
 BUSY_MINUTES = 5  # the floor under a capacity is the mean of this many busiest minutes
@@ -22,7 +23,10 @@ BUSY_MINUTES = 5  # the floor under a capacity is the mean of this many busiest 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`minutes` holds, by pool, the load that its staircase is computed from."""
+    """`minutes` holds, by pool, the load that its staircase is computed from.
+
+    `running` is the part of the bills that is not closed, by pool, cut at the buckets.
+    """
 
     scope: Scope
     bucket_us: int
@@ -33,6 +37,7 @@ class Survey:
     minutes: dict[str, tuple[Minute, ...]]
     standing: Standing
     freshness: Freshness
+    running: tuple[Running, ...]
 
     @property
     def api_pusd(self) -> int:
@@ -53,7 +58,13 @@ def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: Token
     closed = queries.hours(connection, scope, bucket_us=bucket_us)
     fresh = queries.freshness(connection)
     contracts = _contracts(queries.contracts(connection), cells)
-    bills = [_bill(connection, contract, closed, scope, fresh) for contract in contracts]
+    rests = [
+        running(connection, contract, closed, scope, bucket_us=bucket_us) for contract in contracts
+    ]
+    bills = [
+        pool_bill(contract, closed, scope, rest)
+        for contract, rest in zip(contracts, rests, strict=True)
+    ]
     rated = rated_pools(bills)
     minutes = {
         bill.pool: tuple(queries.load_per_minute(connection, scope, pool=bill.pool))
@@ -82,6 +93,7 @@ def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: Token
         minutes,
         answer,
         fresh,
+        tuple(rests),
     )
 
 
@@ -107,20 +119,6 @@ def _served(cells: Iterable[Cell], pools: frozenset[str], basis: TokenBasis) -> 
     good = [cell for cell in cells if cell.avoids and cell.pool in pools]
     output = basis is TokenBasis.OUTPUT
     return Volume(sum(c.output_tokens if output else c.tokens for c in good), basis)
-
-
-def _bill(
-    connection: Connection,
-    contract: Contract,
-    closed: Sequence[HourCell],
-    scope: Scope,
-    fresh: Freshness,
-) -> PoolBill:
-    start = open_from(contract, closed, scope, first_us=fresh.first_us)
-    provisional = queries.provisional_since(
-        connection, contract.pool, from_us=start, to_us=scope.end_us
-    )
-    return pool_bill(contract, closed, scope, open_from_us=start, provisional_pusd=provisional)
 
 
 def _contracts(known: list[Contract], cells: Iterable[Cell]) -> list[Contract]:

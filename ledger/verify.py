@@ -4,7 +4,7 @@ Run by `breakeven ledger verify`, by tests and by the dashboard. A check reads o
 invariant in its docstring, and recomputes from other rows than the ones it judges.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -13,16 +13,14 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 from sqlalchemy.orm import aliased
 
-from ledger.accounts import gpu_payable
 from ledger.holds import HoldState
-from ledger.hours import gpu_entry
 from ledger.orm_books import Attempt, JournalPosition, Posting, PriceVersion, Quarantined
 from ledger.orm_budgets import Budget, BudgetWindow, Grant, HoldRow
-from ledger.orm_fleet import GpuHour, GpuHourTeam
 from ledger.orm_types import exact_sum
-from ledger.prices import STANDARD, Price, UnpricedTierError, cost_pusd
+from ledger.prices import Price, tier_cost_pusd
 from ledger.records import Tokens
 from ledger.rows import LOST
+from ledger.verify_hours import Found, hours_add_up, hours_hold_every_settle
 
 FINDINGS_PER_CHECK = 100
 ROWS_AT_ONCE = 5_000
@@ -49,7 +47,6 @@ class Result:
         return not self.findings
 
 
-Found = Generator[tuple[str, str], None, None]
 Check = Callable[[Connection], Found]
 
 
@@ -128,7 +125,7 @@ def attempts_are_whole(connection: Connection) -> Found:
 
 
 def costs_rederive(connection: Connection) -> Found:
-    """An API attempt's cost is its tokens at the price version it carries."""
+    """An API attempt's cost is its tokens at the price version and the service tier it carries."""
     prices = {
         version: msgspec.convert({**document, "version": version}, Price)
         for version, document in connection.execute(
@@ -137,18 +134,20 @@ def costs_rederive(connection: Connection) -> Found:
     }
     kinds = Tokens.__struct_fields__
     columns = [getattr(Attempt, f"{kind}_tokens") for kind in kinds]
-    query = select(Attempt.attempt_id, Attempt.price_version, Attempt.cost_pusd, *columns).where(
+    query = select(
+        Attempt.attempt_id, Attempt.price_version, Attempt.cost_pusd, Attempt.tier, *columns
+    ).where(
         Attempt.backend == "api",
         Attempt.settled_us.is_not(None),
         Attempt.cost_pusd.is_not(None),
         Attempt.status != LOST,
     )
     with connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}) as rows:
-        for attempt_id, version, cost, *counts in rows:
+        for attempt_id, version, cost, tier, *counts in rows:
             price = prices.get(version)
             if price is None:
                 yield attempt_id, f"price version {version} is not in the book"
-            elif cost not in _possible_costs(Tokens(*counts), price):
+            elif cost != tier_cost_pusd(Tokens(*counts), price, tier)[0]:
                 yield attempt_id, f"cost {cost} pico-USD does not follow from tokens and price"
 
 
@@ -211,54 +210,12 @@ def totals_equal_sums(connection: Connection) -> Found:
             yield f"{budget_id} {start}", f"holds came to {found}, and no window counts them"
 
 
-def hours_add_up(connection: Connection) -> Found:
-    """Teams + idle + unavailable = the hour's bill, in the rows and in the postings."""
-    shares: dict[tuple[str, int], tuple[int, int]] = {}
-    for pool, hour_us, used, charged in connection.execute(
-        select(
-            GpuHourTeam.pool,
-            GpuHourTeam.hour_us,
-            exact_sum(GpuHourTeam.used_pusd),
-            exact_sum(GpuHourTeam.provisional_pusd),
-        ).group_by(GpuHourTeam.pool, GpuHourTeam.hour_us)
-    ):
-        shares[pool, hour_us] = (used, charged)
-    owed = {
-        row.entry_id: -row.amount_pusd
-        for row in connection.execute(
-            select(Posting.entry_id, Posting.amount_pusd).where(
-                Posting.entry_id.like("gpu:%"), Posting.account.like(f"{gpu_payable('')}%")
-            )
-        )
-    }
-    for hour in connection.execute(select(*GpuHour.__table__.columns)):
-        name = gpu_entry(hour.pool, hour.hour_us)
-        used, charged = shares.get((hour.pool, hour.hour_us), (0, 0))
-        if used != hour.used_pusd:
-            yield name, f"teams used {used} pico-USD, the hour says {hour.used_pusd}"
-        if hour.used_pusd + hour.idle_pusd + hour.unavailable_pusd != hour.bill_pusd:
-            yield name, f"its parts do not add up to the bill of {hour.bill_pusd}"
-        if charged + owed.get(name, 0) != hour.bill_pusd:
-            yield name, f"postings come to {charged + owed.get(name, 0)} of {hour.bill_pusd}"
-
-
 def nothing_is_quarantined(connection: Connection) -> Found:
     """Records that could not be applied wait for a person."""
     for row in connection.execute(
         select(Quarantined.journal, Quarantined.segment, Quarantined.offset, Quarantined.reason)
     ):
         yield f"{row.journal} {row.segment}:{row.offset}", row.reason
-
-
-def _possible_costs(tokens: Tokens, price: Price) -> set[int]:
-    """At each tier the price lists: which one served is not kept on the row."""
-    costs = set()
-    for tier in {STANDARD, *(schedule.tier for schedule in price.terms.schedules)}:
-        try:
-            costs.add(cost_pusd(tokens, price, tier=tier))
-        except UnpricedTierError:
-            continue
-    return costs
 
 
 CHECKS: tuple[Check, ...] = (
@@ -270,5 +227,6 @@ CHECKS: tuple[Check, ...] = (
     grants_are_within_limits,
     totals_equal_sums,
     hours_add_up,
+    hours_hold_every_settle,
     nothing_is_quarantined,
 )

@@ -8,6 +8,7 @@ from ledger.accounts import (
     Posting,
     balanced,
     close_hour,
+    correction_postings,
     postings_for_attempt,
     postings_for_invoice,
     postings_for_suspense,
@@ -197,3 +198,21 @@ def test_teams_idle_and_unavailable_are_the_bill_to_the_unit(
     assert books.get("payable:gpu:p", 0) == -bill
     for team in {*busy, *provisional}:
         assert books.get(f"expense:team:{team}", 0) == close.used_pusd.get(team, 0)
+
+
+def test_a_correction_moves_money_between_bearers_and_never_the_bill():
+    lines = correction_postings(
+        "chat", teams={"ads": 30, "search": -10}, idle_pusd=-25, unavailable_pusd=-5,
+        provisional_pusd=10,
+    )  # fmt: skip
+    assert {line.account: line.amount_pusd for line in lines} == {
+        "expense:team:ads": 30,
+        "expense:team:search": -10,
+        "expense:idle:chat": -25,
+        "expense:unavailable:chat": -5,
+        "payable:gpu:chat": 10,
+    }
+    with pytest.raises(AccountsError, match="unbalanced by 1 "):
+        correction_postings(
+            "chat", teams={"ads": 1}, idle_pusd=0, unavailable_pusd=0, provisional_pusd=0
+        )

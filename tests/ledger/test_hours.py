@@ -3,9 +3,12 @@
 from datetime import date
 
 import pytest
-from sqlalchemy import insert, select
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete, insert, select
 
 from ledger import orm
+from ledger.database import downgrade
 from ledger.hours import GRACE_US, HOUR_US, close_hours, gpu_entry
 from ledger.repository import Repository
 from ledger.verify import verify
@@ -51,12 +54,12 @@ def close_after(engine, count):
 
 @pytest.fixture
 def own(opened, settled):
-    def own(number, *, team, engine_us, cost, hour=0):
+    def own(number, *, team, engine_us, cost, hour=0, minute=0):
+        at_us = DAY_US + hour * HOUR_US + minute * MINUTE_US
         return (
             opened(number, backend="own", pool="chat", provider=None, team_id=team, holds=(),
-                   bound_pusd=10**13, opened_us=DAY_US + hour * HOUR_US),
-            settled(number, cost_pusd=cost, engine_us=engine_us,
-                    settled_us=DAY_US + hour * HOUR_US + number),
+                   bound_pusd=10**13, opened_us=at_us),
+            settled(number, cost_pusd=cost, engine_us=engine_us, settled_us=at_us + number),
         )  # fmt: skip
 
     return own
@@ -167,5 +170,172 @@ def test_without_a_start_the_first_evidence_begins(engine, own):
     assert [row[0] for row in hours(engine)] == [DAY_US + 7 * HOUR_US, DAY_US + 8 * HOUR_US]
 
 
+def test_a_first_hour_is_billed_from_its_first_evidence(engine, own):
+    contract(engine, since=None, replicas=1, recorded_us=DAY_US + 40 * MINUTE_US)
+    records = own(1, team="ads", engine_us=5 * MINUTE_US, cost=5, minute=45)
+    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+    close_after(engine, 2)
+    minute = RATE // 60
+    assert hours(engine) == [
+        (DAY_US, 20 * minute, 5 * minute, 15 * minute, 0),
+        (DAY_US + HOUR_US, RATE, 0, RATE, 0),
+    ]
+
+
 def test_the_entry_of_an_hour_is_named_after_it():
     assert gpu_entry("chat", 5) == "gpu:chat:5"
+    assert gpu_entry("chat", 5, 2) == "gpu:chat:5:2"
+
+
+def sums(engine):
+    """Everything that adds up over an hour's rows, and the balances."""
+    hour, team, line = orm.GpuHour, orm.GpuHourTeam, orm.Posting
+    with engine.connect() as connection:
+        whole = [hour.bill_pusd, hour.used_pusd, hour.idle_pusd, hour.unavailable_pusd,
+                 hour.busy_us, hour.unavailable_us, hour.replicas * hour.span_us]  # fmt: skip
+        parts = [team.used_pusd, team.provisional_pusd, team.engine_us]
+        queries = (
+            (hour.hour_us, whole),
+            (team.hour_us.concat(team.team_id), parts),
+            (line.account, [line.amount_pusd]),
+        )
+        found = [
+            {
+                key: values
+                for key, *values in connection.execute(
+                    select(key, *map(orm.exact_sum, columns)).group_by(key)
+                )
+                if any(values)
+            }
+            for key, columns in queries
+        ]
+        assert verify(connection).holds, verify(connection).findings
+    return found
+
+
+def rows_of(engine, table):
+    with engine.connect() as connection:
+        return connection.execute(select(*table.__table__.columns)).all()
+
+
+def test_a_settle_after_the_close_is_corrected_and_nothing_is_edited(engine, own):
+    contract(engine)
+    repository = Repository(engine, host="h")
+    repository.import_records(
+        own(1, team="search", engine_us=HOUR_US // 2, cost=7), journal="j", at_us=1
+    )
+    close_after(engine, 1)
+    before = {
+        table: rows_of(engine, table) for table in (orm.GpuHour, orm.GpuHourTeam, orm.Posting)
+    }
+    late = own(2, team="ads", engine_us=HOUR_US // 4, cost=RATE)
+    repository.import_records(late, journal="j", at_us=DAY_US + 9 * HOUR_US)
+    for table, rows in before.items():
+        assert set(rows) < set(rows_of(engine, table)), "rows are added, none is changed"
+    hour, _, balances = sums(engine)
+    assert hour == {
+        DAY_US: [2 * RATE, 3 * RATE // 4, 5 * RATE // 4, 0, 3 * HOUR_US // 4, 0, 2 * HOUR_US]
+    }
+    assert balances == {
+        "expense:team:search": [RATE // 2],
+        "expense:team:ads": [RATE // 4],
+        "expense:idle:chat": [5 * RATE // 4],
+        "payable:gpu:chat": [-2 * RATE],
+    }
+    entries = {row.entry_id: row.at_us for row in rows_of(engine, orm.Posting)}
+    assert entries["gpu:chat:" + str(DAY_US) + ":1"] == DAY_US + 9 * HOUR_US
+    again = {table: rows_of(engine, table) for table in before}
+    repository.import_records(late, journal="j", at_us=DAY_US + 9 * HOUR_US)
+    assert again == {table: rows_of(engine, table) for table in before}
+
+
+def test_an_open_hour_needs_no_correction(engine, own):
+    contract(engine)
+    close_after(engine, 1)
+    records = own(1, team="ads", engine_us=5, cost=5, hour=1)
+    Repository(engine, host="h").import_records(records, journal="j", at_us=DAY_US + 3 * HOUR_US)
+    assert len(rows_of(engine, orm.GpuHour)) == 1
+    close_after(engine, 2)
+    assert {row.correction for row in rows_of(engine, orm.GpuHour)} == {0}
+
+
+def test_a_lost_attempt_that_settles_after_the_close_is_corrected(engine, own):
+    contract(engine)
+    opened, settled = own(1, team="ads", engine_us=HOUR_US // 10, cost=3)
+    repository = Repository(engine, host="h")
+    repository.import_records([opened], journal="j", at_us=1)
+    repository.settle_lost("j", at_us=DAY_US + 5)
+    close_after(engine, 1)
+    assert sums(engine)[0][DAY_US][1] == 0, "a bound is no bill"
+    repository.import_records([settled], journal="j", at_us=DAY_US + 2 * HOUR_US)
+    assert sums(engine)[0][DAY_US][1] == RATE // 10
+
+
+LATE = st.lists(
+    st.tuples(
+        st.sampled_from("ab"),
+        st.integers(0, HOUR_US),
+        st.integers(0, 2 * RATE),
+        st.integers(0, 1),
+        st.booleans(),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(work=LATE)
+def test_however_late_settles_come_the_hour_ends_up_the_same(engine, own, work):
+    """Settled before the close, after it together, or each alone: one bill, one split."""
+    results = []
+    for order in ("before", "together", "apart"):
+        with engine.begin() as connection:
+            for table in reversed(orm.Base.metadata.sorted_tables):
+                connection.execute(delete(table))
+        contract(engine, replicas=1, pusd_per_hour=RATE + 7)
+        sample(engine, 0, "healthy")
+        sample(engine, 14, "down")
+        sample(engine, 20, "healthy")
+        repository = Repository(engine, host="h")
+        early, late = [], []
+        for number, (team, engine_us, cost, hour, is_late) in enumerate(work):
+            pair = own(number, team=team, engine_us=engine_us, cost=cost, hour=hour)
+            (late if is_late else early).append(pair)
+        at_us = DAY_US + 5 * HOUR_US
+        flat = [record for pair in early for record in pair]
+        if order == "before":
+            flat += [record for pair in late for record in pair]
+        repository.import_records(flat, journal="j", at_us=at_us)
+        close_after(engine, 2)
+        if order == "together":
+            records = [record for pair in late for record in pair]
+            repository.import_records(records, journal="j", at_us=at_us)
+        if order == "apart":
+            for pair in late:
+                repository.import_records(pair, journal="j", at_us=at_us)
+        results.append(sums(engine))
+        hour, _, balances = results[-1]
+        assert [values[0] for values in hour.values()] == [RATE + 7] * 2
+        assert balances["payable:gpu:chat"] == [-2 * (RATE + 7)]
+    assert results[0] == results[1] == results[2]
+
+
+def test_corrections_survive_a_downgrade_as_sums(engine, own, database_url):
+    contract(engine)
+    repository = Repository(engine, host="h")
+    close_after(engine, 1)
+    for number, team in enumerate(("ads", "ads", "search")):
+        late = own(number, team=team, engine_us=HOUR_US // 8, cost=1)
+        repository.import_records(late, journal="j", at_us=DAY_US + 3 * HOUR_US)
+    wanted = sums(engine)[0][DAY_US][:6]
+    downgrade(database_url, "0004")
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql(
+            "SELECT bill_pusd, used_pusd, idle_pusd, unavailable_pusd, busy_us, unavailable_us"
+            " FROM gpu_hours"
+        ).all()
+        teams = connection.exec_driver_sql(
+            "SELECT team_id, engine_us FROM gpu_hour_teams ORDER BY team_id"
+        ).all()
+    assert [list(row) for row in found] == [wanted]
+    assert [tuple(row) for row in teams] == [("ads", HOUR_US // 4), ("search", HOUR_US // 8)]

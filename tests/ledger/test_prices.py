@@ -11,8 +11,10 @@ from ledger.prices import (
     Terms,
     check,
     rates_from,
+    tier_cost_pusd,
     tier_of,
 )
+from ledger.records import Tokens
 
 CHEAP = Terms(rates_from({"input": 1, "output": 2}))
 DEAR = Terms(rates_from({"input": 10, "output": 20}))
@@ -171,3 +173,23 @@ def test_a_usable_price_has_no_faults_and_survives_storage():
     assert check(full) == []
     assert msgspec.json.decode(msgspec.json.encode(full), type=Price) == full
     assert msgspec.convert(msgspec.to_builtins(full), Price) == full
+
+
+@pytest.mark.parametrize(
+    ("word", "cost", "listed"),
+    [
+        (None, 12, True),
+        ("default", 12, True),
+        ("flex", 6, True),
+        ("Priority", 36, True),
+        ("scale", 12, False),  # booked at standard rates, and said so
+    ],
+)
+def test_an_answers_tier_has_its_own_rates(word, cost, listed):
+    tiers = {"flex": {"input": 1, "output": 2}, "priority": {"input": 6, "output": 12}}
+    terms = Terms(
+        rates_from({"input": 2, "output": 4}),
+        tuple(Schedule(tier, 0, rates_from(rates)) for tier, rates in tiers.items()),
+    )
+    found = tier_cost_pusd(Tokens(input=2, output=2), price(1, terms=terms), word)
+    assert found == (cost, listed)

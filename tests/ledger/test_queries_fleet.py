@@ -5,7 +5,6 @@ from sqlalchemy import insert
 
 from ledger import orm, queries
 from ledger.queries import DAY_US, HOUR_US, Scope
-from ledger.repository import Repository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
 BIG = 8 * 10**18  # two hours of it do not fit 64 bits
@@ -94,17 +93,6 @@ def test_team_shares(connection) -> None:
         connection, Scope(scope.start_us, scope.end_us, "search"), bucket_us=DAY_US
     )
     assert [cell.team for cell in one] == ["search"]
-
-
-def test_provisional_charges_since_an_instant(engine, connection, opened, settled) -> None:
-    records = []
-    for n in range(4):
-        records.append(opened(n, backend="own", pool="llama", target="pool:llama/0"))
-        records.append(settled(n, settled_us=START_US + n, cost_pusd=10**n))
-    records += [opened(8), settled(8, settled_us=START_US + 2)]
-    Repository(engine, host="h").import_records(records, journal="j", at_us=START_US)
-    found = queries.provisional_since(connection, "llama", from_us=START_US + 1, to_us=START_US + 3)
-    assert found == 110
 
 
 def test_capacity_is_the_latest_of_each_engine(connection) -> None:

@@ -67,6 +67,27 @@ def test_groups_add_up_and_are_dearest_first(engine, opened, settled, refused):
     assert not found.simulated
 
 
+def test_what_runs_since_the_last_closed_hour_is_apart_and_split_alike(
+    engine, opened, settled, refused
+):
+    fill(engine, opened, settled, refused)
+    minute = HOUR_US // 60
+    rows = [
+        {"at_us": DAY_US + HOUR_US + n * minute, "pool": "chat", "engine": "chat/0", "health": what}
+        for n, what in ((0, "healthy"), (6, "down"), (12, "healthy"))
+    ]
+    with engine.begin() as connection:
+        connection.execute(insert(orm.EngineSample), rows)
+    with engine.connect() as connection:
+        found = report(connection, Scope(DAY_US, DAY_US + HOUR_US + 30 * minute))
+    (rest,) = found.running
+    assert (rest.pool, rest.span_us, rest.bill_pusd) == ("chat", 30 * minute, RATE // 2)
+    assert (rest.used_pusd, rest.unavailable_pusd) == (0, RATE // 10)
+    assert rest.used_pusd + rest.idle_pusd + rest.unavailable_pusd == rest.bill_pusd
+    (closed,) = found.pools
+    assert (closed.span_us, closed.machine, closed.share_ppm) == (HOUR_US, None, 1_000_000)
+
+
 def test_a_team_sees_its_own_attempts(engine, opened, settled, refused):
     fill(engine, opened, settled, refused)
     with engine.connect() as connection:

@@ -8,7 +8,9 @@ from ledger.rows import UNSETTLED, lost_values, opened_from, opened_row, settled
 def test_every_field_of_a_record_has_a_column():
     columns = set(orm.Attempt.__table__.columns.keys())
     assert set(AttemptOpened.__struct_fields__) - columns == {"holds", "decision"}
-    assert set(AttemptSettled.__struct_fields__) - columns == {"tokens", "compared"}
+    assert set(AttemptSettled.__struct_fields__) - columns == {
+        "tokens", "compared", "unknown_tier",
+    }  # fmt: skip
     assert {f"{name}_tokens" for name in Tokens.__struct_fields__} <= columns
 
 
@@ -33,3 +35,5 @@ def test_flags_say_what_to_look_at(opened, settled):
     assert flag(late=True) == "late"
     assert flag(cost_pusd=None) == "unpriced"
     assert flag(cost_pusd=1001) == "over_bound"
+    assert flag(tier="scale", unknown_tier=True) == "unknown_tier"
+    assert flag(tier="flex") is None

@@ -1,15 +1,13 @@
 """Money over time adds up to the totals, whatever the buckets and wherever hours are closed."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sqlalchemy import insert
 
 from ledger import orm
 from ledger.economics import TokenBasis
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.repository import Repository
-from ledger.series import Amount, Line, fit, spend
+from ledger.series import Amount, Line, spend
 from ledger.survey import survey
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
@@ -75,21 +73,3 @@ def test_closed_hours_keep_their_own_split(books) -> None:
         Amount(START_US, Line.UNAVAILABLE, 500),
         Amount(START_US, Line.USED, 1_000),
     ]
-
-
-@given(
-    pairs=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=8),
-    share=st.fractions(0, 1),
-)
-def test_fit_places_the_whole_total_within_the_rooms(pairs: list, share) -> None:
-    wanted, rooms = zip(*pairs, strict=True)
-    total = int(sum(rooms) * share)
-    shares = fit(wanted, rooms, total)
-    assert sum(shares) == total
-    assert all(0 <= one <= room for one, room in zip(shares, rooms, strict=True))
-
-
-def test_fit_leaves_alone_what_fits() -> None:
-    assert fit([3, 1, 2], [5, 5, 5], 6) == [3, 1, 2]
-    assert fit([9, 0, 0], [5, 5, 5], 9) == [5, 4, 0]
-    assert fit([0, 0, 9], [5, 5, 5], 9) == [0, 4, 5]

@@ -39,6 +39,7 @@ def fill(engine, opened, settled):
                 settled(
                     n, settled_us=at_us + 9, tokens=Tokens(input=1_000, output=100),
                     cost_pusd=USD // 100 if own else USD, slo_met=n != 0,
+                    engine_us=HOUR_US // 200 if own else 0,
                     compared=(Compared("openai/x", 1, USD),),
                 )
             )  # fmt: skip

@@ -6,7 +6,7 @@ from sqlalchemy import insert, text
 
 from ledger import orm
 from ledger.fold import Item
-from ledger.prices import Price, Terms, cost_pusd, rates_from
+from ledger.prices import Price, Schedule, Terms, cost_pusd, rates_from
 from ledger.records import Tokens
 from ledger.repository import Repository
 from ledger.verify import CHECKS, FINDINGS_PER_CHECK, verify
@@ -17,7 +17,10 @@ PRICE = Price(
     name="openai/gpt-4o-mini",
     book="test",
     effective_from_us=0,
-    terms=Terms(rates_from({"input": 20, "output": 40})),
+    terms=Terms(
+        rates_from({"input": 20, "output": 40}),
+        (Schedule("flex", 0, rates_from({"input": 10, "output": 20})),),
+    ),
 )
 COST = cost_pusd(TOKENS, PRICE)
 
@@ -82,7 +85,11 @@ BROKEN = {
     "holds_end": "UPDATE holds SET state = 'held' WHERE attempt_id = 'r1.1'",
     "grants_are_within_limits": "UPDATE budgets SET limit_pusd = '1'",
     "totals_equal_sums": "UPDATE holds SET actual_pusd = 1 WHERE attempt_id = 'r1.1'",
-    "hours_add_up": "INSERT INTO gpu_hours VALUES ('chat', 0, 1, 1, 10, 1, 2, 3, 0, 0, 0)",
+    "hours_add_up": "INSERT INTO gpu_hours (pool, hour_us, contract_id, replicas, bill_pusd,"
+    " used_pusd, idle_pusd, unavailable_pusd, busy_us, unavailable_us, closed_us)"
+    " VALUES ('chat', 0, 1, 1, 10, 1, 2, 3, 0, 0, 0)",
+    "hours_hold_every_settle": "INSERT INTO gpu_hour_teams (pool, hour_us, team_id, used_pusd,"
+    " provisional_pusd, engine_us) VALUES ('chat', 0, 'ads', 0, 0, 7)",
     "nothing_is_quarantined": 'INSERT INTO quarantine (journal, segment, "offset", at_us, reason,'
     " record) VALUES ('j', 1, 9, 0, 'checksum', 'x')",
 }
@@ -113,6 +120,7 @@ def test_what_is_broken_is_found(books, check):
         ("DELETE FROM budget_windows", "totals_equal_sums"),
         ("DELETE FROM journal_positions", "holds_end"),
         ("UPDATE attempts SET price_version = 9 WHERE attempt_id = 'r2.1'", "costs_rederive"),
+        ("UPDATE attempts SET tier = 'flex' WHERE attempt_id = 'r2.1'", "costs_rederive"),
         ("UPDATE attempts SET request_id = 'r1'", "attempts_are_whole"),
         ("UPDATE attempts SET cost_pusd = NULL WHERE attempt_id = 'r2.1'", "attempts_are_whole"),
     ],

@@ -1,0 +1,97 @@
+"""What was seen of a pool's engines in a span: who used them, when they were down, when up.
+
+The one reading for hours that close and for the hour that still runs, so that both are split by
+the same evidence. Use is the measured engine time of the attempts that settled in the piece; a
+sample stands for the time since its engine's last one. What nobody observed is neither used nor
+down: it is idle.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, literal_column, select
+
+from ledger.orm_books import Attempt
+from ledger.orm_fleet import HOUR_US, EngineSample
+from ledger.orm_types import exact_sum
+
+# A sample stands for the time since its engine's last one, but never for longer than this.
+SAMPLE_REACH_US = 900_000_000
+DOWN = frozenset({"loading", "draining", "down"})
+
+
+@dataclass(slots=True)
+class Use:
+    """What one piece of time saw; `up` are spans in which the pool's machines ran."""
+
+    busy_us: dict[str, int] = field(default_factory=dict)
+    charged_pusd: dict[str, int] = field(default_factory=dict)
+    down_us: int = 0
+    up: list[tuple[int, int]] = field(default_factory=list)
+
+
+def uses(
+    connection: Connection, pool: str, start_us: int, until_us: int, *, width_us: int = HOUR_US
+) -> dict[int, Use]:
+    """By the start of each piece; pieces lie between the multiples of `width_us`."""
+    found: dict[int, Use] = {}
+    for start, team, engine_us, cost in _work(connection, pool, (start_us, until_us), width_us):
+        use = found.setdefault(start, Use())
+        use.busy_us[team], use.charged_pusd[team] = engine_us, cost
+    for begin_us, end_us, health in _spans(connection, pool, start_us, until_us):
+        for start, (first, last) in _cut(begin_us, end_us, width_us):
+            use = found.setdefault(start, Use())
+            if health in DOWN:
+                use.down_us += last - first
+            if health != "down":
+                use.up.append((first, last))
+    return found
+
+
+def _work(
+    connection: Connection, pool: str, span: tuple[int, int], width_us: int
+) -> Iterator[tuple[int, str, int, int]]:
+    number = Attempt.settled_us.op("/")(literal_column(str(width_us)))  # whole pieces on both
+    query = (
+        select(number, Attempt.team_id, exact_sum(Attempt.engine_us), exact_sum(Attempt.cost_pusd))
+        .where(
+            Attempt.backend == "own",
+            Attempt.pool == pool,
+            Attempt.settled_us >= span[0],
+            Attempt.settled_us < span[1],
+            Attempt.status != "lost",  # its bound is no bill: nothing was posted for it
+        )
+        .group_by(number, Attempt.team_id)
+    )
+    for which, team, engine_us, cost in connection.execute(query):
+        yield int(which) * width_us, team, engine_us, cost
+
+
+def _spans(
+    connection: Connection, pool: str, start_us: int, until_us: int
+) -> Iterator[tuple[int, int, str]]:
+    """For how long each sample stands: since its engine's last, within reach."""
+    query = (
+        select(EngineSample.engine, EngineSample.at_us, EngineSample.health)
+        .where(
+            EngineSample.pool == pool,
+            EngineSample.at_us >= start_us - SAMPLE_REACH_US,
+            EngineSample.at_us < until_us + SAMPLE_REACH_US,
+        )
+        .order_by(EngineSample.engine, EngineSample.at_us)
+    )
+    before: tuple[str, int] = ("", 0)
+    for engine, at_us, health in connection.execute(query):
+        if before[0] == engine:
+            begin_us = max(before[1], at_us - SAMPLE_REACH_US, start_us)
+            if begin_us < min(at_us, until_us):
+                yield begin_us, min(at_us, until_us), health
+        before = (engine, at_us)
+
+
+def _cut(begin_us: int, end_us: int, width_us: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    while begin_us < end_us:
+        start = begin_us // width_us * width_us
+        last = min(end_us, start + width_us)
+        yield start, (begin_us, last)
+        begin_us = last
