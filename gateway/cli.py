@@ -1,16 +1,16 @@
-"""`breakeven`: the command line. One file per noun; this one holds what starts and checks."""
+"""`breakeven`: the command line. One file per noun; this one holds what starts."""
 
 import asyncio
 from pathlib import Path
 
 import typer
 
-from gateway import cli_engine, cli_keys, cli_ledger, cli_policy, cli_up
-from gateway.cli_config import Config, load_or_fail
-from gateway.cli_output import AsJson, console, emit, fail
+from gateway import cli_check, cli_engine, cli_keys, cli_ledger, cli_policy, cli_up
+from gateway.cli_config import Config, start_or_fail
+from gateway.cli_output import console, fail
 from gateway.errors import ConfigError
 from gateway.serve import run
-from gateway.settings import version
+from ledger.database import DatabaseError
 
 app = typer.Typer(
     name="breakeven",
@@ -23,6 +23,7 @@ app.add_typer(cli_keys.app, name="keys")
 app.add_typer(cli_engine.app, name="engine")
 app.add_typer(cli_policy.app, name="policy")
 app.add_typer(cli_ledger.app, name="ledger")
+app.command("check")(cli_check.check)
 app.command("up")(cli_up.up)
 app.command("demo")(cli_up.demo)
 
@@ -30,35 +31,14 @@ app.command("demo")(cli_up.demo)
 @app.command()
 def serve(config: Config = Path("breakeven.yaml")) -> None:
     """Start the gateway and everything this host runs; Ctrl-C drains and stops it all."""
-    settings = load_or_fail(config)
+    settings = start_or_fail(config)
     out = console()
     try:
         asyncio.run(run(settings, config, lambda line: out.print(line, markup=False)))
     except ConfigError as error:
         fail("\n".join(error.faults))
-
-
-@app.command()
-def check(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """Validate the configuration file and list every fault at once; starts nothing."""
-    settings = load_or_fail(config)
-    result = {
-        "config": str(config),
-        "version": version(settings),
-        "models": sorted(settings.models),
-        "pools": sorted(settings.pools),
-        "providers": sorted(settings.providers),
-        "policies": [rule.name for rule in settings.policies],
-    }
-    emit(
-        result,
-        as_json=as_json,
-        show=lambda out: out.print(
-            f"{config} is valid (version {result['version']}): {len(settings.models)} models, "
-            f"{len(settings.pools)} pools, {len(settings.providers)} providers, "
-            f"{len(settings.policies)} policies."
-        ),
-    )
+    except DatabaseError as error:
+        fail(str(error))
 
 
 def main() -> None:

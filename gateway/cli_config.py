@@ -10,10 +10,12 @@ import typer
 from sqlalchemy import Engine, make_url
 
 from gateway.cli_output import fail
+from gateway.clock import Clock
 from gateway.errors import ConfigError
 from gateway.prepare import ledger_url
-from gateway.settings import Settings, load
-from ledger.database import make_engine, migrate, open_readonly
+from gateway.settings import Settings, examine, load
+from gateway.statedir import plainly
+from ledger.database import DatabaseError, make_engine, migrate, open_readonly
 
 Config = Annotated[
     Path,
@@ -29,29 +31,47 @@ def load_or_fail(path: Path) -> Settings:
         fail("\n".join(error.faults))
 
 
+def start_or_fail(path: Path) -> Settings:
+    """The settings of a start: warnings are shown, an error ends it with the list of `check`."""
+    examined = examine(path, at_us=Clock().wall_us())
+    if examined.settings is None:
+        fail(f"{path} cannot be used: {examined.count}\n" + "\n".join(examined.lines))
+    for line in examined.lines:
+        typer.echo(line, err=True)
+    return examined.settings
+
+
 @contextmanager
 def ledger_engine(settings: Settings) -> Iterator[Engine]:
     """The ledger for writing, its schema brought up first."""
-    try:
+    with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
-    except ConfigError as error:
-        fail("\n".join(error.faults))
-    settings.state.mkdir(parents=True, exist_ok=True)
-    migrate(url)
-    yield from _until_done(make_engine(url))
+        settings.state.mkdir(parents=True, exist_ok=True)
+        migrate(url)
+        yield from _until_done(make_engine(url))
 
 
 @contextmanager
 def ledger_reader(settings: Settings) -> Iterator[Engine]:
     """The ledger for reading; a missing SQLite file is said so."""
-    try:
+    with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
+        place = make_url(url)
+        if place.get_backend_name() == "sqlite" and not Path(place.database or "").exists():
+            fail(f"there is no ledger at {place.database}; `breakeven serve` makes it")
+        yield from _until_done(open_readonly(url))
+
+
+@contextmanager
+def failing_plainly(settings: Settings) -> Iterator[None]:
+    """What the state directory or the ledger refuses in the block is one line and status 1."""
+    try:
+        with plainly(settings):
+            yield
     except ConfigError as error:
         fail("\n".join(error.faults))
-    place = make_url(url)
-    if place.get_backend_name() == "sqlite" and not Path(place.database or "").exists():
-        fail(f"there is no ledger at {place.database}; `breakeven serve` makes it")
-    yield from _until_done(open_readonly(url))
+    except DatabaseError as error:
+        fail(str(error))
 
 
 def _until_done(engine: Engine) -> Iterator[Engine]:

@@ -11,12 +11,12 @@ from datetime import date
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gateway.settings import Settings
+from gateway.schema import Settings, section_of
 
 BEGIN = "<!-- settings: begin, written by `make readme` -->"
 END = "<!-- settings: end -->"
@@ -32,7 +32,7 @@ def rows(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[Settin
     """Every setting, in the file's order, nested sections in place."""
     for name, field in model.model_fields.items():
         path = f"{prefix}{name}"
-        section, suffix = _section(field.annotation)
+        section, suffix = section_of(field.annotation)
         if section is not None:
             if field.description:
                 yield Setting(path + suffix, "", field.description)
@@ -64,19 +64,6 @@ def main(arguments: list[str]) -> None:
         return
     path = Path(arguments[0])
     path.write_text(replace(path.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def _section(annotation: Any) -> tuple[type[BaseModel] | None, str]:
-    """The section that a field holds, and how its path goes on: `.NAME` in maps, `[]` in lists."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation, ""
-    for part in get_args(annotation):
-        section, _ = _section(part)
-        if section is not None:
-            origin = getattr(annotation, "__origin__", None)
-            suffix = {dict: ".NAME", tuple: "[]", list: "[]"}.get(origin, "") if origin else ""
-            return section, suffix
-    return None, ""
 
 
 def _default(field: FieldInfo) -> str:

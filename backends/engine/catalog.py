@@ -6,6 +6,7 @@ check bits, and the driver keeps about 1 % (150,109,880,320 bytes seen by torch 
 141 GiB, driver 580, 2026-11-20).
 """
 
+import re
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -63,11 +64,18 @@ class UnknownGpu(LookupError):
 
 
 def find(name: str) -> Gpu:
-    """By name, whatever the case, blanks and dashes."""
+    """By name, whatever the case, blanks and dashes, or as a driver writes it out.
+
+    `NVIDIA H100 80GB HBM3` holds all words of `H100`; of several the one with most words counts.
+    """
     wanted = _plain(name)
     for gpu in GPUS:
         if _plain(gpu.name) == wanted:
             return gpu
+    said = _words(name)
+    held = [gpu for gpu in GPUS if _words(gpu.name) <= said]
+    if held:
+        return max(held, key=lambda gpu: len(_words(gpu.name)))
     near = [gpu.name for gpu in GPUS if wanted and wanted in _plain(gpu.name)]
     names = ", ".join(near or [gpu.name for gpu in GPUS])
     raise UnknownGpu(f"no GPU named {name!r}; there are: {names}")
@@ -75,6 +83,10 @@ def find(name: str) -> Gpu:
 
 def _plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z0-9]+", name.lower()))
 
 
 def _hopper(dense_bf16: float, dense_fp8: float) -> dict[Number, float]:

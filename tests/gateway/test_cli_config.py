@@ -7,7 +7,7 @@ import typer
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import OperationalError
 
-from gateway.cli_config import ledger_engine, ledger_reader, load_or_fail
+from gateway.cli_config import ledger_engine, ledger_reader, load_or_fail, start_or_fail
 from gateway.settings import parse
 
 
@@ -28,6 +28,19 @@ def test_a_file_with_a_fault_ends_the_command_with_its_name(tmp_path, capsys, co
     error = capsys.readouterr().err
     assert "the-file.yaml" in error
     assert said in error
+
+
+def test_a_start_ends_at_an_error_and_only_tells_of_a_warning(tmp_path, capsys):
+    path = tmp_path / "the-file.yaml"
+    path.write_text("models: {a: {targets: [openai/our-own]}}\nproviders: {openai: {}}\n")
+    assert start_or_fail(path).models
+    assert "the-file.yaml:1: warning: models.a.targets[0]" in capsys.readouterr().err
+    path.write_text("")
+    assert load_or_fail(path).models == {}  # a key can be revoked with whatever configuration
+    with pytest.raises(typer.Exit) as caught:
+        start_or_fail(path)
+    assert caught.value.exit_code == 1
+    assert "cannot be used: 1 error" in capsys.readouterr().err
 
 
 def test_the_ledger_for_writing_is_made_and_brought_up(tmp_path):

@@ -1,11 +1,14 @@
-"""The configuration file: strict, every fault at once, aliases and pass-through resolved."""
+"""The configuration file: strict, every fault at once, by line; what is shipped has none."""
 
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.settings import load, parse, resolve_model, version
+from gateway.settings import examine, load, load_examined, parse, version
+
+ROOT = Path(__file__).resolve().parents[2]
+AT_US = 1_795_000_000_000_000  # 2026-11-18
 
 GOOD = """
 models:
@@ -38,65 +41,77 @@ def test_a_good_file_is_read() -> None:
     assert settings.budgets[0].hard
 
 
+TEN_FAULTS = """\
+server: {port: 8080, port: 9090}
+modles: {}
+models:
+  chat: {targets: ["pool:own", "nobody/x"], compare_with: ["openai/gpt-4o-mini"], stiky: none}
+  gpt-4o: {same_as: chatt}
+pools:
+  own:
+    engine: {model: /nowhere/at/all, replicas: two}
+    gpu: {type: H300, until: 2026-02-30}
+providers:
+  openai: {api_key_env: OPENAI_API_KEY}
+prices: [nowhere.yaml]
+budgets:
+  - {scope: "provider:opnai", usd: 500}
+"""
+
+
+def test_ten_faults_are_ten_lines_of_one_run(tmp_path: Path) -> None:
+    """Of the schema, between sections, of the files around it, and of YAML itself."""
+    path = tmp_path / "ten.yaml"
+    path.write_text(TEN_FAULTS)
+    found = examine(path, at_us=AT_US)
+    assert found.settings is None
+    assert [(fault.line, fault.path) for fault in found.faults] == [
+        (1, "server.port"),
+        (2, "modles"),
+        (4, "models.chat.stiky"),
+        (4, "models.chat.targets[1]"),
+        (5, "models.gpt-4o.same_as"),
+        (8, "pools.own.engine.replicas"),
+        (9, "pools.own.gpu.type"),
+        (9, "pools.own.gpu.until"),
+        (12, "prices[0]"),
+        (14, "budgets[0].scope"),
+    ]
+    assert found.count == "10 errors"
+
+
+def test_what_follows_from_a_fault_is_not_told() -> None:
+    """`models.chat` names a pool that is there, only unreadable; the policy names that model."""
+    text = GOOD.replace("engine: {model: /models/a, replicas: 1}", "engine: 7")
+    assert len(faults(text)) == 1
+    assert len(faults(GOOD.replace("pools:", "pool:"))) == 1
+
+
+def test_load_refuses_contradictions_and_leaves_the_world_to_examine(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(GOOD)
+    assert load(path).pools
+    found = examine(path, at_us=AT_US)
+    assert [fault.path for fault in found.errors] == ["pools.a.engine.model"]
+    with pytest.raises(ConfigError) as caught:
+        load_examined(path, at_us=AT_US)
+    assert caught.value.faults == found.lines
+
+
+def test_warnings_refuse_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text("models: {a: {targets: [openai/our-own]}}\nproviders: {openai: {}}\n")
+    found = examine(path, at_us=AT_US)
+    assert {fault.severity for fault in found.faults} == {"warning"}
+    assert (found.count, found.errors) == ("2 warnings", ())
+    assert load_examined(path, at_us=AT_US) == found.settings
+
+
 @pytest.mark.parametrize(
-    ("asked", "served"),
-    [
-        ("chat", "chat"),
-        ("gpt-4o", "chat"),
-        ("alias-of-alias", "chat"),
-        ("openai/gpt-5", "openai/gpt-5"),
-    ],
+    "file", [*(ROOT / "deploy").glob("*breakeven.yaml"), ROOT / "gateway" / "demo.yaml"], ids=str
 )
-def test_names_are_resolved(asked: str, served: str) -> None:
-    found = resolve_model(parse(GOOD, name="x"), asked)
-    assert found is not None
-    assert found[0] == served
-    assert found[1].targets
-
-
-@pytest.mark.parametrize("asked", ["nope", "openai/", "anthropic/x", "openai/*", ""])
-def test_unknown_names_are_no_models(asked: str) -> None:
-    assert resolve_model(parse(GOOD, name="x"), asked) is None
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        ("replicas: 1}", "replicas: 1, colour: red}", "pools.a.engine.colour: unknown key"),
-        ("pool:a", "pool:b", "no pool named `b`"),
-        ('"openai/gpt-4o-mini"], compare', '"acme/x"], compare', "no provider named `acme`"),
-        (', compare_with: ["openai/gpt-4o-mini"]', "", "compare_with"),
-        ("same_as: chat", "same_as: nothing", "leads to no model"),
-        ('"openai/*"', '"acme/*"', "models.acme/*"),
-        ("model: /models/a, replicas: 1", "model: /models/a", "set `replicas` or `endpoints`"),
-        ("models: [chat]", "models: [chatt]", "no model named `chatt`"),
-        ("usd: 500", "usd: -1", "budgets.0.usd"),
-        ("team:search", "galaxy:x", "budgets.0.scope"),
-        ("usd: 500", "timezone: Mars/Olympus, usd: 500", "budgets.team:search.timezone"),
-        ("replicas: 1}", 'replicas: 1, endpoints: ["h:1"]}', "pools.a.engine: not an"),
-        ("providers:", "providers:\n  q: {}", "providers.q.base_url: needed"),
-        ("providers:", "providers:\n  q: {base_url: no url}", "providers.q.base_url: not an"),
-        ("name: fast", "name: ''", "policies.0.name"),
-    ],
-)
-def test_a_fault_names_its_key(before: str, after: str, words: str) -> None:
-    assert before in GOOD
-    assert any(words in fault for fault in faults(GOOD.replace(before, after)))
-
-
-def test_all_faults_come_at_once() -> None:
-    text = GOOD.replace("pool:a", "pool:b").replace("same_as: chat}", "same_as: nothing}")
-    assert len(faults(text)) >= 2
-
-
-def test_internal_models_have_no_external_targets() -> None:
-    text = GOOD.replace("targets: [", "residency: internal_only, targets: [", 1)
-    assert any("internal_only" in fault for fault in faults(text))
-
-
-def test_a_circle_of_aliases_is_a_fault() -> None:
-    text = "models: {a: {same_as: b}, b: {same_as: a}}"
-    assert len(faults(text)) == 2
+def test_what_is_shipped_passes_without_a_warning(file: Path) -> None:
+    assert examine(file, at_us=AT_US).lines == []
 
 
 @pytest.mark.parametrize("text", ["[1]", "a: [", "models: 3"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from backends.simulator.profiles import PROFILES
-from gateway.settings import parse, resolve_model
+from gateway.settings import examine, parse, resolve_model
 from gateway.starter import (
     CPU_RATE_USD,
     DAILY_BUDGET_USD,
@@ -44,6 +44,17 @@ def test_every_first_configuration_is_valid(tmp_path, engine, gpu, keys):
     assert settings.state == tmp_path
     assert settings.dashboard.enabled
     assert (settings.server.port, settings.dashboard.port) == (8080, 8501)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "simulated"])
+@pytest.mark.parametrize("gpu", [None, "NVIDIA H200", "NVIDIA H100 80GB HBM3 + NVIDIA L4"])
+def test_it_passes_its_check_without_a_warning_once_the_models_are_made(tmp_path, engine, gpu):
+    for name in ("tiny", "tiny-embed"):
+        (tmp_path / "models" / name).mkdir(parents=True)
+        (tmp_path / "models" / name / "config.json").write_text("{}")
+    path = tmp_path / "up.yaml"
+    path.write_text(configuration(tmp_path, engine=engine, gpu=gpu, keys=PROVIDERS))
+    assert examine(path, at_us=1_795_000_000_000_000).lines == []
 
 
 def test_the_ports_are_the_askers(tmp_path):

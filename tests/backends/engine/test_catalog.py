@@ -36,6 +36,29 @@ def test_names_are_found_whatever_their_spelling(name):
     assert find(name) in GPUS
 
 
+@pytest.mark.parametrize(
+    ("driver", "name"),
+    [
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA H200 + NVIDIA H200", "H200"),
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA H100 PCIe", "H100-PCIe"),
+        ("NVIDIA A100-SXM4-80GB", "A100-80GB"),
+        ("NVIDIA A100 80GB PCIe", "A100-80GB-PCIe"),
+        ("NVIDIA GeForce RTX 4090", "RTX-4090"),
+        ("Tesla T4", "T4"),
+    ],
+)
+def test_a_drivers_longer_name_is_recognised(driver, name):
+    assert find(driver).name == name
+
+
+@pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 3090", "NVIDIA GH200 480GB", "L40", "H20"])
+def test_a_name_that_only_looks_alike_is_not(name):
+    with pytest.raises(UnknownGpu):
+        find(name)
+
+
 def test_an_unknown_name_is_answered_with_those_that_are_near():
     with pytest.raises(UnknownGpu, match="A100-40GB, A100-80GB"):
         find("A100")

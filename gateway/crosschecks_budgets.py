@@ -1,0 +1,93 @@
+"""Budgets and teams of a configuration: scopes that nothing can fall under, windows stated twice.
+
+Pure checks from settings to faults, like those of `gateway.crosschecks`, which lists them. A scope
+that names nothing would never limit anything, and nobody would notice.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from gateway.aliases import resolve_model
+from gateway.faults import Fault, Place, nearest
+from gateway.schema import Model, Settings
+from ledger.escrow import SCOPE_KINDS
+from ledger.identity import PUBLIC_BYTES
+from ledger.windows import WindowError, zone_named
+
+NAMELESS = ("global", "external")
+ID_CHARACTERS = 128  # of an organisation, team or user, as `keys create` accepts them
+KEY_DIGITS = 2 * PUBLIC_BYTES
+
+
+def scopes(settings: Settings) -> Iterator[Fault]:
+    for index, budget in enumerate(settings.budgets):
+        place = ("budgets", index, "scope")
+        kind, colon, name = budget.scope.partition(":")
+        if kind not in SCOPE_KINDS:
+            yield Fault(place, f"`{kind}` is no kind of scope{nearest(kind, SCOPE_KINDS)}")
+        elif kind in NAMELESS:
+            if colon:
+                yield Fault(place, f"`{kind}` takes no name")
+        elif not name.strip():
+            yield Fault(place, f"`{kind}` needs a name: `{kind}:NAME`")
+        else:
+            yield from _NAMED[kind](settings, place, name)
+
+
+def windows(settings: Settings) -> Iterator[Fault]:
+    seen: set[tuple[str, str]] = set()
+    for index, budget in enumerate(settings.budgets):
+        try:
+            zone_named(budget.timezone)
+        except WindowError as error:
+            yield Fault(("budgets", index, "timezone"), str(error))
+        if (budget.scope, budget.period) in seen:
+            words = f"`{budget.scope}` has a budget per {budget.period} already: keep one of them"
+            yield Fault(("budgets", index), words)
+        seen.add((budget.scope, budget.period))
+
+
+def teams(settings: Settings) -> Iterator[Fault]:
+    for index, rule in enumerate(settings.policies):
+        for at, team in enumerate(rule.match.teams):
+            yield from _identity("team", ("policies", index, "match", "teams", at), team)
+
+
+def _provider(settings: Settings, place: Place, name: str) -> Iterator[Fault]:
+    if name not in settings.providers:
+        words = f"no provider named `{name}`{nearest(name, settings.providers)}"
+        yield Fault(place, words, about=("providers", name))
+
+
+def _model(settings: Settings, place: Place, name: str) -> Iterator[Fault]:
+    found = resolve_model(settings, name)
+    if found is None and not isinstance(settings.models.get(name), Model):
+        words = f"no model named `{name}`{nearest(name, settings.models)}"
+        yield Fault(place, words, about=("models", name))
+    elif found is not None and found[0] != name:
+        yield Fault(place, f"`{name}` is an alias: name `{found[0]}`, which serves it")
+
+
+def _key(_: Settings, place: Place, name: str) -> Iterator[Fault]:
+    if not re.fullmatch(rf"[0-9a-f]{{{KEY_DIGITS}}}", name):
+        words = f"a key's scope is its id of {KEY_DIGITS} digits: `breakeven keys list` shows it"
+        yield Fault(place, words)
+
+
+def _identity(kind: str, place: Place, name: str) -> Iterator[Fault]:
+    if not name or name != name.strip():
+        yield Fault(place, f"no {kind} is called `{name}`: a blank at its start or end")
+    elif not name.isprintable() or len(name) > ID_CHARACTERS:
+        yield Fault(place, f"no {kind} id is longer than {ID_CHARACTERS} printable characters")
+
+
+_NAMED: Mapping[str, Callable[[Settings, Place, str], Iterator[Fault]]] = {
+    "provider": _provider,
+    "model": _model,
+    "key": _key,
+    "org": lambda _, place, name: _identity("organisation", place, name),
+    "team": lambda _, place, name: _identity("team", place, name),
+    "user": lambda _, place, name: _identity("user", place, name),
+}
+
+BUDGET_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (scopes, windows, teams)

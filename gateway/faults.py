@@ -1,0 +1,78 @@
+"""What is wrong with a configuration: where, in plain words, and how bad.
+
+An error keeps `serve` from starting; a warning is something that works and would surprise. A place
+is a path in the document (`("policies", 0, "slo")`), shown as `policies[0].slo`, as a person would
+look for it, with the line of the file.
+"""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Place = tuple[str | int, ...]
+Severity = Literal["error", "warning"]
+
+SHORT = 4  # characters; of so few one slip is a large part
+SHOWN_NAMES = 8  # of a short list of names all are shown, of a longer one the nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`about`: another place that the fault depends on, such as the pool that a model names."""
+
+    place: Place
+    message: str
+    severity: Severity = "error"
+    line: int | None = None
+    about: Place | None = None
+
+    @property
+    def path(self) -> str:
+        return dotted(self.place)
+
+    def text(self, file: str) -> str:
+        """`file:12: models.a.targets: what is wrong`, as compilers write it."""
+        where = file if self.line is None else f"{file}:{self.line}"
+        kind = "warning: " if self.severity == "warning" else ""
+        path = f"{self.path}: " if self.place else ""
+        return f"{where}: {kind}{path}{self.message}"
+
+    def document(self) -> dict[str, str | int | None]:
+        return {
+            "path": self.path,
+            "line": self.line,
+            "message": self.message,
+            "severity": self.severity,
+        }
+
+
+def warning(place: Place, message: str) -> Fault:
+    return Fault(place, message, "warning")
+
+
+def dotted(place: Place) -> str:
+    """A place as it is shown: `policies[0].slo.ttft_ms`."""
+    path = ""
+    for part in place:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return path.removeprefix(".")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What a person may have meant, to be put behind a message; empty when nothing is near."""
+    names = sorted(set(known) - {word})
+    lower = {name.lower(): name for name in names}
+    wanted = word.lower()
+    cutoff = 0.6 if len(word) > SHORT else 0.5
+    near = [name for name in lower if len(word) > 2 and name.startswith(wanted)]
+    near = near or difflib.get_close_matches(wanted, lower, n=2, cutoff=cutoff)
+    if near:
+        return f"; did you mean {' or '.join(f'`{lower[name]}`' for name in near[:3])}?"
+    if names and len(names) <= SHOWN_NAMES:
+        return f"; there {'is' if len(names) == 1 else 'are'} {_listed(names)}"
+    return ""
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,292 @@
+"""The sections of the configuration file, as pydantic models: strict, frozen, no secret inline.
+
+What one field may hold is said here; what several fields say together is in `crosschecks`. Each
+field's `description` is its line in the README's settings table.
+"""
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic_core import PydanticCustomError
+from pydantic_core.core_schema import ValidationInfo
+
+Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[float, Field(gt=0.0)]
+# Down to the pico-USD; a row of the ledger holds nine million dollars, a total much more.
+Usd = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=12)]
+TotalUsd = Annotated[Decimal, Field(ge=0, le=1_000_000_000_000, decimal_places=12)]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+def _word_or_number(value: object) -> str:
+    return "word" if isinstance(value, str) and not value[:1].isdigit() else "number"
+
+
+def _word_or_section(value: object) -> str:
+    return "word" if isinstance(value, str) else "section"
+
+
+# Tagged, so that a fault is told of the one form that was meant and not of each.
+Floor = Annotated[
+    Annotated[Ratio, Tag("number")] | Annotated[Literal["off"], Tag("word")],
+    Discriminator(_word_or_number),
+]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, str_strip_whitespace=True, allow_inf_nan=False
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _a_word_is_no_switch(cls, value: Any, info: ValidationInfo) -> Any:
+        """YAML reads a bare `off` as false, and pydantic a false as 0."""
+        assert info.field_name is not None
+        annotation = cls.model_fields[info.field_name].annotation
+        if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
+            raise PydanticCustomError("switch", "switch")
+        return value
+
+
+class Timeouts(Section):
+    connect_s: Positive = Field(5.0, description="TCP and TLS to an upstream")
+    head_s: Positive = Field(120.0, description="request sent to first response byte")
+    idle_s: Positive = Field(60.0, description="silence between two chunks of an answer")
+    total_s: Positive = Field(900.0, description="one request, all attempts together")
+    client_stall_s: Positive = Field(60.0, description="a client that stops reading its answer")
+    receive_s: Positive = Field(30.0, description="a client that stops sending its request")
+    drain_s: Positive = Field(30.0, description="open streams may finish after SIGTERM")
+
+
+class Server(Section):
+    host: str = Field("127.0.0.1", description="address the gateway listens on")
+    port: int = Field(8080, ge=0, le=65535, description="port the gateway listens on")
+    workers: int = Field(1, ge=1, le=64, description="gateway worker processes on this host")
+    body_limit_bytes: int = Field(
+        10 * 1024 * 1024, ge=1024, description="largest accepted request body"
+    )
+    max_in_flight: int = Field(
+        4096, ge=1, description="requests one worker works on at once; more get 503"
+    )
+    max_n: int = Field(8, ge=1, le=128, description="largest accepted `n`")
+    timeouts: Timeouts = Timeouts()
+
+
+class Ledger(Section):
+    url: str | None = Field(
+        None, description="SQLAlchemy URL; default: SQLite `ledger.db` in the state directory"
+    )
+    url_env: Variable | None = Field(None, description="environment variable that holds the URL")
+    journal_segment_bytes: int = Field(
+        64 * 1024 * 1024, ge=65536, description="a journal file is rotated at this size"
+    )
+    journal_limit_bytes: int = Field(
+        4 * 1024**3, ge=1024 * 1024, description="unapplied journal at which requests get 503"
+    )
+
+
+class Telemetry(Section):
+    scrape_s: Positive = Field(0.5, description="seconds between two reads of an engine's metrics")
+    stale_s: Positive = Field(
+        10.0, description="an engine whose metrics are older than this is `unknown`"
+    )
+
+
+class Dashboard(Section):
+    enabled: bool = Field(False, description="start the dashboard with `breakeven serve`")
+    host: str = Field("127.0.0.1", description="address the dashboard listens on")
+    port: int = Field(8501, ge=0, le=65535, description="port the dashboard listens on")
+
+
+class Gpu(Section):
+    """What the hardware under one replica costs, by contract; dates are inclusive UTC days."""
+
+    type: str = Field(description="GPU name from `breakeven engine list`, or CPU")
+    count: int = Field(1, ge=1, description="GPUs under one replica")
+    billing: Literal["reserved", "on_demand", "owned"] = Field(
+        "reserved", description="which hours are billed"
+    )
+    usd_per_hour: Usd | None = Field(
+        None, description="rate of one GPU; without it the dashboard asks for it, never $0"
+    )
+    source: str | None = Field(None, description="where the rate comes from")
+    since: date | None = Field(None, description="first day of the contract")
+    until: date | None = Field(None, description="last day of the contract")
+
+
+class Ops(Section):
+    hours_per_week: Annotated[Decimal, Field(ge=0)] = Field(
+        Decimal(0), description="people's time spent on this pool"
+    )
+    usd_per_hour: Usd = Field(Decimal(0), description="what an hour of it costs")
+
+
+class Engine(Section):
+    """A pool's engines: started by us (`replicas`) or attached (`endpoints`)."""
+
+    kind: Literal["vllm", "simulated"] = Field("vllm", description="what serves the model")
+    model: str | None = Field(None, description="model directory, or simulated profile name")
+    served_name: str | None = Field(None, description="model name the engine answers to")
+    replicas: int = Field(0, ge=0, le=64, description="engines that `serve` starts itself")
+    endpoints: tuple[str, ...] = Field(
+        (), description="base URLs of engines that already run, e.g. http://10.0.0.5:8000/v1"
+    )
+    port: int = Field(8100, ge=0, le=65535, description="first replica's port on loopback")
+    environment: str | None = Field(
+        None, description="the engine's virtual environment; default: in the state directory"
+    )
+    flags: tuple[str, ...] = Field((), description="further flags for the engine, as they are")
+    api_key_env: Variable | None = Field(None, description="environment variable with its key")
+    context_tokens: int | None = Field(
+        None, ge=1, description="context limit; default: what the engine reports"
+    )
+    max_num_seqs: int | None = Field(
+        None, ge=1, description="sequences in one batch, told to engines that `serve` starts; 256"
+    )
+    prefill_budget_tokens: int | None = Field(
+        None, ge=1, description="tokens in one step, told to engines that `serve` starts; 2048"
+    )
+    features: tuple[str, ...] = Field(
+        ("tools", "json_schema", "logprobs", "n"), description="what requests may use"
+    )
+    kinds: tuple[Literal["chat", "completion", "embedding"], ...] = Field(
+        ("chat", "completion"), description="which endpoints the model serves"
+    )
+    accepts_salt: bool = Field(True, description="isolates prefix caches by `cache_salt`")
+
+
+class Pool(Section):
+    engine: Engine
+    gpu: Gpu
+    ops: Ops = Ops()
+    bid_price_usd_per_s: Usd = Field(
+        Decimal(0), description="fixed price of one engine-second in the decision"
+    )
+
+
+class Provider(Section):
+    kind: Literal["openai", "litellm"] = Field(
+        "openai", description="wire format: OpenAI-compatible, or LiteLLM's adapter"
+    )
+    base_url: str | None = Field(None, description="default: the provider's public address")
+    api_key_env: Variable | None = Field(None, description="environment variable with the key")
+    api_key_file: str | None = Field(None, description="file with the key")
+    prices_as: str | None = Field(
+        None, description="price this provider's models as `provider/model` of the price book"
+    )
+    litellm_prefix: str | None = Field(
+        None, description="LiteLLM's name of the provider, when it differs from ours"
+    )
+    simulated: bool = Field(False, description="a stand-in: labelled wherever it shows")
+    start: bool = Field(False, description="`serve` starts this simulated provider itself")
+    features: tuple[str, ...] = Field(
+        ("tools", "json_schema", "images", "logprobs", "n", "reasoning"),
+        description="what requests may use",
+    )
+    kinds: tuple[Literal["chat", "completion", "embedding"], ...] = Field(
+        ("chat", "completion", "embedding"), description="which endpoints it serves"
+    )
+
+
+class Model(Section):
+    targets: tuple[str, ...] = Field(
+        (), description="`pool:NAME` or `PROVIDER/MODEL`, in no order: the router decides"
+    )
+    same_as: str | None = Field(None, description="alias of another logical model")
+    residency: Literal["any", "internal_only"] = Field(
+        "any", description="`internal_only` never leaves the network"
+    )
+    compare_with: tuple[str, ...] = Field(
+        (), description="prices to compare with: first the substitute, then same weights elsewhere"
+    )
+    sticky: Literal["none", "session"] = Field(
+        "none", description="keep a session on its target while that is feasible"
+    )
+
+
+class Match(Section):
+    models: tuple[str, ...] = Field((), description="logical models; empty matches all")
+    teams: tuple[str, ...] = Field((), description="team ids; empty matches all")
+
+
+class PolicySlo(Section):
+    ttft_ms: Positive | None = Field(None, description="time to first token")
+    tpot_ms: Positive | None = Field(None, description="time per output token after the first")
+    attainment: Ratio = Field(0.95, description="share of requests that must meet it")
+    strict: bool = Field(False, description="filter APIs too on a likely miss")
+
+
+class PolicyRule(Section):
+    name: str = Field(min_length=1, description="shown in headers, metrics and the ledger")
+    match: Match = Match()
+    slo: PolicySlo = PolicySlo()
+    kv_headroom_floor: Floor = Field(
+        0.10, description="share of KV cache that stays free after admission; `off`: no KV filter"
+    )
+    penalty_usd: Usd | None = Field(
+        None,
+        description="price of one SLO miss; default: 5 x the request's price at its comparator",
+    )
+    max_usd_per_request: Usd | None = Field(None, description="cap on one request's cost bound")
+    otherwise: Literal["queue", "best_effort", "reject"] = Field(
+        "reject", description="when nothing is feasible"
+    )
+    queue_ms: Positive = Field(2000.0, description="longest wait when `otherwise: queue`")
+    residency: Literal["any", "internal_only"] = Field(
+        "any", description="may only tighten the model's"
+    )
+
+
+class Budget(Section):
+    scope: str = Field(
+        description="`team:search`, `org:acme`, `provider:openai`, `external` (all real APIs), ...",
+    )
+    usd: TotalUsd = Field(description="limit of one period")
+    period: Literal["day", "month"] = Field("month", description="calendar-aligned window")
+    hard: bool = Field(True, description="refuse before the limit; soft: alert only")
+    timezone: str = Field("UTC", description="IANA time zone of the window")
+
+
+ModelEntry = Annotated[
+    Annotated[Model, Tag("section")] | Annotated[Literal["passthrough"], Tag("word")],
+    Discriminator(_word_or_section),
+]
+
+
+class Settings(Section):
+    state_dir: str = Field(
+        ".breakeven", description="ledger, journals, logs, engine environment, generated models"
+    )
+    server: Server = Server()
+    ledger: Ledger = Ledger()
+    telemetry: Telemetry = Telemetry()
+    dashboard: Dashboard = Dashboard()
+    models: dict[str, ModelEntry] = Field(default_factory=dict, description="what apps ask for")
+    pools: dict[str, Pool] = Field(default_factory=dict, description="own engines")
+    providers: dict[str, Provider] = Field(default_factory=dict, description="external APIs")
+    policies: tuple[PolicyRule, ...] = Field((), description="first match wins")
+    budgets: tuple[Budget, ...] = Field((), description="limits on spend")
+    prices: tuple[str, ...] = Field(
+        (), description="further price files (YAML), applied over the bundled book"
+    )
+
+    @property
+    def state(self) -> Path:
+        return Path(self.state_dir)
+
+
+def section_of(annotation: Any) -> tuple[type[BaseModel] | None, str]:
+    """The section that a field holds, and how its path goes on: `.NAME` in maps, `[]` in lists."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, ""
+    for part in get_args(annotation):
+        section, _ = section_of(part)
+        if section is not None:
+            origin = getattr(annotation, "__origin__", None)
+            suffix = {dict: ".NAME", tuple: "[]", list: "[]"}.get(origin, "") if origin else ""
+            return section, suffix
+    return None, ""

@@ -1,0 +1,77 @@
+"""Gathers the facts that a configuration is checked against: price files, directories, the date.
+
+Reads files and makes none. What is wrong with a path is put into words here; whether it matters is
+for `gateway.plausible`.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gateway.faults import Place
+from gateway.plausible import Facts
+from gateway.schema import Settings
+from ledger.drafts import PriceDraft, diff
+from ledger.pricebook import bundled_seed, load_price_file
+from ledger.prices import PriceBook, PriceError
+
+US_PER_S = 1_000_000
+
+
+def gather(settings: Settings, at_us: int) -> Facts:
+    wrong = dict(_wrong_paths(settings))
+    prices = _prices(settings, at_us, wrong)
+    today = datetime.fromtimestamp(at_us / US_PER_S, tz=UTC).date()
+    return Facts(today, at_us, prices, wrong)
+
+
+def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
+    if settings.state.exists() and not settings.state.is_dir():
+        yield ("state_dir",), f"`{settings.state_dir}` is a file; a directory is needed"
+    for name, pool in settings.pools.items():
+        engine, here = pool.engine, ("pools", name, "engine")
+        if engine.kind != "vllm" or not engine.replicas:
+            continue
+        if engine.model is not None and (words := _wrong_model(engine.model)):
+            yield (*here, "model"), words
+        if engine.environment is not None and not Path(engine.environment, "bin").is_dir():
+            words = f"`{engine.environment}` is no virtual environment: `breakeven engine install`"
+            yield (*here, "environment"), f"{words} makes one"
+    for name, provider in settings.providers.items():
+        if provider.api_key_file is not None and not Path(provider.api_key_file).is_file():
+            words = f"there is no file `{provider.api_key_file}`"
+            yield ("providers", name, "api_key_file"), words
+
+
+def _wrong_model(model: str) -> str:
+    """Why an engine could not load it; nothing is downloaded at a start, a hub's name is none."""
+    path = Path(model)
+    if not path.exists():
+        return f"there is no directory `{model}`: name the one that holds the downloaded model"
+    if not path.is_dir():
+        return f"`{model}` is a file: name the directory that holds the model"
+    if not (path / "config.json").is_file():
+        return f"`{model}` is no model: it has no config.json"
+    return ""
+
+
+def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBook | None:
+    """The book as a start would make it; the files that cannot be used go to `wrong`."""
+    drafts: list[PriceDraft] = list(bundled_seed().drafts)
+    stated: dict[str, str] = {}
+    for index, name in enumerate(settings.prices):
+        try:
+            found = load_price_file(Path(name), rank=index + 1)
+            diff((), found.drafts, at_us=at_us)
+        except (PriceError, UnicodeDecodeError) as error:
+            wrong["prices", index] = " ".join(str(error).split())
+            continue
+        drafts += found.drafts
+        stated |= found.aliases
+    if any(place[0] == "prices" for place in wrong):
+        return None
+    try:
+        return PriceBook(diff((), drafts, at_us=at_us).prices(1), stated)
+    except PriceError as error:
+        wrong["prices",] = str(error)
+        return None
