@@ -39,6 +39,7 @@ from gateway.slots import Board
 from ledger.desk import DeskClient
 from ledger.identity import KeyRing
 from ledger.journal import JournalWriter
+from ledger.modellimits import model_limits
 from ledger.prices import PriceBook
 from router.estimates import OutputLengths, TokenRatio
 
@@ -91,7 +92,9 @@ def build(
         targets=[*runtime.layout.engines, *runtime.layout.apis],
     )
     metering = Metering(journal, admission, metrics, experience, learned, clock)
-    candidates = Candidates(board, ledger.prices, stale_s=settings.telemetry.stale_s)
+    candidates = Candidates(
+        board, ledger.prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
+    )
     dispatcher = Dispatcher(
         planner=Planner(settings, runtime.policy_version, fleet, candidates, admission, learned),
         admission=admission,

@@ -5,19 +5,22 @@ last scrape showed beyond them (foreign traffic). API state is what the workers 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from gateway.clock import Clock
 from gateway.experience import api_state
 from gateway.fleet import Target
+from gateway.openended import OpenEnd
 from gateway.slots import HEALTHS, Board, Load, Published
+from ledger.modellimits import ModelLimits
 from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.records import Tokens
-from router.filters import counted_tokens
+from router.filters import CONTEXT_MARGIN, counted_tokens
 from router.types import Candidate, EngineState, Health, Request, StepModel
 
-OUTPUT_BOUND_TOKENS = 4096  # asked for upstream when neither client nor engine sets a limit
+OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
 HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all it may hold counts
 API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
 
@@ -29,15 +32,37 @@ class Frozen:
     target: Target
     price: Price | None
     candidate: Candidate
+    open_end: OpenEnd | None = None  # of a request without `max_tokens`
+
+    def within(self, room_pusd: int) -> "Frozen | None":
+        """The same with an answer short enough for the room; `None` when none is."""
+        if self.open_end is None:
+            return None
+        cap = self.open_end.cap(room_pusd)
+        if cap.pusd > room_pusd:
+            return None
+        candidate = replace(self.candidate, bound_pusd=cap.pusd, output_cap=cap.tokens)
+        return replace(self, candidate=candidate)
 
 
 class Candidates:
-    """Builds the frozen view; prices are those in force by the wall clock."""
+    """Builds the frozen view; prices are those in force by the wall clock.
 
-    def __init__(self, board: Board, prices: PriceBook, *, stale_s: float) -> None:
+    `limits`: what models of APIs give at most, by the names of the price book.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        prices: PriceBook,
+        *,
+        stale_s: float,
+        limits: Mapping[str, ModelLimits] | None = None,
+    ) -> None:
         self._board = board
         self._prices = prices
         self._stale_s = stale_s
+        self._limits = limits or {}
 
     def freeze(
         self,
@@ -46,14 +71,22 @@ class Candidates:
         compare_with: Sequence[str],
         *,
         room: Callable[[Target], int | None],
+        ceiling_pusd: int | None,
         clock: Clock,
     ) -> tuple[Frozen, ...]:
+        """`room`: what budgets leave at a target; `ceiling_pusd`: the policy's cap on one request.
+
+        Both shorten the answer to a request that sets no limit itself.
+        """
         now_s, at_us = clock.now_s(), clock.wall_us()
         avoided = self._avoided(compare_with, request, at_us)
         return tuple(
-            self._own(target, request, avoided, room(target), now_s)
-            if target.own
-            else self._api(target, request, room(target), now_s, at_us)
+            _fitted(
+                self._own(target, request, avoided, room(target), now_s)
+                if target.own
+                else self._api(target, request, room(target), now_s, at_us),
+                ceiling_pusd,
+            )
             for target in targets
         )
 
@@ -82,27 +115,40 @@ class Candidates:
             state = replace(state, residents=residents)
         context = target.context_tokens or int(published[Published.CONTEXT_TOKENS])
         bid = published[Published.BID_PRICE_PUSD_PER_S] or target.bid_price_pusd_per_s
+        context = context or OUTPUT_BOUND_TOKENS
+        open_end = None
+        if request.max_tokens is None:
+            open_end = OpenEnd(
+                partial(own_bound_pusd, target, state, request),
+                limit_tokens=max(1, context - likely_prompt_tokens(request)),
+                unasked_tokens=context,
+            )
         candidate = Candidate(
             name=target.name,
             pool=target.pool,
             features=target.features,
             kinds=target.kinds,
-            context_tokens=context or OUTPUT_BOUND_TOKENS,
+            context_tokens=context,
             internal=True,
             expected_pusd=0,
-            bound_pusd=own_bound_pusd(target, state, request),
+            bound_pusd=own_bound_pusd(target, state, request, output_bound(request)),
             avoided_pusd=avoided,
             budget_room_pusd=room,
             bid_price_pusd_per_s=float(bid),
             accepts_salt=target.accepts_salt,
             engine=state,
         )
-        return Frozen(target, None, candidate)
+        return Frozen(target, None, candidate, open_end)
 
     def _api(
         self, target: Target, request: Request, room: int | None, now_s: float, at_us: int
     ) -> Frozen:
         price = self._prices.find(target.price_name or target.name, at_us)
+        open_end = None
+        if price is not None and request.max_tokens is None:
+            limits = self._limits.get(price.name.partition("#")[0])
+            longest = limits.longest(request.prompt_tokens_bound) if limits else OUTPUT_BOUND_TOKENS
+            open_end = OpenEnd(partial(api_bound_pusd, price, request), limit_tokens=longest)
         candidate = Candidate(
             name=target.name,
             pool=None,
@@ -113,17 +159,23 @@ class Candidates:
             expected_pusd=None if price is None else cost_pusd(expected_tokens(request), price),
             bound_pusd=None
             if price is None
-            else bound_pusd(
-                price,
-                prompt_tokens=request.prompt_tokens_bound,
-                output_tokens=output_bound(request),
-                n=request.n,
-                audio=False,
-            ),
+            else api_bound_pusd(price, request, output_bound(request)),
             budget_room_pusd=room,
             api=api_state(self._board, target.row, now_s, needed_tokens=counted_tokens(request)),
         )
-        return Frozen(target, price, candidate)
+        return Frozen(target, price, candidate, open_end)
+
+
+def _fitted(frozen: Frozen, ceiling_pusd: int | None) -> Frozen:
+    """With the longest answer that budgets and policy afford, where the client set no limit."""
+    if frozen.open_end is None:
+        return frozen
+    limits = [
+        limit for limit in (frozen.candidate.budget_room_pusd, ceiling_pusd) if limit is not None
+    ]
+    cap = frozen.open_end.cap(min(limits, default=None))
+    candidate = replace(frozen.candidate, bound_pusd=cap.pusd, output_cap=cap.tokens)
+    return replace(frozen, candidate=candidate)
 
 
 def expected_tokens(request: Request) -> Tokens:
@@ -132,19 +184,35 @@ def expected_tokens(request: Request) -> Tokens:
 
 
 def output_bound(request: Request) -> int:
-    """The most output tokens one choice may produce; what we then also ask for upstream."""
+    """The most output tokens one choice may produce, where no target is looked at."""
     return OUTPUT_BOUND_TOKENS if request.max_tokens is None else request.max_tokens
 
 
-def own_bound_pusd(target: Target, state: EngineState, request: Request) -> int:
-    """The most an own request can be charged: its engine-seconds at the output bound.
+def likely_prompt_tokens(request: Request) -> int:
+    """The prompt with room for the estimate's error, as the filter of the context counts it."""
+    return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
+
+
+def api_bound_pusd(price: Price, request: Request, output_tokens: int) -> int:
+    """The most an API can charge with this many output tokens in each choice."""
+    return bound_pusd(
+        price,
+        prompt_tokens=request.prompt_tokens_bound,
+        output_tokens=output_tokens,
+        n=request.n,
+        audio=False,
+    )
+
+
+def own_bound_pusd(target: Target, state: EngineState, request: Request, output_tokens: int) -> int:
+    """The most an own request can be charged: its engine-seconds with this much output.
 
     Alone in the engine each token costs a full step, so no share of a batch exceeds this.
     """
     step = state.step
     if target.rate_pusd_per_hour is None or step is None:
         return 0
-    prompt, output = request.prompt_tokens_bound, output_bound(request) * request.n
+    prompt, output = request.prompt_tokens_bound, output_tokens * request.n
     seconds = (
         step.t0_s
         + step.d_s * prompt

@@ -13,7 +13,6 @@ from backends.errors import BackendError, Overloaded
 from backends.ratelimit import RateLimit, parse_rate_limit
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
-from gateway.candidates import output_bound
 from gateway.clock import Clock
 from gateway.delivery import Delivery
 from gateway.errors import RequestError
@@ -38,6 +37,8 @@ QUEUE_POLL_S = 0.02
 CLIENT_GONE = "client_gone"  # any other ending was our own doing
 UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
+# OpenAI's reasoning models refuse the older name; most others know no other.
+CAP_NAMES = {"openai": "max_completion_tokens"}
 NOBODY = 499  # the status that proxies log for a client that closed its connection
 
 
@@ -62,7 +63,7 @@ class Dispatcher:
         scope: str | None = None
         number = 0
         for step in plan.steps:
-            attempt = await self._held(plan, step, number + 1)
+            attempt = await self._fitted(plan, step, number + 1)
             if isinstance(attempt, Refusal):
                 refusal, scope = refusal or over_budget(attempt), scope or attempt.scope
                 continue
@@ -99,6 +100,14 @@ class Dispatcher:
         self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, scope=scope)
         raise error
 
+    async def _fitted(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
+        """Held in full, or with as short an answer as the holds of others leave room for."""
+        held = await self._held(plan, step, number)
+        if not isinstance(held, Refusal):
+            return held
+        shorter = step.within(held.room_pusd)
+        return held if shorter is None else await self._held(plan, shorter, number)
+
     async def _held(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
         """The attempt, opened in the journal with its holds and promises; or the budget's no."""
         attempt_id = f"{plan.request_id}.{number}"
@@ -117,7 +126,7 @@ class Dispatcher:
                 number=number,
                 dispatched_s=self.clock.now_s(),
                 holds=held,
-                last=number == MAX_ATTEMPTS or step is plan.steps[-1],
+                last=number == MAX_ATTEMPTS or target is plan.steps[-1].frozen.target,
                 flight=flight,
                 passage=passage,
             )
@@ -167,15 +176,14 @@ class Dispatcher:
 
     async def _open(self, attempt: Attempt) -> Exchange:
         plan, target = attempt.plan, attempt.step.frozen.target
-        limited = any(hold.amount_pusd for hold in attempt.holds)
-        open_ended = plan.request.max_tokens is None and limited
         body = body_for(
             plan.asked,
             upstream_model=target.upstream_model,
             own=target.own,
-            # With a hard budget an open-ended request gets the limit its hold was sized for.
-            max_tokens_cap=output_bound(plan.request) if open_ended else None,
+            # Where money is limited, an open-ended request gets the limit its hold was sized for.
+            max_tokens_cap=attempt.step.frozen.candidate.output_cap,
             salt=plan.salt if target.own and target.accepts_salt else None,
+            cap_name=CAP_NAMES.get(target.provider or "", "max_tokens"),
         )
         headers = {"x-request-id": attempt.id}
         exchange = await target.backend.open(

@@ -20,6 +20,7 @@ from gateway.settings import Pool, Provider, Settings, resolve_model, version
 from gateway.slots import Board
 from ledger.book import load_price_book
 from ledger.database import make_engine, migrate
+from ledger.modellimits import model_limits
 from router.decide import decide
 from router.estimates import OutputLengths
 from router.types import Decision, Kind, Request, Residency
@@ -54,14 +55,19 @@ def explain(settings: Settings, question: Question, environ: Mapping[str, str]) 
         output=OutputLengths().moments((name, question.team), question.prompt_tokens),
         residency=Residency(model.residency),
     )
-    frozen = Candidates(board, prices, stale_s=settings.telemetry.stale_s).freeze(
+    rule = Rules(settings).match(name, question.team)
+    candidates = Candidates(
+        board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
+    )
+    frozen = candidates.freeze(
         fleet.targets(name, model),
         request,
         model.compare_with,
         room=lambda _: None,
+        ceiling_pusd=rule.policy.max_cost_pusd,
         clock=Clock(),
     )
-    policy = Rules(settings).match(name, question.team).priced(frozen)
+    policy = rule.priced(frozen)
     decision = decide(request, policy, tuple(entry.candidate for entry in frozen))
     board.close()
     return decision

@@ -36,6 +36,13 @@ class Step:
     verdict: Verdict
     frozen: Frozen
 
+    def within(self, room_pusd: int) -> "Step | None":
+        """The same with an answer short enough for the room; `None` when none is."""
+        frozen = self.frozen.within(room_pusd)
+        if frozen is None:
+            return None
+        return Step(self.verdict._replace(candidate=frozen.candidate), frozen)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -122,6 +129,7 @@ class Planner:
             request,
             model.compare_with,
             room=lambda target: self._admission.room_pusd(identity, name, target),
+            ceiling_pusd=rule.policy.max_cost_pusd,
             clock=clock,
         )
         comparators = self._candidates.comparators(model.compare_with, clock.wall_us())

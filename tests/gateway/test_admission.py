@@ -1,6 +1,7 @@
 """Hard budgets: refused once and by name, never exceeded, and no money stays held."""
 
 import asyncio
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -10,9 +11,11 @@ from sqlalchemy import text
 
 from gateway.admission import Admission, scopes
 from gateway.errors import RequestError
+from gateway.openended import LEAST_TOKENS
 from ledger.desk import DeskAway
 
 # A request for 100 tokens in all is bounded by about 66 millionths of a dollar at this price.
+MESSAGES = [{"role": "user", "content": "hello there"}]
 TIGHT = [{"scope": "team:search", "usd": "0.002", "period": "day", "hard": True}]
 
 
@@ -84,29 +87,99 @@ def test_an_own_engine_serves_what_a_dear_api_may_not(run_stack) -> None:
         assert "provider:alpha" in refused.json()["error"]["message"]
 
 
-def test_an_open_end_is_capped_only_where_money_is_held(run_stack) -> None:
-    budgets = [{"scope": "provider:alpha", "usd": 1, "period": "day", "hard": True}]
-    soft = [{"scope": "provider:beta", "usd": 1, "period": "day", "hard": False}]
-    models = {name: {"targets": [f"{name}/m"]} for name in ("alpha", "beta")}
-    with run_stack(budgets=[*budgets, *soft], models=models) as stack:
-        bodies: list[bytes] = []
-        dispatcher = stack.app.hot._dispatcher
-        backends = dispatcher.planner._fleet._api_backends
+@pytest.fixture
+def sent(monkeypatch):
+    """Records the bodies that a stack's APIs are sent, by provider."""
 
-        def record(backend):
-            send = backend.open
+    def record(stack) -> dict[str, list[dict]]:
+        bodies: dict[str, list[dict]] = {}
+        for name, backend in stack.app.hot._dispatcher.planner._fleet._api_backends.items():
 
-            async def open_(call):
-                bodies.append(call.body)
+            async def open_(call, *, name=name, send=backend.open):
+                bodies.setdefault(name, []).append(json.loads(call.body))
                 return await send(call)
 
-            backend.open = open_
+            monkeypatch.setattr(backend, "open", open_)
+        return bodies
 
-        for name in models:
-            record(backends[name])
-            assert stack.chat(name, stop="e").status_code == 200
-        assert b'"max_tokens":4096' in bodies[0]
-        assert b"max_tokens" not in bodies[1]
+    return record
+
+
+def budget(scope: str, usd: float | str, **changes) -> dict:
+    return {"scope": scope, "usd": usd, "period": "day", "hard": True, **changes}
+
+
+def test_an_open_end_is_capped_only_where_money_is_limited(run_stack, sent) -> None:
+    """Ample money affords the model's own limit; `gpt-4o-mini` gives 16,384 tokens."""
+    budgets = [budget("provider:alpha", 1), budget("provider:beta", 1, hard=False)]
+    models = {name: {"targets": [f"{name}/m"]} for name in ("alpha", "beta")}
+    with run_stack(budgets=budgets, models=models) as stack:
+        bodies = sent(stack)
+        capped, free = stack.chat("alpha", stop="e"), stack.chat("beta", stop="e")
+        assert bodies["alpha"][0]["max_tokens"] == 16_384
+        assert capped.headers["x-breakeven-decision"].endswith(" cap=16384")
+        assert "max_tokens" not in bodies["beta"][0]
+        assert "cap=" not in free.headers["x-breakeven-decision"]
+        own = stack.chat("alpha", max_tokens=7)
+        assert bodies["alpha"][1]["max_tokens"] == 7
+        assert "cap=" not in own.headers["x-breakeven-decision"]
+
+
+def test_a_small_budget_shortens_the_answer_and_refuses_below_the_least(
+    run_stack, sent, patiently
+) -> None:
+    """Again and again the rest of the budget is what the next answer may cost, to the token."""
+    with run_stack(budgets=[budget("provider:alpha", "0.001")]) as stack:
+        bodies = sent(stack)
+        limit, used = 10**9, 0
+        for _ in range(20):
+            room = limit - used
+            answer = stack.chat("api")
+            if answer.status_code == 429:
+                break
+            (row,) = stack.settled(answer)
+            cap = bodies["alpha"][-1]["max_tokens"]
+            assert answer.headers["x-breakeven-decision"].endswith(f" cap={cap}")
+            assert row["bound_pusd"] <= room <= row["bound_pusd"] + row["bound_pusd"] // cap
+            assert row["output_tokens"] <= cap
+            used += row["cost_pusd"]
+            patiently(lambda used=used: _left(stack) == limit - used)
+        assert answer.json()["error"]["code"] == "budget_exceeded"
+        assert used <= limit
+        assert limit - used < LEAST_TOKENS * (row["bound_pusd"] // cap)
+        assert len(bodies["alpha"]) > 1
+
+
+def _left(stack) -> int:
+    desk = stack.app.hot._dispatcher.admission._desk
+    return desk.tightest(["provider:alpha"]).room_pusd
+
+
+def test_what_others_hold_shortens_the_answer_too(run_stack, sent, patiently) -> None:
+    """Another request holds half of the money, which is not spent yet and may never be."""
+    models = {"api": {"targets": ["alpha/m"]}, "late": {"targets": ["late/m"]}}
+    with run_stack(budgets=[budget("team:search", "0.0012")], models=models) as stack:
+        bodies = sent(stack)
+        waiting = stack.raw({"model": "late", "messages": MESSAGES, "max_tokens": 500})
+        patiently(lambda: "late" in bodies)
+        answer = stack.chat("api")
+        assert answer.status_code == 200, answer.text
+        (row,) = stack.settled(answer)
+        (other,) = stack.rows("model = 'late'")
+        cap, both = bodies["alpha"][0]["max_tokens"], row["bound_pusd"] + other["bound_pusd"]
+        assert both <= 12 * 10**8 <= both + row["bound_pusd"] // cap
+        assert other["settled_us"] is None
+        waiting.close()
+
+
+def test_a_policys_cap_on_a_request_shortens_the_answer(run_stack, sent) -> None:
+    policy = {"name": "thrifty", "max_usd_per_request": "0.001"}
+    with run_stack(policies=[policy]) as stack:
+        bodies = sent(stack)
+        answer = stack.chat("api")
+        (row,) = stack.settled(answer)
+        assert LEAST_TOKENS < bodies["alpha"][0]["max_tokens"] < 1667
+        assert row["bound_pusd"] <= 10**9
 
 
 def test_with_the_desk_away_slices_go_on_and_beyond_them_it_is_503(run_stack, patiently) -> None:

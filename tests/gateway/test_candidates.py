@@ -1,21 +1,30 @@
 """Freezing: dead reckoning plus foreign load, stale state unknown, bounds that bound."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gateway.candidates import (
     HEARD_LIMIT_S,
     OUTPUT_BOUND_TOKENS,
     Candidates,
+    Frozen,
+    api_bound_pusd,
     engine_state,
     own_bound_pusd,
 )
 from gateway.clock import Clock
 from gateway.fleet import Target
+from gateway.openended import LEAST_TOKENS
 from gateway.slots import HEALTHS, Board, Layout, Load, Published, Resident
-from ledger.prices import PriceBook
-from router.types import Health, Kind, OutputMoments, Request
+from ledger.modellimits import ModelLimits
+from ledger.prices import Price, PriceBook, Terms, rates_from
+from router.decide import decide
+from router.types import Health, Kind, OutputMoments, Policy, Request
 
 NOW_S = 50.0
 PUBLISHED = {
@@ -113,7 +122,7 @@ def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
     def residents(promised: float):
         board.cells[row + Load.PROMISED_TOKENS] = promised
         (own,) = candidates.freeze(
-            [target(own=True)], request(), [], room=lambda _: None, clock=clock
+            [target(own=True)], request(), [], room=lambda _: None, ceiling_pusd=None, clock=clock
         )
         return own.candidate.engine.residents
 
@@ -137,12 +146,10 @@ def test_an_engine_without_a_fit_has_no_step_model(board: Board) -> None:
 
 def test_the_bound_of_an_own_request_grows_with_its_output(board: Board) -> None:
     engine = state(board)
-    small = own_bound_pusd(target(own=True), engine, request(10))
-    large = own_bound_pusd(target(own=True), engine, request(1000))
+    small = own_bound_pusd(target(own=True), engine, request(), 10)
+    large = own_bound_pusd(target(own=True), engine, request(), 1000)
     assert 0 < small < large
-    open_ended = own_bound_pusd(target(own=True), engine, request(None))
-    assert open_ended == own_bound_pusd(target(own=True), engine, request(OUTPUT_BOUND_TOKENS))
-    assert own_bound_pusd(target(own=True, rate=None), engine, request()) == 0
+    assert own_bound_pusd(target(own=True, rate=None), engine, request(), 10) == 0
 
 
 def test_an_unpriced_api_stays_unpriced(board: Board) -> None:
@@ -153,6 +160,7 @@ def test_an_unpriced_api_stays_unpriced(board: Board) -> None:
         request(),
         ["x/m"],
         room=lambda one: 7 if one.own else None,
+        ceiling_pusd=None,
         clock=clock,
     )
     assert (api.candidate.expected_pusd, api.candidate.bound_pusd) == (None, None)
@@ -161,3 +169,112 @@ def test_an_unpriced_api_stays_unpriced(board: Board) -> None:
     assert own.candidate.context_tokens == 2048
     assert own.candidate.internal
     assert not api.candidate.internal
+
+
+def price(output_pusd: int = 600_000, input_pusd: int = 150_000) -> Price:
+    rates = rates_from({"input": input_pusd, "output": output_pusd})
+    return Price(1, "x/m", "test", 0, Terms(rates))
+
+
+def frozen_within(
+    board: Board, room: int | None, ceiling: int | None, asked: Request, listed: Price
+) -> tuple[Frozen, ...]:
+    limits = {"x/m": ModelLimits(16_384, 128_000)}
+    return Candidates(board, PriceBook([listed]), stale_s=10.0, limits=limits).freeze(
+        [target(own=True), target(own=False)],
+        asked,
+        [],
+        room=lambda _: room,
+        ceiling_pusd=ceiling,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )
+
+
+MONEY = st.none() | st.integers(0, 10**12)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the board is only read
+@given(
+    room=MONEY,
+    ceiling=MONEY,
+    prompt=st.integers(1, 1500),
+    n=st.integers(1, 8),
+    rates=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)),
+)
+def test_no_open_ended_hold_exceeds_the_room(board: Board, room, ceiling, prompt, n, rates) -> None:
+    """What the filters let through is held for no more than is there, and sent with that cap."""
+    open_ended = replace(request(None), prompt_tokens=prompt, prompt_tokens_bound=4 * prompt, n=n)
+    listed = price(*rates)
+    found = frozen_within(board, room, ceiling, open_ended, listed)
+    policy = Policy("p", max_cost_pusd=ceiling, kv_headroom_floor=None)
+    decision = decide(open_ended, policy, [one.candidate for one in found])
+    money = min((limit for limit in (room, ceiling) if limit is not None), default=None)
+    own, api = found
+    bounds = {
+        own: lambda tokens: own_bound_pusd(own.target, state(board), open_ended, tokens),
+        api: lambda tokens: api_bound_pusd(listed, open_ended, tokens),
+    }
+    for verdict in decision.order:
+        one = own if verdict.candidate.internal else api
+        cap, bound = verdict.candidate.output_cap, verdict.candidate.bound_pusd
+        if money is None:
+            assert cap is None
+            continue
+        assert bound <= money
+        limit = api_limit(open_ended) if one is api else own.open_end.limit_tokens
+        if cap is None:
+            assert one is own, "an API is always told"
+            assert bound == bounds[own](own.candidate.context_tokens)
+        else:
+            assert min(LEAST_TOKENS, limit) <= cap <= limit
+            assert bound == bounds[one](cap)
+            assert cap == limit or bounds[one](cap + 1) > money, "no shorter than it must be"
+    for one in found:
+        if one.candidate.name not in {verdict.candidate.name for verdict in decision.order}:
+            assert one.candidate.bound_pusd > money
+
+
+def api_limit(asked: Request) -> int:
+    return min(16_384, 128_000 - asked.prompt_tokens_bound)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(first=st.integers(0, 10**10), left=st.integers(0, 10**10))
+def test_a_smaller_room_makes_a_shorter_answer(board: Board, first: int, left: int) -> None:
+    _, api = frozen_within(board, first, None, request(None), price())
+    shorter = api.within(left)
+    least = api_bound_pusd(price(), request(None), LEAST_TOKENS)
+    assert (shorter is None) == (left < least)
+    if shorter is not None:
+        assert shorter.candidate.bound_pusd <= left
+        assert shorter.candidate.output_cap >= LEAST_TOKENS
+        assert shorter.candidate.bound_pusd == api_bound_pusd(
+            price(), request(None), shorter.candidate.output_cap
+        )
+
+
+def test_a_limit_of_the_clients_own_is_never_changed(board: Board) -> None:
+    for one in frozen_within(board, 10, 10, request(9000), price()):
+        assert one.candidate.output_cap is None
+        assert one.within(10**12) is None
+    _, api = frozen_within(board, 10, None, request(9000), price())
+    assert api.candidate.bound_pusd == api_bound_pusd(price(), request(9000), 9000)
+
+
+def test_a_model_whose_limit_nobody_stated_gets_a_moderate_one(board: Board) -> None:
+    listed = replace_price("x/other")
+    _, api = frozen_within(board, 10**12, None, request(None), listed)
+    assert api.candidate.bound_pusd is None  # the target's price is another's
+    unknown = Candidates(board, PriceBook([price()]), stale_s=10.0).freeze(
+        [target(own=False)],
+        request(None),
+        [],
+        room=lambda _: 10**12,
+        ceiling_pusd=None,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )
+    assert unknown[0].candidate.output_cap == OUTPUT_BOUND_TOKENS
+
+
+def replace_price(name: str) -> Price:
+    return msgspec.structs.replace(price(), name=name)
