@@ -105,12 +105,13 @@ def relay_for(attempt: Attempt) -> EventRelay | ByteRelay:
 
 
 def _headers(attempt: Attempt, *first: Header) -> list[Header]:
-    plan = attempt.plan
+    plan, cap = attempt.plan, attempt.step.frozen.candidate.output_cap
+    decision = short(plan.decision) + ("" if cap is None else f" cap={cap}")
     return [
         *first,
         (b"x-breakeven-backend", attempt.step.frozen.target.name.encode("latin-1", "replace")),
         (b"x-breakeven-policy", plan.policy.name.encode("latin-1", "replace")),
-        (b"x-breakeven-decision", short(plan.decision).encode("latin-1", "replace")),
+        (b"x-breakeven-decision", decision.encode("latin-1", "replace")),
     ]
 
 
