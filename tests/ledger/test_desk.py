@@ -71,7 +71,7 @@ def set_budget(engine, budget_id, limit, *, hard=True):
 
 async def until(true):
     """Waits for what another task will do."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while True:
             answer = true()
             if await answer if asyncio.iscoroutine(answer) else answer:

@@ -28,7 +28,7 @@ class Line:
         self.writer.write(wire.frame(message))
 
     async def hear(self, kind):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while True:
                 answer = wire.ANSWERS.decode(await anext(self.payloads))
                 if isinstance(answer, kind):

@@ -111,7 +111,7 @@ def fake_spec(fake_environment: Environment, tmp_path: Path) -> Callable[..., En
         model = tmp_path / "models" / "fake"
         model.mkdir(parents=True, exist_ok=True)
         launch = Launch(fake_environment, model, "fake", flags=("--behave", behave), drain_s=0.2)
-        quick = {"poll_s": 0.02, "watch_s": 0.05, "backoff_first_s": 0.05, "hung_s": 0.5}
+        quick = {"poll_s": 0.02, "watch_s": 0.05, "backoff_first_s": 0.05}
         return EngineSpec("fake", launch, tmp_path / "engine.log", limits=Limits(**quick | limits))
 
     return make

@@ -102,7 +102,7 @@ async def test_an_engine_that_fails_its_first_request_never_counts_as_serving(fa
 
 
 async def test_an_engine_that_turns_deaf_is_replaced(fake_spec):
-    async with Watched(fake_spec("deaf")) as watched:
+    async with Watched(fake_spec("deaf", hung_s=0.5)) as watched:
         await watched.supervisor.wait_for(Phase.SERVING, 20)
         (watched.models / "deaf").touch()
         status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
