@@ -1,8 +1,9 @@
 """Who asks for what in the demo, and when: a month of arrivals, and the next minutes of one.
 
 Four teams with their own prompts and habits; the day has a business peak, the week a weekend, the
-month growth, and most working days a burst. Randomness comes in as a generator: a seed repeats a
-month. The figures describe an invented company; none of them is a result.
+month growth, and working days a burst. Randomness comes in as a generator: a seed repeats a month.
+The figures describe an invented company; none of them is a result. Answers are long, as those of
+models that reason are: so a thousand requests a day fill two small GPUs in business hours.
 """
 
 import math
@@ -11,15 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 DAY_S = 86_400.0
-PROMPT_LIMIT_TOKENS = 24_000
-OUTPUT_LIMIT_TOKENS = 1500
+PROMPT_LIMIT_TOKENS = 16_000
+OUTPUT_LIMIT_TOKENS = 8000
 BLOCK_TOKENS = 16
 
 # Relative demand by hour of the UTC day.
-_HOURS = (2, 2, 1, 1, 2, 3, 5, 8, 12, 15, 16, 15, 12, 14, 16, 16, 14, 11, 8, 6, 5, 4, 3, 2)
-_WEEKEND = 0.35
+_HOURS = (1, 1, 1, 1, 1, 2, 4, 10, 24, 31, 32, 28, 22, 27, 32, 32, 28, 18, 8, 5, 3, 2, 2, 1)
+_WEEKEND = 0.12
 _GROWTH = (0.45, 1.55)  # of the mean rate, first to last day
-_BURST_SHARE = 0.08  # of a month's requests, on working days
+_BURST_SHARE = 0.03  # of a month's requests, on working days
 _BURST_S = 300.0
 
 
@@ -39,10 +40,10 @@ class Team:
 
 
 TEAMS = (
-    Team("search", "chat", 0.40, 11_000, 0.35, 260, 0.5, 512, hangs_up=0.02),
-    Team("support", "chat", 0.30, 7500, 0.40, 220, 0.5, 384, hangs_up=0.03),
-    Team("legal", "contracts", 0.12, 13_000, 0.30, 380, 0.4, 256),
-    Team("research", "summarize", 0.18, 16_000, 0.30, 560, 0.4, 128),
+    Team("search", "chat", 0.40, 5000, 0.35, 3600, 0.3, 512, hangs_up=0.02),
+    Team("support", "chat", 0.30, 3800, 0.40, 3000, 0.3, 384, hangs_up=0.03),
+    Team("legal", "contracts", 0.12, 7500, 0.25, 4500, 0.3, 256),
+    Team("research", "summarize", 0.18, 10_000, 0.25, 4800, 0.3, 128),
 )
 
 # Hashes of the blocks that every prompt of a team begins with.
@@ -109,7 +110,7 @@ def pace(rng: random.Random, *, per_s: float) -> Iterator[float]:
     """Gaps between live arrivals: Poisson with a burst of three times the rate now and then."""
     at_s = 0.0
     while True:
-        bursting = at_s % 120.0 > 100.0  # the last 20 s of every two minutes
+        bursting = at_s % 120.0 < 20.0  # the first 20 s of every two minutes
         gap_s = rng.expovariate(per_s * (3.0 if bursting else 1.0))
         at_s += gap_s
         yield gap_s

@@ -5,12 +5,12 @@ simulated engine is asked for what it holds only where the gateway's scrape woul
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backends.simulator.model import Engine
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import What
-from gateway.candidates import API_CONTEXT_TOKENS, expected_tokens, output_bound
+from gateway.candidates import API_CONTEXT_TOKENS, crowded, expected_tokens, output_bound
 from gateway.demand import Arrival
 from gateway.settings import Model, Pool, Settings
 from ledger.money import usd_to_pusd
@@ -125,7 +125,7 @@ class Replica:
     def state(self, at_s: float) -> EngineState:
         engine, shape = self._engine, self.shape
         context, queued = engine.context_tokens, engine.queued_prefill_tokens
-        return EngineState(
+        state = EngineState(
             health=self.health,
             step=self.step,
             running=len(self._flights),
@@ -139,6 +139,18 @@ class Replica:
             max_num_seqs=shape.max_num_seqs,
             prefill_budget_tokens=shape.prefill_budget_tokens,
             prefill_rate_tokens_per_s=self._decayed(at_s),
+        )
+        return replace(state, residents=self._residents()) if crowded(state) else state
+
+    def _residents(self) -> tuple[tuple[float, float, float], ...]:
+        """The decoding sequences, as the gateway follows them: a promise outgrown is a block."""
+        block = self.shape.block_tokens
+        promised = (
+            (held, self._flights[name].promised) for name, held in self._engine.held_tokens()
+        )
+        return tuple(
+            (float(held), float(final if held <= final else held + block), 0.0)
+            for held, final in promised
         )
 
     def sample(self, at_s: float) -> Sample:

@@ -17,8 +17,9 @@ from backends.simulator import words
 from gateway.demand import Arrival, arrival, pace
 
 IN_FLIGHT_LIMIT = 64
-TIMEOUT_S = 120.0
-ANSWER_S = 6.0  # about how long an answer streams: a client's patience is a share of it
+TIMEOUT_S = 600.0
+ANSWER_S = 80.0  # about how long an answer streams: a client's patience is a share of it
+PER_S = 0.08  # about half more than in a busy hour at the end of the month
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ async def drive(
     rng: random.Random,
     stop: asyncio.Event,
     *,
-    per_s: float = 1.0,
+    per_s: float = PER_S,
 ) -> Tally:
     """Send until `stop` is set; `base_url` ends in /v1, `keys` are by the demand's team names."""
     tally = Tally()
@@ -88,6 +89,7 @@ def body(one: Arrival, seed: int) -> bytes:
             ],
             "stream": True,
             "max_tokens": one.max_tokens,
+            "min_tokens": one.output_tokens,  # a simulated answer ends there, a real one might not
         }
     )
 

@@ -69,7 +69,7 @@ def test_a_team_has_one_constant_prefix_of_its_own(month):
 def test_the_live_pace_has_bursts():
     gaps = itertools.islice(demand.pace(random.Random(1), per_s=2.0), 4000)
     times = list(itertools.accumulate(gaps))
-    busy = sum(at_s % 120 > 100 for at_s in times) / (20 / 120 * times[-1])
-    calm = sum(at_s % 120 <= 100 for at_s in times) / (100 / 120 * times[-1])
+    busy = sum(at_s % 120 < 20 for at_s in times) / (20 / 120 * times[-1])
+    calm = sum(at_s % 120 >= 20 for at_s in times) / (100 / 120 * times[-1])
     assert busy / calm == pytest.approx(3.0, rel=0.2)
     assert calm == pytest.approx(2.0, rel=0.1)

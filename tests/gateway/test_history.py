@@ -98,13 +98,39 @@ def test_it_spills_under_pressure_only_where_the_policy_allows(history):
     found = attempts(history)
     spilled = [o for o, _ in found if o.backend == "api"]
     assert spilled
-    assert {o.spill_reason for o in spilled} <= {"ttft", "tpot", "kv_headroom", "unhealthy"}
+    assert {o.spill_reason for o in spilled} <= {
+        "ttft",
+        "tpot",
+        "kv_headroom",
+        "bid_price",
+        "unhealthy",
+    }
     assert "contracts" not in {o.model for o in spilled}
     refused = [r for r in history.records if isinstance(r, RequestRefused)]
     assert {r.model for r in refused} <= {"contracts", "chat"}
     assert len(refused) < 0.05 * len(found)
     own = [s for o, s in found if o.backend == "own" and s.slo_met is not None]
     assert sum(bool(s.slo_met) for s in own) >= 0.95 * len(own)
+
+
+def test_what_spills_spills_from_engines_that_are_well_used(history):
+    """Busy in business hours, idle and keeping their work at night."""
+    start_us = NOW_US - 2 * 86_400_000_000  # the last two days: Wednesday and Thursday
+
+    def within(at_us, hours):
+        return at_us >= start_us and at_us // 3_600_000_000 % 24 in hours
+
+    for name, hours in (("day", range(9, 17)), ("night", (22, 23, 0, 1, 2, 3, 4))):
+        found = [opened for opened, _ in attempts(history) if within(opened.opened_us, hours)]
+        spilled = sum(opened.backend == "api" for opened in found) / len(found)
+        samples = [sample for sample in history.samples if within(sample.at_us - 1, hours)]
+        used = sum(sample.busy_us for sample in samples) / (len(samples) * SAMPLE_S * 1e6)
+        if name == "day":
+            assert used > 0.7
+            assert 0.05 < spilled < 0.35
+        else:
+            assert used < 0.2
+            assert spilled < 0.05
 
 
 def test_clients_leave_and_are_settled_at_what_they_used(history):

@@ -72,6 +72,24 @@ def test_load_shows_and_passes(fleet, settings, request_of):
     assert replica.sample(1e4).output_tokens_total == one.output_tokens
 
 
+def test_promises_are_seen_one_by_one_when_it_is_crowded(fleet, settings, request_of):
+    """As the gateway sees them: sequences end one after the other, so they never add up."""
+    replica = fleet.replicas[0]
+    chosen = decide(request_of, Policy("p"), candidates(fleet, settings, request_of)[:1]).chosen
+    for name, promised in (("a", 9008), ("b", 160)):
+        replica.submit(name, arrival(random.Random(name), 0.0), chosen, promised)
+    replica.advance(10.0)
+    assert replica.state(10.0).residents == ()
+    replica.submit("c", arrival(random.Random("c"), 10.0), chosen, 24_000)
+    replica.advance(20.0)
+    state = replica.state(20.0)
+    assert len(state.residents) == 3
+    assert sum(held for held, _, _ in state.residents) == state.context_tokens
+    finals = {final - held for held, final, _ in state.residents}
+    assert 16 in finals, "a promise outgrown is a block more"
+    assert 9008.0 in {final for _, final, _ in state.residents}
+
+
 def test_a_hang_up_keeps_what_was_generated(fleet, settings, request_of):
     one = sent(fleet, settings, request_of)
     replica = fleet.replicas[0]
