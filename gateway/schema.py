@@ -72,7 +72,7 @@ class Server(Section):
     max_in_flight: int = Field(
         4096, ge=1, description="requests one worker works on at once; more get 503"
     )
-    max_n: int = Field(8, ge=1, le=128, description="largest accepted `n`")
+    max_n: int = Field(8, ge=1, le=128, description="most answers of one request: `n` x prompts")
     timeouts: Timeouts = Timeouts()
 
 
