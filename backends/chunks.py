@@ -5,7 +5,7 @@ someone asks. Members with types of their own (content as a list of parts, ...) 
 way and never fail; an answer that is no JSON object does.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -53,6 +53,7 @@ class Chunk(msgspec.Struct, gc=False):
     choices: list[Choice] | None = None
     usage: msgspec.Raw = _NULL
     error: msgspec.Raw = _NULL
+    service_tier: str | None = None
 
     def usage_bytes(self) -> bytes | None:
         """The encoded usage object, or `None` when there is none."""
@@ -99,6 +100,7 @@ def _read_odd(payload: bytes) -> Chunk | None:
         choices=choices,
         usage=msgspec.Raw(msgspec.json.encode(value.get("usage"))),
         error=msgspec.Raw(msgspec.json.encode(value.get("error"))),
+        service_tier=_word(value.get("service_tier")),
     )
 
 
@@ -121,30 +123,45 @@ class _AnswerChoice(msgspec.Struct, gc=False):
 class _Answer(msgspec.Struct, gc=False):
     choices: list[_AnswerChoice] | None = None
     usage: dict[str, Any] | None = None
+    service_tier: str | None = None
+
+
+class Parsed(NamedTuple):
+    """What a whole answer says of itself."""
+
+    usage: dict[str, Any] | None
+    finish_reason: str | None = None
+    tier: str | None = None
 
 
 _decode_answer = msgspec.json.Decoder(_Answer).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def parse_answer(body: bytes) -> tuple[dict[str, Any] | None, str | None]:
-    """Usage and finish reason of a whole answer; raises `BadAnswer` if it is no JSON object."""
+def parse_answer(body: bytes) -> Parsed:
+    """Usage, finish reason and service tier; raises `BadAnswer` if it is no JSON object."""
     try:
         answer = _decode_answer(body)
     except msgspec.ValidationError:
         return _parse_odd(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadAnswer("the answer is not JSON") from error
-    return answer.usage, answer.choices[0].finish_reason if answer.choices else None
+    finish_reason = answer.choices[0].finish_reason if answer.choices else None
+    return Parsed(answer.usage, finish_reason, answer.service_tier)
 
 
-def _parse_odd(body: bytes) -> tuple[dict[str, Any] | None, str | None]:
+def _parse_odd(body: bytes) -> Parsed:
     try:
         value = _decode_object(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadAnswer("the answer is not a JSON object") from error
     usage = value.get("usage")
-    return usage if isinstance(usage, dict) else None, None
+    tier = _word(value.get("service_tier"))
+    return Parsed(usage if isinstance(usage, dict) else None, tier=tier)
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def decode_usage(raw: bytes | None) -> dict[str, Any] | None:

@@ -62,6 +62,8 @@ class StreamWriter:
         if self._usage is None:
             return b""
         kept = {key: self._last[key] for key in ("id", "object", "created", "model")}
+        if "service_tier" in self._last:
+            kept["service_tier"] = self._last["service_tier"]
         value = kept | {"choices": [], "usage": self._usage}
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
 

@@ -71,6 +71,7 @@ class Outcome:
     finish_reason: str | None = None
     error: str | None = None
     billable: bool = True
+    tier: str | None = None  # the service tier that the answer named
 
     @classmethod
     def cut(
@@ -91,4 +92,5 @@ class Outcome:
             usage_final=relay is not None and relay.usage_final,
             error=error,
             billable=billable,
+            tier=None if relay is None else relay.tier,
         )

@@ -60,6 +60,7 @@ class Delivery:
                 usage=relay.usage,
                 usage_final=relay.usage_final,
                 finish_reason=relay.finish_reason,
+                tier=relay.tier,
             ),
         )
         if not reply.started:
@@ -68,11 +69,18 @@ class Delivery:
 
     async def _whole(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
         body = await read_all(exchange, ANSWER_LIMIT_BYTES)
-        usage, finish_reason = parse_answer(body)
+        said = parse_answer(body)
         attempt.saw(self._clock.now_s(), 1)
         cost = await self._metering.settle(
             attempt,
-            Outcome("finished", 200, usage=usage, usage_final=True, finish_reason=finish_reason),
+            Outcome(
+                "finished",
+                200,
+                usage=said.usage,
+                usage_final=True,
+                finish_reason=said.finish_reason,
+                tier=said.tier,
+            ),
         )
         headers = _headers(attempt, JSON)
         if cost is not None:

@@ -1,4 +1,4 @@
-"""From events to records: what an attempt used, what it costs, what was learned from it.
+"""From events to records: what happened to an attempt, and what was learned from it.
 
 The only writer of journal records in a worker. `opened` goes to the journal before dispatch,
 `settled` is durable before the answer's last byte leaves; after a hang-up nobody waits for it.
@@ -8,23 +8,14 @@ from contextlib import suppress
 
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
+from gateway.charging import charge
 from gateway.clock import Clock
 from gateway.experience import Experience
 from gateway.metrics import Metrics
 from gateway.plan import Learned, Plan
-from ledger.accounts import provisional_charge_pusd
 from ledger.journal import JournalError, JournalWriter
 from ledger.prices import cost_pusd
-from ledger.records import (
-    AttemptOpened,
-    AttemptSettled,
-    Basis,
-    Compared,
-    RequestRefused,
-    Tokens,
-)
-from ledger.usage import Convention, UsageError, tokens_from_usage
-from router.forecast import engine_seconds
+from ledger.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
 
@@ -127,9 +118,8 @@ class Metering:
 
     def _settled(self, attempt: Attempt, outcome: Outcome) -> AttemptSettled:
         now_s = self._clock.now_s()
-        tokens, basis = self._tokens(attempt, outcome)
-        engine_s = self._engine_seconds(attempt, tokens)
-        cost = self._cost(attempt, tokens, engine_s)
+        bill = charge(attempt, outcome, now_s=now_s)
+        tokens, cost = bill.tokens, bill.cost_pusd
         ttft_s = _ttft_s(attempt)
         record = AttemptSettled(
             attempt_id=attempt.id,
@@ -137,11 +127,11 @@ class Metering:
             status=outcome.status,
             http_status=outcome.http_status,
             tokens=tokens,
-            basis=basis,
+            basis=bill.basis,
             cost_pusd=cost,
             ttft_us=None if ttft_s is None else round(ttft_s * 1e6),
             duration_us=round((now_s - attempt.dispatched_s) * 1e6),
-            engine_us=round(engine_s * 1e6),
+            engine_us=bill.engine_us,
             finish_reason=outcome.finish_reason,
             error=outcome.error,
             slo_met=self._slo_met(attempt, outcome, tokens),
@@ -149,52 +139,14 @@ class Metering:
                 Compared(price.name, price.version, cost_pusd(tokens, price))
                 for price in attempt.plan.comparators
             ),
+            tier=bill.tier,
+            unknown_tier=bill.unknown_tier,
         )
         attempt.settled = True
         if attempt.holds:
             self._admission.release(attempt.id, cost or 0)
         self._learn(attempt, outcome, record)
         return record
-
-    def _tokens(self, attempt: Attempt, outcome: Outcome) -> tuple[Tokens, Basis]:
-        """Reported usage if there is any; else what was seen, marked as an estimate."""
-        if outcome.usage is not None:
-            try:
-                tokens = tokens_from_usage(outcome.usage, Convention.CACHED_INSIDE)
-            except UsageError:
-                pass  # implausible usage is not money: estimated below, `basis` shows it
-            else:
-                return tokens, "reported" if outcome.usage_final else "continuous"
-        # Of an own engine nobody else keeps an account: what it did not report is not charged.
-        unseen = attempt.own and outcome.status != "finished" and not attempt.events
-        if unseen or not outcome.billable:
-            return Tokens(), "estimated"
-        prompt = attempt.plan.request.prompt_tokens
-        return Tokens(input=prompt, output=attempt.events), "estimated"
-
-    def _engine_seconds(self, attempt: Attempt, tokens: Tokens) -> float:
-        engine = attempt.step.frozen.candidate.engine
-        if engine is None or engine.step is None:
-            return 0.0
-        prompt = tokens.input + tokens.cache_write
-        return engine.step_feedback * engine_seconds(
-            engine.step,
-            kv_capacity_tokens=engine.kv_capacity_tokens,
-            prompt_tokens=prompt,
-            output_mean=float(tokens.output),
-            output_mean_square=float(tokens.output) ** 2,
-        )
-
-    def _cost(self, attempt: Attempt, tokens: Tokens, engine_s: float) -> int | None:
-        frozen = attempt.step.frozen
-        if not frozen.target.own:
-            return None if frozen.price is None else cost_pusd(tokens, frozen.price)
-        if frozen.target.rate_pusd_per_hour is None:
-            return None
-        charge = provisional_charge_pusd(
-            round(engine_s * 1e6), frozen.target.rate_pusd_per_hour, gpus=1
-        )
-        return min(charge, frozen.candidate.bound_pusd or charge)
 
     def _slo_met(self, attempt: Attempt, outcome: Outcome, tokens: Tokens) -> bool | None:
         """Against the policy's SLO; None when nothing was promised or the client left."""

@@ -61,6 +61,7 @@ class ByteRelay:
         "content_events",
         "finish_reason",
         "first_content",
+        "tier",
         "usage_final",
     )
 
@@ -70,6 +71,7 @@ class ByteRelay:
         self.content_events = 0
         self.finish_reason: str | None = None
         self.first_content = False
+        self.tier: str | None = None
         self.usage_final = False
         self._choices = choices
         self._error: BackendError | None = None
@@ -150,6 +152,8 @@ class ByteRelay:
         error = chunk.error_bytes()
         if error is not None:
             raise self._reported(error)
+        if chunk.service_tier:
+            self.tier = chunk.service_tier
         if chunk.choices:
             self._observe(chunk.choices)
         usage = chunk.usage_bytes()

@@ -97,7 +97,18 @@ def test_running_usage_adds_outputs_over_choices_and_inputs_over_prompts():
     ],
 )  # fmt: skip
 def test_whole_answers(body, usage, finish):
-    assert parse_answer(body) == (usage, finish)
+    assert parse_answer(body) == (usage, finish, None)
+
+
+@pytest.mark.parametrize(
+    ("member", "tier"),
+    [(b'"flex"', "flex"), (b"null", None), (b"7", None), (b'{"a":1}', None)],
+)
+def test_the_service_tier_is_read_where_it_is_a_word(member, tier):
+    body = b'{"choices":[],"usage":{"a":1},"service_tier":' + member + b"}"
+    assert parse_answer(body) == ({"a": 1}, None, tier)
+    chunk = read_chunk(body)
+    assert (chunk.service_tier, chunk.usage_bytes()) == (tier, b'{"a":1}')
 
 
 @pytest.mark.parametrize("body", [b"", b"<html></html>", b"[1]", b"{", b"\xff\xfe", b'"text"'])

@@ -3,10 +3,12 @@
 import asyncio
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from gateway import delivery
 from gateway.delivery import _usd, relay_for
 from gateway.relay import ByteRelay, EventRelay
 from router.types import Feature
@@ -230,3 +232,39 @@ def test_the_bytes_of_an_event_are_not_touched(stack) -> None:
         rewritten = json.dumps(json.loads(document), separators=(",", ":"), ensure_ascii=False)
         assert json.loads(document)["model"] == "m"
         assert document.decode() == rewritten
+
+
+class SettledError(Exception):
+    """Ends the delivery once its outcome is known."""
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
+    outcomes = []
+
+    async def settle(_attempt, outcome) -> None:
+        outcomes.append(outcome)
+        raise SettledError
+
+    async def answered():
+        body = b'{"choices":[{"index":0,"finish_reason":"stop"}],"service_tier":"flex"}'
+        yield b"data: " + body + b"\n\ndata: [DONE]\n\n" if stream else body
+
+    class Answer:
+        status, headers = 200, {}
+
+        def __aiter__(self):
+            return answered()
+
+        async def aclose(self) -> None:
+            """Nothing is open."""
+
+    monkeypatch.setattr(delivery, "_headers", lambda *_: [])
+    asked = SimpleNamespace(stream=stream, n=1, prompts=1, wants_usage=True)
+    attempt = SimpleNamespace(
+        plan=SimpleNamespace(asked=asked), own=False, events=0, relay=None, saw=lambda *_: None
+    )
+    handing = delivery.Delivery(SimpleNamespace(settle=settle), SimpleNamespace(now_s=lambda: 1.0))
+    with pytest.raises(SettledError):
+        await handing.answer(attempt, Answer(), SimpleNamespace(started=False))
+    assert [outcome.tier for outcome in outcomes] == ["flex"]

@@ -116,6 +116,19 @@ def test_an_own_engine_stops_when_the_client_leaves(
     patiently(lambda: unfinished(budgeted) == 0, 3)
 
 
+def test_an_answer_in_one_piece_that_is_given_up_is_charged_for_engine_time(
+    budgeted, patiently
+) -> None:
+    before = len(budgeted.rows())
+    connection = budgeted.raw(WHOLE)
+    patiently(lambda: unfinished(budgeted) == 1)
+    connection.close()
+    (row,) = patiently(lambda: budgeted.rows("settled_us IS NOT NULL")[before:])
+    assert (row["status"], row["basis"], row["output_tokens"]) == ("client_gone", "estimated", 0)
+    assert 0 < row["engine_us"] <= row["duration_us"]
+    assert row["cost_pusd"] > 0
+
+
 def test_an_own_engine_stops_when_the_client_leaves_more_requests_behind(
     budgeted, patiently
 ) -> None:

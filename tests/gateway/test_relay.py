@@ -268,9 +268,18 @@ def test_the_error_event_is_one_event_with_all_members():
     }  # fmt: skip
 
 
+def test_the_last_tier_that_a_stream_names_is_kept():
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n')
+    assert relay.tier is None
+    for tier in (b'"auto"', b'"priority"', b"null"):
+        relay.feed(b'data: {"choices":[],"service_tier":' + tier + b"}\n\n")
+    assert relay.tier == "priority"
+
+
 def test_a_whole_answer_is_read_without_a_change():
     body = b'{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}'
-    assert parse_answer(body) == ({"prompt_tokens": 3}, "stop")
+    assert parse_answer(body) == ({"prompt_tokens": 3}, "stop", None)
 
 
 TEXTS = st.lists(st.text(min_size=1, max_size=8) | st.just('"usage":{"x":1}'), max_size=6)

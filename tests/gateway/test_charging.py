@@ -1,0 +1,174 @@
+"""What attempts cost: tiers of providers, engine time, and work that a client walked away from."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.attempt import Attempt, Outcome
+from gateway.charging import TIER_LIMIT, charge
+from ledger.accounts import provisional_charge_pusd
+from ledger.prices import Price, Schedule, Terms, rates_from
+from ledger.records import Tokens
+from router.types import StepModel
+
+USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+STEP = StepModel(a_s=0.004, b_s=0.001, c_s=1e-8, d_s=1e-4, t0_s=0.05)
+RATE = 3_600_000_000_007
+PRICE = Price(
+    version=1,
+    name="openai/x",
+    book="test",
+    effective_from_us=0,
+    terms=Terms(
+        rates_from({"input": 20, "output": 40}),
+        (
+            Schedule("flex", 0, rates_from({"input": 10, "output": 20})),
+            Schedule("priority", 0, rates_from({"input": 40, "output": 80})),
+        ),
+    ),
+)
+
+
+def api(outcome, price=PRICE):
+    return charge(attempt(own=False, price=price), outcome, now_s=12.0)
+
+
+def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None, events=0, **more):
+    """Dispatched at 10 s to an engine that predicted 100 ms and then 5 ms a token."""
+    engine = SimpleNamespace(step=STEP, step_feedback=1.0, kv_capacity_tokens=10_000)
+    target = SimpleNamespace(own=own, rate_pusd_per_hour=RATE if own else None)
+    frozen = SimpleNamespace(
+        target=target,
+        price=price,
+        candidate=SimpleNamespace(engine=engine if own else None, bound_pusd=0),
+    )
+    plan = SimpleNamespace(
+        request_id="r",
+        request=SimpleNamespace(prompt_tokens=500, n=1, max_tokens=max_tokens),
+        asked=SimpleNamespace(stream=stream),
+    )
+    seen = verdict or SimpleNamespace(ttft_ms=100.0, tpot_ms=5.0)
+    made = Attempt(plan, SimpleNamespace(frozen=frozen, verdict=seen), 1, 10.0, holds=())
+    made.events = events
+    frozen.candidate.bound_pusd = more.get("bound_pusd", 0)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("answered", "inside", "tier", "cost", "unknown"),
+    [
+        (None, None, None, 2400, False),
+        ("default", None, "standard", 2400, False),
+        ("flex", None, "flex", 1200, False),
+        ("priority", None, "priority", 4800, False),
+        (None, "priority", "priority", 4800, False),  # Anthropic says it in its usage
+        ("flex", "standard", "flex", 1200, False),
+        ("scale", None, "scale", 2400, True),
+        ("x" * 99, None, "x" * TIER_LIMIT, 2400, True),
+        (None, 7, None, 2400, False),
+    ],
+)
+def test_an_api_is_booked_at_the_tier_that_its_answer_names(answered, inside, tier, cost, unknown):
+    usage = USAGE if inside is None else {**USAGE, "service_tier": inside}
+    found = api(Outcome("finished", 200, usage, usage_final=True, tier=answered))
+    assert (found.tier, found.cost_pusd, found.unknown_tier) == (tier, cost, unknown)
+    assert found.basis == "reported"
+
+
+def test_without_a_price_the_tier_is_kept_and_nothing_is_free():
+    found = api(Outcome("finished", 200, USAGE, usage_final=True, tier="flex"), price=None)
+    assert (found.tier, found.cost_pusd, found.unknown_tier) == ("flex", None, False)
+
+
+def test_an_own_engine_has_no_tiers():
+    outcome = Outcome("finished", 200, USAGE, usage_final=True, tier="flex")
+    found = charge(attempt(), outcome, now_s=12.0)
+    assert (found.tier, found.unknown_tier) == (None, False)
+    assert found.cost_pusd == provisional_charge_pusd(found.engine_us, RATE, 1)
+
+
+GONE = Outcome("client_gone", 499)
+
+
+def test_an_answer_in_one_piece_that_is_given_up_pays_for_the_engines_time():
+    found = charge(attempt(), GONE, now_s=11.1)
+    tokens = (1.1 - 0.1) / 0.005
+    expected_s = (
+        500 * STEP.d_s
+        + tokens * STEP.b_s
+        + (STEP.c_s + STEP.a_s / 10_000) * (tokens * 500 + tokens**2 / 2)
+    )
+    assert found.engine_us == round(expected_s * 1e6)
+    assert found.cost_pusd == provisional_charge_pusd(found.engine_us, RATE, 1) > 0
+    assert (found.tokens, found.basis) == (Tokens(input=500), "estimated")
+
+
+def test_before_the_first_token_is_due_only_its_part_of_the_prefill_is_charged():
+    found = charge(attempt(), GONE, now_s=10.05)
+    assert found.engine_us == round(500 * STEP.d_s / 2 * 1e6)
+    assert (found.tokens, found.basis) == (Tokens(), "estimated")
+
+
+def test_no_more_is_charged_than_the_answer_could_have_been_long():
+    short = charge(attempt(max_tokens=10), GONE, now_s=11.1)
+    assert 0 < short.engine_us < charge(attempt(), GONE, now_s=11.1).engine_us
+    assert short.engine_us == charge(attempt(max_tokens=10), GONE, now_s=60.0).engine_us
+
+
+def test_nor_more_than_was_held():
+    assert charge(attempt(bound_pusd=9), GONE, now_s=60.0).cost_pusd == 9
+
+
+@pytest.mark.parametrize(
+    ("outcome", "more"),
+    [
+        (GONE, {"stream": True}),  # a stream says how far it came
+        (Outcome("timeout", 504, error="head_timeout"), {}),  # the engine's fault
+        (Outcome("upstream_error", 502, error="server_error"), {}),
+        (Outcome("rejected", 503, error="overloaded", billable=False), {}),
+    ],
+)
+def test_what_nobody_got_and_nobody_gave_up_is_not_charged(outcome, more):
+    found = charge(attempt(**more), outcome, now_s=11.1)
+    assert (found.tokens, found.engine_us, found.cost_pusd) == (Tokens(), 0, 0)
+
+
+def test_a_stream_that_is_left_holds_its_last_usage():
+    outcome = Outcome("client_gone", 499, USAGE)
+    found = charge(attempt(stream=True, events=9), outcome, now_s=60.0)
+    assert (found.tokens, found.basis) == (Tokens(input=100, output=10), "continuous")
+
+
+def test_our_own_deadline_ends_an_answer_as_a_client_does():
+    ended = Outcome("timeout", 499)
+    assert charge(attempt(), ended, now_s=11.1) == charge(attempt(), GONE, now_s=11.1)
+
+
+def test_without_a_rate_the_time_is_kept_and_nothing_is_free():
+    left = attempt()
+    left.step.frozen.target.rate_pusd_per_hour = None
+    found = charge(left, GONE, now_s=11.1)
+    assert (found.cost_pusd, found.engine_us > 0) == (None, True)
+
+
+@given(
+    passed_s=st.floats(0.0, 1000.0),
+    ttft_ms=st.none() | st.floats(0.001, 10_000.0),
+    tpot_ms=st.none() | st.floats(0.0, 1000.0),
+    max_tokens=st.none() | st.integers(0, 100_000),
+    longer_s=st.floats(0.0, 100.0),
+)
+def test_engine_time_never_exceeds_the_time_that_passed(
+    passed_s, ttft_ms, tpot_ms, max_tokens, longer_s
+):
+    verdict = SimpleNamespace(ttft_ms=ttft_ms, tpot_ms=tpot_ms)
+    costs = []
+    for now_s in (10.0 + passed_s, 10.0 + passed_s + longer_s):
+        left = attempt(verdict=verdict, max_tokens=max_tokens)
+        found = charge(left, GONE, now_s=now_s)
+        assert 0 <= found.engine_us <= round((now_s - 10.0) * 1e6)
+        assert isinstance(found.cost_pusd, int)
+        costs.append(found.cost_pusd)
+    assert costs[0] <= costs[1], "who stays longer never pays less"
