@@ -2,8 +2,8 @@
  *
  * Prints one JSON object: counts, and percentiles of time to first token, gap between chunks,
  * transit of a chunk (from the upstream's write to our read) and total time. With --every it also
- * prints `progress <monotonic ns> <chunks> <finished>` while it runs, so that CPU time can be read
- * over a window in which every stream is open. Latency in the open loop counts from the moment a
+ * prints `progress <monotonic ns> <chunks> <reads>` while it runs, so that CPU time can be read
+ * over a window in which every stream is open. SIGTERM hangs up and prints. Latency in the open loop counts from the moment a
  * request was due, not from when a free connection took it.
  */
 #define _GNU_SOURCE
@@ -67,6 +67,7 @@ static uint64_t waiting[WAITING_MOST];
 static unsigned waiting_from, waiting_to;
 static uint64_t began_ns, end_ns;
 static bool draining;
+static volatile sig_atomic_t told_to_stop;
 
 /* ---- sending ---- */
 
@@ -461,6 +462,8 @@ static uint64_t start_clients(uint64_t now)
 
 static bool over(uint64_t now)
 {
+    if (told_to_stop)
+        return true;
     if (asked.hang_up_s > 0 && now >= began_ns + (uint64_t)(asked.hang_up_s * 1e9))
         return true;
     if (now > end_ns + (uint64_t)GRACE_S * NS_PER_S)
@@ -475,7 +478,7 @@ static uint64_t print_progress(uint64_t next_ns, uint64_t now)
 {
     if (asked.every_s <= 0 || now < next_ns)
         return next_ns;
-    printf("progress %llu %llu %llu\n", (unsigned long long)now, counted.chunks, counted.ok);
+    printf("progress %llu %llu %llu\n", (unsigned long long)now, counted.chunks, counted.reads);
     fflush(stdout);
     return now + (uint64_t)(asked.every_s * 1e9);
 }
@@ -615,9 +618,15 @@ static void read_options(int count, char **words)
     }
 }
 
+static void stop(int number)
+{
+    told_to_stop = number;
+}
+
 int main(int count, char **words)
 {
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGTERM, stop);
     srand48(42);
     read_options(count, words);
     address = loopback(asked.port);

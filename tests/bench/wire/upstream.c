@@ -3,7 +3,8 @@
  * usage: upstream PORT...   (one process listens on all of them, as so many engines)
  *
  * Every SSE chunk is a write of its own and carries the monotonic time at which it was written.
- * GET /_set?chunks=64&delay_us=20000&first_us=0&latency_us=0&pad=0 changes what is served;
+ * GET /_set?chunks=64&delay_us=20000&first_us=0&latency_us=0&pad=0 changes what is served, the
+ * pause between chunks also in streams that are open;
  * GET /_stat tells what was: the upstream's own journal, to compare with what clients saw.
  * /v1/completions honours `max_tokens` at an engine's pace: gateways measure that.
  */
@@ -34,8 +35,8 @@ struct connection {
     enum job job;
     char *in, *out;
     size_t in_bytes, in_room, out_bytes, out_sent, out_room;
-    long chunks, chunks_sent, prompt_tokens;
-    uint64_t due_ns, delay_ns;
+    long chunks, chunks_sent, prompt_tokens, pace_us; /* pace 0: as the mode says */
+    uint64_t due_ns;
     int place; /* in the queue of what is due, or NOT_QUEUED */
     struct connection *next_dead;
 };
@@ -289,13 +290,13 @@ static void begin_stream(struct connection *one, const char *body, size_t bytes,
     one->chunks = mode.chunks;
     one->chunks_sent = 0;
     one->prompt_tokens = PROMPT_TOKENS;
-    one->delay_ns = (uint64_t)mode.delay_us * NS_PER_US;
+    one->pace_us = 0;
     uint64_t first_us = (uint64_t)mode.first_us;
     if (probe) {
         const char *limit = memmem(body, bytes, "\"max_tokens\":", 13);
         one->chunks = limit == NULL ? 16 : strtol(limit + 13, NULL, 10);
         one->prompt_tokens = (long)bytes / BYTES_PER_TOKEN;
-        one->delay_ns = PROBE_STEP_US * NS_PER_US;
+        one->pace_us = PROBE_STEP_US;
         first_us = PROBE_FIRST_US + PROBE_TOKEN_US * (uint64_t)one->prompt_tokens;
     }
     send_now(one, head, sizeof head - 1);
@@ -533,8 +534,9 @@ static void step(struct connection *one, uint64_t now)
     } else if (one->chunks_sent < one->chunks) {
         uint64_t due_ns = one->due_ns;
         send_chunk(one, now);
+        long pause_us = one->pace_us ? one->pace_us : mode.delay_us;
         if (!one->dead)
-            enqueue(one, due_ns + one->delay_ns);
+            enqueue(one, due_ns + (uint64_t)pause_us * NS_PER_US);
         return;
     } else {
         send_stream_end(one);

@@ -1,0 +1,290 @@
+"""The loads that are measured, one function each: it returns named figures of one run.
+
+CPU is that of the target's whole process tree, with what it does after the answers (our ledger)
+included; `worker` figures are of the serving process alone. Latencies are the load generator's.
+"""
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from measure import by_label, cpu_s, fsync_ms, pin, rss_mb, until
+from ours import Ours
+from peers import Target
+from wire import Load, Upstream
+
+Figures = dict[str, float]
+STREAMS = 1000
+RATE = 100
+HEARTBEATS = 1000  # a second
+PROMPTS = 20  # a second, beside the heartbeats
+SILENT = 20
+OPENING_LIMIT_S = 20.0
+SECOND_NS = 1_000_000_000
+PROMPT_BYTES = {"2 KB": 2_048, "16 KB": 16_384, "128 KB": 131_072}
+WORD = "tokens "
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Seconds, and what scales with them."""
+
+    closed_s: float
+    open_s: float
+    dense_s: float
+    sparse_ramp_s: float
+    sparse_chunks: int
+    growth_warm: int
+    growth_requests: int
+    beats_s: float
+
+
+QUICK = Lengths(1.5, 2.0, 2.0, 4.0, 25, 500, 1500, 2.0)
+FULL = Lengths(5.0, 8.0, 6.0, 5.0, 60, 20_000, 200_000, 8.0)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What every scene works with."""
+
+    load: Load
+    upstream: Upstream
+    folder: Path
+    lengths: Lengths
+
+    def body(self, size: str, *, stream: bool = False) -> Path:
+        """A chat request of about that many bytes, written once."""
+        path = self.folder / f"body-{size.replace(' ', '')}-{stream}.json"
+        if not path.exists():
+            text = WORD * ((PROMPT_BYTES[size] - 180) // len(WORD))
+            document: dict[str, Any] = {
+                "model": "mock",
+                "max_tokens": 512,
+                "messages": [{"role": "user", "content": text}],
+            }
+            if stream:
+                document |= {"stream": True, "stream_options": {"include_usage": True}}
+            path.write_text(json.dumps(document))
+        return path
+
+    def asking(self, target: Target | None, size: str = "2 KB", **options: Any) -> dict[str, Any]:
+        """Options of the generator for a target, or for the upstream itself."""
+        stream = bool(options.get("stream"))
+        where = self.upstream.ports[0] if target is None else target.port
+        headers = [] if target is None else target.headers
+        return {"port": where, "body": self.body(size, stream=stream), "header": headers} | options
+
+    def silence(self) -> None:
+        """Until the upstream works on nothing: what a target leaves open costs it time later."""
+        self.upstream.set()
+        until("ending every stream", lambda: self.upstream.stat()["active"] == 0, limit_s=60)
+
+
+def closed(stage: Stage, target: Target, size: str = "2 KB") -> Figures:
+    """32 clients that ask again as soon as they are answered, whole answers of 1 KB."""
+    stage.upstream.set()
+    asked = stage.asking(target, size, clients=32)
+    stage.load.run(**asked, seconds=0.3)
+    target.settle()
+    before, parts, rows = cpu_s(target.pids), _parts(target), _rows(target)
+    found = stage.load.run(**asked, seconds=stage.lengths.closed_s)
+    served = _parts(target)
+    target.settle()
+    answered = _answered(target, found, rows)
+    figures = {
+        "cpu_ms": 1e3 * (cpu_s(target.pids) - before) / answered,
+        "rps": answered / found["seconds"],
+        "failed": found["failed"],
+    }
+    for label in parts:
+        spent = (served if label == "worker" else _parts(target)).get(label, 0.0) - parts[label]
+        figures[f"cpu_ms.{label}"] = 1e3 * spent / answered
+    return figures
+
+
+def paced(stage: Stage, target: Target | None) -> Figures:
+    """Whole answers at 100 requests a second; the disk is asked what durability costs beside."""
+    stage.upstream.set()
+    asked = stage.asking(target, clients=64, rate=RATE, seconds=stage.lengths.open_s)
+    rows = _rows(target)
+    found = stage.load.run(**asked)
+    disk = fsync_ms(stage.folder)
+    if target is not None:
+        target.settle()
+        _answered(target, found, rows)
+    total = found["total_us"]
+    return {"p50_ms": total["p50"] / 1e3, "p99_ms": total["p99"] / 1e3, "fsync_ms": disk}
+
+
+def first(stage: Stage, target: Target | None) -> Figures:
+    """Streams of eight chunks at 100 a second: the time to the first token."""
+    stage.upstream.set(chunks=8, delay_us=20_000)
+    asked = stage.asking(target, clients=64, rate=RATE, seconds=stage.lengths.open_s, stream=True)
+    rows = _rows(target)
+    found = stage.load.run(**asked)
+    if target is not None:
+        target.settle()
+        _answered(target, found, rows)
+    return {"p50_ms": found["first_us"]["p50"] / 1e3, "p99_ms": found["first_us"]["p99"] / 1e3}
+
+
+def dense(stage: Stage, target: Target) -> Figures:
+    """1,000 streams, a chunk every 20 ms: more than a core can do, so only CPU per chunk counts.
+
+    All streams are opened at a slow pace, and counting begins a second after it was raised, so
+    that what opening a stream costs is not in it. A gateway that is late sends several chunks in
+    one write, which makes a chunk cheap: `read_us` is the cost of one such delivery.
+    """
+    stage.upstream.set(chunks=1_000_000, delay_us=1_000_000)
+    tree, workers = target.pids, target.workers
+    seen: list[tuple[int, int, int, float, float]] = []
+    raised_ns: list[int] = []
+    running = stage.load.start(
+        **stage.asking(target, clients=STREAMS, stream=True), ramp=2.0, seconds=300, every=0.1
+    )
+    began = time.monotonic()
+
+    def watch(at_ns: int, chunks: int, reads: int) -> None:
+        if not raised_ns:
+            late = time.monotonic() - began > OPENING_LIMIT_S
+            if late or stage.upstream.stat()["active"] >= STREAMS:
+                stage.upstream.set(chunks=1_000_000, delay_us=20_000)
+                raised_ns.append(at_ns)
+        elif at_ns > raised_ns[0] + SECOND_NS:
+            seen.append((at_ns, chunks, reads, cpu_s(tree), cpu_s(workers)))
+            if at_ns > seen[0][0] + stage.lengths.dense_s * SECOND_NS:
+                running.stop()
+
+    found = running.result(watch)
+    rss = rss_mb(workers) / len(workers)
+    stage.silence()
+    target.settle()
+    start, stop = seen[0], seen[-1]
+    chunks, reads = max(1, stop[1] - start[1]), max(1, stop[2] - start[2])
+    return {
+        "cpu_us": 1e6 * (stop[3] - start[3]) / chunks,
+        "cpu_us.worker": 1e6 * (stop[4] - start[4]) / chunks,
+        "read_us": 1e6 * (stop[3] - start[3]) / reads,
+        "chunks_per_s": chunks / ((stop[0] - start[0]) / SECOND_NS),
+        "streams": found["first_us"]["count"],
+        "reads_ratio": reads / chunks,
+        "rss_mb": rss,
+    }
+
+
+def sparse(stage: Stage, target: Target) -> Figures:
+    """1,000 streams, five chunks a second each: what a real evening looks like."""
+    lengths = stage.lengths
+    stage.upstream.set(chunks=lengths.sparse_chunks, delay_us=200_000)
+    rows, tree, workers = _rows(target), target.pids, target.workers
+    before = cpu_s(tree)
+    resident: list[float] = []
+
+    def watch(_at_ns: int, _chunks: int, _reads: int) -> None:
+        resident.append(rss_mb(workers) / len(workers))
+
+    found = stage.load.run(
+        **stage.asking(target, clients=STREAMS, stream=True), requests=STREAMS,
+        ramp=lengths.sparse_ramp_s, seconds=lengths.sparse_chunks, every=0.5, watch=watch,
+    )  # fmt: skip
+    target.settle()
+    cpu = cpu_s(tree) - before
+    _answered(target, found, rows)
+    slowest = found["slowest_first_us"]
+    return {
+        "transit_p50_ms": found["transit_us"]["p50"] / 1e3,
+        "transit_p99_ms": found["transit_us"]["p99"] / 1e3,
+        "slowest_first_ratio": slowest["max"] / max(slowest["median"], 1.0),
+        "slowest_first_ms": slowest["max"] / 1e3,
+        "writes_ratio": found["reads"] / max(found["chunks"], 1),  # all of the upstream's came
+        "cpu_us": 1e6 * cpu / max(found["chunks"], 1),
+        "rss_mb": max(resident),
+        "unfinished": found["unfinished"] + found["failed"],
+    }
+
+
+def hung_up(stage: Stage, target: Target) -> Figures:
+    """20 clients go away while the upstream is silent: how many requests it still works on."""
+    stage.upstream.set(first_us=20_000_000)
+    stage.load.run(**stage.asking(target, clients=SILENT, stream=True), seconds=5, hang_up=1.0)
+    time.sleep(1.0)
+    after_1s = stage.upstream.stat()["active"]
+    time.sleep(3.0)
+    after_4s = stage.upstream.stat()["active"]
+    stage.silence()
+    target.settle()
+    return {"open_after_1s": after_1s, "open_after_4s": after_4s}
+
+
+def blocked(stage: Stage, target: Target, size: str) -> Figures:
+    """How long one request holds the event loop: heartbeats beside big prompts.
+
+    Of 1,000 heartbeats a second those delayed by more than x are those that fall into the rest of
+    a block after x. With 20 prompts a second the 99th percentile lies 0.5 ms before its end.
+    """
+    stage.upstream.set()
+    beat = {"get": True, "path": "/healthz", "clients": 64, "rate": HEARTBEATS}
+    seconds = stage.lengths.beats_s
+    calm = stage.load.run(target.port, None, **beat, seconds=seconds)
+    asked = stage.asking(target, size, clients=8, rate=PROMPTS, seconds=seconds)
+    prompts = stage.load.start(**asked)
+    busy = stage.load.run(target.port, None, **beat, seconds=seconds)
+    prompts.result()
+    target.settle()
+    hidden_ms = 1e3 * 0.01 / PROMPTS
+    return {
+        "block_ms": busy["total_us"]["p99"] / 1e3 + hidden_ms,
+        "calm_p99_ms": calm["total_us"]["p99"] / 1e3,
+    }
+
+
+def growth(stage: Stage, target: Ours) -> Figures:
+    """Resident memory of the worker over many requests, after a warm-up."""
+    stage.upstream.set()
+    lengths, workers, rows = stage.lengths, target.workers, _rows(target)
+    asked = stage.asking(target, clients=32, seconds=3600)
+    warm = stage.load.run(**asked, requests=lengths.growth_warm)
+    target.settle()
+    before = rss_mb(workers)
+    found = stage.load.run(**asked, requests=lengths.growth_requests)
+    target.settle()
+    _answered(target, {"ok": found["ok"] + warm["ok"]}, rows)
+    return {"growth_mb": rss_mb(workers) - before, "requests": found["ok"]}
+
+
+def two_workers(stage: Stage, target: Ours) -> Figures:
+    """The closed load on two workers, each on a core, and how it was split between them."""
+    cores = sorted(os.sched_getaffinity(0))
+    for place, pid in enumerate(target.workers):
+        pin(pid, {cores[place % len(cores)]})
+    shares = dict(enumerate(target.requests_by_worker()))
+    figures = closed(stage, target)
+    taken = [now - shares.get(place, 0) for place, now in enumerate(target.requests_by_worker())]
+    return figures | {"least_share": min(taken) / max(sum(taken), 1)}
+
+
+def _parts(target: Target) -> dict[str, float]:
+    if not isinstance(target, Ours):
+        return {}
+    return {label: cpu_s(pids) for label, pids in by_label(target.process.pid).items()}
+
+
+def _rows(target: Target | None) -> int:
+    return target.rows()[1] if isinstance(target, Ours) else 0
+
+
+def _answered(target: Target, found: dict[str, Any], rows: int) -> int:
+    """Answers, after the books of ours are seen to hold a settled row for each."""
+    answered = int(found["ok"])
+    if isinstance(target, Ours):
+        written = target.rows()[1] - rows
+        if written != answered:
+            raise SystemExit(
+                f"bench-gateway: {answered} answers, but {written} settled rows in the ledger"
+            )
+    if not answered and isinstance(target, Ours):
+        raise SystemExit(f"bench-gateway: {target.name} answered nothing: {found}")
+    return max(answered, 1)  # a peer may drown
