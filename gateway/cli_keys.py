@@ -51,9 +51,9 @@ def create(
         if days is None
         else now_us + int(timedelta(days=days).total_seconds()) * US_PER_S,
     )
-    pepper = load_pepper(settings.state.resolve())
     try:
         with ledger_engine(settings) as engine, Session(engine) as session, session.begin():
+            pepper = load_pepper(settings.state.resolve())
             made = create_key(session, spec, pepper=pepper, now_us=now_us)
     except IdentityError as error:
         fail(str(error))

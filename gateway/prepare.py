@@ -14,16 +14,16 @@ from pathlib import Path
 
 from gateway.clock import Clock
 from gateway.errors import ConfigError
+from gateway.machines import parts
 from gateway.prices import store_prices
 from gateway.runtime import Ports, Runtime, resolve
 from gateway.settings import Settings, version
+from gateway.statedir import DIRECTORIES, plainly
 from gateway.worker import METRICS_DIR
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
 from ledger.declared import BudgetSpec, Contract, declare
 from ledger.identity import load_pepper
 from ledger.money import usd_to_pusd
-
-DIRECTORIES = ("run", "journal", "logs", "models", "profiles")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,11 @@ class Prepared:
 
 def prepare(settings: Settings, config: Path, environ: Mapping[str, str] = os.environ) -> Prepared:
     """Make the state directory and the ledger ready. Raises `ConfigError`, `DatabaseError`."""
+    with plainly(settings):
+        return _prepare(settings, config, environ)
+
+
+def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Prepared:
     state = settings.state.resolve()
     for name in DIRECTORIES:
         (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -77,6 +82,7 @@ def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def contracts(settings: Settings) -> list[Contract]:
+    paid = parts(settings)
     return [
         Contract(
             pool=name,
@@ -84,15 +90,15 @@ def contracts(settings: Settings) -> list[Contract]:
             gpus_per_replica=pool.gpu.count,
             replicas=pool.engine.replicas + len(pool.engine.endpoints),
             billing=pool.gpu.billing,
-            pusd_per_hour=None
-            if pool.gpu.usd_per_hour is None
-            else usd_to_pusd(pool.gpu.usd_per_hour),
+            pusd_per_hour=paid[name].pusd_per_hour,
             source=pool.gpu.source,
             since=pool.gpu.since,
             until=pool.gpu.until,
             ops_seconds_per_week=round(pool.ops.hours_per_week * 3600),
             ops_pusd_per_hour=usd_to_pusd(pool.ops.usd_per_hour),
             simulated=pool.engine.kind == "simulated",
+            machine=paid[name].machine,
+            share_ppm=paid[name].share_ppm,
         )
         for name, pool in settings.pools.items()
     ]

@@ -7,6 +7,7 @@ record of this run is applied before the parent leaves.
 """
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from backends.engine import ports
 from gateway.children import Child, Command
 from gateway.clock import Clock
 from gateway.engines import EngineSupervision, installed
@@ -24,11 +26,14 @@ from gateway.prepare import Prepared, prepare
 from gateway.runtime import Runtime
 from gateway.settings import Settings
 from gateway.slots import Board
+from gateway.statedir import Held, hold
 from gateway.worker import METRICS_DIR
 from ledger.writer import URL_VARIABLE
 
 WRITER_GRACE_S = 20.0
 QUICK_GRACE_S = 5.0
+LISTEN_PATIENCE_S = 8.0
+LISTEN_PAUSE_S = 0.2
 
 
 class Serving:
@@ -50,12 +55,14 @@ class Serving:
         self._front: list[Child] = []  # workers, dashboard: stopped first
         self._stopping = False
         self._listener: socket.socket | None = None
+        self._held: Held | None = None
         self._board: Board | None = None
         self._engines: EngineSupervision | None = None
 
     async def start(self, between: Callable[[Runtime], Awaitable[None]] | None = None) -> None:
         """Start the children. `between` runs beside the dashboard's start, before all others."""
-        self._listener = listen(self._settings)
+        self._held = hold(self._settings)
+        self._listener = await listening(self._settings, self._say)
         self.prepared: Prepared = await asyncio.to_thread(prepare, self._settings, self._config)
         self.runtime: Runtime = self.prepared.runtime
         if self._settings.dashboard.enabled:
@@ -100,6 +107,8 @@ class Serving:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._board is not None:
             self._board.close()
+        if self._held is not None:
+            self._held.release()
 
     def _background(self) -> list[tuple[str, list[str]]]:
         runtime = str(self.prepared.path)
@@ -176,13 +185,13 @@ async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> N
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     serving = Serving(settings, config, say)
-    await serving.start()
-    host, port = serving.address
-    say(f"gateway on http://{host}:{port}/v1")
     try:
+        await serving.start()
+        host, port = serving.address
+        say(f"gateway on http://{host}:{port}/v1")
         await stop.wait()
-    finally:
         say("stopping: open streams finish first")
+    finally:
         await serving.stop()
 
 
@@ -190,19 +199,42 @@ def _python(module: str) -> list[str]:
     return [sys.executable, "-m", module]
 
 
-def listen(settings: Settings) -> socket.socket:
-    """The listening socket that all workers inherit; raises `ConfigError` when it is taken."""
+async def listening(settings: Settings, say: Callable[[str], None]) -> socket.socket:
+    """The listening socket that all workers inherit; raises `ConfigError` when it is taken.
+
+    For some seconds the workers of a parent that was killed still have it: they finish streams.
+    """
+    loop, host, port = asyncio.get_running_loop(), settings.server.host, settings.server.port
+    deadline = loop.time() + LISTEN_PATIENCE_S
+    waiting = False
+    while True:
+        try:
+            return _listen(host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                fault = f"server.host, server.port: cannot listen on {host}:{port}"
+                raise ConfigError([f"{fault}: {error.strerror}"]) from error
+        who = await asyncio.to_thread(ports.stranger, port) or "another program"
+        taken = f"cannot listen on {host}:{port}: it is taken by {who}"
+        if loop.time() > deadline:
+            raise ConfigError([f"server.port: {taken}: end it, or set another port"])
+        if not waiting:
+            say(f"{taken}; waiting {LISTEN_PATIENCE_S:.0f} s for it to end")
+        waiting = True
+        await asyncio.sleep(LISTEN_PAUSE_S)
+
+
+def _listen(host: str, port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with suppress(OSError):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     try:
-        listener.bind((settings.server.host, settings.server.port))
-    except OSError as error:
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError:
         listener.close()
-        place = f"{settings.server.host}:{settings.server.port}"
-        raise ConfigError([f"server.port: cannot listen on {place}: {error.strerror}"]) from error
-    listener.listen(2048)
+        raise
     listener.setblocking(False)
     return listener

@@ -25,10 +25,11 @@ from gateway.demand import TEAMS
 from gateway.history import Scenario, replay
 from gateway.replay_records import Caller
 from gateway.runtime import Runtime
-from gateway.serve import Serving, listen
+from gateway.serve import Serving
 from gateway.settings import Settings, load
 from gateway.stages import Stages
 from gateway.starter import USUAL_PORTS, Ports
+from gateway.statedir import hold
 from gateway.traffic import drive
 from ledger.book import load_price_book
 from ledger.database import make_engine
@@ -102,8 +103,9 @@ def fresh_state(ports: Ports) -> Path:
     draft.parent.mkdir(parents=True, exist_ok=True)
     draft.write_text(text, encoding="utf-8")
     settings = load(draft)
-    listen(settings).close()  # a demo that is running keeps its ledger
+    held = hold(settings)  # a demo that is running keeps its ledger
     shutil.rmtree(settings.state, ignore_errors=True)
+    held.release()
     return draft
 
 

@@ -1,18 +1,26 @@
 """`breakeven serve` as real processes: start, drain, restart, and nothing left behind."""
 
+import asyncio
 import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
+from gateway import serve
 from gateway.errors import ConfigError
-from gateway.serve import listen
+from gateway.runtime import Runtime
+from gateway.serve import listening
 from gateway.settings import parse
+from gateway.slots import Board
+from ledger.database import open_readonly
 
 STREAM = {"stream": True, "max_tokens": 600, "ignore_eos": True, "logprobs": True}
 
@@ -143,9 +151,132 @@ def test_every_process_comes_back_and_a_killed_parent_leaves_nothing(make_host, 
     host.kill_all()  # nothing is left to kill
 
 
-def test_a_taken_port_is_one_line(tmp_path) -> None:
+def test_a_killed_parent_is_followed_at_once_on_the_same_port(make_host, free_port) -> None:
+    """Its workers still have the port: they finish their streams."""
+    server = {"port": free_port, "workers": 2, "timeouts": {"drain_s": 4}}
+    host = make_host(server=server)
+    host.start()
+    reader = Reader(host, **{**STREAM, "max_tokens": 60_000})
+    assert reader.begun.wait(20)
+    host.process.kill()
+    host.process.wait()
+    host._quiet()
+    host.start()
+    reader.join(20)
+    assert host.ask().status_code == 200
+    assert host.terminate() == 0
+
+
+def test_a_second_parent_on_one_state_directory_is_refused_at_once(make_host) -> None:
+    host = make_host()
+    host.start()
+    answer = subprocess.run(
+        [sys.executable, "-c", "from gateway.cli import main; main()",
+         "serve", "--config", str(host.config)],
+        check=False, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert answer.returncode == 1
+    assert answer.stderr.splitlines()[-1] == (
+        f"breakeven: state_dir: {host.state} is in use by another `breakeven` "
+        f"(process {host.process.pid})"
+    )
+    assert host.ask().status_code == 200  # the first noticed nothing of it
+    assert host.terminate() == 0
+
+
+def listens(port: int):
+    settings = parse(f"server: {{port: {port}}}\n{MODEL}", name="test")
+    said: list[str] = []
+    return listening(settings, said.append), said
+
+
+MODEL = """
+models: {m: {targets: [standin/m]}}
+providers: {standin: {start: true, simulated: true, prices_as: openai/gpt-4o-mini}}
+"""
+
+
+def test_a_port_that_stays_taken_is_one_line(monkeypatch) -> None:
+    monkeypatch.setattr(serve, "LISTEN_PATIENCE_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        text = f"state_dir: {tmp_path}\nserver: {{port: {port}}}\n"
-        with pytest.raises(ConfigError, match=rf"cannot listen on 127\.0\.0\.1:{port}"):
-            listen(parse(text, name="test"))
+        work, said = listens(port)
+        with pytest.raises(ConfigError) as caught:
+            asyncio.run(work)
+    assert str(caught.value).startswith(
+        f"server.port: cannot listen on 127.0.0.1:{port}: it is taken by process {os.getpid()} ("
+    )
+    assert str(caught.value).endswith("): end it, or set another port")
+    assert len(said) == 1
+
+
+def test_a_port_that_comes_free_is_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        work, said = listens(taken.getsockname()[1])
+        threading.Timer(0.5, taken.close).start()
+        asyncio.run(work).close()
+    assert "waiting" in said[0]
+
+
+def test_an_address_that_is_not_ours_is_not_waited_for() -> None:
+    settings = parse(f"server: {{host: 192.0.2.1, port: 1}}\n{MODEL}", name="test")
+    with pytest.raises(ConfigError, match=r"server\.host, server\.port: cannot listen on 192"):
+        asyncio.run(listening(settings, str))
+
+
+LOADS_FOR_EVER = """#!/bin/sh
+case "$*" in *--help=all*)
+  for flag in model port max-num-seqs max-num-batched-tokens; do echo "  --$flag X"; done; exit 0;;
+esac
+exec sleep 600
+"""
+
+
+def test_no_request_reaches_a_stranger_on_a_managed_port(make_host, stranger_on, tmp_path) -> None:
+    """Ours runs and loads for ever; another engine answers on its port all the while."""
+    python = tmp_path / "environment" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(LOADS_FOR_EVER)
+    python.chmod(0o700)
+    engine = {
+        "kind": "vllm", "model": str(tmp_path), "served_name": "llama", "replicas": 1, "port": 0,
+        "environment": str(tmp_path / "environment"), "context_tokens": 4096,
+    }  # fmt: skip
+    sim = {"kind": "simulated", "model": "h200-llama-3.1-8b-fp8", "replicas": 1, "port": 0}
+    host = make_host(
+        pools={
+            "main": {"engine": {**sim, "served_name": "llama"}, "gpu": {"type": "H200"}},
+            "late": {"engine": engine, "gpu": {"type": "H200"}},
+        },
+        models={
+            "own": {"targets": ["pool:main"], "compare_with": ["openai/gpt-4o-mini"]},
+            "late": {
+                "targets": ["pool:late", "standin/m"],
+                "compare_with": ["openai/gpt-4o-mini"],
+            },
+            "standin/*": "passthrough",
+        },
+    )
+    (tmp_path / "config.json").write_text("{}")
+    host.start()
+    runtime = Runtime.load(host.state / "run" / "runtime.json")
+    row, seat = next((row, seat) for row, seat in enumerate(runtime.engines) if seat.pool == "late")
+    stranger = stranger_on(int(seat.base_url.removesuffix("/v1").rpartition(":")[2]), "llama")
+    answers = []
+    ended = time.monotonic() + 12  # a sample is written every ten seconds
+    while time.monotonic() < ended:
+        answers.append(host.ask("late"))
+        time.sleep(0.2)
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.headers["x-breakeven-backend"] for answer in answers} == {"standin/m"}
+    assert stranger.asked == []
+    board = Board(host.state / "run" / "board", runtime.layout)
+    # Its port is found taken while it loads: it is ended, and waits for the port.
+    assert (board.life(row), board.stage(row)) == (0, "blocked")
+    board.close()
+    ledger = open_readonly(runtime.ledger_url)
+    with ledger.connect() as connection:
+        query = "SELECT DISTINCT health FROM engine_samples WHERE pool = 'late'"
+        assert set(connection.exec_driver_sql(query).scalars()) <= {"loading", "down"}
+    ledger.dispose()
+    assert host.terminate() == 0
