@@ -456,11 +456,11 @@ class Host:
                 break
         self._drain = threading.Thread(target=self.process.stdout.read, daemon=True)
         self._drain.start()
-        eventually(lambda: len(self.pids("gateway.worker")) == 2, 40)
-        eventually(self._ready, 40)
+        eventually(self._ready, 60)
+        eventually(lambda: len(self.pids("gateway.worker")) == 2, 60)
         if not hasattr(self, "token"):
             self.token = self._key()
-        eventually(lambda: self.ask().status_code == 200, 40)
+        eventually(lambda: self.ask().status_code == 200, 60)
 
     def ask(self, model: str = "own", **members: Any) -> httpx.Response:
         body = {"model": model, "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
@@ -536,18 +536,20 @@ class Host:
                 os.kill(pid, signal.SIGKILL)
 
     def _ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, "serve ended"
         with contextlib.suppress(httpx.HTTPError):
             return self.client.get(f"{self.url}/readyz").status_code == 200
         return False
 
     def _key(self) -> str:
-        command = [sys.executable, "-c", SERVE, "keys", "create", "--name", "test", "--json"]
-        answer = subprocess.run(
-            [*command, "--config", str(self.config)],
-            check=True, capture_output=True, text=True, cwd=ROOT,
-        )  # fmt: skip
-        token: str = json.loads(answer.stdout)["token"]
-        return token
+        engine = make_engine(f"sqlite:///{self.state / 'ledger.db'}")
+        with Session(engine) as session, session.begin():
+            made = create_key(
+                session, KeySpec("test"), pepper=load_pepper(self.state), now_us=Clock().wall_us()
+            )
+        engine.dispose()
+        return made.token
 
 
 @pytest.fixture
