@@ -21,6 +21,7 @@ from rich.progress import (
 )
 
 from backends.engine import install as installation
+from gateway.cli_config import start_or_fail
 from gateway.cli_output import console, fail
 from gateway.errors import ConfigError
 from gateway.start import DONE, Start
@@ -49,6 +50,8 @@ def up(
     ports = Ports(port, dashboard_port)
     if config is not None and ports != USUAL_PORTS:
         fail(f"the ports are {config}'s: server.port and dashboard.port there")
+    if config is not None:
+        start_or_fail(config)
     with _Display() as display:
         _run(
             Start(

@@ -45,7 +45,6 @@ __all__ = [
     "Timeouts",
     "examine",
     "load",
-    "load_examined",
     "parse",
     "resolve_model",
     "version",
@@ -97,11 +96,6 @@ def examine(path: Path, *, at_us: int) -> Examined:
         facts = gather(draft.settings, at_us)
         found += chain.from_iterable(check(draft.settings, facts) for check in PLAUSIBLE)
     return _examined(str(path), document, draft, found)
-
-
-def load_examined(path: Path, *, at_us: int) -> Settings:
-    """The settings of a start; raise `ConfigError` with the list that `check` shows."""
-    return _settled(examine(path, at_us=at_us))
 
 
 def version(settings: Settings) -> str:

@@ -23,7 +23,7 @@ from gateway.banner import banner, keys_line
 from gateway.clock import Clock
 from gateway.installing import Installing
 from gateway.serve import Serving
-from gateway.settings import Settings, load, load_examined
+from gateway.settings import Settings, load
 from gateway.stages import Stages
 from gateway.starter import Ports, configuration, found
 from ledger.database import make_engine
@@ -62,9 +62,7 @@ class Start:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
-        state = Path(Settings().state_dir)
-        if self._config is not None:
-            state = load_examined(self._config, at_us=Clock().wall_us()).state
+        state = Path(Settings().state_dir) if self._config is None else load(self._config).state
         installing = Installing(state.resolve() / "engine", self._report)
         work = asyncio.create_task(self._install(installing))
         try:

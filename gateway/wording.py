@@ -19,25 +19,25 @@ SHOWN_CHARACTERS = 60
 def fault_of(finding: Mapping[str, Any], document: Any) -> Fault:
     """One finding of `ValidationError.errors()` about this document."""
     place = place_of(finding, document)
-    value = finding["input"]
-    kind = finding["type"]
-    if kind == "extra_forbidden":
-        return Fault(place, _unknown_key(place))
-    if kind == "missing":
-        return Fault(place, f"is missing: {_meaning(place)}")
-    if kind == "invalid_key" or finding["loc"][-1] == "[key]":
-        return Fault(place, f"a name must be text: put `{_shown(value)}` into quotes")
+    return Fault(place, _sentence(finding, place))
+
+
+def _sentence(finding: Mapping[str, Any], place: Place) -> str:
+    value, kind = finding["input"], finding["type"]
+    by_place = _BY_PLACE.get(kind)
+    if by_place is not None:
+        return by_place(place)
+    if finding["loc"][-1] == "[key]":
+        return f"a name must be text: put `{_shown(value)}` into quotes"
     if value is None:
-        return Fault(place, "is empty: give it a value or leave the key out")
+        return "is empty: give it a value or leave the key out"
     if isinstance(value, bool):
-        word = str(value).lower()
-        return Fault(
-            place,
-            f"`{word}` does not belong here (YAML reads a bare yes, no, on and off as true and"
-            " false: put the word into quotes)",
+        return (
+            f"`{str(value).lower()}` does not belong here (YAML reads a bare yes, no, on and off as"
+            " true and false: put the word into quotes)"
         )
     say = _SENTENCES.get(kind)
-    return Fault(place, finding["msg"] if say is None else say(value, finding.get("ctx", {})))
+    return str(finding["msg"]) if say is None else say(value, finding.get("ctx", {}))
 
 
 def place_of(finding: Mapping[str, Any], document: Any) -> Place:
@@ -195,4 +195,10 @@ _SENTENCES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     "date_parsing": _not("a date like 2026-11-01"),
     "date_from_datetime_parsing": _not("a date like 2026-11-01"),
     "date_from_datetime_inexact": _not("a date like 2026-11-01, without a time"),
+}
+
+_BY_PLACE: dict[str, Callable[[Place], str]] = {
+    "extra_forbidden": _unknown_key,
+    "missing": lambda place: f"is missing: {_meaning(place)}",
+    "invalid_key": lambda _: "unknown key: is a comma or a quote misplaced?",
 }

@@ -77,3 +77,13 @@ def test_ports_and_a_configuration_exclude_each_other(capsys, tmp_path):
     with pytest.raises(typer.Exit):
         up(tmp_path / "own.yaml", port=ports.gateway, dashboard_port=ports.dashboard)
     assert "own.yaml's: server.port and dashboard.port" in capsys.readouterr().err
+
+
+def test_a_configuration_of_ones_own_is_checked_before_anything_starts(capsys, tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text("models: {a: {targets: [pool:none]}}\nprices: [none.yaml]\n")
+    with pytest.raises(typer.Exit):
+        up(path)
+    error = capsys.readouterr().err
+    assert "own.yaml cannot be used: 3 errors" in error
+    assert "own.yaml:2: prices[0]: " in error

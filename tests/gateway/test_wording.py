@@ -40,7 +40,7 @@ def only_fault(text: str):
         ("models: {a: {targets: openai/x}}", "models.a.targets", "must be a list like [x, y]"),
         ("models: {a: passthru}", "models.a", "must be `passthrough`, not `passthru`"),
         ("models: {4: {}}", "models.4", "a name must be text: put `4` into quotes"),
-        ("4: x", "4", "a name must be text"),
+        ("4: x", "4", "unknown key: is a comma or a quote misplaced?"),
         ("prices: [4]", "prices[0]", "must be text: put `4` into quotes"),
         ("prices: [{a: 1}]", "prices[0]", "must be text, not `key: value` lines"),
         ("server: {port: 99999}", "server.port", "`99999` must be at most 65535"),
