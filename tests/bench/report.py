@@ -7,7 +7,7 @@ peer of the same run come without a unit.
 import html
 import json
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -250,7 +250,9 @@ def _at_most(
     def reached(bar: float | None) -> bool | None:
         return None if bar is None or value is None else value <= bar
 
-    word: Callable[[float | None], str] = lambda bar: "" if bar is None else f"<= {bar:.4g}"  # noqa: E731  (two uses, one line)
+    def word(bar: float | None) -> str:
+        return "" if bar is None else f"<= {bar:.4g}"
+
     return Line(figure, value, unit, word(must), reached(must), word(aim), reached(aim), note)
 
 

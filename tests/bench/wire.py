@@ -71,7 +71,7 @@ class Upstream:
 
 
 class Load:
-    """Runs the load generator; `watch(at_ns, chunks, reads)` is called with each line of progress."""
+    """Runs the load generator; `watch(at_ns, chunks, reads)` gets each line of progress."""
 
     def __init__(self, folder: Path, cores: set[int]) -> None:
         self._folder = folder
