@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from sqlalchemy import create_engine, text
 from streamlit.testing.v1 import AppTest
 
@@ -66,17 +66,23 @@ def served(free_port: int, tmp_path: Path) -> Iterator:
         log.close()
 
 
-@pytest.fixture
-def browser_page(chromium: Path) -> Iterator[Page]:
-    """A page of a real browser that fails the test when it asks for anything but this machine."""
-    beyond = []
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
-        page = browser.new_page(viewport={"width": 1440, "height": 1000})
-        page.on("request", lambda one: beyond.append(one.url) if _beyond(one.url) else None)
-        page.set_default_timeout(60_000)
-        yield page
+        yield browser
         browser.close()
+
+
+@pytest.fixture
+def browser_page(browser: Browser) -> Iterator[Page]:
+    """A fresh page that fails the test when it asks for anything but this machine."""
+    beyond = []
+    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+    page.on("request", lambda one: beyond.append(one.url) if _beyond(one.url) else None)
+    page.set_default_timeout(60_000)
+    yield page
+    page.context.close()
     assert beyond == []
 
 
@@ -102,7 +108,7 @@ def picture(page: Page, name: str) -> None:
         ".map(one => one.scrollHeight))"
     )
     page.set_viewport_size({"width": 1440, "height": max(1000, min(int(height) + 20, 3000))})
-    page.wait_for_timeout(1_000)
+    page.wait_for_timeout(250)  # charts follow the new size
     page.screenshot(path=PICTURES / f"{name}.png")
     page.set_viewport_size({"width": 1440, "height": 1000})
 
