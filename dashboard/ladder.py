@@ -44,7 +44,7 @@ class Ladder:
 
     staircase: Staircase
     gpus: int  # steps in use: replicas
-    gpus_per_step: int
+    gpus_per_step: Fraction  # below one where pools share a GPU
     scale: Fraction
     volume: int  # asked of the pool
     capacity: Fraction | None
@@ -56,7 +56,7 @@ class Ladder:
 
     def unit(self, steps: int) -> str:
         gpus = steps * self.gpus_per_step
-        return f"{gpus} GPU" if gpus == 1 else f"{gpus} GPUs"
+        return "1 GPU" if gpus == 1 else f"{float(gpus):g} GPUs"
 
 
 def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladder | None:
@@ -89,7 +89,7 @@ def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladde
     return Ladder(
         staircase=steps,
         gpus=bill.replicas,
-        gpus_per_step=each,
+        gpus_per_step=each * bill.share,
         scale=HOURS_OF_A_MONTH / bill.hours,
         volume=steps.load.total,
         capacity=per_minute

@@ -11,6 +11,7 @@ from gateway.aliases import resolve_model
 from gateway.crosschecks_budgets import BUDGET_CHECKS
 from gateway.crosschecks_hosts import HOST_CHECKS
 from gateway.faults import Fault, Place, nearest, warning
+from gateway.machines import machines
 from gateway.schema import Model, PolicyRule, Settings
 from router.policy import Facts, Rule, matches
 from router.types import Policy
@@ -161,4 +162,5 @@ CHECKS: tuple[Check, ...] = (
     policy_order,
     *BUDGET_CHECKS,
     *HOST_CHECKS,
+    machines,
 )

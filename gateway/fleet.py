@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from backends.base import Backend
+from gateway.machines import parts
 from gateway.runtime import Runtime
 from gateway.settings import Model, Pool, Provider, Settings
 from ledger.money import usd_to_pusd
@@ -59,8 +60,11 @@ class Fleet:
             for name, provider in settings.providers.items()
         }
         self._pools: dict[str, list[Target]] = {name: [] for name in settings.pools}
+        paid = parts(settings)
         for row, seat in enumerate(runtime.engines):
             pool = settings.pools[seat.pool]
+            each = paid[seat.pool].pusd_per_hour
+            rate = None if each is None else each * pool.gpu.count
             self._pools[seat.pool].append(
                 Target(
                     name=seat.name,
@@ -75,7 +79,7 @@ class Fleet:
                     kinds=frozenset(Kind(kind) for kind in pool.engine.kinds),
                     context_tokens=pool.engine.context_tokens,
                     accepts_salt=pool.engine.accepts_salt,
-                    rate_pusd_per_hour=_rate(pool),
+                    rate_pusd_per_hour=rate,
                     bid_price_pusd_per_s=usd_to_pusd(pool.bid_price_usd_per_s),
                 )
             )
@@ -135,8 +139,3 @@ class Fleet:
 
 def _features(names: tuple[str, ...]) -> frozenset[Feature]:
     return frozenset(Feature(name) for name in names)
-
-
-def _rate(pool: Pool) -> int | None:
-    rate = pool.gpu.usd_per_hour
-    return None if rate is None else usd_to_pusd(rate) * pool.gpu.count

@@ -12,6 +12,7 @@ from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import What
 from gateway.candidates import API_CONTEXT_TOKENS, crowded, expected_tokens, output_bound
 from gateway.demand import Arrival
+from gateway.machines import Part, parts
 from gateway.settings import Model, Pool, Settings
 from ledger.money import usd_to_pusd
 from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
@@ -53,12 +54,12 @@ class Flight:
 class Replica:
     """One simulated engine with the requests that the gateway sent there."""
 
-    def __init__(self, name: str, pool_name: str, pool: Pool) -> None:
+    def __init__(self, name: str, pool_name: str, pool: Pool, part: Part) -> None:
         profile = PROFILES[pool.engine.model or ""]
         self.name = name
         self.pool = pool_name
-        rate = pool.gpu.usd_per_hour
-        self.rate_pusd_per_hour = None if rate is None else usd_to_pusd(rate) * pool.gpu.count
+        rate = part.pusd_per_hour
+        self.rate_pusd_per_hour = None if rate is None else rate * pool.gpu.count
         self.bid_price_pusd_per_s = float(usd_to_pusd(pool.bid_price_usd_per_s))
         self.features = frozenset(Feature(feature) for feature in pool.engine.features)
         self.shape = profile.shape
@@ -196,8 +197,9 @@ class Fleet:
 
     def __init__(self, settings: Settings, prices: PriceBook, at_us: int) -> None:
         self._settings = settings
+        paid = parts(settings)
         self.replicas = [
-            Replica(f"pool:{name}/{index}", name, pool)
+            Replica(f"pool:{name}/{index}", name, pool, paid[name])
             for name, pool in settings.pools.items()
             for index in range(pool.engine.replicas)
         ]

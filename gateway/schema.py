@@ -116,6 +116,12 @@ class Gpu(Section):
     source: str | None = Field(None, description="where the rate comes from")
     since: date | None = Field(None, description="first day of the contract")
     until: date | None = Field(None, description="last day of the contract")
+    machine: str | None = Field(
+        None, min_length=1, description="pools that name the same one share its GPUs and its rate"
+    )
+    share: Annotated[Decimal, Field(gt=0, le=1_000_000, decimal_places=6)] = Field(
+        Decimal(1), description="weight of this pool's part of a shared machine"
+    )
 
 
 class Ops(Section):

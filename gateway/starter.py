@@ -15,6 +15,7 @@ DAILY_BUDGET_USD = 1
 SUBSTITUTE = "openai/gpt-4o-mini"
 SAME_WEIGHTS = "deepinfra/meta-llama/Meta-Llama-3.1-8B-Instruct"
 SIMULATED_PROFILE = "h200-llama-3.1-8b-fp8"
+MACHINE = "this-machine"
 CPU_RATE_USD = 0.0893
 CPU_RATE_SOURCE = (
     "assumed: AWS c7i.large (2 vCPU) on demand, us-east-1, list price of 2025; enter your own"
@@ -111,6 +112,7 @@ _HEAD = """\
 # Written by `breakeven up` at every start without a configuration. To change it, copy it and
 # start with `make run CONFIG=copy.yaml`. To serve a real model, set pools.tiny.engine.model to its
 # directory (config.json, tokenizer, safetensors) and pools.tiny.gpu to your hardware and its rate.
+# Both pools run on one machine: what they say of it must agree, or leave `machine` out in one.
 """
 
 
@@ -139,11 +141,15 @@ def _embedding_pool(state: Path, engine: str, gpu: str | None, port: int) -> dic
 
 
 def _hardware(gpu: str | None) -> dict[str, object]:
-    """On a GPU the rate is the owner's to enter; a CPU gets a labelled public price."""
+    """On a GPU the rate is the owner's to enter; a CPU gets a labelled public price.
+
+    Both engines run on the one GPU or CPU there is: its rate is counted once, half for each pool.
+    """
     if gpu is not None:
-        return {"type": gpu, "billing": "owned"}
+        return {"type": gpu, "machine": MACHINE, "billing": "owned"}
     return {
         "type": "CPU",
+        "machine": MACHINE,
         "billing": "owned",
         "usd_per_hour": CPU_RATE_USD,
         "source": CPU_RATE_SOURCE,

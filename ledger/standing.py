@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from math import ceil
 
 from ledger.bills import PoolBill
 from ledger.breakeven import BreakEven, Configuration, Position, assess, position
@@ -195,8 +196,8 @@ def _verdict(
 def _configuration(
     rated: Sequence[PoolBill], fixed: FixedCost, capability: Capability
 ) -> Configuration:
-    """The rated pools as one: their bill, their GPU-hours, their capacity."""
-    gpus = max(1, sum(bill.gpus for bill in rated))
+    """The rated pools as one: bill, GPU-hours, capacity. A GPU that pools share is one GPU."""
+    gpus = max(1, ceil(sum(bill.gpus * bill.share for bill in rated)))
     gpu_hours = sum((bill.gpu_hours for bill in rated), Fraction(0))
     each = Volume(Fraction(capability.volume.tokens) / gpus, capability.volume.basis)
     rate = Fraction(fixed.gpu_pusd) / gpu_hours if gpu_hours else Fraction(0)

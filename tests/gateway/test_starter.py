@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from backends.simulator.profiles import PROFILES
+from gateway.prepare import contracts
 from gateway.settings import examine, parse, resolve_model
 from gateway.starter import (
     CPU_RATE_USD,
     DAILY_BUDGET_USD,
+    MACHINE,
     PROVIDERS,
     SIMULATED_PROFILE,
     USUAL_PORTS,
@@ -17,6 +19,7 @@ from gateway.starter import (
     configuration,
     found,
 )
+from ledger.money import usd_to_pusd
 
 ALL_KEYS = {provider.variable: "secret-value" for provider in PROVIDERS}
 
@@ -100,6 +103,17 @@ def test_a_gpu_has_no_invented_rate_and_a_cpu_a_labelled_one(tmp_path):
     cpu = first(tmp_path).pools["tiny"].gpu
     assert float(cpu.usd_per_hour) == CPU_RATE_USD
     assert cpu.source.startswith("assumed")
+
+
+@pytest.mark.parametrize("gpu", [None, "NVIDIA H200"])
+def test_the_one_machine_is_paid_for_once(tmp_path, gpu):
+    """Two engines run on it: the bills of their pools are together the machine's."""
+    found = contracts(first(tmp_path, gpu=gpu))
+    assert {one.machine for one in found} == {MACHINE}
+    assert [one.share_ppm for one in found] == [500_000, 500_000]
+    if gpu is None:
+        paid = sum(one.pusd_per_hour * one.gpus_per_replica * one.replicas for one in found)
+        assert paid == usd_to_pusd(Decimal(str(CPU_RATE_USD)))
 
 
 def test_the_simulated_engine_is_one_that_exists(tmp_path):

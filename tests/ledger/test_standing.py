@@ -57,6 +57,16 @@ def test_one_verdict_for_each_comparator() -> None:
     assert answer.per_month(-21 * USD) == -1_512 * USD
 
 
+def test_a_gpu_that_pools_share_is_one_gpu_at_its_whole_rate() -> None:
+    whole = standing([BILL], FOUND, served=SERVED, capability=CAPABLE)
+    half = {"pusd_per_hour": USD, "bill_pusd": 10 * USD, "ops_pusd": Fraction(5 * USD, 2),
+            "machine": "box", "share": Fraction(1, 2)}  # fmt: skip
+    bills = [replace(BILL, **half), replace(BILL, pool="embed", **half)]
+    shared = standing(bills, FOUND, served=SERVED, capability=CAPABLE)
+    assert shared.fixed == whole.fixed
+    assert shared.verdicts == whole.verdicts, "cures and the rate that pays are of whole GPUs"
+
+
 def test_requests_outside_the_slo_avoid_nothing_and_are_shown() -> None:
     answer = standing([BILL], FOUND, served=SERVED, capability=CAPABLE)
     assert answer.verdicts[0].missed_pusd == 3 * USD
