@@ -17,7 +17,7 @@ from operator import itemgetter
 
 from router.bidprice import bend
 from router.filters import FILTERS, Rejection, first_rejection, forecast_rejection
-from router.forecast import UNKNOWN, Forecast, Work, forecast_engine, work_of
+from router.forecast import UNKNOWN, Forecast, forecast_engine, work_of
 from router.objective import api_objective, density, forecast_api
 from router.types import Candidate, Decision, Otherwise, Policy, Reason, Request, Verdict
 
@@ -45,10 +45,19 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
     apis: list[Row] = []
     rejected: list[Verdict] = []
     for candidate in candidates:
-        forecast = _assess(request, policy, work, candidate)
-        if isinstance(forecast, Verdict):
-            rejected.append(forecast)
-        elif candidate.engine is not None:
+        rejection = first_rejection(request, policy, candidate)
+        if rejection is not None:
+            rejected.append(_rejection(candidate, UNKNOWN, rejection))
+            continue
+        engine = candidate.engine
+        if engine is not None:
+            forecast = forecast_engine(work, candidate, engine)
+        else:
+            forecast = forecast_api(work, candidate)
+        rejection = forecast_rejection(policy, candidate, forecast)
+        if rejection is not None:
+            rejected.append(_rejection(candidate, forecast, rejection))
+        elif engine is not None:
             own.append((forecast.load or 0.0, candidate.name, candidate, forecast))
         else:
             dollars = api_objective(candidate, penalty, forecast)
@@ -65,22 +74,6 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
     return _new(
         Decision, (policy.name, order, (*order, *rejected), order[0].reason, policy.otherwise)
     )
-
-
-def _assess(
-    request: Request, policy: Policy, work: Work, candidate: Candidate
-) -> Forecast | Verdict:
-    """What it would meet there, or the first filter's answer with the numbers known by then."""
-    rejection = first_rejection(request, policy, candidate)
-    if rejection is not None:
-        return _rejection(candidate, UNKNOWN, rejection)
-    engine = candidate.engine
-    if engine is not None:
-        forecast = forecast_engine(work, candidate, engine)
-    else:
-        forecast = forecast_api(work, candidate)
-    rejection = forecast_rejection(policy, candidate, forecast)
-    return forecast if rejection is None else _rejection(candidate, forecast, rejection)
 
 
 def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
@@ -158,11 +151,12 @@ def _verdict(
     dense: float | None,
     dollars: float | None,
 ) -> Verdict:
+    ttft, tpot, kv_ratio, load, missed, seconds, _, _, _, _ = forecast
     return _new(
         Verdict,
         (
-            candidate, True, reason, "", forecast.ttft_ms, forecast.tpot_ms, forecast.kv_ratio,
-            forecast.load, forecast.miss_probability, forecast.engine_seconds, dense, dollars,
+            candidate, True, reason, "", ttft, tpot, kv_ratio, load, missed, seconds, dense,
+            dollars,
         ),
     )  # fmt: skip
 

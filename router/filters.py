@@ -5,7 +5,7 @@ request admitted; both are tried in their order and the first reason counts. A m
 metric (also NaN, hence the comparisons written so that NaN fails) is never good news.
 
 To add a filter: write the function, add its word to `Reason`, put it into its tuple and into the
-chain beside it (a test holds the two together).
+condition that sees who passes all (a test holds the two together).
 """
 
 from collections.abc import Callable
@@ -56,9 +56,9 @@ def health(request: Request, policy: Policy, candidate: Candidate) -> Rejection 
         return _HEALTH_REASONS[engine.health], f"state is {engine.age_s:.3g} s old"
     if engine.step is None and _promised(policy, engine):
         return Reason.UNKNOWN_STATE, "no step model to predict the SLO with"
-    if not _sane(engine) or (engine.kv_capacity_tokens <= 0 and request.kind is not _EMBEDDING):
+    if engine.kv_capacity_tokens <= 0 and request.kind is not _EMBEDDING:
         return Reason.UNKNOWN_STATE, "metrics missing or absurd"
-    return None
+    return None if _sane(engine) else (Reason.UNKNOWN_STATE, "metrics missing or absurd")
 
 
 def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
@@ -67,12 +67,12 @@ def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejectio
     The bound is a worst case for money and would keep every longer prompt away. A prompt that is
     too long after all is refused by the engine before any work, and the next candidate gets it.
     """
+    output = 1 if request.max_tokens is None else request.max_tokens
+    if request.prompt_tokens_bound + output <= candidate.context_tokens:
+        return None
     if request.kind is _EMBEDDING:
         output = 0
-    else:
-        output = 1 if request.max_tokens is None else request.max_tokens
-    likely = CONTEXT_MARGIN * request.prompt_tokens
-    prompt = min(request.prompt_tokens_bound, likely)
+    prompt = min(request.prompt_tokens_bound, CONTEXT_MARGIN * request.prompt_tokens)
     if prompt + output <= candidate.context_tokens:
         return None
     return Reason.CONTEXT, f"{prompt:.0f}+{output} tokens of {candidate.context_tokens}"
@@ -192,31 +192,56 @@ FORECAST_FILTERS: tuple[ForecastFilter, ...] = (kv_headroom, ttft, tpot)
 
 
 def first_rejection(request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
-    """`FILTERS` in their order, by name: the interpreter calls them twice as fast as in a loop."""
-    rejection = (
-        kind(request, policy, candidate)
-        or features(request, policy, candidate)
-        or health(request, policy, candidate)
-        or context(request, policy, candidate)
-        or residency(request, policy, candidate)
-        or priced(request, policy, candidate)
-        or price_cap(request, policy, candidate)
-        or budget(request, policy, candidate)
-    )
-    if rejection is None and candidate.api is not None:
-        rejection = circuit(request, policy, candidate) or rate_limit(request, policy, candidate)
-    return rejection or salt(request, policy, candidate)
+    """The first answer of `FILTERS`.
+
+    Most candidates pass them all, and a call costs more than what most filters look at: the
+    condition says of many that no filter can reject them, and never so where one would.
+    """
+    cap, room, bound = policy.max_cost_pusd, candidate.budget_room_pusd, candidate.bound_pusd
+    if (
+        request.kind in candidate.kinds
+        and request.features <= candidate.features
+        and request.prompt_tokens_bound + (request.max_tokens or 1) <= candidate.context_tokens
+        and (candidate.internal or residency(request, policy, candidate) is None)
+        and bound is not None
+        and candidate.expected_pusd is not None
+        and (cap is None or bound <= cap)
+        and (room is None or bound <= room)
+        and (candidate.accepts_salt or not request.salted)
+        and health(request, policy, candidate) is None
+        and (
+            candidate.api is None
+            or circuit(request, policy, candidate) is rate_limit(request, policy, candidate) is None
+        )
+    ):
+        return None
+    for check in FILTERS:
+        rejection = check(request, policy, candidate)
+        if rejection is not None:
+            return rejection
+    return None
 
 
 def forecast_rejection(
     policy: Policy, candidate: Candidate, forecast: Forecast
 ) -> Rejection | None:
-    """`FORECAST_FILTERS` in their order, by name."""
-    return (
-        kv_headroom(policy, candidate, forecast)
-        or ttft(policy, candidate, forecast)
-        or tpot(policy, candidate, forecast)
-    )
+    """The first answer of `FORECAST_FILTERS`, with a condition as in `first_rejection`."""
+    engine, floor = candidate.engine, policy.kv_headroom_floor
+    ttft_ms, tpot_ms, _, _, _, _, ttft_limit, tpot_limit, _, free = forecast
+    if engine is None:
+        if not policy.slo.strict:
+            return None
+    elif (
+        (floor is None or free >= floor * engine.kv_capacity_tokens)
+        and (ttft_limit is None or ttft_ms is None or ttft_ms <= ttft_limit)
+        and (tpot_limit is None or tpot_ms is None or tpot_ms <= tpot_limit)
+    ):
+        return None
+    for check in FORECAST_FILTERS:
+        rejection = check(policy, candidate, forecast)
+        if rejection is not None:
+            return rejection
+    return None
 
 
 def _likely_miss(

@@ -9,6 +9,7 @@ pessimistic: an optimistic model collapses, a pessimistic one loses a little.
 
 from collections.abc import Sequence
 from math import ceil, inf
+from typing import NamedTuple
 
 from router.types import Candidate, EngineState, Kind, Policy, Request, StepModel
 from router.value import value
@@ -17,6 +18,7 @@ EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bound
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
 _EMBEDDING = Kind.EMBEDDING
+_new = tuple.__new__  # a named tuple built without its keyword layer: half the time
 
 
 @value(frozen=True, slots=True)
@@ -40,8 +42,7 @@ class Work:
     kv_scale: float
 
 
-@value(frozen=True, slots=True)
-class Forecast:
+class Forecast(NamedTuple):
     """Numbers of one candidate, in the order a verdict has them (`None`: cannot be predicted).
 
     The limits are what feasibility is tested against: for own engines the SLO times the safety
@@ -96,7 +97,9 @@ def kv_promise_tokens(work: Work, candidate: Candidate, engine: EngineState) -> 
     Prompt blocks found in the prefix cache are shared with what is in use, so they do not count
     again; never more of them than are in use.
     """
-    longest, block = kv_longest_tokens(work, candidate), engine.kv_block_tokens
+    longest, block = work.promise, engine.kv_block_tokens
+    if longest is None:
+        longest = kv_longest_tokens(work, candidate)
     promise = (longest + block - 1) // block * block
     if engine.prefix_hit_tokens > 0:
         shared = min(engine.prefix_hit_tokens, work.prompt, engine.kv_used_tokens)
@@ -169,7 +172,11 @@ def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than
     most, hit = engine.max_num_seqs, engine.prefix_hit_tokens
     fresh = choices * (work.prompt if hit <= 0 else max(1, work.prompt - hit))
     promise = kv_promise_tokens(work, candidate, engine)
-    free = kv_free_tokens(work, candidate, engine, promise)
+    free = (
+        kv_free_tokens(work, candidate, engine, promise)
+        if engine.residents
+        else capacity - (used + engine.kv_promised_tokens) - promise
+    )
     full = (sequences + choices) / most if most > 0 else 0.0
     kv_ratio = None
     if capacity > 0:  # residents are half-way, and end while this request runs
@@ -188,8 +195,9 @@ def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than
         tpot_limit *= engine.safety_tpot
     step = engine.step
     if step is None:
-        return Forecast(
-            None, None, kv_ratio, full, None, None, ttft_limit, tpot_limit, promise, free
+        return _new(
+            Forecast,
+            (None, None, kv_ratio, full, None, None, ttft_limit, tpot_limit, promise, free),
         )
 
     a, b, c, d, feedback = step.a_s, step.b_s, step.c_s, step.d_s, engine.step_feedback
@@ -215,9 +223,12 @@ def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than
         full = ttft / (deadline * engine.safety_ttft)
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
-    return Forecast(
-        ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds,
-        ttft_limit, tpot_limit, promise, free,
+    return _new(
+        Forecast,
+        (
+            ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds,
+            ttft_limit, tpot_limit, promise, free,
+        ),
     )  # fmt: skip
 
 

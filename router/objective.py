@@ -37,6 +37,7 @@ PRIOR_TTFT_MS = 450.0
 PRIOR_TPOT_MS = 15.0
 
 _SQRT2 = sqrt(2.0)
+_new = tuple.__new__  # as in `forecast`
 _UNSEEN = ApiState()
 
 
@@ -56,7 +57,7 @@ def forecast_api(work: Work, candidate: Candidate) -> Forecast:
         missed = miss_probability(ttft, api.ttft_sigma, ttft_slo)
     if tpot_slo is not None and tpot is not None:
         missed += (1.0 - missed) * miss_probability(tpot, api.tpot_sigma, tpot_slo)
-    return Forecast(ttft, tpot, None, None, missed, None, ttft_slo, tpot_slo, 0, 0.0)
+    return _new(Forecast, (ttft, tpot, None, None, missed, None, ttft_slo, tpot_slo, 0, 0.0))
 
 
 def miss_probability(median_ms: float, sigma: float, limit_ms: float) -> float:

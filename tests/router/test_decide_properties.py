@@ -13,6 +13,7 @@ from router.filters import FILTERS, FORECAST_FILTERS, first_rejection, forecast_
 from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
 from router.types import (
+    Feature,
     Health,
     Kind,
     Otherwise,
@@ -170,14 +171,39 @@ def test_the_chains_are_the_tuples(ask, rule, fleet_of, asked, policy, fleet):
         assert forecast_rejection(terms, candidate, forecast) == next(filter(None, later), None)
 
 
-@pytest.mark.parametrize(
-    ("chain", "filters"),
-    [(first_rejection, FILTERS), (forecast_rejection, FORECAST_FILTERS)],
-)
-def test_each_chain_names_every_filter_of_its_tuple_in_order(chain, filters):
-    known = {check.__name__ for check in filters}
-    called = [name for name in chain.__code__.co_names if name in known]
-    assert called == [check.__name__ for check in filters]
+# By filter: changes of the request, the policy and the candidate that it alone objects to.
+OBJECTIONS = {
+    "kind": ({}, {}, {"kinds": frozenset({Kind.EMBEDDING})}),
+    "features": ({"features": frozenset({Feature.IMAGES})}, {}, {"features": frozenset()}),
+    "health": ({}, {}, {"state": {"health": Health.DOWN}}),
+    "context": ({}, {}, {"context_tokens": 800}),
+    "residency": ({"residency": Residency.INTERNAL_ONLY}, {}, {"internal": False}),
+    "priced": ({}, {}, {"bound_pusd": None, "budget_room_pusd": 10}),
+    "price_cap": ({}, {"max_cost_pusd": 1}, {"bound_pusd": 2}),
+    "budget": ({}, {}, {"bound_pusd": 2, "budget_room_pusd": 1}),
+    "circuit": ({}, {}, {"state": {"circuit_open": True}}),
+    "rate_limit": ({}, {}, {"state": {"tokens_left": 1}}),
+    "salt": ({"salted": True}, {}, {"accepts_salt": False}),
+    "kv_headroom": ({}, {"slo": Slo()}, {"state": {"kv_used_tokens": 99_000.0}}),
+    "ttft": ({}, {"slo": Slo(ttft_ms=1.0)}, {}),
+    "tpot": ({}, {"slo": Slo(tpot_ms=1.0)}, {}),
+}
+
+
+@pytest.mark.parametrize("check", FILTERS + FORECAST_FILTERS, ids=lambda check: check.__name__)
+def test_no_filter_is_passed_by(ask, rule, own, api, check):
+    """What sees at once who passes all filters must know each of them."""
+    asked, terms, changes = OBJECTIONS[check.__name__]
+    build = api if check.__name__ in ("residency", "circuit", "rate_limit") else own
+    request, policy, candidate = ask(**asked), rule(**terms), build(**changes)
+    forecast = forecast_engine(
+        work_of(request, policy), candidate, candidate.engine or own().engine
+    )
+    answers = {other.__name__: other(request, policy, candidate) for other in FILTERS}
+    answers |= {other.__name__: other(policy, candidate, forecast) for other in FORECAST_FILTERS}
+    assert [name for name, answer in answers.items() if answer] == [check.__name__]
+    (reason,) = [verdict.reason for verdict in decide(request, policy, [candidate]).verdicts]
+    assert reason is answers[check.__name__][0]
 
 
 class ToyEngine:
