@@ -35,13 +35,12 @@ class Line(msgspec.Struct, omit_defaults=True):
 
 
 class Installing:
-    """`looked_for` is set once it is known whether this machine can have the engine."""
+    """At its end `unavailable` says why this machine cannot have the engine, if it cannot."""
 
     def __init__(self, directory: Path, report: Callable[[Progress], None]) -> None:
         self._directory = directory
         self._report = report
         self._process: asyncio.subprocess.Process | None = None
-        self.looked_for = asyncio.Event()
         self.unavailable: Line | None = None
         self.fresh = False
 
@@ -61,8 +60,6 @@ class Installing:
             last = msgspec.json.decode(text, type=Line)
             if last.stage:
                 self._report(Progress(last.stage, last.message, last.fraction))
-            if last.stage == "packages":
-                self.looked_for.set()
         code = await self._process.wait()
         if not (last.installed or last.reason):
             fault = last.fault or f"the installation ended with {code} at: {last.stage}"
@@ -70,7 +67,6 @@ class Installing:
         self.fresh = last.fresh
         if last.reason:
             self.unavailable = last
-        self.looked_for.set()
 
     async def stop(self) -> None:
         """Kill the group; an interrupted installation leaves the previous one alone."""

@@ -45,6 +45,7 @@ class Serving:
         config: Path,
         say: Callable[[str], None],
         ready: Callable[[], Awaitable[None]] = installed,
+        listener: socket.socket | None = None,
     ) -> None:
         self._settings = settings
         self._config = config.resolve()
@@ -54,7 +55,7 @@ class Serving:
         self._back: list[Child] = []  # writer, telemetry, simulated providers: stopped last
         self._front: list[Child] = []  # workers, dashboard: stopped first
         self._stopping = False
-        self._listener: socket.socket | None = None
+        self._listener = listener
         self._held: Held | None = None
         self._board: Board | None = None
         self._engines: EngineSupervision | None = None
@@ -62,7 +63,8 @@ class Serving:
     async def start(self, between: Callable[[Runtime], Awaitable[None]] | None = None) -> None:
         """Start the children. `between` runs beside the dashboard's start, before all others."""
         self._held = hold(self._settings)
-        self._listener = await listening(self._settings, self._say)
+        if self._listener is None:
+            self._listener = await listening(self._settings, self._say)
         self.prepared: Prepared = await asyncio.to_thread(prepare, self._settings, self._config)
         self.runtime: Runtime = self.prepared.runtime
         if self._settings.dashboard.enabled:
@@ -90,6 +92,13 @@ class Serving:
         assert self._listener is not None, "started before it is asked"
         host, port = self._listener.getsockname()[:2]
         return host, port
+
+    async def hand_over(self) -> socket.socket:
+        """Stop, but for the listening socket: whoever connects waits for the next to take it."""
+        assert self._listener is not None, "started before it is handed over"
+        kept = self._listener.dup()
+        await self.stop()
+        return kept
 
     async def stop(self) -> None:
         """Drain, then end everything that was started; returns when nothing of it is left."""

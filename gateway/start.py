@@ -1,31 +1,36 @@
 """What `breakeven up` does, step by step.
 
 The configuration of a first start is written by `gateway.starter`; a person's own is used as it
-is. The engine is installed in a process beside the running gateway. If there is no engine for this
-machine, the simulated one takes its place, labelled, and the way to the real one is said.
+is. Gateway and dashboard come first and wait for nothing about engines: the engine is looked for
+and installed in a process beside them. If there is none for this machine, the simulated one takes
+its place, labelled, and the way to the real one is said; the listening socket stays open meanwhile.
 """
 
 import asyncio
 import signal
+import socket
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import httpx
 from sqlalchemy.orm import Session
 
-from backends.engine.environment import flavour_here
+from backends.engine.environment import Environment, flavour_here
 from backends.engine.install import Progress
 from backends.engine.profiles import hardware
 from backends.engine.tinymodel import EMBEDDING, Shape, is_complete, make
 from gateway.answering import until_answering
 from gateway.banner import banner, keys_line
 from gateway.clock import Clock
+from gateway.errors import ConfigError
 from gateway.installing import Installing
 from gateway.serve import Serving
 from gateway.settings import Settings, load
 from gateway.stages import Stages
 from gateway.starter import Ports, configuration, found
+from gateway.statedir import plainly
 from ledger.database import make_engine
 from ledger.identity import KeySpec, create_key, load_pepper
 
@@ -56,6 +61,7 @@ class Start:
         self._stages = Stages(clock=time.monotonic, say=say)
         self._stages.resume(environ)
         self._stop = asyncio.Event()
+        self._told = False
 
     async def run(self) -> None:
         """Until SIGINT or SIGTERM; nothing is left running then."""
@@ -65,41 +71,92 @@ class Start:
         state = Path(Settings().state_dir) if self._config is None else load(self._config).state
         installing = Installing(state.resolve() / "engine", self._report)
         work = asyncio.create_task(self._install(installing))
+        kind: str | None = likely_engine(state)
+        listener: socket.socket | None = None
         try:
-            engine = await self._engine_kind(installing, work)
-            if self._stop.is_set():
-                return
-            path = self._config or self._write_configuration(state, engine)
-            await self._serve(load(path), path, work, simulated=engine == "simulated")
+            while kind is not None:
+                path = self._config
+                if path is None:
+                    path = await asyncio.to_thread(self._configure, state, kind)
+                settings = load(path)
+                models = partial(self._models, settings, installing, work)
+                serving = Serving(settings, path, self._say, models, listener)
+                kind = await self._serve(serving, settings, kind, installing, work)
+                if kind is None:
+                    await serving.stop()
+                else:
+                    listener = await serving.hand_over()
         finally:
             await installing.stop()
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
     async def _serve(
-        self, settings: Settings, path: Path, installed: asyncio.Task[None], *, simulated: bool
-    ) -> None:
-        serving = Serving(
-            settings, path, self._say, ready=lambda: self._models(settings, installed)
-        )
+        self,
+        serving: Serving,
+        settings: Settings,
+        kind: str,
+        installing: Installing,
+        work: asyncio.Task[None],
+    ) -> str | None:
+        """Until asked to stop, or until another kind of engine than `kind` is to be served with."""
+        watch: asyncio.Task[None] | None = None
         try:
             with self._stages.stage("gateway and dashboard answer"):
                 await serving.start()
                 await until_answering(settings, serving.address)
-            token = development_key(settings, serving.runtime.ledger_url)
-            self._say(banner(settings, serving.address, token, simulated=simulated))
+            if work.done() and (other := self._other(kind, installing, work)):
+                return other
+            with plainly(settings):
+                token = development_key(settings, serving.runtime.ledger_url)
+            self._say(banner(settings, serving.address, token, simulated=kind == "simulated"))
             self._say(keys_line(found(self._environ), used=self._use_keys))
             watch = asyncio.create_task(self._first_token(settings, serving.address, token))
-            await self._stop.wait()
-            watch.cancel()
-        finally:
+            stopped = asyncio.create_task(self._stop.wait())
+            if not work.done():
+                await asyncio.wait({stopped, work}, return_when=asyncio.FIRST_COMPLETED)
+                if work.done() and (other := self._other(kind, installing, work)):
+                    stopped.cancel()
+                    return other
+            await stopped
             self._say("stopping: open streams finish first")
+        except BaseException:
             await serving.stop()
+            raise
+        else:
+            return None
+        finally:
+            if watch is not None:
+                watch.cancel()
+
+    def _other(self, kind: str, installing: Installing, work: asyncio.Task[None]) -> str | None:
+        """What the finished installation changes: the kind to go on with, if it is another one."""
+        if self._stop.is_set():
+            return None
+        try:
+            work.result()
+        except ConfigError as error:
+            self._say("\n".join(error.faults))
+            return None
+        own, missing = self._config is not None, installing.unavailable
+        if missing is not None and not self._told:
+            self._told = True
+            instead = (
+                "The pools that need it stay without an engine."
+                if own
+                else "The SIMULATED engine takes its place."
+            )
+            self._say(
+                f"No vLLM here: {missing.reason}\n"
+                f"{instead} Add the real one with:\n"
+                f"    {missing.command}"
+            )
+        fits = "vllm" if missing is None else "simulated"
+        return None if own or fits == kind else fits
 
     async def _install(self, installing: Installing) -> None:
         """A person's own configuration may need no engine of ours at all."""
         if self._config is not None and not needs_engine(load(self._config)):
-            installing.looked_for.set()
             return
         began = time.monotonic()
         try:
@@ -109,43 +166,19 @@ class Start:
         if installing.fresh:
             self._say(f"   engine installed beside it: {time.monotonic() - began:.1f} s")
 
-    async def _engine_kind(self, installing: Installing, work: asyncio.Task[None]) -> str:
-        """`vllm`, or `simulated` when this machine cannot have it; known within seconds."""
-        with self._stages.stage("engine looked for"):
-            waiting = {
-                asyncio.create_task(event.wait()) for event in (installing.looked_for, self._stop)
-            }
-            await asyncio.wait({*waiting, work}, return_when=asyncio.FIRST_COMPLETED)
-            for each in waiting:
-                each.cancel()
-        if work.done():
-            work.result()
-        missing = installing.unavailable
-        if missing is None:
-            return "vllm"
-        own = self._config is not None
-        instead = (
-            "The pools that need it stay without an engine."
-            if own
-            else "The SIMULATED engine takes its place."
-        )
-        self._say(
-            f"No vLLM here: {missing.reason}\n"
-            f"{instead} Add the real one with:\n"
-            f"    {missing.command}"
-        )
-        return "vllm" if own else "simulated"
-
-    def _write_configuration(self, state: Path, engine: str) -> Path:
-        state.mkdir(parents=True, exist_ok=True)
+    def _configure(self, state: Path, engine: str) -> Path:
         path = state / CONFIG_NAME
         gpu = hardware() if flavour_here() == "cuda" else None
         keys = found(self._environ) if self._use_keys else ()
         text = configuration(state, engine=engine, gpu=gpu, keys=keys, ports=self._ports)
-        path.write_text(text, encoding="utf-8")
+        with plainly(Settings(state_dir=str(state))):
+            state.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
         return path
 
-    async def _models(self, settings: Settings, installed: asyncio.Task[None]) -> None:
+    async def _models(
+        self, settings: Settings, installing: Installing, installed: asyncio.Task[None]
+    ) -> None:
         """Before the first engine starts: its environment, and tiny models where none is named."""
         if self._config is None:
             for name, shape in TINY.items():
@@ -158,6 +191,8 @@ class Start:
                 "   make run CONFIG=your.yaml, where pools.NAME.engine.model is its directory."
             )
         await asyncio.shield(installed)
+        if self._config is None and installing.unavailable is not None:
+            await self._stop.wait()  # another configuration, without vLLM, is about to be served
 
     async def _first_token(self, settings: Settings, address: tuple[str, int], token: str) -> None:
         """Ask now and then until an own engine answers; what spills meanwhile is on the page."""
@@ -185,6 +220,16 @@ class Start:
                 await asyncio.sleep(FIRST_TOKEN_PAUSE_S)
         self._stages.done.append(("the engine's first token", time.monotonic() - began))
         self._say("\nThe engine answers. Where the time went:\n" + "\n".join(self._stages.table()))
+
+
+def likely_engine(state: Path) -> str:
+    """What the last start here came to, for nothing about engines may hold up the gateway."""
+    if Environment(state.resolve() / "engine").stamp() is not None:
+        return "vllm"
+    try:
+        return load(state / CONFIG_NAME).pools["tiny"].engine.kind
+    except (ConfigError, KeyError):
+        return "vllm"
 
 
 def needs_engine(settings: Settings) -> bool:

@@ -29,7 +29,7 @@ from gateway.serve import Serving
 from gateway.settings import Settings, load
 from gateway.stages import Stages
 from gateway.starter import USUAL_PORTS, Ports
-from gateway.statedir import hold
+from gateway.statedir import hold, plainly
 from gateway.traffic import drive
 from ledger.book import load_price_book
 from ledger.database import make_engine
@@ -100,8 +100,9 @@ def fresh_state(ports: Ports) -> Path:
     text = text.replace(f"port: {USUAL_PORTS.gateway}", f"port: {ports.gateway}")
     text = text.replace(f"port: {USUAL_PORTS.dashboard}", f"port: {ports.dashboard}")
     draft = Path(Settings().state_dir) / "demo.yaml"
-    draft.parent.mkdir(parents=True, exist_ok=True)
-    draft.write_text(text, encoding="utf-8")
+    with plainly(Settings()):
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8")
     settings = load(draft)
     held = hold(settings)  # a demo that is running keeps its ledger
     shutil.rmtree(settings.state, ignore_errors=True)

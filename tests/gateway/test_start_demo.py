@@ -8,9 +8,10 @@ import pytest
 import sqlalchemy
 
 from gateway.errors import ConfigError
-from gateway.settings import load
+from gateway.settings import Settings, load
 from gateway.start_demo import fresh_state
 from gateway.starter import USUAL_PORTS, Ports
+from gateway.statedir import hold
 from ledger.database import open_readonly, sqlite_url
 
 
@@ -86,21 +87,15 @@ def test_a_demo_that_runs_keeps_its_ledger(here, ports):
     demo = here / ".breakeven" / "demo"
     demo.mkdir(parents=True)
     (demo / "ledger.db").write_text("in use")
-    with (
-        socket.create_server(("127.0.0.1", ports.gateway)),
-        pytest.raises(ConfigError) as caught,
-    ):
+    held = hold(Settings(state_dir=str(demo)))
+    with pytest.raises(ConfigError) as caught:
         fresh_state(ports)
-    assert f"127.0.0.1:{ports.gateway}" in caught.value.faults[0]
+    held.release()
+    assert f"{demo} is in use" in caught.value.faults[0]
     assert (demo / "ledger.db").read_text() == "in use"
 
 
-def test_the_demo_names_the_usual_ports(here, monkeypatch):
-    with socket.socket() as probe:
-        taken = probe.connect_ex(("127.0.0.1", USUAL_PORTS.gateway)) == 0
-    if taken:
-        with pytest.raises(ConfigError, match=str(USUAL_PORTS.gateway)):
-            fresh_state(USUAL_PORTS)
-    else:
-        settings = load(fresh_state(USUAL_PORTS))
-        assert Ports(settings.server.port, settings.dashboard.port) == USUAL_PORTS
+@pytest.mark.usefixtures("here")
+def test_the_demo_names_the_usual_ports():
+    settings = load(fresh_state(USUAL_PORTS))
+    assert Ports(settings.server.port, settings.dashboard.port) == USUAL_PORTS
