@@ -83,7 +83,7 @@ class Bench:
         self.scene("dense", scenes.dense, names=many)
         self.scene("sparse", scenes.sparse, names=many)
         self.scene("hung up", scenes.hung_up, names=None if full else [report.OURS])
-        for size in ("16 KB", "128 KB") if full else ("128 KB",):
+        for size in ("16 KB", "128 KB"):
             self.scene(f"blocked {size}", scenes.blocked, size, names=[report.OURS])
 
 

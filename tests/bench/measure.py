@@ -7,7 +7,7 @@ is the figure that survives neighbours on a shared machine; wall-clock latencies
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -36,24 +36,24 @@ def tree(root: int) -> list[int]:
 
 
 def cpu_s(pids: Iterable[int]) -> float:
-    total = 0
-    for pid in pids:
-        for task in _tasks(pid):
-            try:
-                total += int((task / "schedstat").read_text().split()[0])
-            except OSError:
-                continue  # a thread that ended
-    return total / 1e9
+    return sum(_schedstat(pids, 0)) / 1e9
+
+
+def waited_s(pids: Iterable[int]) -> float:
+    """How long their threads could have run and had no core: what neighbours took from them."""
+    return sum(_schedstat(pids, 1)) / 1e9
 
 
 def rss_mb(pids: Iterable[int]) -> float:
-    pages = 0
+    """From the page tables: the counters in `statm` lag behind by some pages per core."""
+    kilobytes = 0
     for pid in pids:
         try:
-            pages += int((PROC / str(pid) / "statm").read_text().split()[1])
+            lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
         except OSError:
             continue  # a process that ended
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+        kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("Rss:"))
+    return kilobytes * 1024 / 1e6
 
 
 def by_label(root: int) -> dict[str, list[int]]:
@@ -103,6 +103,15 @@ def until(what: str, check: Callable[[], bool], *, limit_s: float, pause_s: floa
         if time.monotonic() > deadline:
             raise SystemExit(f"bench-gateway: {what} did not happen within {limit_s:.0f} s")
         time.sleep(pause_s)
+
+
+def _schedstat(pids: Iterable[int], place: int) -> Iterator[int]:
+    for pid in pids:
+        for task in _tasks(pid):
+            try:
+                yield int((task / "schedstat").read_text().split()[place])
+            except OSError:
+                continue  # a thread that ended
 
 
 def _tasks(pid: int) -> list[Path]:

@@ -98,6 +98,7 @@ def peers_table(samples: Samples) -> str:
         ("transit p99 ms", "sparse", "transit_p99_ms"),
         ("slowest TTFT x", "sparse", "slowest_first_ratio"),
         ("writes x", "sparse", "writes_ratio"),
+        ("waited for a core, share", "sparse", "waited_share"),
         ("CPU us/chunk sparse", "sparse", "cpu_us"),
         ("RSS MB", "sparse", "rss_mb"),
         ("open 4 s after hang-up", "hung up", "open_after_4s"),
@@ -191,7 +192,8 @@ def _cpu(found: Medians) -> Iterable[Line]:
 def _latency(found: Medians) -> Iterable[Line]:
     yield _at_most("added TTFT p50 at 100/s", found.added("first"), "ms", 1.5, 0.6)
     disk = found.get("paced", OURS, "fsync_ms")
-    note = "" if disk is None else f"fsync measured beside it: {disk:.2f} ms"
+    lost = found.get("paced", OURS, "waited_ms") or 0
+    note = "" if disk is None else f"fsync beside it {disk:.2f} ms; {lost:.2f} ms waited for a core"
     yield _at_most(
         "added p50 at 100/s", found.added("paced"), "ms", 3 + (disk or 0), 1 + (disk or 0), note
     )
@@ -201,7 +203,9 @@ def _streams(found: Medians) -> Iterable[Line]:
     def get(figure: str) -> float | None:
         return found.get("sparse", OURS, figure)
 
-    yield _at_most("p99 chunk transit, 1,000 x 5/s", get("transit_p99_ms"), "ms", 10, 4)
+    lost = get("waited_share")
+    note = "" if lost is None else f"the worker waited {lost:.0%} of the time for a core"
+    yield _at_most("p99 chunk transit, 1,000 x 5/s", get("transit_p99_ms"), "ms", 10, 4, note)
     yield _at_most("slowest TTFT to the median", get("slowest_first_ratio"), "x", 3, None)
     ratio = get("writes_ratio")
     met = None if ratio is None else ratio >= 0.95

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import by_label, cpu_s, fsync_ms, pin, rss_mb, until
+from measure import by_label, cpu_s, fsync_ms, pin, rss_mb, until, waited_s
 from ours import Ours
 from peers import Target
 from wire import Load, Upstream
@@ -42,7 +42,7 @@ class Lengths:
     beats_s: float
 
 
-QUICK = Lengths(1.5, 2.0, 2.0, 4.0, 25, 500, 1500, 2.0)
+QUICK = Lengths(1.5, 2.0, 2.0, 4.0, 22, 500, 1500, 1.5)
 FULL = Lengths(5.0, 8.0, 6.0, 5.0, 60, 20_000, 200_000, 8.0)
 
 
@@ -109,14 +109,21 @@ def paced(stage: Stage, target: Target | None) -> Figures:
     """Whole answers at 100 requests a second; the disk is asked what durability costs beside."""
     stage.upstream.set()
     asked = stage.asking(target, clients=64, rate=RATE, seconds=stage.lengths.open_s)
-    rows = _rows(target)
+    rows, workers = _rows(target), [] if target is None else target.workers
+    waited = waited_s(workers)
     found = stage.load.run(**asked)
+    waited = waited_s(workers) - waited
     disk = fsync_ms(stage.folder)
     if target is not None:
         target.settle()
         _answered(target, found, rows)
     total = found["total_us"]
-    return {"p50_ms": total["p50"] / 1e3, "p99_ms": total["p99"] / 1e3, "fsync_ms": disk}
+    return {
+        "p50_ms": total["p50"] / 1e3,
+        "p99_ms": total["p99"] / 1e3,
+        "fsync_ms": disk,
+        "waited_ms": 1e3 * waited / max(found["ok"], 1),
+    }
 
 
 def first(stage: Stage, target: Target | None) -> Figures:
@@ -180,7 +187,7 @@ def sparse(stage: Stage, target: Target) -> Figures:
     lengths = stage.lengths
     stage.upstream.set(chunks=lengths.sparse_chunks, delay_us=200_000)
     rows, tree, workers = _rows(target), target.pids, target.workers
-    before = cpu_s(tree)
+    before, waited = cpu_s(tree), waited_s(workers)
     resident: list[float] = []
 
     def watch(_at_ns: int, _chunks: int, _reads: int) -> None:
@@ -190,6 +197,7 @@ def sparse(stage: Stage, target: Target) -> Figures:
         **stage.asking(target, clients=STREAMS, stream=True), requests=STREAMS,
         ramp=lengths.sparse_ramp_s, seconds=lengths.sparse_chunks, every=0.5, watch=watch,
     )  # fmt: skip
+    waited = waited_s(workers) - waited
     target.settle()
     cpu = cpu_s(tree) - before
     _answered(target, found, rows)
@@ -202,6 +210,7 @@ def sparse(stage: Stage, target: Target) -> Figures:
         "writes_ratio": found["reads"] / max(found["chunks"], 1),  # all of the upstream's came
         "cpu_us": 1e6 * cpu / max(found["chunks"], 1),
         "rss_mb": max(resident),
+        "waited_share": waited / found["seconds"],
         "unfinished": found["unfinished"] + found["failed"],
     }
 
