@@ -89,7 +89,19 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
                     for name in NUMBERS
                     if candidate[name] is not None
                 ),
+                *_kv(candidate["engine"]),
             ]
         )
         for candidate in recorded["candidates"]
     ]
+
+
+def _kv(engine: dict[str, Any] | None) -> list[str]:
+    """The KV figure of an own engine, and what it was made of."""
+    if engine is None or engine["kv_free_tokens"] is None:
+        return []
+    made_of = f"{engine['kv_used_tokens']} used, {engine['kv_promised_tokens']} promised"
+    if engine["residents"]:
+        made_of += f", {len(engine['residents'])} sequences that end one by one"
+    free, promise = engine["kv_free_tokens"], engine["kv_promise_tokens"]
+    return [f"kv_free_tokens={free} after a promise of {promise} ({made_of})"]

@@ -22,7 +22,7 @@ from ledger.identity import Identity
 from ledger.prices import Price
 from router.decide import decide
 from router.estimates import OutputLengths, TokenRatio
-from router.explain import pack
+from router.explain import packed_within
 from router.policy import tighten
 from router.types import Decision, Policy, Request, Residency, Verdict
 
@@ -154,7 +154,9 @@ class Planner:
             learning_key=(name, identity.team_id),
             sticky_key=sticky_key,
             salt=cache_salt(identity),
-            decision_blob=_blob(request, policy, decision),
+            decision_blob=packed_within(
+                DECISION_LIMIT_BYTES, msgspec.msgpack.encode, (request, policy, decision)
+            ),
         )
 
     def _resolve(self, asked: str, identity: Identity) -> tuple[str, Model]:
@@ -214,8 +216,3 @@ def allowed(models: Sequence[str] | None, asked: str, resolved: str) -> bool:
         return True
     provider, slash, _ = resolved.partition("/")
     return bool(slash) and f"{provider}/*" in models
-
-
-def _blob(request: Request, policy: Policy, decision: Decision) -> bytes:
-    packed = msgspec.msgpack.encode(pack(request, policy, decision))
-    return packed if len(packed) <= DECISION_LIMIT_BYTES else b""

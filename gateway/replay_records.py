@@ -18,7 +18,7 @@ from ledger.records import (
     Status,
     Tokens,
 )
-from router.explain import pack
+from router.explain import packed_within
 from router.forecast import engine_seconds
 from router.types import Decision, Policy, Request, Verdict
 
@@ -220,6 +220,6 @@ def _slo_met(policy: Policy, result: Result) -> bool | None:
 
 
 def _blob(asked: Asked) -> bytes:
-    """The decision as the gateway keeps it; too large is left out, never cut."""
-    blob = msgspec.msgpack.encode(pack(asked.request, asked.policy, asked.decision))
-    return blob if len(blob) <= DECISION_LIMIT_BYTES else b""
+    """The decision as the gateway keeps it."""
+    decided = (asked.request, asked.policy, asked.decision)
+    return packed_within(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, decided)

@@ -151,12 +151,12 @@ def _verdict(
     dense: float | None,
     dollars: float | None,
 ) -> Verdict:
-    ttft, tpot, kv_ratio, load, missed, seconds, _, _, _, _ = forecast
+    ttft, tpot, kv_ratio, load, missed, seconds, _, _, kv_promise, kv_free = forecast
     return _new(
         Verdict,
         (
             candidate, True, reason, "", ttft, tpot, kv_ratio, load, missed, seconds, dense,
-            dollars,
+            dollars, kv_promise, kv_free,
         ),
     )  # fmt: skip
 

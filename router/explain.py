@@ -6,10 +6,10 @@
 from math import isfinite
 from typing import Any
 
-from router.packed import NUMBERS, pack, unpack
+from router.packed import NUMBERS, pack, packed_within, unpack
 from router.types import Decision, Verdict
 
-__all__ = ["as_dict", "as_lines", "pack", "short", "unpack"]
+__all__ = ["as_dict", "as_lines", "pack", "packed_within", "short", "unpack"]
 
 PUSD_PER_MICRO_USD = 10**6
 PUSD_PER_USD = 10**12
@@ -54,6 +54,7 @@ def as_dict(decision: Decision) -> dict[str, Any]:
                 "feasible": verdict.feasible,
                 "reason": verdict.reason.value,
                 "detail": verdict.detail,
+                **(_kv(verdict) if verdict.candidate.engine else {}),
                 **{name: _finite(getattr(verdict, name)) for name in NUMBERS},
             }
             for verdict in decision.verdicts
@@ -75,6 +76,19 @@ def as_lines(decision: Decision) -> list[str]:
     if not decision.order:
         lines.append(f"nothing is feasible; the policy says: {decision.otherwise}")
     return lines
+
+
+def _kv(verdict: Verdict) -> dict[str, Any]:
+    """What the KV figure was, and what it was made of beside the capacity."""
+    engine = verdict.candidate.engine
+    assert engine is not None
+    return {
+        "kv_promise_tokens": verdict.kv_promise_tokens,
+        "kv_free_tokens": _finite(verdict.kv_free_tokens),
+        "kv_used_tokens": _finite(engine.kv_used_tokens),
+        "kv_promised_tokens": _finite(engine.kv_promised_tokens),
+        "residents": [list(resident) for resident in engine.residents],
+    }
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:

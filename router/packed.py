@@ -3,14 +3,18 @@
 Plain tuples of integers and words (the gateway writes them as msgpack): latencies in 0.1 ms,
 ratios in thousandths, engine time in microseconds, money in pico-USD. Step models, capacities and
 prices are not in it: they are versioned elsewhere. `unpack` gives the names back.
+
+The residents of crowded engines come last in an engine's state, three numbers each, so that its KV
+figure can be computed again. Where they do not fit, the figure itself still says what it was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from router.types import Decision, EngineState, Feature, Policy, Request, Verdict
 
-PACK_VERSION = 1
+PACK_VERSION = 2
+READABLE = (1, 2)  # the first had neither KV figures nor residents
 PACK_CANDIDATES = 8  # in the order of the decision; how many more there were is kept as a number
 
 NUMBERS = (
@@ -33,7 +37,10 @@ _STATE = (
     "kv_promised_tokens",
     "prefix_hit_tokens",
     "age_ms",
+    "kv_promise_tokens",  # the request's own
+    "kv_free_tokens",  # after its admission, all promises kept
 )
+_STATE_OF_1 = 8  # fields
 _REQUEST = (
     "kind",
     "prompt_tokens",
@@ -54,7 +61,21 @@ _FEATURES = tuple(Feature)
 _LIMIT = 2.0**63  # the widest integer that msgpack and the ledger's columns hold
 
 
-def pack(request: Request, policy: Policy, decision: Decision) -> tuple[Any, ...]:
+def packed_within(
+    limit_bytes: int,
+    encode: Callable[[tuple[Any, ...]], bytes],
+    asked: tuple[Request, Policy, Decision],
+) -> bytes:
+    """Encoded in at most so many bytes: without residents if need be, or empty, never cut."""
+    whole = encode(pack(*asked))
+    if len(whole) > limit_bytes:
+        whole = encode(pack(*asked, residents=False))
+    return whole if len(whole) <= limit_bytes else b""
+
+
+def pack(
+    request: Request, policy: Policy, decision: Decision, *, residents: bool = True
+) -> tuple[Any, ...]:
     """The frozen inputs and the verdicts of one decision."""
     output, slo = request.output, policy.slo
     asked = (
@@ -87,14 +108,14 @@ def pack(request: Request, policy: Policy, decision: Decision) -> tuple[Any, ...
         decision.reason.value,
         len(decision.order),
         len(decision.verdicts) - len(kept),
-        tuple(_pack_verdict(verdict) for verdict in kept),
+        tuple(_pack_verdict(verdict, residents=residents) for verdict in kept),
     )
 
 
 def unpack(packed: Sequence[Any]) -> dict[str, Any]:
     """What `pack` kept, with its names and in the units of the names."""
     version, asked, rule, reason, tried, omitted, verdicts = packed
-    if version != PACK_VERSION:
+    if version not in READABLE:
         raise ValueError(f"a decision packed as version {version} cannot be read")
     request = dict(zip(_REQUEST, asked, strict=True))
     bits = request["features"]
@@ -115,10 +136,11 @@ def unpack(packed: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _pack_verdict(verdict: Verdict) -> tuple[Any, ...]:
-    candidate, feasible, reason, _, ttft, tpot, kv_ratio, load, missed, seconds, dense, dollars = (
-        verdict
-    )
+def _pack_verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
+    (
+        candidate, feasible, reason, _, ttft, tpot, kv_ratio, load, missed, seconds, dense, dollars,
+        kv_promise, kv_free,
+    ) = verdict  # fmt: skip
     engine = candidate.engine
     numbers: tuple[int | None, ...] = ()
     if load is not None or missed is not None:  # otherwise it was not forecast
@@ -132,7 +154,12 @@ def _pack_verdict(verdict: Verdict) -> tuple[Any, ...]:
             _scaled(dense, 1),
             _scaled(dollars, 1),
         )
-    state = () if engine is None else _pack_state(engine)
+    state: tuple[int | None, ...] = ()
+    if engine is not None:
+        figures = (kv_promise, _scaled(kv_free, 1)) if numbers else (None, None)
+        state = (*_pack_state(engine), *figures)
+        if residents and engine.residents:
+            state += _pack_residents(engine)
     return candidate.name, reason.value, int(feasible), numbers, state
 
 
@@ -149,12 +176,29 @@ def _pack_state(engine: EngineState) -> tuple[int | None, ...]:
     )
 
 
+def _pack_residents(engine: EngineState) -> tuple[int, ...]:
+    """What each holds, may still grow by, and may have grown by since it was heard of."""
+    return tuple(
+        _scaled(number, 1) or 0
+        for held, final, slack in engine.residents
+        for number in (held, final - held, slack)
+    )
+
+
 def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
     name, reason, feasible, numbers, state = packed
     named = dict.fromkeys(NUMBERS)
     for label, number, scale in zip(NUMBERS, numbers, _SCALES, strict=False):
         named[label] = _unscaled(number, scale)
-    engine = dict(zip(_STATE, state, strict=True)) if state else None
+    engine: dict[str, Any] | None = None
+    if state:
+        known = len(_STATE) if len(state) > _STATE_OF_1 else _STATE_OF_1
+        rest = state[known:]
+        engine = dict.fromkeys(_STATE) | dict(zip(_STATE, state[:known], strict=False))
+        engine["residents"] = [
+            {"held_tokens": held, "final_tokens": held + growth, "slack_tokens": slack}
+            for held, growth, slack in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
+        ]
     return {
         "name": name, "reason": reason, "feasible": bool(feasible), **named, "engine": engine,
     }  # fmt: skip

@@ -266,6 +266,8 @@ class Verdict(NamedTuple):
     engine_seconds: float | None = None  # r
     density_pusd_per_s: float | None = None  # D = v / r
     objective_pusd: float | None = None
+    kv_promise_tokens: int = 0  # own engines: what it may come to hold there,
+    kv_free_tokens: float = 0.0  # and what stays free after its admission, all promises kept
 
 
 class Decision(NamedTuple):

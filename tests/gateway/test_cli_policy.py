@@ -1,6 +1,7 @@
 """`breakeven policy explain`: a past request with the numbers that decided, or a supposed one."""
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -30,6 +31,8 @@ def test_a_past_request_is_explained_with_every_candidate(stack, explain):
     assert candidates[row["target"]]["reason"] == row["reason"]
 
     lines = explain(name).stdout.splitlines()
+    made_of = r"kv_free_tokens=\d+ after a promise of \d+ \(\d+ used, \d+ promised"
+    assert re.search(made_of, " ".join(lines))
     assert lines[0] == f"{row['attempt_id']} at {row['target']}: finished"
     assert any(line.strip().startswith(f"{row['target']}: {row['reason']} ") for line in lines)
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from router.decide import decide
-from router.packed import PACK_CANDIDATES, pack, unpack
-from router.types import Feature, Otherwise, Slo
+from router.packed import PACK_CANDIDATES, pack, packed_within, unpack
+from router.types import Feature, Otherwise, OutputMoments, Slo
 
 
 def encoded(request, policy, fleet):
@@ -75,6 +75,68 @@ def test_what_is_not_finite_is_not_known(ask, rule, own):
     fleet = [own({"prefill_rate_tokens_per_s": 1e6, "age_s": float("inf")})]
     entry = unpack(msgspec.msgpack.decode(encoded(ask(), rule(), fleet)))["candidates"][0]
     assert (entry["tpot_ms"], entry["engine"]["age_ms"]) == (None, None)
+
+
+CROWDED = {
+    "kv_used_tokens": 61_000.0, "kv_promised_tokens": 20_000.0, "prefix_hit_tokens": 200,
+    "residents": tuple((1000.0 * n, 1000.0 * n + 500 * (n % 3), 3.0 * n) for n in range(1, 11)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("floor", [0.1, 0.4])
+def test_the_kv_figure_can_be_computed_again_from_the_record(ask, rule, own, floor):
+    """Capacity and block size are the engine's, versioned elsewhere; all else is in the record."""
+    request, policy = ask(), rule(kv_headroom_floor=floor, slo=Slo())
+    fleet = [own(CROWDED)]
+    (verdict,) = decide(request, policy, fleet).verdicts
+    assert verdict.feasible is (floor == 0.1)
+    found = unpack(msgspec.msgpack.decode(encoded(request, policy, fleet)))
+    seen, asked = found["candidates"][0]["engine"], found["request"]
+    output = OutputMoments(
+        asked["output_count"], asked["output_mean"], asked["output_mean_square"],
+        asked["output_p95"],
+    )  # fmt: skip
+    again = ask(prompt_tokens=asked["prompt_tokens"], max_tokens=asked["max_tokens"], output=output)
+    names = ("kv_used_tokens", "kv_promised_tokens", "prefix_hit_tokens")
+    state = {name: seen[name] for name in names}
+    state["residents"] = tuple(
+        (one["held_tokens"], one["final_tokens"], one["slack_tokens"]) for one in seen["residents"]
+    )
+    (recomputed,) = decide(again, policy, [own(state)]).verdicts
+    assert recomputed.kv_free_tokens == pytest.approx(verdict.kv_free_tokens, abs=1)
+    assert seen["kv_free_tokens"] == pytest.approx(verdict.kv_free_tokens, abs=1)
+    assert seen["kv_promise_tokens"] == verdict.kv_promise_tokens > 0
+    blind = decide(again, policy, [own({**state, "residents": ()})]).verdicts[0]
+    assert blind.kv_free_tokens < verdict.kv_free_tokens - 1000, "it is made of the residents"
+
+
+def test_residents_that_do_not_fit_are_left_out_and_the_figure_stays(ask, rule, own, api):
+    request, policy = ask(), rule()
+    decision = decide(request, policy, [own(CROWDED, name=f"pool:llama/{n}") for n in range(6)])
+
+    def kept(limit_bytes):
+        return packed_within(limit_bytes, msgspec.msgpack.encode, (request, policy, decision))
+
+    whole = kept(10_000)
+    assert len(unpack(msgspec.msgpack.decode(whole))["candidates"][5]["engine"]["residents"]) == 10
+    assert kept(len(whole)) == whole
+    short = kept(len(whole) - 1)
+    assert len(short) < len(whole)
+    for entry in unpack(msgspec.msgpack.decode(short))["candidates"]:
+        assert entry["engine"]["residents"] == []
+        assert entry["engine"]["kv_free_tokens"] is not None
+    assert kept(len(short) - 1) == b""
+
+
+def test_records_without_kv_figures_are_still_read(ask, rule, own, api):
+    packed = pack(ask(), rule(), decide(ask(), rule(), [own(), api()]))
+    verdicts = tuple((*verdict[:4], verdict[4][:8]) for verdict in packed[6])
+    found = unpack((1, *packed[1:6], verdicts))
+    engines = {entry["name"]: entry["engine"] for entry in found["candidates"]}
+    assert engines["openai/small"] is None
+    assert engines["pool:llama/0"]["running"] == 4
+    assert engines["pool:llama/0"]["kv_free_tokens"] is None
+    assert engines["pool:llama/0"]["residents"] == []
 
 
 def test_another_version_is_refused(ask, rule, own):
