@@ -83,7 +83,7 @@ def _sockets(pids: tuple[int, ...]) -> frozenset[int]:
 
 def _owner(inodes: frozenset[int]) -> str:
     """The process that holds one of the sockets; those of other users cannot be looked into."""
-    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):  # noqa: PTH208
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):  # noqa: PTH208  (names only)
         if inodes & _sockets((pid,)):
             with suppress(OSError):
                 name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()

@@ -121,7 +121,10 @@ async def test_a_simulated_engine_serves_from_its_own_pid_on(supervision) -> Non
     assert board.life(0) == 0
 
 
-async def test_a_stranger_on_a_simulated_engines_port_is_not_taken_for_it(supervision) -> None:
+async def test_a_stranger_on_a_simulated_engines_port_is_not_taken_for_it(
+    supervision, monkeypatch
+) -> None:
+    monkeypatch.setattr("gateway.engines.POLL_S", 0.01)
     engines = supervision(("sim",))
     own, lives = supervision.board.own, []
     supervision.board.own = lambda *said: (lives.append(said[2:]), own(*said))
@@ -159,7 +162,10 @@ async def test_telemetry_never_asks_a_stranger_on_a_managed_port(
     ledger = make_engine(url)
     telemetry = Telemetry(supervision.settings, supervision.runtime, board, ledger, Clock())
     watching = asyncio.create_task(telemetry.run())
-    health = lambda: HEALTHS[int(board.published(0)[Published.HEALTH])]  # noqa: E731
+
+    def health() -> str:
+        return HEALTHS[int(board.published(0)[Published.HEALTH])]
+
     await until(lambda: health() == "loading")
     await engines.run()
     await until(lambda: health() == "down" and board.stage(0) == "blocked")
