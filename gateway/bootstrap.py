@@ -6,7 +6,7 @@ function with other clocks, backends and ledgers.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ from gateway.slots import Board
 from ledger.desk import DeskClient
 from ledger.identity import KeyRing
 from ledger.journal import JournalWriter
+from ledger.lengths import Length
 from ledger.modellimits import model_limits
 from ledger.prices import PriceBook
 from router.estimates import OutputLengths, TokenRatio
@@ -51,10 +52,11 @@ API_IDLE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What the worker reads of the ledger: prices to decide by, keys to know."""
+    """What the worker reads of the ledger: prices to decide by, keys to know, past answers."""
 
     prices: PriceBook
     keys: KeyRing
+    lengths: Sequence[Length] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def build(
     admission = Admission(desk)
     clock = Clock()
     experience = Experience(board, worker, clock)
-    learned = Learned(TokenRatio(), OutputLengths())
+    learned = Learned(TokenRatio(), known_lengths(ledger.lengths))
     metrics = Metrics(
         exposition.registry,
         models=list(settings.models),
@@ -180,6 +182,14 @@ class Clients:
 
     engines: HttpClient
     apis: HttpClient
+
+
+def known_lengths(past: Iterable[Length]) -> OutputLengths:
+    """What past answers teach: a gateway that starts need not promise each request the most."""
+    lengths = OutputLengths()
+    for one in past:
+        lengths.observe((one.model, one.team_id), one.prompt_tokens, one.output_tokens)
+    return lengths
 
 
 def _backends(

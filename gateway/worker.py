@@ -26,12 +26,13 @@ from gateway.settings import Settings, Timeouts, load
 from ledger.book import load_price_book
 from ledger.database import open_readonly
 from ledger.identity import KeyRing
+from ledger.lengths import recent_lengths
 
 METRICS_DIR = "metrics"
 
 
 def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
-    """Open the ledger for reading keys and prices, and build the application."""
+    """Open the ledger for reading, and build the application."""
     directory = runtime.run_dir / METRICS_DIR
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
     # The library's documented multiprocess mode, which it leaves untyped.
@@ -48,6 +49,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
         Ledger(
             prices=load_price_book(engine, price_aliases(settings)),
             keys=KeyRing(engine, runtime.run_dir, Path(runtime.state_dir)),
+            lengths=recent_lengths(engine),
         ),
         Exposition(CollectorRegistry(), lambda: generate_latest(summed)),
         os.environ,

@@ -7,9 +7,11 @@ import pytest
 
 from backends.litellm import LiteLLMBackend
 from backends.openai import OpenAIBackend
-from gateway.bootstrap import Clients, _backends, readiness, secret
+from gateway.bootstrap import Clients, _backends, known_lengths, readiness, secret
 from gateway.errors import ConfigError
 from gateway.settings import Provider, parse
+from ledger.lengths import Length
+from router.forecast import OUTPUTS_TRUSTED
 
 
 @pytest.fixture
@@ -79,3 +81,13 @@ def test_a_stopped_worker_leaves_no_socket_and_no_promise(run_stack) -> None:
     board = (stack.runtime.run_dir / "board").read_bytes()
     size = stack.runtime.layout.worker_cells * 8
     assert not any(board[16 : 16 + size])
+
+
+def test_a_start_knows_the_lengths_of_past_answers() -> None:
+    """Before that many were seen, a request is promised all that it allows."""
+    past = [Length("chat", "search", 1000, 200 + n) for n in range(OUTPUTS_TRUSTED)]
+    known = known_lengths([*past, Length("chat", "support", 1000, 5)])
+    moments = known.moments(("chat", "search"), 1000)
+    assert moments.count == OUTPUTS_TRUSTED
+    assert 200 < moments.p95 < 270
+    assert known_lengths([]).moments(("chat", "search"), 1000).count == 0

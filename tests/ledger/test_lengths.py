@@ -1,0 +1,41 @@
+"""Lengths of past answers: reported ones only, the latest, in their order, on both databases."""
+
+import pytest
+
+from ledger.lengths import Length, recent_lengths
+from ledger.records import Tokens
+from ledger.repository import Repository
+
+
+@pytest.fixture
+def answered(engine, opened, settled):
+    def write(count, **changes):
+        records = []
+        for n in range(count):
+            tokens = Tokens(input=100, cached=20, cache_write=3, cache_write_1h=4, output=n)
+            records += [
+                opened(n, model="chat", team_id="search"),
+                settled(
+                    n, **{"status": "finished", "basis": "reported", "tokens": tokens} | changes
+                ),
+            ]
+        Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+        return engine
+
+    return write
+
+
+def test_the_latest_answers_come_oldest_first(answered):
+    engine = answered(5)
+    found = recent_lengths(engine, 3)
+    assert found == [Length("chat", "search", 127, n) for n in (2, 3, 4)]
+    assert len(recent_lengths(engine)) == 5
+
+
+@pytest.mark.parametrize("changes", [{"status": "client_gone"}, {"basis": "estimated"}])
+def test_what_did_not_end_or_was_not_reported_says_nothing(answered, changes):
+    assert recent_lengths(answered(3, **changes)) == []
+
+
+def test_an_empty_ledger_knows_nothing(engine):
+    assert recent_lengths(engine) == []
