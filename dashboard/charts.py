@@ -3,8 +3,9 @@
 Charts draw what they are given; the only arithmetic here is choosing an axis format.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import altair as alt
@@ -33,6 +34,9 @@ Chart = Any  # Altair's charts, layers and concatenations have no common public 
 HEIGHT = 300
 PLOT_WIDTH = 960  # pixels, about: bars are sized by it
 _TIME = "%d %b %H:%M"
+MOST_TICKS = 10
+_STEPS_S = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200,
+            86_400, 172_800, 432_000, 864_000)  # fmt: skip
 
 
 def stacked(
@@ -225,11 +229,28 @@ def _axis(*, money: bool) -> alt.Axis:
 
 
 def _time(field: str, instants: Sequence[datetime]) -> alt.X:
-    """A UTC axis that says days for a long span and hours for a short one."""
-    days = (max(instants) - min(instants)).total_seconds() / 86_400
-    form = "%d %b" if days > 4 else "%d %b %H:%M" if days > 1 else "%H:%M"
-    axis = alt.Axis(grid=False, labelOverlap=True, tickCount=10, format=form)
-    return alt.X(f"{field}:T", title=None, axis=axis, scale=alt.Scale(type="utc"))
+    """A UTC axis whose labels are as fine as its ticks: no two of them read the same."""
+    low, high = (edge(instants).timestamp() for edge in (min, max))
+    high = max(high, low + 1)  # a single instant has room, too
+    step = next((one for one in _STEPS_S if high - low <= MOST_TICKS * one), None)
+    step = step or _STEPS_S[-1] * math.ceil((high - low) / (MOST_TICKS * _STEPS_S[-1]))
+    form = "%d %b" if step >= 86_400 else "%H:%M" if step >= 60 else "%H:%M:%S"
+    if step < 86_400 and high - low > 86_400:
+        form = f"%d %b {form}"
+    ticks = range(math.ceil(low / step) * step, math.floor(high) + 1, step)
+    values = [_moment(tick) for tick in ticks]
+    axis = alt.Axis(grid=False, labelOverlap=True, values=values, format=form)
+    scale = alt.Scale(type="utc", domain=[_moment(low), _moment(high)], nice=False)
+    return alt.X(f"{field}:T", title=None, axis=axis, scale=scale)
+
+
+def _moment(at_s: float) -> alt.DateTime:
+    """An instant of an axis; a bare number would be read as a year."""
+    at = datetime.fromtimestamp(at_s, UTC)
+    return alt.DateTime(
+        year=at.year, month=at.month, date=at.day, hours=at.hour, minutes=at.minute,
+        seconds=at.second, milliseconds=at.microsecond // 1000, utc=True,
+    )  # fmt: skip
 
 
 def _clean(chart: Any) -> Any:

@@ -64,14 +64,28 @@ def over_time(
     ]
 
 
-def slo_share(cells: Iterable[Cell], backend: str | None) -> float | None:
-    """Of the answers whose SLO is known, the share that met it; `None` without any."""
-    met = missed = 0
+def slo_share(cells: Iterable[Cell], backend: str | None, *, refused: int = 0) -> float | None:
+    """Of the answers whose SLO is known, the share that met it; `None` without any.
+
+    `refused` requests have no answer; given here, they count as missed.
+    """
+    met, missed = 0, refused
     for cell in cells:
         if cell.answered and backend in (None, cell.backend):
             met += cell.attempts if cell.slo_met else 0
             missed += cell.attempts if cell.slo_met is False else 0
     return met / (met + missed) if met + missed else None
+
+
+def refused_rows(cells: Iterable[Cell], refused: int) -> list[tuple[str, str, None]]:
+    """What a share of answers leaves out: requests that got none. Nothing when there are none."""
+    if not refused:
+        return []
+    share = words.percent(slo_share(cells, None, refused=refused), digits=1)
+    return [
+        ("Refused, without an answer", words.count(refused), None),
+        ("Inside the SLO, refused as missed", share, None),
+    ]
 
 
 def own_cost_by_team(survey: Survey) -> dict[str, int]:
@@ -93,5 +107,6 @@ __all__ = [
     "money_over_time",
     "over_time",
     "own_cost_by_team",
+    "refused_rows",
     "slo_share",
 ]

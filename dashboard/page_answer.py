@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard import charts, data, look, words
 from dashboard.data import View
-from dashboard.figures import labels, money_over_time, slo_share
+from dashboard.figures import labels, money_over_time, refused_rows, slo_share
 from dashboard.sentences import cures, headline, trend
 from ledger.economics import UnitPrice
 from ledger.standing import Against, Standing, Verdict
@@ -40,7 +40,7 @@ def show(view: View) -> None:
     with first:
         _spend(survey)
     with second:
-        _served(survey)
+        _served(survey, sum(row.requests for row in data.refusals(view)))
     with third:
         _spilling(view)
     st.subheader("What was spent, over time", anchor=False)
@@ -168,7 +168,8 @@ def _spend(survey: Survey) -> None:
     look.card("Spent", *parts)
 
 
-def _served(survey: Survey) -> None:
+def _served(survey: Survey, refused: int) -> None:
+    """Of what was answered; what was refused stands beside it, or 100 % would say too much."""
     own, api = (slo_share(survey.cells, backend) for backend in ("own", "api"))
     every = slo_share(survey.cells, None)
     tokens = Counter[str]()
@@ -177,11 +178,12 @@ def _served(survey: Survey) -> None:
             tokens[cell.backend] += cell.tokens
     share = tokens["own"] / (tokens.total() or 1)
     look.card(
-        "Answered inside the SLO",
+        "Answers inside the SLO",
         look.big(words.percent(every, digits=1), size="mid"),
         look.rows(
             ("Own engines", words.percent(own, digits=1), None),
             ("APIs", words.percent(api, digits=1), None),
+            *refused_rows(survey.cells, refused),
         ),
         look.shares((tokens["own"], look.OWN), (tokens["api"], look.API)),
         look.rows(

@@ -24,7 +24,7 @@ def show(view: View) -> None:
     if not survey.cells:
         st.info("No requests in this period, so nothing was routed.", icon=":material/alt_route:")
         return
-    _totals(survey)
+    _totals(survey, sum(row.requests for row in data.refusals(view)))
     st.subheader("Who answered, over time", anchor=False)
     colours = {"own engines": look.OWN, "APIs, spilled": look.API, "APIs, by choice": "#F3D3A6"}
     records = over_time(survey, _destination, lambda cell: cell.attempts)
@@ -48,7 +48,7 @@ def _destination(cell: Cell) -> str:
     return "APIs, by choice" if cell.spill_reason is None else "APIs, spilled"
 
 
-def _totals(survey: Survey) -> None:
+def _totals(survey: Survey, refused: int) -> None:
     counts = Counter[str]()
     for cell in survey.cells:
         counts[_destination(cell)] += cell.attempts
@@ -64,17 +64,26 @@ def _totals(survey: Survey) -> None:
             f"{words.count(spilled)} of those that own engines serve",
         ),
         (
-            "Inside the SLO",
+            "Answers inside the SLO",
             words.percent(slo_share(survey.cells, None), digits=1),
             " and ".join(
                 f"{name} {words.percent(slo_share(survey.cells, backend), digits=1)}"
                 for name, backend in (("own", "own"), ("APIs", "api"))
-            ),
+            )
+            + _beside(survey, refused),
         ),
     )
     for column, (name, figure, more) in zip(st.columns(4), figures, strict=True):
         with column:
             look.card(name, look.big(figure, size="mid"), look.small(more))
+
+
+def _beside(survey: Survey, refused: int) -> str:
+    """A share of answers says nothing of requests that got none."""
+    if not refused:
+        return ""
+    share = words.percent(slo_share(survey.cells, None, refused=refused), digits=1)
+    return f"; {share} with {words.count(refused)} refused as missed"
 
 
 def _spills(survey: Survey) -> None:

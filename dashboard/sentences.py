@@ -11,7 +11,7 @@ from dashboard import words
 from dashboard.look import GAIN, LOSS
 from ledger.breakeven import Lever
 from ledger.queries import DAY_US, HOUR_US
-from ledger.standing import Standing, Verdict
+from ledger.standing import Against, Standing, Verdict
 from ledger.survey import Survey
 from ledger.trend import Outlook, crossing
 
@@ -123,14 +123,17 @@ def _unknown(standing: Standing, question: str) -> Headline:
 
 def _part(verdict: Verdict) -> str:
     word = "made" if _result(verdict) >= 0 else "lost"
-    return (
-        f"{words.usd(abs(_result(verdict)))} {word} against {_names(verdict)} ({verdict.against})"
-    )
+    names = verdict.comparators
+    against = f"{names[0]} ({verdict.against})" if len(names) == 1 else _names(verdict)
+    return f"{words.usd(abs(_result(verdict)))} {word} against {against}"
 
 
 def _names(verdict: Verdict) -> str:
+    """The comparator by its name; of several only what they have in common."""
     names = verdict.comparators
-    return names[0] if len(names) == 1 else f"the {verdict.against}"
+    if len(names) == 1:
+        return names[0]
+    return f"the {verdict.against}" + ("s" if verdict.against is Against.SUBSTITUTE else "")
 
 
 def _result(verdict: Verdict) -> Fraction:

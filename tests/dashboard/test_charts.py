@@ -2,7 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from dashboard import charts, look
+from ledger.series import Line
 
 DAY = datetime(2026, 6, 1, tzinfo=UTC)
 RECORDS = [
@@ -12,15 +15,47 @@ RECORDS = [
 ]
 
 
+def instant(stated: dict) -> datetime:
+    """Vega's way to state an instant; it takes a bare number for a year."""
+    assert stated["utc"]
+    names = ("year", "month", "date", "hours", "minutes", "seconds")
+    return datetime(*(stated[name] for name in names), tzinfo=UTC)
+
+
 def test_stacked_bars() -> None:
     chart = charts.stacked(RECORDS, value="usd", colours=charts.MONEY_COLOURS, title="dollars")
     spec = chart.to_dict()
-    assert spec["encoding"]["x"]["scale"] == {"type": "utc"}
+    assert spec["encoding"]["x"]["scale"]["type"] == "utc"
     assert spec["encoding"]["color"]["scale"]["range"] == [look.OWN, look.IDLE, look.DOWN, look.API]
     (values,) = spec["datasets"].values()
     assert len(values) == len(RECORDS)
     assert values[0]["at"] == DAY.timestamp() * 1000
     assert [row["order"] for row in values[:4]] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("bars", [1, 2, 5, 10, 59, 60, 61, 120, 300, 1439, 5000, 43_200, 500_000])
+def test_no_two_ticks_of_a_time_axis_read_the_same(bars: int) -> None:
+    """Labels were minutes while ticks were seconds: the same minute stood there several times."""
+    first = DAY + timedelta(hours=11, minutes=58)
+    records = [
+        {"at": at, "until": at + timedelta(minutes=1), "kind": Line.API.value, "usd": 1.0}
+        for at in (first, first + timedelta(minutes=bars - 1))
+    ]
+    chart = charts.stacked(records, value="usd", colours=charts.MONEY_COLOURS, title="dollars")
+    x = chart.to_dict()["encoding"]["x"]
+    ticks = [instant(tick) for tick in x["axis"]["values"]]
+    labels = [f"{tick:{x['axis']['format']}}" for tick in ticks]
+    assert len(labels) == len(set(labels))
+    assert 1 <= len(labels) <= charts.MOST_TICKS + 1
+    low, high = map(instant, x["scale"]["domain"])
+    assert (low, high) == (first, first + timedelta(minutes=bars))
+    assert all(low <= tick <= high for tick in ticks)
+
+
+def test_one_instant_has_an_axis() -> None:
+    spec = charts.lines([{"at": DAY, "kind": "a", "value": 1}], value="value", title="x").to_dict()
+    low, high = map(instant, spec["encoding"]["x"]["scale"]["domain"])
+    assert low < high
 
 
 def test_an_axis_never_counts_in_milli() -> None:

@@ -60,5 +60,15 @@ def test_slo_share_counts_answers_whose_slo_is_known() -> None:
     assert figures.slo_share(cells[2:3], None) is None
 
 
+def test_what_was_refused_is_said_beside_a_share_of_answers() -> None:
+    cells = [cell(attempts=6), cell(attempts=1, slo_met=False), cell(attempts=5, slo_met=None)]
+    assert figures.slo_share(cells, None, refused=5) == 0.5
+    assert figures.refused_rows(cells, 0) == []
+    assert figures.refused_rows(cells, 5) == [
+        ("Refused, without an answer", "5", None),
+        ("Inside the SLO, refused as missed", "50.0 %", None),
+    ]
+
+
 def test_nothing_simulated_needs_no_label(look) -> None:
     assert figures.labels(look) == []

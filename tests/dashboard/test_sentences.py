@@ -1,5 +1,6 @@
 """The verdict in words: yes, no, both, or what is missing; never more than the figures say."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -49,6 +50,14 @@ def test_headline(first: int, second: int, text: str, colour: str) -> None:
     assert (head.text, head.colour) == (text, colour)
     word = "made" if first > 0 else "lost"
     assert f"$5.00 {word} against substitute/x (substitute model)" in head.more
+
+
+def test_of_several_comparators_only_what_they_have_in_common_is_named() -> None:
+    several = (replace(verdict(against, -5), comparators=("a/x", "b/y")) for against in Against)
+    head = sentences.headline(standing(*several), "hour")
+    assert head.more == (
+        "$5.00 lost against the substitute models; $5.00 lost against the same weights elsewhere."
+    )
 
 
 def test_without_a_rate_the_headline_asks_for_it() -> None:
