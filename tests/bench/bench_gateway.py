@@ -152,7 +152,10 @@ def _upstream(cores: set[int]) -> Iterator[wire.Upstream]:
 def _targets(
     upstream: wire.Upstream, state: Path, pythons: dict[str, Path], cores: set[int]
 ) -> Iterator[dict[str, Target]]:
-    """All gateways, started together, ready, and each confined to the same core."""
+    """All gateways, started together, ready, and each confined to the same core.
+
+    Our ledger writer and telemetry run where there is room; their CPU time counts all the same.
+    """
     running: dict[str, Target] = {}
     every = set(os.sched_getaffinity(0))
     ports = upstream.ports
@@ -169,7 +172,8 @@ def _targets(
         ours.wait_fitted(second)
         for name, target in running.items():
             if name != TWO:
-                pin(target.process.pid, cores)
+                for pid in target.workers:
+                    pin(pid, cores)
         yield running
     finally:
         for target in running.values():

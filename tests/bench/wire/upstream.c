@@ -531,15 +531,16 @@ static void step(struct connection *one, uint64_t now)
     } else if (one->out_sent < one->out_bytes) {
         enqueue(one, now + 1000 * NS_PER_US); /* its reader is slow: nothing is made meanwhile */
         return;
-    } else if (one->chunks_sent < one->chunks) {
-        uint64_t due_ns = one->due_ns;
-        send_chunk(one, now);
-        long pause_us = one->pace_us ? one->pace_us : mode.delay_us;
-        if (!one->dead)
-            enqueue(one, due_ns + (uint64_t)pause_us * NS_PER_US);
-        return;
     } else {
-        send_stream_end(one);
+        send_chunk(one, now);
+        if (one->dead)
+            return;
+        if (one->chunks_sent < one->chunks) {
+            long pause_us = one->pace_us ? one->pace_us : mode.delay_us;
+            enqueue(one, one->due_ns + (uint64_t)pause_us * NS_PER_US);
+            return;
+        }
+        send_stream_end(one); /* at once, as engines do: gateways may hold a finish until then */
     }
     serve_arrived(one);
 }
