@@ -195,10 +195,8 @@ def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than
         tpot_limit *= engine.safety_tpot
     step = engine.step
     if step is None:
-        return _new(
-            Forecast,
-            (None, None, kv_ratio, full, None, None, ttft_limit, tpot_limit, promise, free),
-        )
+        known = None, None, kv_ratio, full, None, None, ttft_limit, tpot_limit, promise, free
+        return _new(Forecast, known)
 
     a, b, c, d, feedback = step.a_s, step.b_s, step.c_s, step.d_s, engine.step_feedback
     context, others = engine.context_tokens, engine.queued_prefill_tokens
@@ -223,13 +221,11 @@ def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than
         full = ttft / (deadline * engine.safety_ttft)
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
-    return _new(
-        Forecast,
-        (
-            ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds,
-            ttft_limit, tpot_limit, promise, free,
-        ),
+    found = (
+        ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds,
+        ttft_limit, tpot_limit, promise, free,
     )  # fmt: skip
+    return _new(Forecast, found)
 
 
 def engine_seconds(
