@@ -157,7 +157,7 @@ def kv_rounded(tokens: float, block: int) -> float:
     return (tokens + block - 1) // block * block
 
 
-def forecast_engine(  # noqa: C901  (straight arithmetic: a call costs more than its terms)
+def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs more than its terms)
     work: Work, candidate: Candidate, engine: EngineState
 ) -> Forecast:
     """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
