@@ -209,11 +209,11 @@ class PostgresServer:
             else:
                 return
 
-    def create(self) -> str:
+    def create(self, name: str = "", template: str = "template1") -> str:
         self.count += 1
-        name = f"test_{self.count}"
+        name = name or f"test_{self.count}"
         with psycopg.connect(self.admin, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return name
 
     def url(self, name: str) -> str:
