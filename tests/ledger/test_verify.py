@@ -2,14 +2,14 @@
 
 import msgspec
 import pytest
-from sqlalchemy import insert, text
+from sqlalchemy import event, insert, text
 
 from ledger import orm
 from ledger.fold import Item
 from ledger.prices import Price, Schedule, Terms, cost_pusd, rates_from
 from ledger.records import Tokens
 from ledger.repository import Repository
-from ledger.verify import CHECKS, FINDINGS_PER_CHECK, verify
+from ledger.verify import CHECKS, FINDINGS_PER_CHECK, attempts_are_posted, verify
 
 TOKENS = Tokens(input=10, cached=2, output=5)
 PRICE = Price(
@@ -141,3 +141,19 @@ def test_findings_are_bounded(books):
     result = findings(books)
     assert len(result.findings) == FINDINGS_PER_CHECK
     assert result.truncated == ("nothing_is_quarantined",)
+
+
+def test_many_attempts_of_one_team_are_checked_by_their_entries(engine, opened, settled):
+    """By the index on entries: by the one on accounts, each attempt would walk its team's lines."""
+    records = [record for n in range(50) for record in (opened(n), settled(n))]
+    Repository(engine, host="h").import_records(records, journal="j", at_us=5)
+    statements = []
+    event.listen(engine, "before_cursor_execute", lambda *given: statements.append(given[2:4]))
+    with engine.connect() as connection:
+        assert list(attempts_are_posted(connection)) == []
+        query, values = statements[-1]  # before it: the connection's own settings
+        if engine.dialect.name == "sqlite":
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", values).all()
+            joined = [row[-1] for row in plan if "postings" in row[-1]]
+            assert joined
+            assert all("entry_id" in step for step in joined)
