@@ -88,6 +88,7 @@ def test_metrics_are_the_sum_of_workers_and_outlive_one(make_host, patiently) ->
             url = f"{host.url}/v1/chat/completions"
             assert client.post(url, json=body, headers=headers).status_code == 200, number
     served += 40
+    patiently(lambda: host.metric("breakeven_requests_total") == served)
     assert {host.metric("breakeven_requests_total") for _ in range(8)} == {served}
     tokens = sum(row["output_tokens"] for row in patiently(lambda: _settled(host, 41)))
     worker = host.pids("gateway.worker")[0]
