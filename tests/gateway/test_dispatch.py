@@ -5,6 +5,7 @@ After each: the upstream was told, one settled row holds the last usage, no prom
 
 import asyncio
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
