@@ -4,7 +4,7 @@ The desk (ledger writer process) owns the money; this worker borrows slices of i
 per attempt before dispatch, on every hard scope or on none, and resolves exactly once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gateway.errors import RequestError
 from gateway.fleet import Target
@@ -17,9 +17,22 @@ class Admission:
     def __init__(self, desk: DeskClient) -> None:
         self._desk = desk
 
-    def room_pusd(self, identity: Identity, model: str, target: Target) -> int | None:
-        """The least room over the scopes of this request at this target; `None`: no hard budget."""
-        return self._desk.room(scopes(identity, model, target))
+    def rooms(self, identity: Identity, model: str) -> Callable[[Target], int | None]:
+        """The least room over the scopes of this request at a target; `None`: no hard budget.
+
+        What every target shares is looked up once.
+        """
+        shared = self._desk.room(_anywhere(identity, model))
+        known: dict[tuple[str, ...], int | None] = {(): shared}
+
+        def room_pusd(target: Target) -> int | None:
+            there = _there(target)
+            if there not in known:
+                rooms = [room for room in (shared, self._desk.room(there)) if room is not None]
+                known[there] = min(rooms, default=None)
+            return known[there]
+
+        return room_pusd
 
     def tightest(self, identity: Identity, model: str, targets: Iterable[Target]) -> Refusal:
         """The budget that leaves this request the least room at any of these targets."""
@@ -46,17 +59,22 @@ class Admission:
 
 def scopes(identity: Identity, model: str, target: Target) -> Sequence[str]:
     """Every scope the attempt is counted on, whether or not a budget exists there."""
-    found = [
+    return (*_anywhere(identity, model), *_there(target))
+
+
+def _anywhere(identity: Identity, model: str) -> tuple[str, ...]:
+    found = (
         "global",
         f"org:{identity.org_id}",
         f"team:{identity.team_id}",
         f"key:{identity.key_id}",
         f"model:{model}",
-    ]
-    if identity.user_id is not None:
-        found.append(f"user:{identity.user_id}")
-    if target.provider is not None:
-        found.append(f"provider:{target.provider}")
-        if not target.simulated:
-            found.append("external")
-    return found
+    )
+    return found if identity.user_id is None else (*found, f"user:{identity.user_id}")
+
+
+def _there(target: Target) -> tuple[str, ...]:
+    if target.provider is None:
+        return ()
+    provider = f"provider:{target.provider}"
+    return (provider,) if target.simulated else (provider, "external")

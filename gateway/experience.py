@@ -7,11 +7,12 @@ over, so that a limit that was spent never stays closed.
 """
 
 import math
+from collections.abc import Sequence
 
 from backends.ratelimit import Allowance, RateLimit
 from gateway.clock import Clock
 from gateway.slots import Board, Seen
-from router.types import ApiState
+from router.types import ApiState, Health
 
 GAIN = 0.05  # an observation's weight once a few have been seen
 CIRCUIT_FAILURES = 5  # in a row, as Envoy's outlier detection ejects
@@ -22,6 +23,9 @@ RESET_LIMIT_S = 60.0  # beyond it a request now and then asks again
 
 # A limit's cells, from `REQUESTS_LEFT` or `TOKENS_LEFT` on.
 _SAID_S, _REFILL_PER_S, _UNTIL_S, _OUT = range(1, 5)
+# Plain numbers: members of an enumeration cost time as indices.
+_REQUESTS, _TOKENS = int(Seen.REQUESTS_LEFT), int(Seen.TOKENS_LEFT)
+_RETRY_AT_S, _MOMENTS = int(Seen.RETRY_AT_S), int(Seen.LN_TPOT_VAR) + 1
 
 
 class Experience:
@@ -79,7 +83,7 @@ class Experience:
         if said.left is None:
             return
         cells, now_s = self._board.cells, self._clock.now_s()
-        known = _left(self._board, first, now_s)
+        known = _left(cells[first : first + _OUT].tolist(), now_s)
         if known is not None and known < said.left:
             return
         reset_s = RESET_S if said.reset_s is None else min(said.reset_s, RESET_LIMIT_S)
@@ -116,48 +120,65 @@ class Passage:
 
 def api_state(board: Board, row: int, now_s: float, *, needed_tokens: int = 0) -> ApiState:
     """One API as all workers know it, and when there is room again for a request of this size."""
-    seen = board.experience(row)
-    count = int(seen[Seen.OBSERVATIONS])
-    paced = seen[Seen.LN_TPOT_MEAN] != 0.0  # answers that were not streamed have no pace
-    requests, requests_wait_s = _room(board, row, Seen.REQUESTS_LEFT, 1, now_s)
-    tokens, tokens_wait_s = _room(board, row, Seen.TOKENS_LEFT, needed_tokens, now_s)
-    silence_s = seen[Seen.RETRY_AT_S] - now_s
+    seen = board.seen(row)
+    count, ttft_mean, ttft_var, tpot_mean, tpot_var = folded(seen)
+    paced = tpot_mean != 0.0  # answers that were not streamed have no pace
+    requests, requests_wait_s = _room(seen, _REQUESTS, 1, now_s)
+    tokens, tokens_wait_s = _room(seen, _TOKENS, needed_tokens, now_s)
+    silence_s = max([cells[_RETRY_AT_S] for cells in seen]) - now_s
     return ApiState(
-        ttft_median_ms=1000 * math.exp(seen[Seen.LN_TTFT_MEAN]) if count else None,
-        ttft_sigma=math.sqrt(seen[Seen.LN_TTFT_VAR]) if count > 1 else 0.35,
-        tpot_median_ms=1000 * math.exp(seen[Seen.LN_TPOT_MEAN]) if paced else None,
-        tpot_sigma=math.sqrt(seen[Seen.LN_TPOT_VAR]) if paced and count > 1 else 0.30,
-        observations=count,
-        circuit_open=silence_s > 0.0,
-        requests_left=requests,
-        tokens_left=tokens,
-        retry_after_s=max(0.0, silence_s, requests_wait_s, tokens_wait_s),
+        Health.HEALTHY,
+        1000 * math.exp(ttft_mean) if count else None,
+        math.sqrt(ttft_var) if count > 1 else 0.35,
+        1000 * math.exp(tpot_mean) if paced else None,
+        math.sqrt(tpot_var) if paced and count > 1 else 0.30,
+        count,
+        silence_s > 0.0,  # the circuit is open
+        requests,
+        tokens,
+        max(0.0, silence_s, requests_wait_s, tokens_wait_s),
     )
 
 
+def folded(seen: Sequence[Sequence[float]]) -> tuple[int, float, float, float, float]:
+    """(observations, moments of TTFT and of TPOT) of all workers, each by what it observed."""
+    total = ttft_mean = ttft_var = tpot_mean = tpot_var = 0.0
+    for cells in seen:
+        count, one, two, three, four = cells[:_MOMENTS]
+        total += count
+        ttft_mean += count * one
+        ttft_var += count * two
+        tpot_mean += count * three
+        tpot_var += count * four
+    if not total:
+        return 0, 0.0, 0.0, 0.0, 0.0
+    return int(total), ttft_mean / total, ttft_var / total, tpot_mean / total, tpot_var / total
+
+
 def _room(
-    board: Board, row: int, field: Seen, needed: int, now_s: float
+    seen: Sequence[Sequence[float]], first: int, needed: int, now_s: float
 ) -> tuple[int | None, float]:
     """(what is left for all workers together, seconds until `needed` is)."""
-    cells = board.cells
-    firsts = [board.seen_row(worker, row) + field for worker in range(board.layout.workers)]
-    told = [(left, at) for at in firsts if (left := _left(board, at, now_s)) is not None]
-    if not told:
+    least, told = math.inf, None
+    for cells in seen:
+        if cells[first]:
+            left = _left(cells[first : first + _OUT], now_s)
+            if left is not None and left < least:
+                least, told = left, cells
+    if told is None:
         return None, 0.0
-    least, at = min(told)
-    least -= sum(cells[first + _OUT] for first in firsts)
-    wait_s, refill_per_s = 0.0, cells[at + _REFILL_PER_S]
+    least -= sum(cells[first + _OUT] for cells in seen)
+    wait_s, refill_per_s = 0.0, told[first + _REFILL_PER_S]
     if least < needed:
-        wait_s = cells[at + _UNTIL_S] - now_s
+        wait_s = told[first + _UNTIL_S] - now_s
         if refill_per_s > 0.0:
             wait_s = min(wait_s, (needed - least) / refill_per_s)
     return max(0, int(least)), wait_s
 
 
-def _left(board: Board, first: int, now_s: float) -> float | None:
+def _left(said: Sequence[float], now_s: float) -> float | None:
     """What one worker was told, and what came back since; `None`: not said, or void."""
-    left, said_s, refill_per_s, until_s = board.cells[first : first + _OUT].tolist()
+    left, said_s, refill_per_s, until_s = said
     if not left or now_s >= until_s:
         return None
-    grown: float = left - 1.0 + refill_per_s * max(0.0, now_s - said_s)
-    return grown
+    return left - 1.0 + refill_per_s * max(0.0, now_s - said_s)

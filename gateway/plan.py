@@ -128,7 +128,7 @@ class Planner:
             targets,
             request,
             model.compare_with,
-            room=lambda target: self._admission.room_pusd(identity, name, target),
+            room=self._admission.rooms(identity, name),
             ceiling_pusd=rule.policy.max_cost_pusd,
             clock=clock,
         )

@@ -9,6 +9,7 @@ moments, which dead reckoning tolerates.
 
 import mmap
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -102,6 +103,10 @@ class Owned(IntEnum):
     STAGE = 1  # index into STAGES
 
 
+# Asking an enumeration for its length costs more than reading its row of the board.
+_LOADS, _RESIDENT, _SEEN = len(Load), len(Resident), len(Seen)
+_PUBLISHED, _OWNED = len(Published), len(Owned)
+
 HEALTHS = ("unknown", "loading", "healthy", "draining", "down")
 STAGES = (
     "waiting", "starting", "loading", "warming", "serving", "draining", "backing_off", "blocked",
@@ -119,12 +124,12 @@ class Layout:
 
     @property
     def worker_cells(self) -> int:
-        per_engine = len(Load) + RESIDENTS * len(Resident)
-        return 2 + len(self.engines) * per_engine + len(self.apis) * len(Seen)
+        per_engine = _LOADS + RESIDENTS * _RESIDENT
+        return 2 + len(self.engines) * per_engine + len(self.apis) * _SEEN
 
     @property
     def cells(self) -> int:
-        per_engine = len(Published) + len(Owned)
+        per_engine = _PUBLISHED + _OWNED
         return 2 + self.workers * self.worker_cells + len(self.engines) * per_engine
 
 
@@ -144,8 +149,11 @@ class Board:
         if self.cells[0] not in (0.0, stamp):
             self.cells[:] = memoryview(bytes(layout.cells * 8)).cast("d")
         self.cells[0] = stamp
+        self._worker_cells = layout.worker_cells
+        self._seen = 2 + len(layout.engines) * _LOADS  # within a worker's row, as is the next
+        self._residents = self._seen + len(layout.apis) * _SEEN
         self._published = 2 + layout.workers * layout.worker_cells
-        self._owned = self._published + len(layout.engines) * len(Published)
+        self._owned = self._published + len(layout.engines) * _PUBLISHED
 
     def close(self) -> None:
         self.cells.release()
@@ -154,24 +162,23 @@ class Board:
     # -- rows ---------------------------------------------------------------------------------
 
     def worker_row(self, worker: int) -> int:
-        return 2 + worker * self.layout.worker_cells
+        return 2 + worker * self._worker_cells
 
     def load_row(self, worker: int, engine: int) -> int:
-        return self.worker_row(worker) + 2 + engine * len(Load)
+        return 2 + worker * self._worker_cells + 2 + engine * _LOADS
 
     def seen_row(self, worker: int, api: int) -> int:
-        return self.worker_row(worker) + 2 + len(self.layout.engines) * len(Load) + api * len(Seen)
+        return 2 + worker * self._worker_cells + self._seen + api * _SEEN
 
     def resident_row(self, worker: int, engine: int, place: int) -> int:
-        apis = self.worker_row(worker) + 2 + len(self.layout.engines) * len(Load)
-        places = apis + len(self.layout.apis) * len(Seen)
-        return places + (engine * RESIDENTS + place) * len(Resident)
+        places = 2 + worker * self._worker_cells + self._residents
+        return places + (engine * RESIDENTS + place) * _RESIDENT
 
     def published_row(self, engine: int) -> int:
-        return self._published + engine * len(Published)
+        return self._published + engine * _PUBLISHED
 
     def owned_row(self, engine: int) -> int:
-        return self._owned + engine * len(Owned)
+        return self._owned + engine * _OWNED
 
     # -- lives --------------------------------------------------------------------------------
 
@@ -188,18 +195,21 @@ class Board:
     def clear(self, worker: int) -> None:
         """Drop a dead worker's promises; what it learned of latencies goes with it."""
         row = self.worker_row(worker)
-        for cell in range(row, row + self.layout.worker_cells):
+        for cell in range(row, row + self._worker_cells):
             self.cells[cell] = 0.0
 
     # -- sums ---------------------------------------------------------------------------------
 
-    def loads(self, engine: int) -> list[float]:
+    def loads(self, engine: int) -> Sequence[float]:
         """All workers' shares of one engine, added up, indexed by `Load`."""
-        size = len(Load)
-        rows = [self.load_row(worker, engine) for worker in range(self.layout.workers)]
+        first, step, cells = self.load_row(0, engine), self._worker_cells, self.cells
+        rows = [
+            cells[row : row + _LOADS].tolist()
+            for row in range(first, first + self.layout.workers * step, step)
+        ]
         if len(rows) == 1:
-            return list(self.cells[rows[0] : rows[0] + size])
-        return [sum((self.cells[row + field] for row in rows), 0.0) for field in range(size)]
+            return rows[0]
+        return [sum(column, 0.0) for column in zip(*rows, strict=True)]
 
     def residents(
         self, engine: int, *, now_s: float, limit_s: float
@@ -211,7 +221,7 @@ class Board:
         found: list[tuple[float, float, float]] = []
         for worker in range(self.layout.workers):
             row = self.resident_row(worker, engine, 0)
-            cells = self.cells[row : row + RESIDENTS * len(Resident)].tolist()
+            cells = self.cells[row : row + RESIDENTS * _RESIDENT].tolist()
             found += [
                 (held, final, max(0.0, now_s - heard_s) * pace)
                 for held, final, heard_s, pace in zip(
@@ -221,10 +231,10 @@ class Board:
             ]
         return tuple(found)
 
-    def published(self, engine: int) -> list[float]:
+    def published(self, engine: int) -> Sequence[float]:
         """What telemetry says of one engine, indexed by `Published`."""
         row = self.published_row(engine)
-        return list(self.cells[row : row + len(Published)])
+        return self.cells[row : row + _PUBLISHED].tolist()
 
     def publish(self, engine: int, values: dict[Published, float]) -> None:
         """Write the given cells of one engine; what makes them count goes last."""
@@ -246,21 +256,10 @@ class Board:
     def stage(self, engine: int) -> str:
         return STAGES[int(self.cells[self.owned_row(engine) + Owned.STAGE])]
 
-    def experience(self, api: int) -> list[float]:
-        """All workers' latency moments and failures of one API, folded by observation count."""
-        rows = [self.seen_row(worker, api) for worker in range(self.layout.workers)]
-        counts = [self.cells[row] for row in rows]
-        total = sum(counts)
-        folded = [total] + [0.0] * (len(Seen) - 1)
-        if total:
-            for field in (Seen.LN_TTFT_MEAN, Seen.LN_TTFT_VAR, Seen.LN_TPOT_MEAN, Seen.LN_TPOT_VAR):
-                folded[field] = (
-                    sum(
-                        count * self.cells[row + field]
-                        for row, count in zip(rows, counts, strict=True)
-                    )
-                    / total
-                )
-        for field in (Seen.FAILURES_IN_A_ROW, Seen.RETRY_AT_S):
-            folded[field] = max(self.cells[row + field] for row in rows)
-        return folded
+    def seen(self, api: int) -> list[Sequence[float]]:
+        """What each worker experienced with one API, indexed by `Seen`."""
+        first, step, cells = self.seen_row(0, api), self._worker_cells, self.cells
+        return [
+            cells[row : row + _SEEN].tolist()
+            for row in range(first, first + self.layout.workers * step, step)
+        ]

@@ -37,6 +37,21 @@ class Refusal:
 
 
 @dataclass(slots=True)
+class _Budget:
+    """One line with its account in the window that holds this moment (`starts_s <= now < ends_s`).
+
+    Every request looks at several of them for each place it may go: all that is asked is ready.
+    """
+
+    line: wire.Line
+    limit_pusd: int
+    place: tuple[int, str]  # in the one order in which scopes are taken
+    account: wire.AccountKey
+    starts_s: int = 0
+    ends_s: int = 0
+
+
+@dataclass(slots=True)
 class _Asked:
     """A loan under way; the reader holds the bound the instant it arrives."""
 
@@ -57,7 +72,7 @@ class DeskClient:
     ) -> None:
         self.journal = journal or worker
         self._socket, self._worker, self._now_us = socket, worker, now_us
-        self._lines: dict[str, list[wire.Line]] | None = None
+        self._budgets: dict[str, list[_Budget]] | None = None  # by scope
         self._windows: dict[str, Window] = {}
         self._slices: dict[wire.AccountKey, Slice] = {}
         self._spent: dict[wire.AccountKey, int] = {}
@@ -96,31 +111,25 @@ class DeskClient:
 
         Never less than the truth: holds of others are not counted, `hold` is the judge.
         """
-        tightest = self.tightest(scopes)
-        return None if tightest is None else tightest.room_pusd
+        tightest = self._tightest(scopes)
+        return None if tightest is None else tightest[0]
 
     def tightest(self, scopes: Sequence[str]) -> Refusal | None:
         """The hard budget with the least left, as a refusal would name it."""
-        found = [
-            Refusal(
-                line.id,
-                int(line.limit_pusd),
-                int(line.limit_pusd) - self._spent.get(key, 0),
-                self._windows[line.id].end_s * 1_000_000,
-            )
-            for line, key in self._accounts(scopes)
-            if line.hard
-        ]
-        return min(found, key=lambda one: one.room_pusd, default=None)
+        found = self._tightest(scopes)
+        if found is None:
+            return None
+        room_pusd, budget = found
+        return Refusal(budget.line.id, budget.limit_pusd, room_pusd, budget.ends_s * 1_000_000)
 
     async def hold(
         self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
     ) -> tuple[Hold, ...] | Refusal:
-        if self._lines is None:
+        if self._budgets is None:
             raise DeskAway("the budgets are not known yet")
-        accounts = self._accounts(scopes)
-        holds = tuple(Hold(*key, bound_pusd if line.hard else 0) for line, key in accounts)
-        hard = [key for line, key in accounts if line.hard]
+        budgets = sorted(self._of(scopes), key=_place)
+        holds = tuple(Hold(*one.account, bound_pusd if one.line.hard else 0) for one in budgets)
+        hard = [one.account for one in budgets if one.line.hard]
         short = [key for key in hard if not self._take(key, bound_pusd)]
         if short:
             taken = [key for key in hard if key not in short]
@@ -192,18 +201,29 @@ class DeskClient:
         if isinstance(answer, wire.Lent):
             self._undo([loan.key for loan in answer.loans], asked.bound_pusd)
 
-    def _accounts(self, scopes: Sequence[str]) -> list[tuple[wire.Line, wire.AccountKey]]:
-        lines = [line for scope in set(scopes) for line in (self._lines or {}).get(scope, ())]
-        lines.sort(key=lambda line: scope_order(line.id))
-        return [(line, (line.id, self._window(line).start_s)) for line in lines]
+    def _tightest(self, scopes: Sequence[str]) -> tuple[int, _Budget] | None:
+        found = [
+            (budget.limit_pusd - self._spent.get(budget.account, 0), budget.place, budget)
+            for budget in self._of(scopes)
+            if budget.line.hard
+        ]
+        if not found:
+            return None
+        room_pusd, _, budget = min(found)  # places differ
+        return room_pusd, budget
 
-    def _window(self, line: wire.Line) -> Window:
-        now_s = self._now_us() // 1_000_000
-        window = self._windows.get(line.id)
-        if window is None or not window.start_s <= now_s < window.end_s:
-            window = window_at(line.period, line.timezone, now_s)  # type: ignore[arg-type]  # checked where budgets are made
-            self._windows[line.id] = window
-        return window
+    def _of(self, scopes: Sequence[str]) -> list[_Budget]:
+        """The budgets on these scopes, each on its account of this moment."""
+        known, now_s = self._budgets or {}, self._now_us() // 1_000_000
+        found = [budget for scope in set(scopes) if scope in known for budget in known[scope]]
+        for budget in found:
+            if not budget.starts_s <= now_s < budget.ends_s:
+                line = budget.line
+                window = window_at(line.period, line.timezone, now_s)  # type: ignore[arg-type]  # checked where budgets are made
+                self._windows[line.id] = window
+                budget.account = line.id, window.start_s
+                budget.starts_s, budget.ends_s = window.start_s, window.end_s
+        return found
 
     def _refusal(self, refused: wire.Refused) -> Refusal:
         ends_s = self._windows[refused.budget_id].end_s
@@ -291,13 +311,14 @@ class DeskClient:
 
     def _learn(self, news: wire.News) -> None:
         if news.lines is not None:
-            lines: dict[str, list[wire.Line]] = {}
+            budgets: dict[str, list[_Budget]] = {}
             for line in news.lines:
-                lines.setdefault(line.scope, []).append(line)
-            self._lines, self._windows = lines, {}
+                budget = _Budget(line, int(line.limit_pusd), scope_order(line.id), (line.id, 0))
+                budgets.setdefault(line.scope, []).append(budget)
+            self._budgets, self._windows = budgets, {}
         self._spent.update({(name, start): int(text) for name, start, text in news.spent})
         self._drop_ended()
-        if self._lines is not None:
+        if self._budgets is not None:
             self._told.set()
 
     def _drop_ended(self) -> None:
@@ -306,3 +327,7 @@ class DeskClient:
         for key in [key for key in self._slices if key[0] in ended]:
             if not self._slices[key].held_pusd:
                 del self._slices[key]
+
+
+def _place(budget: _Budget) -> tuple[int, str]:
+    return budget.place

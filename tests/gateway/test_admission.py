@@ -13,6 +13,7 @@ from gateway.admission import Admission, scopes
 from gateway.errors import RequestError
 from gateway.openended import LEAST_TOKENS
 from ledger.desk import DeskAway
+from ledger.keyring import Identity
 
 # A request for 100 tokens in all is bounded by about 66 millionths of a dollar at this price.
 MESSAGES = [{"role": "user", "content": "hello there"}]
@@ -234,3 +235,45 @@ def test_an_absent_desk_is_a_503_that_may_be_retried() -> None:
     with pytest.raises(RequestError) as told:
         asyncio.run(Admission(Away()).hold("a.1", Who(), "m", Target(), 1))
     assert (told.value.kind, told.value.retry_after_s) == ("unavailable", 1.0)
+
+
+class Purse:
+    """A desk with room by scope, that counts what it is asked."""
+
+    def __init__(self, rooms: dict[str, int]) -> None:
+        self.rooms, self.asked = rooms, []
+
+    def room(self, names) -> int | None:
+        self.asked.append(tuple(names))
+        return min((self.rooms[name] for name in names if name in self.rooms), default=None)
+
+
+@pytest.mark.parametrize(
+    "rooms",
+    [
+        {},
+        {"team:search": 5},
+        {"external": 5},
+        {"team:search": 5, "external": 3, "provider:a": 9},
+        {"key:k": 2, "provider:a": 1, "provider:b": 7},
+    ],
+)
+def test_the_room_at_a_target_is_that_of_all_its_scopes(rooms: dict[str, int], targets) -> None:
+    identity = Identity(
+        key_id="k", user_id="u", team_id="search", org_id="o", scopes=frozenset(), models=None,
+        residency="any", tags=(), isolation="team",
+    )  # fmt: skip
+    purse = Purse(rooms)
+    room = Admission(purse).rooms(identity, "m")
+    found = [room(target) for target in (*targets, *targets)]
+    assert len(purse.asked) == 4  # what all share, and once at each kind of place
+    assert found == 2 * [purse.room(scopes(identity, "m", target)) for target in targets]
+
+
+@pytest.fixture
+def targets(stack) -> list:
+    own, api = stack.app.hot._dispatcher.planner._fleet.targets("chat", None)
+    assert (own.own, api.own) == (True, False)
+    places = [("a", False), ("b", False), ("a", True)]
+    apis = [replace(api, provider=name, simulated=simulated) for name, simulated in places]
+    return [own, own, *apis, *apis]

@@ -16,7 +16,7 @@ from gateway.experience import (
     Experience,
     api_state,
 )
-from gateway.slots import Board, Layout
+from gateway.slots import Board, Layout, Seen
 
 
 class Time:
@@ -43,6 +43,18 @@ def experience(board: Board, time: Time) -> Experience:
 
 def state(board: Board, time: Time):
     return api_state(board, 0, time.now_s)
+
+
+def test_experience_is_weighted_by_observations(board: Board, time: Time) -> None:
+    for worker, (count, mean) in enumerate(((1.0, 2.0), (3.0, 6.0))):
+        row = board.seen_row(worker, 0)
+        board.cells[row + Seen.OBSERVATIONS] = count
+        board.cells[row + Seen.LN_TTFT_MEAN] = mean
+        board.cells[row + Seen.RETRY_AT_S] = time.now_s + 1.0 + worker
+    known = state(board, time)
+    assert known.observations == 4
+    assert known.ttft_median_ms == pytest.approx(1000 * math.exp(5.0))
+    assert known.retry_after_s == 2.0
 
 
 def test_nothing_seen_is_nothing_known(board: Board, time: Time) -> None:

@@ -70,17 +70,16 @@ def test_residents_of_all_workers_are_listed(board: Board) -> None:
     assert residents(1) == ((7.0, 9.0, 0.0),)
 
 
-def test_experience_is_weighted_by_observations(board: Board) -> None:
-    for worker, (count, mean) in enumerate(((1.0, 2.0), (3.0, 6.0))):
+def test_every_workers_experience_is_seen(board: Board) -> None:
+    for worker in range(2):
         row = board.seen_row(worker, 0)
-        board.cells[row + Seen.OBSERVATIONS] = count
-        board.cells[row + Seen.LN_TTFT_MEAN] = mean
-        board.cells[row + Seen.RETRY_AT_S] = 10.0 + worker
-    folded = board.experience(0)
-    assert folded[Seen.OBSERVATIONS] == 4.0
-    assert folded[Seen.LN_TTFT_MEAN] == pytest.approx(5.0)
-    assert folded[Seen.RETRY_AT_S] == 11.0
-    assert board.experience(1) == [0.0] * len(Seen)
+        board.cells[row + Seen.OBSERVATIONS] = 1.0 + worker
+        board.cells[row + Seen.TOKENS_OUT] = 10.0 + worker
+    assert [(cells[0], cells[-1], len(cells)) for cells in board.seen(0)] == [
+        (1.0, 10.0, len(Seen)),
+        (2.0, 11.0, len(Seen)),
+    ]
+    assert board.seen(1) == [[0.0] * len(Seen)] * 2
 
 
 def test_published_values_come_back(board: Board) -> None:

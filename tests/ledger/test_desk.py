@@ -125,6 +125,19 @@ async def test_budgets_that_nobody_has_read_are_not_taken_for_none(engine, tmp_p
     await host.close()
 
 
+async def test_the_widest_of_equally_tight_budgets_is_named_in_the_window_of_this_moment(opening):
+    async with opening({"team:a@day": 1000, "global@day": 1000, "key:k@day": 2000}) as host:
+        now_us = NOW_US
+        client = DeskClient(host.socket, worker="w", now_us=lambda: now_us)
+        host.clients.append(client)
+        await client.connect()
+        scopes = ["key:k", "team:a", "global"]
+        for day in (0, 1, -1):  # clocks may also be set back
+            now_us = NOW_US + day * 86_400 * 10**6
+            end_us = (DAY + (day + 1) * 86_400) * 10**6
+            assert client.tightest(scopes) == Refusal("global@day", 1000, 1000, end_us)
+
+
 async def test_a_hold_names_every_budget_in_its_window(opening, engine):
     set_budget(engine, "org:o@month", 10**6, hard=False)
     async with opening({"team:a@day": 1000, "global@month": 5000}) as host:

@@ -1,0 +1,195 @@
+"""What planning one request costs a worker: budgets' room, candidates, decision, decision record.
+
+The planner as a worker has it, asked again and again: four engines and four APIs, three hard
+budgets on the key's scopes, ten policies of which the last matches. Nothing is sent anywhere, so
+there is no bar: it shows where the CPU of a request goes. Figures are CPU time of this thread, as
+in `bench_decide`. Writes `build/bench-plan.json`; run it as `python tests/bench/bench_plan.py`.
+"""
+
+import asyncio
+import gc
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+import yaml  # noqa: E402  (after the checkout's packages, as all below)
+from ours import CANDIDATES, configuration  # noqa: E402  (as above)
+
+from backends.errors import BackendError  # noqa: E402  (as above)
+from gateway.admission import Admission  # noqa: E402  (as above)
+from gateway.body import open_members  # noqa: E402  (as above)
+from gateway.candidates import Candidates  # noqa: E402  (as above)
+from gateway.clock import Clock  # noqa: E402  (as above)
+from gateway.experience import Experience  # noqa: E402  (as above)
+from gateway.fleet import Fleet  # noqa: E402  (as above)
+from gateway.intake import Asked, read  # noqa: E402  (as above)
+from gateway.plan import Learned, Plan, Planner  # noqa: E402  (as above)
+from gateway.runtime import Ports, resolve  # noqa: E402  (as above)
+from gateway.settings import Settings, parse  # noqa: E402  (as above)
+from gateway.slots import HEALTHS, Board, Load, Published  # noqa: E402  (as above)
+from ledger import desk_wire as wire  # noqa: E402  (as above)
+from ledger.desk import DeskClient  # noqa: E402  (as above)
+from ledger.keyring import Identity  # noqa: E402  (as above)
+from ledger.prices import Price, PriceBook, Terms, rates_from  # noqa: E402  (as above)
+from router.estimates import OutputLengths, TokenRatio  # noqa: E402  (as above)
+
+BATCHES, ROUNDS = 200, 50
+WORKERS = 2
+ENGINE = {
+    Published.HEALTH: float(HEALTHS.index("healthy")),
+    Published.KV_CAPACITY_TOKENS: 480_000.0,
+    Published.KV_BLOCK_TOKENS: 16.0,
+    # fit of published H100 measurements of an 8B model, 2026-11-20
+    Published.A_S: 4.79e-3,
+    Published.B_S: 28e-6,
+    Published.C_S: 46.8e-9,
+    Published.D_S: 27.8e-6,
+    Published.T0_S: 13.8e-3,
+    Published.MAX_NUM_SEQS: 256.0,
+    Published.PREFILL_BUDGET_TOKENS: 2048.0,
+    Published.CONTEXT_TOKENS: 32_768.0,
+}
+IDENTITY = Identity(
+    key_id="bench", user_id=None, team_id="bench", org_id="bench", scopes=frozenset(["inference"]),
+    models=None, residency="any", tags=(), isolation="team",
+)  # fmt: skip
+
+
+async def desk_of(folder: Path) -> DeskClient:
+    """A desk that knows three hard budgets; nobody asks it for a loan."""
+    news = wire.News(
+        lines=tuple(
+            wire.Line(f"{scope}@month", scope, "month", "UTC", True, str(10**18))
+            for scope in ("org:bench", "team:bench", "key:bench")
+        )
+    )
+
+    async def tell(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(wire.frame(news))
+
+    socket = folder / "desk"
+    server = await asyncio.start_unix_server(tell, str(socket))
+    desk = DeskClient(socket, worker="bench")
+    await desk.connect()
+    await desk.aclose()
+    server.close()
+    return desk
+
+
+def board_of(folder: Path, settings: Settings, layout: object) -> Board:
+    """Healthy engines with some load, APIs with some experience."""
+    board = Board(folder / "board", layout)  # type: ignore[arg-type]  # the runtime's
+    now_s = time.monotonic()
+    for row in range(len(board.layout.engines)):
+        board.publish(row, {**ENGINE, Published.UPDATED_S: now_s + 3600.0})
+        for worker in range(WORKERS):
+            cells = board.load_row(worker, row)
+            board.cells[cells + Load.SEQUENCES] = 5.0 + row
+            board.cells[cells + Load.CONTEXT_TOKENS] = 9000.0 + 100 * row
+            board.cells[cells + Load.PROMISED_TOKENS] = 14_000.0
+    for worker in range(WORKERS):
+        experience = Experience(board, worker, Clock())
+        for row in range(len(board.layout.apis)):
+            for _ in range(20):
+                experience.api(row, ttft_s=0.4, tpot_s=0.012, ok=True)
+    return board
+
+
+def prices() -> PriceBook:
+    return PriceBook(
+        Price(
+            version=number + 1,
+            name=f"api-{number}/mock",
+            book="bench",
+            effective_from_us=0,
+            terms=Terms(rates_from({"input": 10**6 + number, "output": 3 * 10**6 + number})),
+        )
+        for number in range(CANDIDATES // 2)
+    )
+
+
+def planner_of(folder: Path) -> Planner:
+    upstream = list(range(9001, 9001 + CANDIDATES // 2))
+    document = configuration(folder, folder / "prices.yaml", upstream, port=8080, workers=WORKERS)
+    settings = parse(yaml.safe_dump(document), name="bench.yaml")
+    runtime = resolve(settings, Ports({}, {}), ledger_url="sqlite://", policy_version="bench")
+    board = board_of(folder, settings, runtime.layout)
+    fleet = Fleet(settings, runtime, lambda *_: Nobody())  # type: ignore[arg-type,return-value]  # nothing is sent
+    candidates = Candidates(board, prices(), stale_s=10.0)
+    admission = Admission(asyncio.run(desk_of(folder)))
+    learned = Learned(TokenRatio(), OutputLengths())
+    for length in range(50, 400, 5):
+        learned.outputs.observe(("mock", "bench"), 500, length)
+        learned.ratio.observe(("mock", "bench"), 4 * length, length)
+    return Planner(settings, "bench", fleet, candidates, admission, learned)
+
+
+class Nobody:
+    """A backend that refuses everything."""
+
+    def exchange(self) -> None:
+        raise BackendError("nothing is sent")
+
+
+def asked() -> Asked:
+    text = {
+        "model": "mock",
+        "max_tokens": 128,
+        "messages": [{"role": "user", "content": "a" * 2000}],
+    }
+    members = open_members(json.dumps(text).encode())
+    return read("/v1/chat/completions", members, max_n=8, session=None)
+
+
+def measure_us(planner: Planner) -> tuple[list[float], Plan]:
+    """Sorted microseconds per plan, one figure per batch."""
+    question, clock = asked(), Clock()
+
+    def plan() -> Plan:
+        return planner.plan("req", question, IDENTITY, clock=clock, sticky=lambda _: None)
+
+    found = plan()
+    assert len(found.steps) == CANDIDATES, found.decision
+    batches = []
+    for _ in range(BATCHES):
+        start = time.thread_time_ns()
+        for _ in range(ROUNDS):
+            plan()
+        batches.append((time.thread_time_ns() - start) / ROUNDS / 1000)
+    return sorted(batches), found
+
+
+def main() -> int:
+    machine = f"{os.cpu_count()} cores {platform.machine()}, Python {platform.python_version()}"
+    with tempfile.TemporaryDirectory() as folder:
+        planner = planner_of(Path(folder))
+        gc.disable()
+        batches, plan = measure_us(planner)
+    quiet, middle = batches[BATCHES // 10], statistics.median(batches)
+    print(
+        f"Planner.plan, {CANDIDATES} candidates, 3 budgets, 10 policies, {WORKERS} workers: "
+        f"p10 {quiet:.1f} us, median {middle:.1f} us; record {len(plan.decision_blob)} bytes; "
+        f"{machine}"
+    )
+    figure = {
+        "figure": f"Planner.plan, {CANDIDATES} candidates",
+        "value": round(quiet, 2),
+        "unit": "us",
+        "note": f"p10 of batches; median {middle:.1f}; {machine}",
+    }
+    build = ROOT / "build"
+    build.mkdir(exist_ok=True)
+    (build / "bench-plan.json").write_text(json.dumps([figure], indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
