@@ -12,7 +12,25 @@ from router.explain import short
 from router.types import Feature, Reason, Verdict
 
 RETRY_AFTER_S = 1.0
-_CLIENT_MUST_CHANGE = (Reason.CONTEXT, Reason.FEATURE, Reason.MODEL)
+_INSIDE = (
+    "The key, the model or its policy is internal-only: name a model with targets inside the "
+    "network, or ask for a key or a policy with `residency: any`."
+)
+_ISOLATED = (
+    "The key isolates its prefix cache: name a model whose targets do, or ask for a key with "
+    "`isolation: none`."
+)
+_DEAR = "Shorten the prompt, lower `max_tokens` or `n`, or ask for a higher `max_usd_per_request`."
+_UNPRICED = "Name a model whose price is known, or ask for a price to be set."
+_PERMANENT = {  # no wait helps: the kind of the answer, the member to change, and the fix
+    Reason.MODEL: ("bad_request", "model", "Name a model that serves this path."),
+    Reason.FEATURE: ("unsupported", None, ""),  # in its own words below
+    Reason.CONTEXT: ("context", None, "Shorten the prompt or lower `max_tokens`."),
+    Reason.RESIDENCY: ("residency", "model", _INSIDE),
+    Reason.UNPRICED: ("bad_request", "model", _UNPRICED),
+    Reason.PRICE_CAP: ("bad_request", "max_tokens", _DEAR),
+    Reason.SALT: ("isolation", "model", _ISOLATED),
+}
 _ROOM_COMES_BACK = frozenset(
     {
         Reason.RATE_LIMIT, Reason.CIRCUIT_OPEN, Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT,
@@ -43,11 +61,17 @@ def over_budget(refusal: Refusal) -> RequestError:
 
 def infeasible(plan: Plan) -> RequestError:
     """No candidate may serve it, budgets apart: the reasons, and whether waiting can help."""
-    reason, detail = plan.decision.reason, short(plan.decision)
-    if reason is Reason.FEATURE:
+    decision = plan.decision
+    passing = next((one.reason for one in decision.verdicts if one.reason not in _PERMANENT), None)
+    if passing is not None and decision.reason in _PERMANENT:
+        decision = decision._replace(reason=passing)  # another time that target may take it
+    detail = short(decision)
+    if decision.reason is Reason.FEATURE:
         return _lacking(plan)
-    if reason in _CLIENT_MUST_CHANGE:
-        return RequestError("bad_request", f"No target of `{plan.model}` can serve this: {detail}.")
+    if decision.reason in _PERMANENT:
+        kind, param, fix = _PERMANENT[decision.reason]
+        message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
+        return RequestError(kind, message, param=param, retry=False)
     wait_s = _room_in_s(plan.decision.verdicts)
     when = f"; there is room in {wait_s:.3g} s" if wait_s > RETRY_AFTER_S else ""
     return RequestError(
@@ -84,6 +108,7 @@ def _lacking(plan: Plan) -> RequestError:
         f"No target of `{plan.model}` offers what {fields} asks for "
         f"({', '.join(sorted(missing))}). Leave {fields} out, or name a model that offers it.",
         param=names[0],
+        retry=False,
     )
 
 

@@ -54,20 +54,48 @@ def test_a_spent_budget_is_named_with_its_reset_and_not_hammered() -> None:
     assert "2026-12-01 00:00 UTC" in told.message
 
 
-@pytest.mark.parametrize(
-    ("reason", "status", "retry_after_s"),
-    [
-        (Reason.CONTEXT, 400, None),
-        (Reason.KV_HEADROOM, 429, 1.0),
-        (Reason.UNHEALTHY, 429, 1.0),
-        (Reason.RESIDENCY, 429, 1.0),
-    ],
-)
-def test_nothing_feasible(reason: Reason, status: int, retry_after_s: float | None) -> None:
-    decision = Decision("p", (), (), reason, Otherwise.REJECT)
-    told = infeasible(SimpleNamespace(decision=decision, model="chat"))
-    assert (told.row.status, told.retry_after_s) == (status, retry_after_s)
-    assert "chat" in told.message
+ANSWERS = {
+    Reason.MODEL: (400, "invalid_request_error"),
+    Reason.FEATURE: (400, "invalid_request_error"),
+    Reason.CONTEXT: (400, "invalid_request_error"),
+    Reason.UNPRICED: (400, "invalid_request_error"),
+    Reason.PRICE_CAP: (400, "invalid_request_error"),
+    Reason.RESIDENCY: (403, "permission_error"),
+    Reason.SALT: (403, "permission_error"),
+}
+NEVER_REFUSED_FOR = {
+    Reason.CHEAPEST, Reason.STICKY, Reason.ONLY, Reason.BEST_EFFORT, Reason.COSTLIER,
+    Reason.BID_PRICE, Reason.BUSIER,
+}  # fmt: skip
+
+
+def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
+    candidate = SimpleNamespace(api=None, features=frozenset())
+    lost = tuple(SimpleNamespace(reason=one, candidate=candidate) for one in verdicts)
+    decision = Decision("p", (), lost, reason, Otherwise.REJECT)
+    request = SimpleNamespace(features=frozenset({Feature.TOOLS}))
+    return infeasible(SimpleNamespace(decision=decision, model="chat", request=request))
+
+
+@pytest.mark.parametrize("reason", [one for one in Reason if one not in NEVER_REFUSED_FOR])
+def test_only_what_passes_by_itself_invites_to_come_back(reason: Reason) -> None:
+    told = nothing_feasible(reason, reason, reason)
+    permanent = ANSWERS.get(reason)
+    assert told.row[:2] == (permanent or (429, "rate_limit_error"))
+    assert told.retry is (False if permanent else None)
+    assert told.retry_after_s == (None if permanent else 1.0)
+    assert "`chat`" in told.message
+
+
+@pytest.mark.parametrize("permanent", sorted(ANSWERS))
+def test_one_target_that_may_have_room_later_is_worth_a_retry(permanent: Reason) -> None:
+    told = nothing_feasible(permanent, permanent, permanent, Reason.KV_HEADROOM)
+    assert (told.row.status, told.retry_after_s) == (429, 1.0)
+    assert "kv_headroom" in told.message
+
+
+def test_a_model_without_targets_is_not_worth_one() -> None:
+    assert nothing_feasible(Reason.MODEL).row.status == 400
 
 
 def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
@@ -76,13 +104,13 @@ def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
         return SimpleNamespace(reason=Reason.FEATURE, candidate=candidate)
 
     asked = SimpleNamespace(features=frozenset({Feature.STORE, Feature.JSON_SCHEMA, Feature.N}))
-    down = SimpleNamespace(reason=Reason.UNHEALTHY, candidate=None)
+    small = SimpleNamespace(reason=Reason.CONTEXT, candidate=None)
 
     def told(*verdicts: SimpleNamespace) -> RequestError:
         decision = Decision("p", (), verdicts, Reason.FEATURE, Otherwise.REJECT)
         return infeasible(SimpleNamespace(decision=decision, model="chat", request=asked))
 
-    closest = told(verdict(), down, verdict(Feature.N, Feature.JSON_SCHEMA))
+    closest = told(verdict(), small, verdict(Feature.N, Feature.JSON_SCHEMA))
     assert (closest.row.status, closest.param) == (400, "store")
     assert "`store`" in closest.message
     assert "`response_format`" not in closest.message
