@@ -18,6 +18,7 @@ PATHS: dict[str, Kind] = {
     "/v1/embeddings": Kind.EMBEDDING,
 }
 _PROMPT_MEMBER = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt", Kind.EMBEDDING: "input"}
+MODEL_LIMIT = 256  # characters
 MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers overflow records
 EMBEDDING_INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
 _CONTINUES = ("previous_response_id", "conversation")
@@ -47,9 +48,7 @@ class Asked:
 def read(path: str, members: Members, *, max_n: int, session: str | None) -> Asked:
     """Validate and condense; raises `RequestError` naming the parameter and the fix."""
     kind = PATHS[path]
-    model = member(members, "model", str)
-    if not model:
-        raise RequestError("bad_request", "`model` is required.", param="model")
+    model = _model(members)
     prompt_name = _PROMPT_MEMBER[kind]
     prompt = members.get(prompt_name)
     if prompt is None or bytes(prompt) == b"null":
@@ -92,6 +91,20 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
         session=session or member(members, "user", str),
         members=members,
     )
+
+
+def _model(members: Members) -> str:
+    """It goes on into headers and into the books, which do not take every text."""
+    model: str | None = member(members, "model", str)
+    if not model:
+        raise RequestError("bad_request", "`model` is required.", param="model")
+    if len(model) > MODEL_LIMIT or not model.isprintable():
+        raise RequestError(
+            "bad_request",
+            f"`model` must be a name of at most {MODEL_LIMIT} printable characters.",
+            param="model",
+        )
+    return model
 
 
 def _max_tokens(kind: Kind, members: Members) -> int | None:

@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 PUBLIC_BYTES = 8
+TEXT_LIMIT = 256  # characters
 
 
 class IdentityError(ValueError):
@@ -153,9 +154,20 @@ def _ensure(session: Session, row: Organisation | Team | User) -> None:
         session.flush()
 
 
+def _plain(text: str, limit: int) -> bool:
+    """PostgreSQL stores no NUL, and no list of keys shows a line break."""
+    return len(text) <= limit and text.isprintable()
+
+
 def _refuse_faults(spec: KeySpec, now_us: int) -> None:
+    if not (spec.name and _plain(spec.name, TEXT_LIMIT)):
+        raise IdentityError(f"a key's name is 1 to {TEXT_LIMIT} printable characters")
+    if not all(_plain(model, TEXT_LIMIT) for model in spec.models or ()):
+        raise IdentityError(f"a model's name is at most {TEXT_LIMIT} printable characters")
+    if not all(_plain(text, TEXT_LIMIT) for tag in spec.tags for text in tag):
+        raise IdentityError(f"tags are at most {TEXT_LIMIT} printable characters each")
     for what in (spec.team, spec.org, spec.user):
-        if what is not None and not (what and what.isprintable() and len(what) <= 128):
+        if what is not None and not (what and _plain(what, 128)):
             raise IdentityError("organisation, team and user ids are 1 to 128 printable characters")
     if spec.expires_us is not None and spec.expires_us <= now_us:
         raise IdentityError("the key would be expired when it is made")

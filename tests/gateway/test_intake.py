@@ -25,6 +25,11 @@ def asked(path: str = "/v1/chat/completions", **members: Any) -> Asked:
     [
         ({"model": None}, "model"),
         ({"model": 3}, "model"),
+        ({"model": "alpha/x\0y"}, "model"),
+        ({"model": "alpha/x\r\ny: z"}, "model"),
+        ({"model": "alpha/x\x7f"}, "model"),
+        ({"model": "alpha/x\u2028y"}, "model"),
+        ({"model": "alpha/" + "x" * 251}, "model"),
         ({"messages": None}, "messages"),
         ({"messages": []}, "messages"),
         ({"messages": "hello"}, "messages"),
@@ -62,6 +67,11 @@ def test_bad_members_are_named(members: dict[str, Any], param: str) -> None:
 )
 def test_features_are_seen(members: dict[str, Any], feature: Feature) -> None:
     assert asked(**members).features == {feature}
+
+
+@pytest.mark.parametrize("name", ["alpha/" + "x" * 250, "alpha/m:8b@v1 (beta)", "alpha/größe-模型"])
+def test_names_of_models_are_taken_as_they_are(name: str) -> None:
+    assert asked(model=name).model == name
 
 
 def test_words_in_a_text_are_no_features() -> None:

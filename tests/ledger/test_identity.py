@@ -60,7 +60,19 @@ def test_every_change_raises_the_generation(engine):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"expires_us": NOW_US}, {"team": ""}, {"user": "a\nb"}, {"residency": "moon"}],
+    [
+        {"expires_us": NOW_US},
+        {"team": ""},
+        {"user": "a\nb"},
+        {"residency": "moon"},
+        {"name": ""},
+        {"name": "a\0b"},
+        {"name": "x" * 257},
+        {"models": ("a\r\nb",)},
+        {"models": ("x" * 257,)},
+        {"tags": (("app", "a\0b"),)},
+        {"tags": (("a\nb", "web"),)},
+    ],
 )
 def test_faulty_specifications_are_refused(engine, changes):
     with pytest.raises(IdentityError):
