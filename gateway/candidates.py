@@ -6,26 +6,30 @@ last scrape showed beyond them (foreign traffic). API state is what the workers 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from gateway.clock import Clock
 from gateway.experience import api_state
 from gateway.fleet import Target
 from gateway.openended import OpenEnd
-from gateway.slots import HEALTHS, Board, Load, Published
+from gateway.slots import HEALTHS, Board
 from ledger.modellimits import ModelLimits
 from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.records import Tokens
 from router.filters import CONTEXT_MARGIN, counted_tokens
 from router.types import Candidate, EngineState, Health, Request, StepModel
+from router.value import value
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
 HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all it may hold counts
 API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
+PRICED_LIMIT = 4096  # names whose price is remembered while no price of the book changes
+_HEALTHS = tuple(Health(word) for word in HEALTHS)
+_HEALTHY = Health.HEALTHY
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Frozen:
     """One candidate with what dispatch needs to act on it."""
 
@@ -43,6 +47,19 @@ class Frozen:
             return None
         candidate = replace(self.candidate, bound_pusd=cap.pusd, output_cap=cap.tokens)
         return replace(self, candidate=candidate)
+
+
+@value(frozen=True, slots=True)
+class _Asked:
+    """What is the same at every target; `tokens` is the expected use, `output` bounds a choice."""
+
+    request: Request
+    tokens: Tokens
+    output: int
+    counted: int
+    avoided_pusd: int
+    now_s: float
+    at_us: int
 
 
 class Candidates:
@@ -63,6 +80,8 @@ class Candidates:
         self._prices = prices
         self._stale_s = stale_s
         self._limits = limits or {}
+        self._priced: dict[str, Price | None] = {}
+        self._priced_us = (0, 0)  # from and until when that holds
 
     def freeze(
         self,
@@ -78,44 +97,57 @@ class Candidates:
 
         Both shorten the answer to a request that sets no limit itself.
         """
-        now_s, at_us = clock.now_s(), clock.wall_us()
-        avoided = self._avoided(compare_with, request, at_us)
-        return tuple(
-            _fitted(
-                self._own(target, request, avoided, room(target), now_s)
-                if target.own
-                else self._api(target, request, room(target), now_s, at_us),
-                ceiling_pusd,
-            )
-            for target in targets
+        at_us, tokens = clock.wall_us(), expected_tokens(request)
+        compared = self.comparators(compare_with, at_us)
+        asked = _Asked(
+            request,
+            tokens,
+            output_bound(request),
+            counted_tokens(request),
+            min([cost_pusd(tokens, price) for price in compared], default=0),
+            clock.now_s(),
+            at_us,
         )
+        frozen = tuple(
+            [
+                self._own(target, asked, room(target))
+                if target.own
+                else self._api(target, asked, room(target))
+                for target in targets
+            ]
+        )
+        if request.max_tokens is not None:
+            return frozen
+        return tuple(_fitted(one, ceiling_pusd) for one in frozen)
 
     def comparators(self, compare_with: Sequence[str], at_us: int) -> tuple[Price, ...]:
         """The comparators that have a price; the others are flagged by `breakeven check`."""
-        found = (self._prices.find(name, at_us) for name in compare_with)
-        return tuple(price for price in found if price is not None)
+        found = [self._price(name, at_us) for name in compare_with]
+        return tuple([price for price in found if price is not None])
 
-    def _avoided(self, compare_with: Sequence[str], request: Request, at_us: int) -> int:
-        costs = [
-            cost_pusd(expected_tokens(request), price)
-            for price in self.comparators(compare_with, at_us)
-        ]
-        return min(costs, default=0)
+    def _price(self, name: str, at_us: int) -> Price | None:
+        since_us, until_us = self._priced_us
+        if not since_us <= at_us < until_us:
+            self._priced_us = self._prices.unchanged_us(at_us)
+            self._priced = {}
+        if name in self._priced:
+            return self._priced[name]
+        price = self._prices.find(name, at_us)
+        if len(self._priced) < PRICED_LIMIT:
+            self._priced[name] = price
+        return price
 
-    def _own(
-        self, target: Target, request: Request, avoided: int, room: int | None, now_s: float
-    ) -> Frozen:
-        published = self._board.published(target.row)
-        loads = self._board.loads(target.row)
+    def _own(self, target: Target, asked: _Asked, room: int | None) -> Frozen:
+        board, row, request = self._board, target.row, asked.request
+        published = board.published(row)
         state = engine_state(
-            published, loads, now_s, self._stale_s, life=self._board.life(target.row)
+            published, board.loads(row), asked.now_s, self._stale_s, life=board.life(row)
         )
         if crowded(state):
-            residents = self._board.residents(target.row, now_s=now_s, limit_s=HEARD_LIMIT_S)
+            residents = board.residents(row, now_s=asked.now_s, limit_s=HEARD_LIMIT_S)
             state = replace(state, residents=residents)
-        context = target.context_tokens or int(published[Published.CONTEXT_TOKENS])
-        bid = published[Published.BID_PRICE_PUSD_PER_S] or target.bid_price_pusd_per_s
-        context = context or OUTPUT_BOUND_TOKENS
+        *_, stated, bid, _ = published
+        context = target.context_tokens or int(stated) or OUTPUT_BOUND_TOKENS
         open_end = None
         if request.max_tokens is None:
             open_end = OpenEnd(
@@ -124,44 +156,41 @@ class Candidates:
                 unasked_tokens=context,
             )
         candidate = Candidate(
-            name=target.name,
-            pool=target.pool,
-            features=target.features,
-            kinds=target.kinds,
-            context_tokens=context,
-            internal=True,
-            expected_pusd=0,
-            bound_pusd=own_bound_pusd(target, state, request, output_bound(request)),
-            avoided_pusd=avoided,
-            budget_room_pusd=room,
-            bid_price_pusd_per_s=float(bid),
-            accepts_salt=target.accepts_salt,
-            engine=state,
+            target.name,
+            target.pool,
+            target.features,
+            target.kinds,
+            context,
+            True,  # internal; all by place, as names cost as much again
+            0,
+            own_bound_pusd(target, state, request, asked.output),
+            asked.avoided_pusd,
+            room,
+            float(bid or target.bid_price_pusd_per_s),
+            target.accepts_salt,
+            state,
         )
         return Frozen(target, None, candidate, open_end)
 
-    def _api(
-        self, target: Target, request: Request, room: int | None, now_s: float, at_us: int
-    ) -> Frozen:
-        price = self._prices.find(target.price_name or target.name, at_us)
-        open_end = None
+    def _api(self, target: Target, asked: _Asked, room: int | None) -> Frozen:
+        request, open_end = asked.request, None
+        price = self._price(target.price_name or target.name, asked.at_us)
         if price is not None and request.max_tokens is None:
             limits = self._limits.get(price.name.partition("#")[0])
             longest = limits.longest(request.prompt_tokens_bound) if limits else OUTPUT_BOUND_TOKENS
             open_end = OpenEnd(partial(api_bound_pusd, price, request), limit_tokens=longest)
         candidate = Candidate(
-            name=target.name,
-            pool=None,
-            features=target.features,
-            kinds=target.kinds,
-            context_tokens=target.context_tokens or API_CONTEXT_TOKENS,
-            internal=False,
-            expected_pusd=None if price is None else cost_pusd(expected_tokens(request), price),
-            bound_pusd=None
-            if price is None
-            else api_bound_pusd(price, request, output_bound(request)),
-            budget_room_pusd=room,
-            api=api_state(self._board, target.row, now_s, needed_tokens=counted_tokens(request)),
+            target.name,
+            None,
+            target.features,
+            target.kinds,
+            target.context_tokens or API_CONTEXT_TOKENS,
+            False,  # internal
+            None if price is None else cost_pusd(asked.tokens, price),
+            None if price is None else api_bound_pusd(price, request, asked.output),
+            0,
+            room,
+            api=api_state(self._board, target.row, asked.now_s, needed_tokens=asked.counted),
         )
         return Frozen(target, price, candidate, open_end)
 
@@ -238,42 +267,35 @@ def engine_state(
 
     `life` is what the parent says serves at this moment: metrics of another one are the past.
     """
-    updated = published[Published.UPDATED_S]
+    (
+        updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
+        safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, seen_of,
+    ) = published  # fmt: skip
+    sequences, context, queued, promised, *_ = loads
     age = now_s - updated if updated else math.inf
-    health = Health(HEALTHS[int(published[Published.HEALTH])])
-    if health is Health.HEALTHY and age > stale_s:
-        health = Health.UNKNOWN
-    if health is Health.HEALTHY and published[Published.LIFE] != life:
-        health = Health.LOADING
-    step = None
-    if published[Published.A_S] > 0.0:
-        step = StepModel(
-            a_s=published[Published.A_S],
-            b_s=published[Published.B_S],
-            c_s=published[Published.C_S],
-            d_s=published[Published.D_S],
-            t0_s=published[Published.T0_S],
-        )
-    foreign = published[Published.FOREIGN_SEQUENCES]
-    foreign_kv = published[Published.FOREIGN_KV_TOKENS]
-    context = loads[Load.CONTEXT_TOKENS]
-    held = context + loads[Load.QUEUED_PREFILL_TOKENS]
+    health = _HEALTHS[int(word)]
+    if health is _HEALTHY:
+        if age > stale_s:
+            health = Health.UNKNOWN
+        elif seen_of != life:
+            health = Health.LOADING
+    held = context + queued
     return EngineState(
-        health=health,
-        step=step,
-        running=int(loads[Load.SEQUENCES] + foreign),
-        waiting=0,
-        context_tokens=context + foreign_kv,
-        queued_prefill_tokens=loads[Load.QUEUED_PREFILL_TOKENS],
-        kv_capacity_tokens=int(published[Published.KV_CAPACITY_TOKENS]),
-        kv_used_tokens=held + foreign_kv,
-        kv_promised_tokens=max(0.0, loads[Load.PROMISED_TOKENS] - held),
-        kv_block_tokens=int(published[Published.KV_BLOCK_TOKENS]) or 1,
-        max_num_seqs=int(published[Published.MAX_NUM_SEQS]),
-        prefill_budget_tokens=int(published[Published.PREFILL_BUDGET_TOKENS]),
-        step_feedback=published[Published.STEP_FEEDBACK] or 1.0,
-        safety_ttft=published[Published.SAFETY_TTFT] or 0.85,
-        safety_tpot=published[Published.SAFETY_TPOT] or 0.80,
-        prefill_rate_tokens_per_s=published[Published.PREFILL_RATE],
+        health,
+        StepModel(a, b, c, d, t0) if a > 0.0 else None,
+        int(sequences + foreign),
+        0,  # waiting: an engine's own queue is within what runs
+        context + foreign_kv,
+        queued,
+        int(capacity),
+        held + foreign_kv,
+        max(0.0, promised - held),
+        int(block) or 1,
+        int(most),
+        int(budget),
+        feedback or 1.0,
+        safety_ttft or 0.85,
+        safety_tpot or 0.80,
+        prefill_rate,
         age_s=age,
     )

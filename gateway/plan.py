@@ -25,11 +25,12 @@ from router.estimates import OutputLengths, TokenRatio
 from router.explain import packed_within
 from router.policy import tighten
 from router.types import Decision, Policy, Request, Residency, Verdict
+from router.value import value
 
 DECISION_LIMIT_BYTES = 800
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Step:
     """One candidate to try: the verdict that put it there and the target behind it."""
 
@@ -44,7 +45,7 @@ class Step:
         return Step(self.verdict._replace(candidate=frozen.candidate), frozen)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Plan:
     request_id: str
     asked: Asked

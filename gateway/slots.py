@@ -200,7 +200,7 @@ class Board:
 
     # -- sums ---------------------------------------------------------------------------------
 
-    def loads(self, engine: int) -> Sequence[float]:
+    def loads(self, engine: int) -> list[float]:
         """All workers' shares of one engine, added up, indexed by `Load`."""
         first, step, cells = self.load_row(0, engine), self._worker_cells, self.cells
         rows = [
@@ -208,7 +208,7 @@ class Board:
             for row in range(first, first + self.layout.workers * step, step)
         ]
         if len(rows) == 1:
-            return rows[0]
+            return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
         return [sum(column, 0.0) for column in zip(*rows, strict=True)]
 
     def residents(

@@ -79,7 +79,7 @@ class PriceFlag:
 class PriceBook:
     """Immutable: a reload builds another. Refuses prices that fail their dry run, all at once."""
 
-    __slots__ = ("_aliases", "_any_case", "_by_name", "_by_version", "_read_on")
+    __slots__ = ("_aliases", "_any_case", "_by_name", "_by_version", "_edges_us", "_read_on")
 
     def __init__(
         self,
@@ -107,6 +107,9 @@ class PriceBook:
             for name, books in by_book.items()
         }
 
+        edges_us = {one.effective_from_us for one in self._by_version.values()}
+        edges_us |= {one.effective_until_us or 0 for one in self._by_version.values()}
+        self._edges_us = sorted(edges_us | {0})
         self._any_case = {name.lower(): name for name in sorted(self._by_name, reverse=True)}
 
     def __len__(self) -> int:
@@ -122,6 +125,12 @@ class PriceBook:
             if found is not None:
                 return found
         return None
+
+    def unchanged_us(self, at_us: int) -> tuple[int, int]:
+        """From and until when every `find` answers as at this instant."""
+        edges_us, place = self._edges_us, bisect_right(self._edges_us, at_us)
+        since_us = edges_us[place - 1] if place else -BIGINT_LIMIT
+        return since_us, edges_us[place] if place < len(edges_us) else BIGINT_LIMIT
 
     def version(self, version: int) -> Price | None:
         """A version by its number, for audits and settles."""

@@ -133,7 +133,7 @@ class Request:
     salted: bool = False  # the tenant's prefix cache is isolated: the target must accept a salt
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class StepModel:
     """`step = a + b*sequences + c*context_tokens + d*prefill_tokens`, seconds, fitted per engine.
 
@@ -234,7 +234,7 @@ class Candidate:
     output_cap: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Policy:
     """The part of a routing policy that the decision uses; matching happened before.
 

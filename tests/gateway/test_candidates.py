@@ -278,3 +278,26 @@ def test_a_model_whose_limit_nobody_stated_gets_a_moderate_one(board: Board) -> 
 
 def replace_price(name: str) -> Price:
     return msgspec.structs.replace(price(), name=name)
+
+
+def test_a_price_counts_from_its_first_instant_on_and_backwards(board: Board) -> None:
+    """Prices are remembered while none changes."""
+    dearer = msgspec.structs.replace(
+        price(600_000, 300_000), version=2, effective_from_us=10**15, effective_until_us=10**15 + 5
+    )
+    candidates = Candidates(board, PriceBook([price(), dearer]), stale_s=10.0)
+    found = []
+    for at_us in (10**15 - 1, 10**15, 10**15 + 4, 10**15 + 5, 10**15 - 1):
+        (api,) = candidates.freeze(
+            [target(own=False)],
+            request(),
+            ["x/m", "x/none"],
+            room=lambda _: None,
+            ceiling_pusd=None,
+            clock=Clock(now_s=lambda: NOW_S, wall_us=lambda at_us=at_us: at_us),
+        )
+        assert candidates.comparators(["x/m", "x/none"], at_us) == (
+            () if api.price is None else (api.price,)
+        )
+        found.append(api.price and api.price.version)
+    assert found == [1, 2, 2, None, 1]

@@ -193,3 +193,15 @@ def test_an_answers_tier_has_its_own_rates(word, cost, listed):
     )
     found = tier_cost_pusd(Tokens(input=2, output=2), price(1, terms=terms), word)
     assert found == (cost, listed)
+
+
+def test_within_an_unchanged_span_every_instant_has_the_same_price():
+    ended = price(2, since=100, effective_until_us=150)
+    above = price(3, since=120, rank=1)
+    book = PriceBook([price(1), ended, above, price(4, since=180, rank=1, withdrawn=True)])
+    spans = {book.unchanged_us(at_us) for at_us in range(-10, 300)}
+    assert sorted(spans)[1:-1] == [(0, 100), (100, 120), (120, 150), (150, 180)]
+    for since_us, until_us in spans:
+        within = [at_us for at_us in range(-10, 300) if since_us <= at_us < until_us]
+        assert len({book.find("openai/gpt-4o", at_us) for at_us in within}) == 1
+        assert all(book.unchanged_us(at_us) == (since_us, until_us) for at_us in within)
