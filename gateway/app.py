@@ -21,8 +21,8 @@ from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.openapi import POLICY, described, page
 from gateway.plan import allowed
-from gateway.settings import Settings
-from ledger.identity import KeyRing
+from gateway.settings import Settings, resolve_model
+from ledger.identity import Identity, KeyRing
 
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
 
@@ -98,13 +98,13 @@ def create_app(
     @app.get("/v1/models", tags=["inference"], summary="The logical models this key may use")
     async def models(request: Request) -> dict[str, Any]:
         identity = await _identity(request, keys, clock.wall_us())
-        names = [name for name in settings.models if allowed(identity.models, name, name)]
+        names = [name for name in settings.models if _usable(settings, identity, name)]
         return {"object": "list", "data": [_card(name, started_s) for name in names]}
 
     @app.get("/v1/models/{model:path}", tags=["inference"], summary="One logical model")
     async def model(model: str, request: Request) -> dict[str, Any]:
         identity = await _identity(request, keys, clock.wall_us())
-        if model not in settings.models or not allowed(identity.models, model, model):
+        if not _usable(settings, identity, model):
             raise RequestError("no_model", f"The model `{model}` does not exist.", param="model")
         return _card(model, started_s)
 
@@ -125,9 +125,17 @@ def _identified(send: SendMessage, request_id: str) -> SendMessage:
     return identified
 
 
-async def _identity(request: Request, keys: KeyRing, now_us: int) -> Any:
+async def _identity(request: Request, keys: KeyRing, now_us: int) -> Identity:
     token = token_of(request.scope["headers"])
     return await authenticate(keys, token, now_us=now_us, scope=INFERENCE)
+
+
+def _usable(settings: Settings, identity: Identity, name: str) -> bool:
+    """What a request with this name is asked too; a pattern (`openai/*`) stands for its names."""
+    found = resolve_model(settings, name)
+    resolved = name if found is None else found[0]
+    known = found is not None or name in settings.models
+    return known and allowed(identity.models, name, resolved)
 
 
 def _card(name: str, created: int) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import httpx
 
+USABLE = ("chat", "gpt-4o", "alpha/*")
+
 
 def test_models_are_those_the_key_may_use(stack) -> None:
     cards = stack.get("/v1/models").json()
@@ -19,6 +21,21 @@ def test_models_are_those_the_key_may_use(stack) -> None:
     refused = stack.chat("api", narrow)
     assert (refused.status_code, refused.json()["error"]["type"]) == (403, "permission_error")
     assert stack.chat("gpt-4o", narrow, max_tokens=2).status_code == 200
+
+
+def test_a_name_is_shown_where_a_request_may_use_it(stack) -> None:
+    """Aliases of what a key may use, and names that a pass-through pattern covers."""
+    limited = stack.key("limited", models=("chat", "alpha/*")).token
+    names = [card["id"] for card in stack.get("/v1/models", limited).json()["data"]]
+    assert names == [name for name in stack.settings.models if name in USABLE]
+    assert "gpt-4o" in names
+    for name in ("gpt-4o", "alpha/brand-new"):
+        assert stack.chat(name, limited, max_tokens=2).status_code == 200
+        assert stack.get(f"/v1/models/{name}", limited).json()["id"] == name
+    for name in ("own", "nowhere/brand-new", "alpha/"):
+        assert stack.get(f"/v1/models/{name}", limited).status_code == 404
+    other = stack.key("other", models=("own",)).token
+    assert stack.get("/v1/models/alpha/brand-new", other).status_code == 404
 
 
 def test_models_need_a_key(stack) -> None:
