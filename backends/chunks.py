@@ -11,6 +11,7 @@ import msgspec
 
 from backends.errors import BadAnswer
 
+WORD_LIMIT = 64  # characters of a target's word that are kept
 _NULL = msgspec.Raw(b"null")
 _EMPTY = frozenset((b"null", b"[]", b"{}", b'""'))
 
@@ -147,7 +148,7 @@ def parse_answer(body: bytes) -> Parsed:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadAnswer("the answer is not JSON") from error
     finish_reason = answer.choices[0].finish_reason if answer.choices else None
-    return Parsed(answer.usage, finish_reason, answer.service_tier)
+    return Parsed(answer.usage, plain_word(finish_reason), plain_word(answer.service_tier))
 
 
 def _parse_odd(body: bytes) -> Parsed:
@@ -157,7 +158,14 @@ def _parse_odd(body: bytes) -> Parsed:
         raise BadAnswer("the answer is not a JSON object") from error
     usage = value.get("usage")
     tier = _word(value.get("service_tier"))
-    return Parsed(usage if isinstance(usage, dict) else None, tier=tier)
+    return Parsed(usage if isinstance(usage, dict) else None, tier=plain_word(tier))
+
+
+def plain_word(text: str | None) -> str | None:
+    """A target's word as records keep it: no database and no log takes every text."""
+    if text is None or (len(text) <= WORD_LIMIT and text.isprintable()):
+        return text
+    return "".join(one if one.isprintable() else "?" for one in text[:WORD_LIMIT])
 
 
 def _word(value: Any) -> str | None:

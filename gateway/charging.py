@@ -8,6 +8,7 @@ that work was done, and somebody's money paid for it.
 
 from dataclasses import dataclass
 
+from backends.chunks import plain_word
 from gateway.attempt import Attempt, Outcome
 from ledger.accounts import provisional_charge_pusd
 from ledger.prices import tier_cost_pusd, tier_of
@@ -66,7 +67,8 @@ def _tokens(attempt: Attempt, outcome: Outcome) -> tuple[Tokens, Basis]:
 def _of_api(attempt: Attempt, outcome: Outcome, tokens: Tokens, basis: Basis) -> Charge:
     price = attempt.step.frozen.price
     word = outcome.tier or (outcome.usage or {}).get("service_tier")
-    tier = tier_of(word)[:TIER_LIMIT] if isinstance(word, str) else None
+    said = plain_word(word) if isinstance(word, str) else None
+    tier = None if said is None else tier_of(said)[:TIER_LIMIT]
     if price is None:
         return Charge(tokens, basis, 0, None, tier)
     cost, listed = tier_cost_pusd(tokens, price, tier)

@@ -20,6 +20,7 @@ from backends.chunks import (
     decode_usage,
     error_name,
     parse_answer,
+    plain_word,
     read_chunk,
     sum_running,
 )
@@ -153,7 +154,7 @@ class ByteRelay:
         if error is not None:
             raise self._reported(error)
         if chunk.service_tier:
-            self.tier = chunk.service_tier
+            self.tier = plain_word(chunk.service_tier)
         if chunk.choices:
             self._observe(chunk.choices)
         usage = chunk.usage_bytes()
@@ -173,7 +174,7 @@ class ByteRelay:
         for choice in choices:
             content = content or choice.has_content()
             if choice.finish_reason:
-                self.finish_reason = choice.finish_reason
+                self.finish_reason = plain_word(choice.finish_reason)
                 self._finished.add(choice.index)
                 if len(self._finished) >= self._choices:
                     self._withholding = True

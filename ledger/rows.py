@@ -44,16 +44,16 @@ class Rows:
 def opened_row(record: AttemptOpened, journal: str) -> Row:
     """An attempt before its answer: every column of the settle is null."""
     row = {name: getattr(record, name) for name in _OPENED}
-    row["tags"] = dict(record.tags) or None
+    row["tags"] = _storable(dict(record.tags)) or None
     row["journal"] = journal
-    return row
+    return _storable(row)
 
 
 def settled_values(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> Row:
     tokens = settled.tokens
     first = settled.compared[0] if settled.compared else None
     return {
-        **{name: getattr(settled, name) for name in _SETTLED},
+        **_storable({name: getattr(settled, name) for name in _SETTLED}),
         **{f"{name}_tokens": getattr(tokens, name) for name in Tokens.__struct_fields__},
         "flag": _flag(opened, settled, late=late),
         "compared_with": first.comparator if first else None,
@@ -147,13 +147,21 @@ def posting_rows(entry_id: str, at_us: int, postings: tuple[Posting, ...]) -> li
 def refusal_row(record: RequestRefused) -> Row:
     row = {name: getattr(record, name) for name in RequestRefused.__struct_fields__}
     row["decision"] = record.decision or None
-    return row
+    return _storable(row)
 
 
 def opened_from(row: Mapping[str, Any]) -> AttemptOpened:
     """The open record again, from its stored row (holds and decision are kept elsewhere)."""
     values = {name: row[name] for name in _OPENED}
     return AttemptOpened(**values, tags=tuple((row["tags"] or {}).items()))
+
+
+def _storable(row: Row) -> Row:
+    """PostgreSQL's texts hold no NUL, and no record may be lost for a text's sake."""
+    for name, value in row.items():
+        if isinstance(value, str) and "\0" in value:
+            row[name] = value.replace("\0", "\ufffd")
+    return row
 
 
 def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str | None:

@@ -1,9 +1,12 @@
+import json
+
 import pytest
 
 from backends.chunks import (
     decode_usage,
     error_name,
     parse_answer,
+    plain_word,
     read_chunk,
     sum_running,
 )
@@ -109,6 +112,23 @@ def test_the_service_tier_is_read_where_it_is_a_word(member, tier):
     assert parse_answer(body) == ({"a": 1}, None, tier)
     chunk = read_chunk(body)
     assert (chunk.service_tier, chunk.usage_bytes()) == (tier, b'{"a":1}')
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (None, None),
+        ("stop", "stop"),
+        ("a\0b\r\nc\x7f", "a?b??c?"),
+        ("x" * 70_000, "x" * 64),
+    ],
+)
+def test_a_targets_words_are_bounded_and_printable(said, kept):
+    assert plain_word(said) == kept
+    body = json.dumps({"choices": [{"finish_reason": said}], "service_tier": said}).encode()
+    assert parse_answer(body) == (None, kept, kept)
+    odd = json.dumps({"choices": {}, "service_tier": said}).encode()
+    assert parse_answer(odd) == (None, None, kept)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html></html>", b"[1]", b"{", b"\xff\xfe", b'"text"'])

@@ -77,6 +77,11 @@ def test_an_api_is_booked_at_the_tier_that_its_answer_names(answered, inside, ti
     assert found.basis == "reported"
 
 
+def test_a_tier_beside_the_usage_is_printable():
+    usage = {**USAGE, "service_tier": "a\0b" + "x" * 70_000}
+    assert api(Outcome("finished", 200, usage, usage_final=True)).tier == "a?b" + "x" * 29
+
+
 def test_without_a_price_the_tier_is_kept_and_nothing_is_free():
     found = api(Outcome("finished", 200, USAGE, usage_final=True, tier="flex"), price=None)
     assert (found.tier, found.cost_pusd, found.unknown_tier) == ("flex", None, False)

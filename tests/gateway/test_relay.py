@@ -277,6 +277,13 @@ def test_the_last_tier_that_a_stream_names_is_kept():
     assert relay.tier == "priority"
 
 
+def test_the_words_of_a_stream_are_bounded_and_printable():
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(b'data: {"choices":[{"index":0,"finish_reason":"a\\u0000b"}]}\n\n')
+    relay.feed(b'data: {"choices":[],"service_tier":"' + b"x" * 70_000 + b'"}\n\n')
+    assert (relay.finish_reason, relay.tier) == ("a?b", "x" * 64)
+
+
 def test_a_whole_answer_is_read_without_a_change():
     body = b'{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}'
     assert parse_answer(body) == ({"prompt_tokens": 3}, "stop", None)
