@@ -18,6 +18,7 @@ from backends.engine import ports
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.flags import BadFlags, Launch
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
+from backends.environ import plain
 from gateway.children import Child, Command
 from gateway.clock import Clock
 from gateway.runtime import EngineSeat, Runtime
@@ -137,7 +138,7 @@ class EngineSupervision:
             *("--profile", engine.model or "", "--model", seat.served_name),
             *("--port", str(port_of(seat)), *limits(seat, engine.flags), *engine.flags),
         ]
-        command = Command(seat.name, argv, self._log(seat), dict(os.environ))
+        command = Command(seat.name, argv, self._log(seat), plain(os.environ))
         return Child(command, clock=Clock(), on_exit=partial(self._ended, row, seat))
 
     def _ended(self, row: int, seat: EngineSeat, name: str, code: int) -> None:

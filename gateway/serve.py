@@ -18,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from backends.engine import ports
+from backends.environ import plain
+from gateway import environ
 from gateway.children import Child, Command
 from gateway.clock import Clock
 from gateway.engines import EngineSupervision, installed
@@ -28,7 +30,6 @@ from gateway.settings import Settings
 from gateway.slots import Board
 from gateway.statedir import Held, hold
 from gateway.worker import METRICS_DIR
-from ledger.writer import URL_VARIABLE
 
 WRITER_GRACE_S = 20.0
 QUICK_GRACE_S = 5.0
@@ -167,17 +168,25 @@ class Serving:
     def _launch(
         self, among: list[Child], name: str, argv: list[str], descriptors: tuple[int, ...] = ()
     ) -> None:
-        environ = {
-            **os.environ,
+        variables = {
+            **self._variables(name),
             "PYTHONUNBUFFERED": "1",
-            URL_VARIABLE: self.runtime.ledger_url,
             "PROMETHEUS_MULTIPROC_DIR": str(self.runtime.run_dir / METRICS_DIR),
         }
         log = Path(self.runtime.state_dir) / "logs" / f"{name}.log"
-        command = Command(name, argv, log, environ, descriptors)
+        command = Command(name, argv, log, variables, descriptors)
         child = Child(command, clock=Clock(), on_exit=self._on_exit)
         among.append(child)
         self._tasks.append(asyncio.create_task(child.run()))
+
+    def _variables(self, name: str) -> dict[str, str]:
+        url = self.runtime.ledger_url
+        if name.startswith("worker-"):
+            return environ.worker(os.environ, url, self._settings)
+        if name.startswith("provider-"):
+            return plain(os.environ)
+        of = environ.dashboard if name == "dashboard" else environ.ledger_reader
+        return of(os.environ, url)
 
     def _on_exit(self, name: str, code: int) -> None:
         """A dead worker's promises are dropped at once."""

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from backends.environ import plain
+
 Flavour = Literal["cpu", "cuda"]
 
 _STAMP = "breakeven-engine.json"
@@ -101,7 +103,7 @@ def mend_cpu(environment: Environment, version: str) -> None:
 
 
 # Without cached bytecode each of vLLM's processes compiles all it imports: twice the start-up time.
-_NOT_PASSED_ON = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +120,9 @@ def variables(
 ) -> dict[str, str]:
     """The engine processes' environment: offline, unreported, and none of the gateway's own.
 
-    Names that end in KEY, TOKEN or SECRET stay behind: an engine needs no provider's key.
+    Only what `backends.environ` allows: an engine needs no provider's key and no ledger.
     """
-    kept = {
-        name: value
-        for name, value in base.items()
-        if not re.search(r"(KEY|TOKEN|SECRET|PASSWORD)$", name) and name not in _NOT_PASSED_ON
-    }
+    kept = {name: value for name, value in plain(base).items() if name not in _NOT_PASSED_ON}
     kept |= {
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",

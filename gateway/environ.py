@@ -1,0 +1,49 @@
+"""The environment of each process that `serve` starts: only the secrets that it needs.
+
+Everyone on the host with the same user, and every crash report, can read a process's environment.
+Workers call providers and read the ledger, so they get the keys that the configuration names and
+the ledger's address; ledger writer, telemetry and dashboard get the address; stand-ins get none.
+"""
+
+from collections.abc import Mapping
+
+from backends.environ import plain
+from gateway.settings import Settings
+from ledger.writer import URL_VARIABLE
+
+# A proxy's address may hold a password: for those only who call other hosts.
+_OUTWARD = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_DATABASE = "PG"  # libpq reads what the address leaves out from PGHOST, PGPASSWORD and so on
+
+
+def ledger_reader(base: Mapping[str, str], url: str) -> dict[str, str]:
+    """For a process that opens the ledger."""
+    database = {name: value for name, value in base.items() if name.startswith(_DATABASE)}
+    trust = {name: base[name] for name in _TRUST if name in base}
+    return plain(base) | trust | database | {URL_VARIABLE: url}
+
+
+def dashboard(base: Mapping[str, str], url: str) -> dict[str, str]:
+    """Streamlit takes its own settings from the environment, too."""
+    own = {name: value for name, value in base.items() if name.startswith("STREAMLIT_")}
+    return ledger_reader(base, url) | own
+
+
+def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """With the keys that the configuration names.
+
+    Of a `litellm` provider without a named key, LiteLLM itself finds the credentials by the
+    vendor's own variables (`AWS_...`, `AZURE_...`): with one, nothing can be left out.
+    """
+    providers = settings.providers.values()
+    if any(p.kind == "litellm" and not (p.api_key_env or p.api_key_file) for p in providers):
+        return {**base, URL_VARIABLE: url}
+    named = {provider.api_key_env for provider in providers}
+    named |= {pool.engine.api_key_env for pool in settings.pools.values()}
+    kept = {
+        name: value
+        for name, value in base.items()
+        if name in named or name.upper() in _OUTWARD or name.startswith("LITELLM_LO")
+    }
+    return ledger_reader(base, url) | kept

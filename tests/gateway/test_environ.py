@@ -1,0 +1,63 @@
+"""Which secrets each process of `serve` gets: by the functions, and as the kernel shows them."""
+
+import json
+from pathlib import Path
+
+from backends.engine.guard import descendants
+from gateway import environ
+from gateway.settings import parse
+
+SECRETS = {
+    "STANDIN_CRED": "s-1", "OTHER_API_KEY": "s-2", "openai_api_key": "s-3", "DB_PASS": "s-4",
+    "BREAKEVEN_LEDGER_URL": "sqlite:///elsewhere?s-5",
+}  # fmt: skip
+NAMED = {"start": True, "simulated": True, "prices_as": "openai/gpt-4o-mini"}
+URL = "BREAKEVEN_LEDGER_URL"
+
+
+def _settings(**provider):
+    models = {"m": {"targets": ["there/gpt-4o-mini"]}}
+    return parse(json.dumps({"models": models, "providers": {"there": provider}}), name="test")
+
+
+def test_a_worker_gets_the_keys_that_the_configuration_names() -> None:
+    base = {**SECRETS, "PATH": "/bin", "PGPASSWORD": "p", "https_proxy": "http://u:p@proxy"}
+    settings = _settings(kind="litellm", api_key_env="STANDIN_CRED")
+    assert environ.worker(base, "db", settings) == {
+        "PATH": "/bin", "PGPASSWORD": "p", "https_proxy": "http://u:p@proxy",
+        "STANDIN_CRED": "s-1", URL: "db",
+    }  # fmt: skip
+
+
+def test_litellm_without_a_named_key_finds_its_vendors_own_variables() -> None:
+    base = {**SECRETS, "AWS_SECRET_ACCESS_KEY": "a"}
+    assert environ.worker(base, "db", _settings(kind="litellm")) == {**base, URL: "db"}
+
+
+def test_who_opens_the_ledger_gets_no_key() -> None:
+    base = {**SECRETS, "PATH": "/bin", "STREAMLIT_THEME_BASE": "dark"}
+    assert environ.ledger_reader(base, "db") == {"PATH": "/bin", URL: "db"}
+    assert environ.dashboard(base, "db").keys() == {"PATH", URL, "STREAMLIT_THEME_BASE"}
+
+
+def test_every_child_of_serve_has_only_its_own_secrets(make_host) -> None:
+    provider = {**NAMED, "api_key_env": "STANDIN_CRED"}
+    host = make_host(providers={"standin": provider})
+    host.environ |= SECRETS
+    host.start()
+    seen: dict[str, set[str]] = {}
+    for pid in descendants(host.process.pid):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        module = command[command.index("-m") + 1] if "-m" in command else command[0]
+        text = Path(f"/proc/{pid}/environ").read_bytes().decode()
+        found = {name for name, value in SECRETS.items() if value in text}
+        found |= {URL} if f"{URL}=" in text else set()
+        seen[module] = seen.get(module, set()) | found
+    assert seen == {
+        "gateway.worker": {"STANDIN_CRED", URL},
+        "ledger.writer": {URL},
+        "gateway.telemetry": {URL},
+        "backends.simulator.server": set(),
+        "backends.simulator.provider": set(),
+        **({"streamlit": {URL}} if "streamlit" in seen else {}),
+    }
