@@ -209,7 +209,7 @@ class Board:
         ]
         if len(rows) == 1:
             return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
-        return [sum(column, 0.0) for column in zip(*rows, strict=True)]
+        return list(map(sum, zip(*rows, strict=True)))
 
     def residents(
         self, engine: int, *, now_s: float, limit_s: float

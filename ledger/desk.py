@@ -214,8 +214,11 @@ class DeskClient:
 
     def _of(self, scopes: Sequence[str]) -> list[_Budget]:
         """The budgets on these scopes, each on its account of this moment."""
-        known, now_s = self._budgets or {}, self._now_us() // 1_000_000
+        known = self._budgets or {}
         found = [budget for scope in set(scopes) if scope in known for budget in known[scope]]
+        if not found:
+            return found
+        now_s = self._now_us() // 1_000_000
         for budget in found:
             if not budget.starts_s <= now_s < budget.ends_s:
                 line = budget.line
