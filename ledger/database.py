@@ -16,7 +16,7 @@ from alembic.config import Config
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_S = 5
@@ -35,12 +35,18 @@ def sqlite_url(path: Path) -> str:
     return f"sqlite:///{path.absolute()}"
 
 
-def make_engine(url: str, *, pool_size: int = 5) -> Engine:
-    """For reading and writing. Connections are checked before use: a server may have restarted."""
+def make_engine(url: str, *, pool_size: int = 5, keep_open: bool = False) -> Engine:
+    """For reading and writing. Connections are checked before use: a server may have restarted.
+
+    `keep_open` keeps SQLite's connections between transactions, for a process that writes many:
+    opening costs as much as writing some requests, and the last one to close checkpoints the log.
+    """
     target = _with_driver(url)
     if target.get_backend_name() == "sqlite":
         engine = create_engine(
-            target, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000}, poolclass=NullPool
+            target,
+            connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
+            poolclass=QueuePool if keep_open else NullPool,
         )
         event.listen(engine, "connect", _open_sqlite)
         event.listen(engine, "begin", _begin_immediate)

@@ -19,6 +19,7 @@ from ledger.grants import (
     Account,
     BudgetLine,
     Need,
+    Standing,
     budgets,
     grow,
     shrink,
@@ -38,6 +39,15 @@ class _Worker:
     writer: asyncio.StreamWriter
     journal: str = GONE
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The budgets as the database has them: lines, spending by window, this host's idle grants."""
+
+    lines: tuple[wire.Line, ...]
+    spent: tuple[tuple[str, int, str], ...]
+    standings: Mapping[Account, Standing]
 
 
 class BudgetDesk:
@@ -89,21 +99,30 @@ class BudgetDesk:
         """Its worker is gone and all of it is in the books."""
         self._book.bury(journal)
 
-    async def refresh(self) -> None:
-        """Tell workers what changed: budgets, limits and spending. Called a few times a second."""
-        lines, spent = await asyncio.to_thread(self._read_news)
-        news = wire.News(
-            spent if spent != self._news else (), lines if lines != self._lines else None
+    def look(self) -> Seen:
+        """Read what `refresh` and `share` need, a few times a second; blocks."""
+        lines = tuple(_line(budget) for budget in budgets(self._engine))
+        spent = sorted(spent_of_windows(self._engine).items())
+        return Seen(
+            lines,
+            tuple((key.budget_id, key.window, str(pusd)) for key, pusd in spent),
+            standings(self._engine, self._host, unspent=True),
         )
-        self._lines, self._news = lines, spent
+
+    def refresh(self, seen: Seen) -> None:
+        """Tell workers what changed: budgets, limits and spending."""
+        news = wire.News(
+            seen.spent if seen.spent != self._news else (),
+            seen.lines if seen.lines != self._lines else None,
+        )
+        self._lines, self._news = seen.lines, seen.spent
         if news.spent or news.lines is not None:
             for worker in self._workers:
                 self._send(worker, news)
 
-    async def share(self) -> None:
+    async def share(self, seen: Seen) -> None:
         """Leave other hosts what lies idle here, once that is more than is left for everyone."""
-        found = await asyncio.to_thread(standings, self._engine, self._host, unspent=True)
-        for account, standing in found.items():
+        for account, standing in seen.standings.items():
             idle = self._book.room_pusd(account) + self._book.lent_pusd(account)
             if not standing.others or standing.room_pusd >= idle:
                 continue
@@ -123,11 +142,6 @@ class BudgetDesk:
     def undeclared(self) -> frozenset[str]:
         """Journals of before a restart whose workers have yet to say what they were lent."""
         return self._book.undeclared
-
-    def _read_news(self) -> tuple[tuple[wire.Line, ...], tuple[tuple[str, int, str], ...]]:
-        lines = tuple(_line(budget) for budget in budgets(self._engine))
-        spent = sorted(spent_of_windows(self._engine).items())
-        return lines, tuple((key.budget_id, key.window, str(pusd)) for key, pusd in spent)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         worker = _Worker(writer)

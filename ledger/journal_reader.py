@@ -44,10 +44,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What can be read from a position on. `after` may be ahead of the last entry."""
+    """What can be read from a position on. `after` may be ahead of the last entry.
+
+    `more`: a full read, or a later segment exists.
+    """
 
     entries: tuple[Entry, ...]
     after: Position
+    more: bool = False
 
 
 class JournalReader:
@@ -73,8 +77,10 @@ class JournalReader:
                 Entry(Position(number, frame.start), Position(number, frame.end), frame)
                 for frame in decode(data, offset, sealed=sealed)
             )
-            if entries or place + 1 == len(files):
-                return Chunk(entries, entries[-1].after if entries else Position(number, offset))
+            last = place + 1 == len(files)
+            if entries or last:
+                after = entries[-1].after if entries else Position(number, offset)
+                return Chunk(entries, after, not last or len(data) == limit_bytes)
             # Nothing whole is left here and a later segment exists: the rest is a torn tail.
         return Chunk((), since)
 

@@ -1,16 +1,16 @@
 """Every write to the books, in transactions that are whole or not at all.
 
 `apply` moves journal positions in the transaction that writes what they cover: exactly once,
-whenever the process dies. A record that the database refuses is found by applying the batch one
-record at a time, and quarantined alone. What fails because the database is away raises `Away`:
-the caller keeps its place and tries again.
+whenever the process dies. Opens are taken for new until the database says otherwise: a journal is
+rarely read twice. A record that the database refuses is found by applying the batch one record at
+a time, and quarantined alone. What fails because the database is away raises `Away`: the caller
+keeps its place and tries again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, Engine, bindparam, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError, StatementError
 
 from ledger import orm
@@ -19,7 +19,8 @@ from ledger.fold import Folded, Item, fold, fold_lost
 from ledger.hours import correct_hours
 from ledger.journal_reader import Position
 from ledger.records import AttemptOpened, AttemptSettled, Record
-from ledger.rows import Row, Rows
+from ledger.rows import Rows
+from ledger.statements import Statements
 from ledger.stored import known_attempts
 
 IMPORT_BATCH = 4000
@@ -59,8 +60,7 @@ class Repository:
     def __init__(self, engine: Engine, *, host: str) -> None:
         self._engine = engine
         self._host = host
-        dialect = postgresql if engine.dialect.name == "postgresql" else sqlite
-        self._upsert = dialect.insert
+        self._statements = Statements(engine.dialect)
 
     def positions(self) -> dict[str, Position]:
         """How far each journal of this host is applied."""
@@ -72,13 +72,14 @@ class Repository:
 
     def apply(self, items: Sequence[Item], moves: Sequence[Move], *, at_us: int) -> Applied:
         """The items and the positions after them, in one transaction."""
-        try:
-            with self._engine.begin() as connection:
-                applied = self._apply_batch(connection, items, at_us)
-                self._move(connection, moves, at_us)
-                return applied
-        except _POISON as error:
-            _raise_unless_poison(error)
+        for opens in (False, True):
+            try:
+                with self._engine.begin() as connection:
+                    applied = self._apply_batch(connection, items, at_us, opens=opens)
+                    self._move(connection, moves, at_us)
+                    return applied
+            except _POISON as error:
+                _raise_unless_poison(error)
         with _guarded(), self._engine.begin() as connection:
             applied = Applied()
             for item in items:
@@ -124,13 +125,11 @@ class Repository:
         with _guarded(), self._engine.begin() as connection:
             connection.execute(table.__table__.delete().where(table.journal == journal))  # type: ignore[attr-defined]  # a mapped class's table
 
-    def _apply_batch(self, connection: Connection, items: Sequence[Item], at_us: int) -> Applied:
-        ids = {
-            item.record.attempt_id
-            for item in items
-            if isinstance(item.record, (AttemptOpened, AttemptSettled))
-        }
-        folded = fold(items, known_attempts(connection, sorted(ids)))
+    def _apply_batch(
+        self, connection: Connection, items: Sequence[Item], at_us: int, *, opens: bool
+    ) -> Applied:
+        """`opens`: opens may be in the books already; without it, such a one breaks the batch."""
+        folded = fold(items, known_attempts(connection, _named(items, opens=opens)))
         self._write(connection, folded.rows)
         correct_hours(connection, folded.rows.own, at_us=at_us)
         self._quarantine(connection, folded.unmatched, at_us)
@@ -141,59 +140,40 @@ class Repository:
     ) -> None:
         try:
             with connection.begin_nested():
-                _add(applied, self._apply_batch(connection, [item], at_us))
+                _add(applied, self._apply_batch(connection, [item], at_us, opens=True))
         except _POISON as error:
             _raise_unless_poison(error)
             self._quarantine(connection, [(item, f"{type(error).__name__}: {error}"[:500])], at_us)
             applied.quarantined += 1
 
     def _write(self, connection: Connection, rows: Rows) -> None:
-        for table, values in (
-            (orm.Attempt, rows.attempts),
-            (orm.AttemptDecision, rows.decisions),
-            (orm.Posting, rows.postings),
-            (orm.ComparedCost, rows.compared),
-            (orm.HoldRow, rows.holds),
-        ):
-            if values:
-                connection.execute(insert(table), values)
-        if rows.refusals:
-            connection.execute(
-                self._upsert(orm.Refusal).on_conflict_do_nothing(index_elements=["request_id"]),
-                rows.refusals,
-            )
-        if rows.settles:
-            _update_attempts(connection, rows.settles)
-        if rows.hold_ends:
-            _end_holds(connection, rows.hold_ends)
+        say = self._statements
+        say.attempts.run(connection, rows.attempts)
+        say.decisions.run(connection, rows.decisions)
+        say.postings.run(connection, rows.postings)
+        say.compared.run(connection, rows.compared)
+        say.holds.run(connection, rows.holds)
+        say.refusals.run(connection, rows.refusals)
+        say.settles.run(connection, rows.settles)
+        say.hold_ends.run(connection, rows.hold_ends)
         self._add_spent(connection, rows.spent)
 
     def _add_spent(self, connection: Connection, spent: Mapping[tuple[str, int], int]) -> None:
         """Totals are read under a row lock and written back; the order is fixed: no deadlock."""
-        window, grant = orm.BudgetWindow, orm.Grant
+        say, windows, grants = self._statements, [], []
         for (budget_id, start), amount in sorted(spent.items()):
-            here = (window.budget_id == budget_id) & (window.window == start)
-            found = select(window.spent_pusd).where(here).with_for_update()
-            before = connection.execute(found).scalar_one_or_none()
-            if before is None:
-                self._open_window(connection, budget_id, start)
-                before = connection.execute(found).scalar_one()
-            connection.execute(update(window).where(here).values(spent_pusd=before + amount))
-            mine = (
-                (grant.budget_id == budget_id)
-                & (grant.window == start)
-                & (grant.host == self._host)
-            )
-            out = connection.execute(
-                select(grant.spent_pusd).where(mine).with_for_update()
-            ).scalar_one_or_none()
-            if out is not None:
-                connection.execute(update(grant).where(mine).values(spent_pusd=out + amount))
-
-    def _open_window(self, connection: Connection, budget_id: str, start: int) -> None:
-        statement = self._upsert(orm.BudgetWindow).on_conflict_do_nothing()
-        row = {"budget_id": budget_id, "window": start, "spent_pusd": 0, "granted_pusd": 0}
-        connection.execute(statement, [row])
+            here = {"of_budget": budget_id, "of_window": start, "of_host": self._host}
+            found = say.spent.find(connection, here)
+            if found is None:
+                zeros = {"spent_pusd": 0, "granted_pusd": 0}
+                say.windows.run(connection, [{"budget_id": budget_id, "window": start, **zeros}])
+                found = say.spent.find(connection, here)
+                assert found is not None
+            windows.append({**here, "spent_pusd": int(found[0]) + amount})
+            if found[1] is not None:
+                grants.append({**here, "spent_pusd": int(found[1]) + amount})
+        say.spend.run(connection, windows)
+        say.spend_grant.run(connection, grants)
 
     def _quarantine(
         self, connection: Connection, found: Sequence[tuple[Item, str]], at_us: int
@@ -209,8 +189,7 @@ class Repository:
             }
             for item, reason in found
         ]
-        if rows:
-            connection.execute(self._upsert(orm.Quarantined).on_conflict_do_nothing(), rows)
+        self._statements.quarantined.run(connection, rows)
 
     def _move(self, connection: Connection, moves: Sequence[Move], at_us: int) -> None:
         rows = [
@@ -224,37 +203,21 @@ class Repository:
             }
             for move in moves
         ]
-        if rows:
-            statement = self._upsert(orm.JournalPosition)
-            changed = {name: statement.excluded[name] for name in ("segment", "offset",
-                                                                   "applied_us")}  # fmt: skip
-            connection.execute(
-                statement.on_conflict_do_update(index_elements=["journal"], set_=changed), rows
-            )
+        self._statements.positions.run(connection, rows)
 
 
-def _update_attempts(connection: Connection, rows: list[Row]) -> None:
-    table = orm.Attempt.__table__
-    names = [name for name in rows[0] if name != "of_attempt"]
-    connection.execute(
-        update(orm.Attempt.__table__)  # type: ignore[arg-type]  # a mapped class's table
-        .where(table.c.attempt_id == bindparam("of_attempt"))
-        .values({name: bindparam(name) for name in names}),
-        rows,
-    )
-
-
-def _end_holds(connection: Connection, rows: list[Row]) -> None:
-    table = orm.HoldRow.__table__
-    connection.execute(
-        update(orm.HoldRow.__table__)  # type: ignore[arg-type]  # a mapped class's table
-        .where(
-            table.c.attempt_id == bindparam("of_attempt"),
-            table.c.budget_id == bindparam("of_budget"),
-        )
-        .values(state=bindparam("state"), actual_pusd=bindparam("actual_pusd")),
-        rows,
-    )
+def _named(items: Iterable[Item], *, opens: bool) -> list[str]:
+    """The attempts to look up: those whose settle comes before an open, or (`opens`) all."""
+    first: set[str] = set()
+    found: set[str] = set()
+    for item in items:
+        record = item.record
+        if isinstance(record, AttemptSettled):
+            if opens or record.attempt_id not in first:
+                found.add(record.attempt_id)
+        elif isinstance(record, AttemptOpened):
+            (found if opens else first).add(record.attempt_id)
+    return sorted(found)
 
 
 def _summary(folded: Folded) -> Applied:

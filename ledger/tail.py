@@ -17,10 +17,14 @@ STEP_BYTES = 1024 * 1024  # of each journal, per transaction
 
 @dataclass(slots=True)
 class Step:
-    """What one pass did. `buried` are journals that ended and are wholly in the books."""
+    """What one pass did. `buried` are journals that ended and are wholly in the books.
+
+    `more`: it moved, and stopped where a journal certainly goes on.
+    """
 
     applied: Applied
-    moved: bool
+    moved: bool = False
+    more: bool = False
     buried: list[str] = field(default_factory=list)
 
 
@@ -59,6 +63,7 @@ class Tail:
         items: list[Item] = []
         moves: list[Move] = []
         ended: list[Journal] = []
+        step = Step(Applied())
         for journal in self._reader.journals():
             since = positions.get(journal.name, Position())
             owned = has_owner(journal)
@@ -67,14 +72,15 @@ class Tail:
                 if not owned:
                     ended.append(journal)
                 continue
+            step.more |= chunk.more
             moves.append(Move(journal.name, journal.worker, since, chunk.after))
             items += [
                 Item(journal.name, entry.at.segment, entry.at.offset, entry.frame.raw,
                      entry.frame.record, entry.frame.fault)
                 for entry in chunk.entries
             ]  # fmt: skip
-        step = Step(Applied(), moved=bool(moves))
         if moves:
+            step.moved = True
             step.applied = self._repository.apply(items, moves, at_us=self._now_us())
             positions.update({move.journal: move.after for move in moves})
             self._remove_applied(moves)

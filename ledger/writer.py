@@ -22,7 +22,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
 from ledger.database import check_durable, make_engine
-from ledger.desk_server import BudgetDesk
+from ledger.desk_server import BudgetDesk, Seen
 from ledger.hours import close_hours
 from ledger.journal_reader import JournalReader
 from ledger.keyring import Generation
@@ -31,7 +31,7 @@ from ledger.repository import Away, Repository
 from ledger.tail import Step, Tail
 from ledger.tokens import GENERATION
 
-IDLE_S = 0.02
+COLLECT_S = 0.15  # a transaction's records; mostly an open and its settle: one row, written once
 NEWS_S = 0.2  # key generation, budgets: at least four times a second
 HOUR_CHECK_S = 30.0
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
@@ -46,7 +46,10 @@ class WriterRunningError(RuntimeError):
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """How far the books are behind the journals; `away` while the database cannot be written."""
+    """How far the books are behind the journals; `away` while the database cannot be written.
+
+    All that lay in the journals at `applied_us` is in the books.
+    """
 
     backlog_bytes: int
     applied_us: int
@@ -75,6 +78,7 @@ class LedgerWriter:
         self._quarantined = 0
         self._away = False
         self._applied_us = now_us()
+        self._caught_up = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
@@ -99,7 +103,7 @@ class LedgerWriter:
     async def _tail_until(self, stop: asyncio.Event) -> None:
         retry_s = RETRY_FIRST_S
         while True:
-            stopping = stop.is_set()
+            stopping, began_us = stop.is_set(), self._now_us()
             try:
                 step = await asyncio.to_thread(self._tail.step)
             except Away:
@@ -111,11 +115,12 @@ class LedgerWriter:
                 continue
             self._away, retry_s = False, RETRY_FIRST_S
             self._note(step)
-            if not step.moved:
-                self._applied_us = self._now_us()
-                if stopping:
-                    return
-                await _wait(stop, IDLE_S)
+            if stopping and not step.moved:
+                return
+            if not step.more:
+                self._applied_us = began_us
+                self._caught_up.set()
+                await _wait(stop, COLLECT_S)
 
     def _note(self, step: Step) -> None:
         self._quarantined += step.applied.quarantined
@@ -137,25 +142,26 @@ class LedgerWriter:
                 return
 
     async def _news(self) -> None:
-        value = await asyncio.to_thread(self._read_generation)
-        self._generation.publish(value)
-        await self._desk.refresh()
-        await self._desk.share()
-        lag = await asyncio.to_thread(self.lag)
-        draft = self._run_dir / f"{LAG_FILE}.new"
-        draft.write_bytes(msgspec.json.encode(lag))
-        draft.replace(self._run_dir / LAG_FILE)
+        generation, seen = await asyncio.to_thread(self._look)
+        self._generation.publish(generation)
+        self._desk.refresh(seen)
+        await self._desk.share(seen)
 
-    def _read_generation(self) -> int:
+    def _look(self) -> tuple[int, Seen]:
+        """In one thread, for handing over costs as much as reading; the lag is told first."""
+        draft = self._run_dir / f"{LAG_FILE}.new"
+        draft.write_bytes(msgspec.json.encode(self.lag()))
+        draft.replace(self._run_dir / LAG_FILE)
+        query = select(Meta.value).where(Meta.name == GENERATION)
         with self._engine.connect() as connection:
-            query = select(Meta.value).where(Meta.name == GENERATION)
-            return connection.execute(query).scalar_one_or_none() or 0
+            generation = connection.execute(query).scalar_one_or_none() or 0
+        return generation, self._desk.look()
 
     async def _close_hours(self) -> None:
-        # An hour is closed only from complete books.
-        if not self._away and self._tail.backlog_bytes() == 0:
-            while await asyncio.to_thread(close_hours, self._engine, at_us=self._now_us()):
-                pass
+        # An hour is closed only from complete books: what is written since belongs to later ones.
+        await self._caught_up.wait()
+        while await asyncio.to_thread(close_hours, self._engine, at_us=self._applied_us):
+            pass
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -190,7 +196,7 @@ def _own(path: Path) -> int:
 
 
 async def _main(given: argparse.Namespace) -> None:
-    engine = make_engine(given.url)
+    engine = make_engine(given.url, keep_open=True)
     if not given.allow_unsafe_database:
         await asyncio.to_thread(check_durable, engine)
     writer = LedgerWriter(engine, journals=given.journals, run_dir=given.run_dir, host=given.host)

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect, select, text
+from sqlalchemy import event, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 from ledger import orm
@@ -111,3 +111,14 @@ def test_writers_of_sqlite_take_turns(sqlite_url):
             other.execute("INSERT INTO meta VALUES ('a', 1)")
     other.close()
     first.dispose()
+
+
+@pytest.mark.parametrize("keep_open", [True, False])
+def test_a_process_that_writes_much_keeps_its_connection(sqlite_url, keep_open):
+    engine, opens = make_engine(sqlite_url, keep_open=keep_open), []
+    event.listen(engine, "connect", lambda *_: opens.append(1))
+    for number in range(3):
+        with engine.begin() as connection:
+            connection.execute(text(f"CREATE TABLE t{number} (a)"))
+    assert len(opens) == (1 if keep_open else 3)
+    engine.dispose()

@@ -29,7 +29,7 @@ class Host:
 
     async def open(self, workers):
         await self.desk.start()
-        await self.desk.refresh()
+        self.desk.refresh(self.desk.look())
         for number in range(workers):
             await self.connect(f"{self.name}w{number}")
 
@@ -119,7 +119,7 @@ async def test_budgets_that_nobody_has_read_are_not_taken_for_none(engine, tmp_p
     await until(lambda: client.connected)
     with pytest.raises(DeskAway):
         await client.hold("r1.1", ["team:a"], 10)
-    await host.desk.refresh()
+    host.desk.refresh(host.desk.look())
     await starting
     assert len(await client.hold("r2.1", ["team:a"], 10)) == 1
     await host.close()
@@ -287,7 +287,7 @@ async def test_what_lies_idle_on_one_host_is_left_to_the_other(engine, tmp_path)
     assert isinstance(await asker.hold("r2.1", ["team:a"], 1000), Refusal)
     await asker.hold("r3.1", ["team:a"], 700)
     for host in hosts:  # what the writer does a few times a second
-        await host.desk.share()
+        await host.desk.share(host.desk.look())
     assert isinstance(await asker.hold("r4.1", ["team:a"], 300), tuple)
     assert granted(engine) == 1000
     for host in hosts:
@@ -324,7 +324,7 @@ async def test_until_every_worker_has_spoken_nothing_is_refused_or_lent_twice(en
     again = host.desk = BudgetDesk(engine, host="h1", socket=host.socket)
     again.restore([host.clients[0].journal])
     await again.start()
-    await again.refresh()
+    again.refresh(again.look())
     other = await host.connect("other")
     assert isinstance(await other.hold("r2.1", ["team:a"], 300), tuple)  # the database adds it
     with pytest.raises(DeskAway):
@@ -391,6 +391,6 @@ async def test_a_raised_limit_reaches_workers(opening, engine):
         (client,) = host.clients
         assert isinstance(await client.hold("r1.1", ["team:a"], 200), Refusal)
         set_budget(engine, "team:a@day", 1000)
-        await host.desk.refresh()
+        host.desk.refresh(host.desk.look())
         assert isinstance(await client.hold("r2.1", ["team:a"], 200), tuple)
         await until(lambda: client.room(["team:a"]) == 1000)

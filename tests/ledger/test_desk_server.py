@@ -53,7 +53,7 @@ def opening(engine, tmp_path):
     async def opening(*, journals=()):
         desk = BudgetDesk(engine, host="h", socket=tmp_path / "desk.sock")
         desk.restore(journals)
-        await desk.refresh()
+        desk.refresh(desk.look())
         await desk.start()
         lines = []
 

@@ -103,6 +103,19 @@ async def test_a_small_read_limit_only_takes_more_reads(tmp_path, opened):
     assert found == [opened(number) for number in range(10)]
 
 
+async def test_more_is_said_where_a_journal_certainly_goes_on(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=2000)
+    for number in range(12):
+        writer.append(opened(number))
+    reader, journal = only(tmp_path)
+    newest = Position(len(segments(journal.home)))
+    assert newest.segment > 2
+    assert reader.read(journal, Position()).more  # a later segment
+    assert reader.read(journal, newest, limit_bytes=700).more  # a full read
+    assert not reader.read(journal, newest).more
+    writer.close()
+
+
 async def test_the_owner_is_seen_while_it_lives(tmp_path):
     writer = JournalWriter(tmp_path, "w0")
     _, journal = only(tmp_path)

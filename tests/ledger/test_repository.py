@@ -8,6 +8,7 @@ from ledger.fold import Item
 from ledger.journal_reader import Position
 from ledger.records import Compared, Hold
 from ledger.repository import Away, Move, Repository
+from ledger.stored import known_attempts
 
 HUGE = 2**63  # one more than a BIGINT holds
 
@@ -95,6 +96,37 @@ def test_replaying_everything_changes_nothing(
     assert count(engine, orm.Refusal) == 1
     assert count(engine, orm.Quarantined) == 0
     assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 400
+
+
+@pytest.mark.parametrize(
+    "order", [("o1", "s1", "o2", "s2"), ("s1", "o1", "o2", "s2"), ("o2", "s2", "o1", "s1")]
+)
+def test_an_open_that_the_books_have_changes_nothing_beside_others(
+    engine, repository, opened, settled, order
+):
+    repository.apply(items(opened(1)), (), at_us=5)
+    records = {"o1": opened(1), "s1": settled(1), "o2": opened(2), "s2": settled(2)}
+    applied = repository.apply(items(*(records[name] for name in order)), [move(9)], at_us=6)
+    assert (applied.attempts, applied.settled, applied.quarantined) == (1, 2, 0)
+    assert count(engine, orm.Posting) == 4
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 800
+    assert rows(engine, select(orm.HoldRow.state)) == [("posted",)] * 2
+
+
+def test_the_books_are_asked_only_for_settles_without_their_open(
+    repository, opened, settled, monkeypatch
+):
+    asked = []
+
+    def known(connection, ids):
+        asked.append(list(ids))
+        return known_attempts(connection, ids)
+
+    monkeypatch.setattr("ledger.repository.known_attempts", known)
+    repository.apply(items(opened(1), opened(2), settled(2)), (), at_us=5)
+    repository.apply(items(settled(1), opened(3), settled(3)), (), at_us=6)
+    repository.apply(items(opened(3), opened(4)), (), at_us=7)  # read again: all are asked for
+    assert asked == [[], ["r1.1"], [], ["r3.1", "r4.1"]]
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import func, select
@@ -15,9 +16,10 @@ from ledger import orm
 from ledger.desk import DeskClient
 from ledger.identity import KeyRing, KeySpec, create_key, load_pepper, revoke_key
 from ledger.journal import JournalWriter
+from ledger.journal_reader import JournalReader
 from ledger.records import Hold
 from ledger.repository import Away, Repository
-from ledger.writer import DESK_SOCKET, LedgerWriter, WriterRunningError, read_lag
+from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, WriterRunningError, read_lag
 
 NOW_US = 1_780_000_000_000_000
 DAY = 1_779_926_400
@@ -73,6 +75,70 @@ async def test_what_is_journaled_is_in_the_books_when_the_writer_stops(
         await until(lambda: (lag := read_lag(tmp_path / "run")) and not lag.backlog_bytes)
         journal.append(opened(99))
     assert count(engine) == 51  # the last record of a run too
+    journal.close()
+
+
+async def test_an_attempt_that_is_short_is_one_row_written_once(
+    engine, tmp_path, opened, settled, monkeypatch
+):
+    applied = []
+    apply = Repository.apply
+
+    def seen(self, items, moves, *, at_us):
+        applied.append(len(items))
+        return apply(self, items, moves, at_us=at_us)
+
+    monkeypatch.setattr(Repository, "apply", seen)
+    journal = JournalWriter(tmp_path / "journal", "w0")
+    async with Running(engine, tmp_path):
+        await asyncio.sleep(COLLECT_S)  # the first look is over
+        for number in range(10):
+            journal.append(opened(number))
+            await asyncio.sleep(0.01)
+            await journal.append_durable(settled(number))
+            await asyncio.sleep(0.02)
+        await until(lambda: count(engine, orm.Attempt.settled_us.is_not(None)) == 10)
+    assert len(applied) < 10  # one for each record, when each is applied as it comes
+    journal.close()
+
+
+@pytest.mark.parametrize("caught_up", [True, False])
+async def test_hours_close_under_traffic_but_never_from_books_that_lag(
+    engine, tmp_path, opened, monkeypatch, caught_up
+):
+    """`backlog` never falls to 0 here; the books are complete up to each look at the journals."""
+    hour_us = 3_600_000_000
+    with engine.begin() as connection:
+        connection.execute(
+            orm.GpuContract.__table__.insert().values(
+                pool="chat", gpu_type="H200", gpus_per_replica=1, replicas=1, billing="reserved",
+                pusd_per_hour=1, recorded_us=0,
+                since=datetime.fromtimestamp((NOW_US - 90_000_000_000) / 1e6, UTC).date(),
+            )
+        )  # fmt: skip
+    monkeypatch.setattr(JournalReader, "backlog_bytes", lambda *_: 1)
+    if not caught_up:
+
+        def away(*_, **__):
+            raise Away
+
+        monkeypatch.setattr(Repository, "apply", away)
+    journal = JournalWriter(tmp_path / "journal", "w0")
+    journal.append(opened(1))
+    closed = select(func.max(orm.GpuHour.hour_us))
+
+    def last():
+        with engine.connect() as connection:
+            return connection.execute(closed).scalar_one()
+
+    async with Running(engine, tmp_path) as writer:
+        if caught_up:
+            await until(lambda: last() is not None)
+            assert NOW_US - 2 * hour_us < last() <= NOW_US - hour_us
+        else:
+            await until(lambda: writer.lag().away)
+            await asyncio.sleep(2 * COLLECT_S)
+            assert last() is None
     journal.close()
 
 
@@ -166,6 +232,7 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 from ledger.journal import JournalWriter
+from ledger.journal_reader import JournalReader
 from ledger.records import AttemptOpened, AttemptSettled, Hold, Tokens
 
 def opened(name):
