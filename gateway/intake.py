@@ -23,6 +23,7 @@ MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers ove
 EMBEDDING_INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
 _CONTINUES = ("previous_response_id", "conversation")
 _LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
+_STOPS = (b'"', b"[", b"n")  # of `null`
 _IMAGE_PARTS = (b'"image_url"', b'"input_image"', b'"video_url"', b'"input_audio"')
 
 
@@ -59,6 +60,7 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
             "bad_request", "`messages` must be a list with at least one message.", param="messages"
         )
     _refuse_continued(members, prompt_name)
+    _check_stop(members)
     prompts, n = _prompts(members, prompt_name, kind), _choices(members, kind, max_n)
     if kind is Kind.EMBEDDING:
         _bound_inputs(prompts)
@@ -152,8 +154,22 @@ def _prompts(members: Members, name: str, kind: Kind) -> int:
     if not items:
         raise RequestError("bad_request", f"`{name}` must not be an empty list.", param=name)
     listed = _LISTED.get(bytes(items[0])[:1])
-    member(members, name, listed or list[int])
+    read: list[Any] = member(members, name, listed or list[int])
+    if listed and [] in read:
+        raise RequestError(
+            "bad_request", f"`{name}` must not hold an empty list of tokens.", param=name
+        )
     return len(items) if listed else 1
+
+
+def _check_stop(members: Members) -> None:
+    """A text, or a list of texts; how many and which, the target says."""
+    if bytes(members.get("stop", b"null"))[:1] not in _STOPS:
+        raise RequestError(
+            "bad_request", "`stop` must be a string or a list of strings.", param="stop"
+        )
+    if bytes(members.get("stop", b"null"))[:1] == b"[":
+        member(members, "stop", list[str])
 
 
 def _bound_inputs(inputs: int) -> None:

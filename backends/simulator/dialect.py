@@ -63,6 +63,7 @@ class Ask:
 def parse(body: bytes, *, chat: bool, rules: Rules) -> Ask:
     fields = decode(body)
     model = model_of(fields, rules)
+    _check_stop(fields.get("stop"))
     prompts = [_chat_prompt(fields, rules)] if chat else _prompts(fields)
     n = _count(fields, "n", 1)
     options = fields.get("stream_options")
@@ -179,9 +180,13 @@ def _encoded(entry: Any) -> bytes:
     """One token id is one token of the stand-in: its 4 bytes."""
     if isinstance(entry, str):
         return entry.encode()
-    if isinstance(entry, list) and all(isinstance(i, int) and 0 <= i < 2**31 for i in entry):
+    if isinstance(entry, list) and entry and all(_is_token(token) for token in entry):
         return b"".join(i.to_bytes(words.TOKEN_BYTES, "big") for i in entry)
     raise RefusedError("validation", "a prompt is text or a list of token ids", "body.prompt")
+
+
+def _is_token(token: Any) -> bool:
+    return isinstance(token, int) and not isinstance(token, bool) and 0 <= token < 2**31
 
 
 def _limit(fields: Mapping[str, Any], prompt: int, rules: Rules, *, chat: bool) -> int:
@@ -219,6 +224,12 @@ def _count(fields: Mapping[str, Any], name: str, default: int) -> int:
     if not isinstance(value, int) or value < 1:
         raise RefusedError("validation", f"{name} must be at least 1", name)
     return value
+
+
+def _check_stop(stop: Any) -> None:
+    listed = [stop] if isinstance(stop, str) else [] if stop is None else stop
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise RefusedError("validation", "stop must be a text or a list of texts", "stop")
 
 
 def _logprobs(fields: Mapping[str, Any], *, chat: bool) -> int | None:

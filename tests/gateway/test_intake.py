@@ -42,6 +42,10 @@ def asked(path: str = "/v1/chat/completions", **members: Any) -> Asked:
         ({"max_completion_tokens": -1}, "max_completion_tokens"),
         ({"stream_options": {"include_usage": True}}, "stream_options"),
         ({"stream": "yes"}, "stream"),
+        ({"stop": 1}, "stop"),
+        ({"stop": {"a": 1}}, "stop"),
+        ({"stop": False}, "stop"),
+        ({"stop": ["a", 1]}, "stop"),
     ],
 )
 def test_bad_members_are_named(members: dict[str, Any], param: str) -> None:
@@ -117,7 +121,7 @@ def test_more_answers_than_the_limit_are_refused(prompt: Any, n: int) -> None:
 @pytest.mark.parametrize(
     "prompt",
     [[], 5, {"a": 1}, [None], [True], [1, "a"], ["a", 1], ["a", ["b"]], [[1], "a"], [[1], [[2]]],
-     [["a", "b", "c"]], [{"prompt": "a"}]],
+     [["a", "b", "c"]], [{"prompt": "a"}], [[]], [[1], []]],
 )  # fmt: skip
 @pytest.mark.parametrize(("path", "name"), [("completions", "prompt"), ("embeddings", "input")])
 def test_lists_that_could_hide_prompts_are_refused(path: str, name: str, prompt: Any) -> None:

@@ -59,6 +59,8 @@ def test_a_salt_changes_the_block_hashes():
         ({"max_tokens": 5000}, "too_long", "max_tokens"),
         ({"max_tokens": 0.5}, "validation", "max_tokens"),
         ({"n": 0}, "validation", "n"),
+        ({"stop": 1}, "validation", "stop"),
+        ({"stop": ["a", 1]}, "validation", "stop"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
             "validation",
@@ -70,6 +72,13 @@ def test_refusals(fields, kind, param):
     with pytest.raises(RefusedError) as caught:
         ask(**fields)
     assert (caught.value.kind, caught.value.param) == (kind, param)
+
+
+@pytest.mark.parametrize("prompt", [[[]], [[1], []], [True], [[-1]]])
+def test_a_prompt_without_tokens_is_refused(prompt):
+    with pytest.raises(RefusedError) as caught:
+        ask(chat=False, prompt=prompt)
+    assert (caught.value.kind, caught.value.param) == ("validation", "body.prompt")
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"3"])
