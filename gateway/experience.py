@@ -33,11 +33,21 @@ class Experience:
         self._board = board
         self._worker = worker
         self._clock = clock
+        self._suspects: dict[int, set[str]] = {}  # by API: the keys of failures in a row
 
-    def api(self, row: int, *, ttft_s: float | None, tpot_s: float | None, ok: bool) -> None:
-        """One attempt ended; latencies are None when it produced no token."""
+    def api(
+        self, row: int, *, ttft_s: float | None, tpot_s: float | None, ok: bool,
+        suspect: str | None = None,
+    ) -> None:  # fmt: skip
+        """One attempt ended; latencies are None when it produced no token.
+
+        `suspect`: the key of a failure that its request may have caused. Of these each key counts
+        once in a row: nobody closes an API for the others with requests that it cannot digest.
+        """
         cells, base = self._board.cells, self._board.seen_row(self._worker, row)
         if not ok:
+            if suspect is not None and not self._counts(row, suspect):
+                return
             failures = cells[base + Seen.FAILURES_IN_A_ROW] + 1
             cells[base + Seen.FAILURES_IN_A_ROW] = failures
             if failures >= CIRCUIT_FAILURES:
@@ -45,6 +55,7 @@ class Experience:
                 cells[base + Seen.RETRY_AT_S] = self._clock.now_s() + wait
             return
         cells[base + Seen.FAILURES_IN_A_ROW] = 0.0
+        self._suspects.pop(row, None)
         if ttft_s is None:
             return
         count = cells[base + Seen.OBSERVATIONS]
@@ -53,6 +64,15 @@ class Experience:
         if tpot_s is not None:
             self._fold(base + Seen.LN_TPOT_MEAN, base + Seen.LN_TPOT_VAR, tpot_s, gain)
         cells[base + Seen.OBSERVATIONS] = count + 1
+
+    def _counts(self, row: int, suspect: str) -> bool:
+        """Where so many keys failed that the circuit opens, it is not the requests."""
+        seen = self._suspects.setdefault(row, set())
+        if suspect in seen:
+            return len(seen) >= CIRCUIT_FAILURES
+        if len(seen) < CIRCUIT_FAILURES:
+            seen.add(suspect)
+        return True
 
     def wait(self, row: int, retry_after_s: float) -> None:
         """The target asked for silence (`Retry-After`): honoured by every worker."""

@@ -6,6 +6,7 @@ The only writer of journal records in a worker. `opened` goes to the journal bef
 
 from contextlib import suppress
 
+from backends.errors import BadAnswer, ServerError, TooLong, UpstreamBroken
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
 from gateway.charging import charge
@@ -18,6 +19,10 @@ from ledger.prices import cost_pusd
 from ledger.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
+_OF_THE_REQUEST = (REFUSED, TooLong.kind)
+# A target that stumbles over one request answers so; one that is down or full refuses, is silent
+# or says that it is full, whatever it was sent.
+_MAY_BE_THE_REQUEST = (ServerError.kind, UpstreamBroken.kind, BadAnswer.kind)
 
 
 class Metering:
@@ -197,7 +202,8 @@ class Metering:
                 target.row,
                 ttft_s=None if record.ttft_us is None else record.ttft_us / 1e6,
                 tpot_s=self._tpot_s(attempt, tokens),
-                ok=finished or outcome.status == "client_gone" or outcome.error == REFUSED,
+                ok=finished or outcome.status == "client_gone" or outcome.error in _OF_THE_REQUEST,
+                suspect=plan.identity.key_id if outcome.error in _MAY_BE_THE_REQUEST else None,
             )
         self._count(attempt, outcome, record)
 

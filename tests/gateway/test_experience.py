@@ -220,3 +220,28 @@ def test_room_is_never_negative_and_always_comes_back(tmp_path_factory, steps) -
             later = api_state(board, 0, time.now_s + RESET_LIMIT_S, needed_tokens=1)
             assert (later.requests_left, later.tokens_left) == (None, None)
     board.close()
+
+
+def test_one_key_closes_an_api_for_nobody_and_several_do(
+    board: Board, time: Time, experience: Experience
+) -> None:
+    for _ in range(30):
+        experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect="loud")
+    assert not state(board, time).circuit_open
+    for number in range(CIRCUIT_FAILURES - 2):
+        experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect=f"other-{number}")
+        assert not state(board, time).circuit_open
+    experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect="last")
+    assert state(board, time).circuit_open
+    first_s = state(board, time).retry_after_s
+    experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect="last")
+    assert state(board, time).retry_after_s == 2 * first_s
+
+
+def test_a_success_forgives_every_key(board: Board, time: Time, experience: Experience) -> None:
+    for _ in range(3):
+        for number in range(CIRCUIT_FAILURES - 1):
+            experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect=f"key-{number}")
+        experience.api(0, ttft_s=0.1, tpot_s=None, ok=True)
+    assert not state(board, time).circuit_open
+    assert board.cells[board.seen_row(0, 0) + Seen.FAILURES_IN_A_ROW] == 0.0

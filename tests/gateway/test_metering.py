@@ -201,6 +201,27 @@ def test_an_api_is_blamed_for_its_own_faults_only(
     assert (said["ttft_s"], said["ok"]) == (ttft_s, fine)
 
 
+@pytest.mark.parametrize(
+    ("error", "ok", "suspected"),
+    [
+        ("server_error", False, True),
+        ("upstream_broken", False, True),
+        ("bad_answer", False, True),
+        ("unreachable", False, False),
+        ("overloaded", False, False),
+        ("head_timeout", False, False),
+        ("too_long", True, False),
+    ],
+)
+def test_a_failure_that_the_request_may_have_caused_names_its_key(
+    metering, parts, attempt, error, ok, suspected
+) -> None:
+    metering.settle_later(attempt, Outcome("upstream_error", 500, error=error))
+    ((_, _, said),) = parts.experience.calls
+    expected = attempt.plan.identity.key_id if suspected else None
+    assert (said["ok"], said["suspect"]) == (ok, expected)
+
+
 async def test_only_reported_usage_teaches_lengths(metering, parts, attempt) -> None:
     metering.settle_later(attempt, Outcome("client_gone", 499, USAGE))
     assert parts.lengths.calls == []
