@@ -3,23 +3,32 @@
 Without them a client that sends one byte a second, or a header without an end, holds a connection
 or memory for ever. What is no HTTP is answered in the API's own error shape, then the connection
 closes: where the next request would begin is not known. Applications also get a way to drop a
-connection whose client does not read: closing it would wait for the client to take what was sent.
+connection whose client does not read: closing it would wait for the client to take what was sent;
+and they are told of a hang-up without a task that waits for it. A client that closes only its
+sending half counts as gone: until something is written to it, it looks like one that closed all.
+An upgrade is ignored, as a server may: the parser would skip the body of who asks for one.
+All deadlines of a connection share one timer that is moved only when it would ring too late.
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
 
 ABORT = "breakeven.abort"
+ARRIVED = "breakeven.arrived"
+LISTEN = "breakeven.listen"
 HEAD_LIMIT_BYTES = 64 * 1024
 PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
+TICK_S = 0.001  # of the loop's clock
 LINGER_S = 1.0  # closing over unread bytes would reset the connection before its answer is read
 _FRAMING = (
     "This is not well-formed HTTP/1.1: check the request line, the headers, `content-length` and "
@@ -38,9 +47,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_s = head_s
         self._new_id = new_id
         self._head_bytes = 0
-        self._head_timer: asyncio.TimerHandle | None = None
+        self._fed_bytes = 0
+        self._upgrading = False  # its head is fed again, without the upgrade
+        self._awaiting_head = False
+        self._due_s = math.inf
+        self._overdue: Callable[[], None] = _nothing
+        self._timer: asyncio.TimerHandle | None = None
         self._deaf = False  # what still arrives is no request
         self._working: RequestResponseCycle | None = None
+        self._on_gone: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn narrows it
         super().connection_made(transport)
@@ -48,24 +63,67 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_done()
+        if self._timer is not None:
+            self._timer.cancel()
         super().connection_lost(exc)
         # Uvicorn tells the newest request only, not the one in work before it.
         if self._working is not None and not self._working.response_complete:
             self._working.disconnected = True
             self._working.message_event.set()
+            if self._on_gone is not None:
+                self._on_gone()
+
+    def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:
+        """Call it when the client of the request in work hangs up; returns what ends that."""
+        self._on_gone = on_gone
+        self.flow.resume_reading()  # or nobody would see it
+        if self._working is not None and self._working.disconnected:
+            on_gone()
+        return partial(self._forget, on_gone)
+
+    def _forget(self, on_gone: Callable[[], None]) -> None:
+        if self._on_gone is on_gone:  # the next request may listen by now
+            self._on_gone = None
+
+    def arrived(self) -> bool:
+        """Whether the body of the request in work is here: receiving it does not wait."""
+        return self._working is not None and not self._working.more_body
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
             return
-        super().data_received(data)
-        if self._head_timer is not None and not self._deaf:
+        self._unset_keepalive_if_required()
+        self._feed(data)
+        if self._awaiting_head and not self._deaf:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_LIMIT_BYTES:
                 self._refuse(RequestError("head_too_large", _HEAD))
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - its own words are not ours
-        """Uvicorn calls this when its parser gives up."""
-        self._refuse(RequestError("bad_framing", _FRAMING))
+    def _feed(self, data: bytes) -> None:
+        self._fed_bytes = len(data)
+        rest: bytes | memoryview = data
+        try:
+            while rest:
+                rest = self._parsed(rest)
+        except httptools.HttpParserError as error:
+            told = error.__context__
+            if not isinstance(told, RequestError):
+                told = RequestError("bad_framing", _FRAMING)
+            self._refuse(told)
+
+    def _parsed(self, data: bytes | memoryview) -> bytes | memoryview:
+        """Returns what lies behind a head with an upgrade, once that head was fed without it."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._upgrading:
+                self._upgrading = False
+                # After `connection: close` the old one takes what follows for nothing.
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+                self.parser.feed_data(_without_upgrade(self.scope, self.url, self.headers))
+                return memoryview(data)[upgrade.args[0] :]
+        return b""
 
     def _refuse(self, error: RequestError) -> None:
         """Answer and close; a request that came whole before is answered first, and is the last."""
@@ -90,32 +148,80 @@ class BoundedProtocol(HttpToolsProtocol):
         )
         self.transport.write(head.encode() + text)
         self.transport.write_eof()
-        self._head_timer = self.loop.call_later(LINGER_S, self.transport.abort)
+        self._expire(LINGER_S, self.transport.abort)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope["extensions"] = {ABORT: cast("Any", self.transport.abort)}
+        offered: Any = {ABORT: self.transport.abort, ARRIVED: self.arrived, LISTEN: self.listen}
+        self.scope["extensions"] = offered
         self._await_head()
 
     def on_headers_complete(self) -> None:
+        if self._head_bytes + self._fed_bytes > HEAD_LIMIT_BYTES:  # with what may be its body
+            head = sum(len(name) + len(value) + 4 for name, value in self.headers)
+            if len(self.url) + head > HEAD_LIMIT_BYTES:
+                raise RequestError("head_too_large", _HEAD)
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            self._upgrading = True
+            self.scope["method"] = self.parser.get_method().decode()
+            self.scope["http_version"] = self.parser.get_http_version()
+            return
         self._head_done()
         super().on_headers_complete()
         if 0 < len(self.pipeline) <= PIPELINED:
             self.flow.resume_reading()  # or nobody would see the client hang up
 
+    def on_message_complete(self) -> None:
+        if not self._upgrading:
+            super().on_message_complete()
+
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._working = cycle
         super()._start_asgi_task(cycle, app)
 
+    def on_response_complete(self) -> None:
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        # As uvicorn does, except that its keep-alive deadline is one of ours.
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        if not self._awaiting_head:  # half of the next head is here: its deadline holds
+            self._expire(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def _unset_keepalive_if_required(self) -> None:
+        """Uvicorn calls this when bytes come."""
+        if self._overdue == self.timeout_keep_alive_handler:
+            self._due_s = math.inf
+
     def _await_head(self) -> None:
-        self._head_done()
-        self._head_timer = self.loop.call_later(self._head_s, self.transport.abort)
+        self._head_bytes = 0
+        self._awaiting_head = True
+        self._expire(self._head_s, self.transport.abort)
 
     def _head_done(self) -> None:
         self._head_bytes = 0
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        self._awaiting_head = False
+        self._due_s = math.inf
+
+    def _expire(self, seconds: float, overdue: Callable[[], None]) -> None:
+        """From here on this deadline holds, in place of any other."""
+        self._due_s, self._overdue = self.loop.time() + seconds, overdue
+        timer = self._timer
+        if timer is None or timer.when() > self._due_s:
+            if timer is not None:
+                timer.cancel()
+            self._timer = self.loop.call_at(self._due_s, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._due_s == math.inf:
+            return
+        if self.loop.time() + TICK_S < self._due_s:
+            self._timer = self.loop.call_at(self._due_s, self._ring)
+        else:
+            self._due_s = math.inf
+            self._overdue()
 
 
 def bounded(head_s: float, new_id: Callable[[], str]) -> Any:
@@ -123,9 +229,35 @@ def bounded(head_s: float, new_id: Callable[[], str]) -> Any:
     return partial(BoundedProtocol, head_s=head_s, new_id=new_id)
 
 
+def _without_upgrade(scope: Any, url: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+    """The head again, as a client would send it that asks for no upgrade."""
+    lines = [b"%s %s HTTP/%s" % (scope["method"].encode(), url, scope["http_version"].encode())]
+    for name, value in headers:
+        kept = value
+        if name == b"connection":
+            tokens = [token.strip() for token in value.split(b",")]
+            kept = b", ".join(token for token in tokens if token.lower() != b"upgrade")
+        if name != b"upgrade" and (kept or not value):
+            lines.append(name + b": " + kept)
+    return b"\r\n".join([*lines, b"", b""])
+
+
 def abort_of(scope: Any) -> Callable[[], None]:
     """Drops the request's connection; does nothing under a server that does not offer it."""
     found: Callable[[], None] = (scope.get("extensions") or {}).get(ABORT, _nothing)
+    return found
+
+
+def has_arrived(scope: Any) -> bool:
+    """Whether the whole body is here; under other servers one cannot know."""
+    arrived: Callable[[], bool] | None = (scope.get("extensions") or {}).get(ARRIVED)
+    return arrived is not None and arrived()
+
+
+def listener_of(scope: Any) -> Callable[[Callable[[], None]], Callable[[], None]] | None:
+    """`BoundedProtocol.listen` of the request's connection, where the server offers it."""
+    found: Callable[[Callable[[], None]], Callable[[], None]] | None
+    found = (scope.get("extensions") or {}).get(LISTEN)
     return found
 
 

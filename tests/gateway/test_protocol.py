@@ -8,7 +8,7 @@ import time
 import pytest
 
 from gateway.errors import TABLE
-from gateway.protocol import HEAD_LIMIT_BYTES, abort_of, bounded
+from gateway.protocol import HEAD_LIMIT_BYTES, abort_of, bounded, has_arrived, listener_of
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,23 @@ def test_a_byte_now_and_then_does_not_prolong_it(brief) -> None:
         except OSError:
             return
         assert closed(slow)
+
+
+def test_an_answer_does_not_take_the_deadline_off_the_head_behind_it(brief) -> None:
+    with connect(brief) as slow:
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.1\r\n")
+        assert slow.recv(4096).startswith(b"HTTP/1.1 200")
+        slow.sendall(b"x")
+        assert closed(slow)
+
+
+def test_a_connection_is_kept_between_requests_but_not_for_ever(brief) -> None:
+    with connect(brief) as idle:
+        for _ in range(3):
+            idle.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert idle.recv(4096).startswith(b"HTTP/1.1 200")
+            time.sleep(0.7)  # longer than a head may take
+        assert closed(idle)
 
 
 def answer_of(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
@@ -180,6 +197,64 @@ def test_the_second_request_of_a_connection_has_its_deadline_too(brief) -> None:
         assert closed(kept)
 
 
+@pytest.mark.parametrize("size", [1, 40, 10**6])
+@pytest.mark.parametrize("asked", [b"Upgrade, HTTP2-Settings", b"close, upgrade"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_upgrade_is_ignored_and_its_body_read(
+    brief, size: int, asked: bytes, *, chunked: bool
+) -> None:
+    """As curl and Java's client ask by default; in pieces too, with another request behind it."""
+    body = b'{"model":"api","max_tokens":2,"messages":[{"role":"user","content":"hi"}]}'
+    framed = b"content-length: %d\r\n\r\n%s" % (len(body), body)
+    if chunked:
+        framed = b"transfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    upgrade = b"connection: %s\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n" % asked
+    sent = HEAD % brief.token.encode() + upgrade + framed
+    with connect(brief) as curl:
+        for at in range(0, len(sent), size):
+            curl.sendall(sent[at : at + size])
+        read = curl.recv(4096)
+        assert read.startswith(b"HTTP/1.1 200"), read
+        while b'"usage"' not in read:
+            read += curl.recv(4096)
+        if b"close" in asked:
+            assert closed(curl)
+            return
+        curl.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert curl.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("sent", [b"x: ", b"connection: upgrade\r\nupgrade: h2c\r\nx: "])
+def test_a_whole_head_has_the_same_limit(brief, sent: bytes) -> None:
+    start = b"GET /healthz HTTP/1.1\r\nhost: x\r\n" + sent
+    with connect(brief) as long:
+        long.sendall(start + b"y" * 70_000 + b"\r\n\r\n")
+        refused_as(long, "head_too_large")
+    with connect(brief) as fits:
+        fits.sendall(start + b"y" * (HEAD_LIMIT_BYTES - 1024) + b"\r\n\r\n")
+        assert fits.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+def test_many_upgrades_in_one_read_are_as_many_requests(brief) -> None:
+    asked = b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
+    count = 1200  # deeper than Python recurses
+    with connect(brief) as many:
+        many.sendall(asked * count)
+        read = b""
+        while read.count(b'{"status":"ok"}') < count:
+            part = many.recv(65536)
+            assert part, "dropped"
+            read += part
+
+
+def test_a_long_body_is_no_head(brief) -> None:
+    body = b'{"model":"api","max_tokens":2,"messages":[{"role":"user","content":"%s"}]}'
+    body %= b"y" * 2 * HEAD_LIMIT_BYTES
+    with connect(brief) as long:
+        long.sendall(HEAD % brief.token.encode() + b"content-length: %d\r\n\r\n" % len(body) + body)
+        assert not long.recv(4096).startswith(b"HTTP/1.1 431")
+
+
 def test_a_websocket_is_not_spoken(brief) -> None:
     with connect(brief) as upgrade:
         upgrade.sendall(
@@ -195,6 +270,12 @@ def test_other_servers_offer_no_abort() -> None:
     called: list[int] = []
     abort_of({"extensions": {"breakeven.abort": lambda: called.append(1)}})()
     assert called == [1]
+
+
+def test_under_other_servers_a_body_may_be_on_its_way_and_nobody_tells_of_a_hang_up() -> None:
+    for scope in ({"type": "http"}, {"type": "http", "extensions": None}):
+        assert not has_arrived(scope)
+        assert listener_of(scope) is None
 
 
 def test_what_uvicorn_gets_makes_protocols() -> None:
