@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from sqlalchemy import Engine, func, insert, select  # noqa: E402  (the path is set above)
+from measure import cpu_s  # noqa: E402  (the path is set above)
+from sqlalchemy import Engine, func, insert, select  # noqa: E402  (as above)
 
 from ledger import orm  # noqa: E402  (as above)
 from ledger.database import make_engine, migrate, sqlite_url  # noqa: E402  (as above)
@@ -30,7 +31,6 @@ from ledger.records import (  # noqa: E402  (as above)
     Hold,
     Tokens,
 )
-from tests.bench.measure import cpu_s  # noqa: E402  (as above)
 
 SCOPES = ("org:acme", "team:search", "key:k1")
 HOST = "h"
