@@ -14,8 +14,10 @@ import fcntl
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 
 from ledger.frames import encode
 from ledger.records import Record
@@ -41,6 +43,11 @@ class JournalBroken(JournalError):
     """The disk failed: what was written since the last flush may be lost, nothing is accepted."""
 
 
+# The files to flush, and where the outcome goes: a loop and what it calls there.
+_Done = Callable[[OSError | None], None]
+_Round = tuple[list[int], asyncio.AbstractEventLoop, _Done]
+
+
 class JournalWriter:
     """One process's journal, open for appending. `name` identifies it in the books for good."""
 
@@ -62,8 +69,11 @@ class JournalWriter:
         self._number = 0
         self._retired: list[int] = []
         self._waiting: list[asyncio.Future[None]] = []
-        self._flusher: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._flushing = False
+        # One thread and one wake-up per group: a task and an executor's future cost more than both.
+        self._rounds: SimpleQueue[_Round | None] = SimpleQueue()
+        self._thread: Thread | None = None
+        self._closed = False
         self._broken: OSError | None = None
         self._reserve = os.open(self._home / RESERVE_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         self._reserved = False
@@ -104,11 +114,15 @@ class JournalWriter:
 
     async def flush(self) -> None:
         """Return when everything written so far is on the disk."""
+        if self._closed:
+            raise JournalBroken("the journal was closed")
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
         self._waiting.append(waiter)
-        if self._flusher is None:
-            self._flusher = loop.create_task(self._flush_rounds())
+        if not self._flushing:
+            self._flushing = True
+            # Whoever else ends in this turn of the loop shares the round.
+            loop.call_soon(self._begin_round, loop)
         await waiter
 
     def close(self) -> None:
@@ -117,35 +131,49 @@ class JournalWriter:
             if not waiter.done():
                 waiter.set_exception(JournalBroken("the journal was closed"))
         self._waiting = []
-        self._thread.shutdown(wait=True)
+        self._closed = True
+        if self._thread is not None:
+            self._rounds.put(None)
+            self._thread.join()
         if self._broken is None:
             _sync([*self._retired, self._file])
         for file in (*self._retired, self._file, self._reserve, self._owner):
             os.close(file)
         self._retired = []
 
-    async def _flush_rounds(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            waiting, self._waiting = self._waiting, []
-            retired, self._retired = self._retired, []
-            failure: JournalBroken | None = None
-            try:
-                await loop.run_in_executor(self._thread, _sync, [*retired, self._file])
-            except OSError as error:
-                # After a failed flush the kernel may drop the pages: a retry could lie.
-                self._broken = error
-                failure = JournalBroken(f"{self._home}: {error.strerror}")
-            for file in retired:
-                os.close(file)
-            for waiter in waiting:
-                if waiter.done():
-                    continue
-                if failure is None:
-                    waiter.set_result(None)
-                else:
-                    waiter.set_exception(failure)
-        self._flusher = None
+    def _begin_round(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._closed or not self._waiting:
+            self._flushing = False
+            return
+        if self._thread is None:
+            self._thread = Thread(
+                target=_flush_rounds, args=(self._rounds,), name="journal", daemon=True
+            )
+            self._thread.start()
+        waiting, self._waiting = self._waiting, []
+        retired, self._retired = self._retired, []
+
+        def done(error: OSError | None) -> None:
+            self._end_round(waiting, retired, error)
+            self._begin_round(loop)
+
+        self._rounds.put(([*retired, self._file], loop, done))
+
+    def _end_round(
+        self, waiting: list[asyncio.Future[None]], retired: list[int], error: OSError | None
+    ) -> None:
+        if error is not None:
+            # After a failed flush the kernel may drop the pages: a retry could lie.
+            self._broken = error
+        for file in retired:
+            os.close(file)
+        for waiter in waiting:
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(JournalBroken(f"{self._home}: {error.strerror}"))
 
     def _write(self, frame: bytes) -> None:
         if self._broken is not None:
@@ -221,6 +249,19 @@ def _of_worker(directory: Path, worker: str) -> Iterator[Path]:
     for home in directory.glob(f"{worker}-*"):
         if home.name.rpartition("-")[0] == worker:
             yield from segments(home)
+
+
+def _flush_rounds(rounds: "SimpleQueue[_Round | None]") -> None:
+    """The flushing thread's work, until it is handed None."""
+    while (given := rounds.get()) is not None:
+        files, loop, done = given
+        failure: OSError | None = None
+        try:
+            _sync(files)
+        except OSError as error:
+            failure = error
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(done, failure)
 
 
 def _sync(files: list[int]) -> None:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -150,6 +151,28 @@ async def test_a_failed_flush_is_final(tmp_path, opened, settled, monkeypatch):
     with pytest.raises(JournalBroken):
         writer.append(opened(2))
     writer.close()
+
+
+async def test_closing_ends_every_wait(tmp_path, settled, monkeypatch):
+    began, go = threading.Event(), threading.Event()
+
+    def slow(files):
+        began.set()
+        go.wait(10)
+
+    monkeypatch.setattr(module, "_sync", slow)
+    writer = JournalWriter(tmp_path, "w0")
+    first = asyncio.create_task(writer.append_durable(settled(1)))
+    await asyncio.to_thread(began.wait, 10)
+    second = asyncio.create_task(writer.append_durable(settled(2)))
+    await asyncio.sleep(0)
+    go.set()
+    writer.close()
+    await first  # its flush was under way
+    with pytest.raises(JournalBroken):
+        await second
+    with pytest.raises(JournalBroken):
+        await writer.flush()
 
 
 async def test_each_process_has_a_journal_of_its_own(tmp_path, opened):
