@@ -14,18 +14,24 @@ async def read_all(
     exchange: Exchange, limit_bytes: int, *, timeout_s: float | None = None
 ) -> bytes:
     """The whole body. Above the limit or the time it is given up, and the target is told."""
-    parts, size = [], 0
     try:
+        if timeout_s is None:  # the exchange has deadlines of its own; another one costs
+            return await _joined(exchange, limit_bytes)
         async with asyncio.timeout(timeout_s):
-            async for part in exchange:
-                parts.append(part)
-                size += len(part)
-                if size > limit_bytes:
-                    raise UpstreamBroken(f"the answer is larger than {limit_bytes} bytes")
+            return await _joined(exchange, limit_bytes)
     except TimeoutError:
         raise IdleTimeout(f"the answer took longer than {timeout_s} s") from None
     finally:
         await exchange.aclose()
+
+
+async def _joined(exchange: Exchange, limit_bytes: int) -> bytes:
+    parts, size = [], 0
+    async for part in exchange:
+        parts.append(part)
+        size += len(part)
+        if size > limit_bytes:
+            raise UpstreamBroken(f"the answer is larger than {limit_bytes} bytes")
     return b"".join(parts)
 
 

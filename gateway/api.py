@@ -1,25 +1,26 @@
 """The hot paths as raw ASGI: accept, authenticate, read, dispatch, and answer every failure.
 
 In front of FastAPI's routing and middleware, because per-request machinery there costs more than
-everything else a request needs. A watcher listens for the client's hang-up from the first byte on
-(also while the target is silent) and ends the request's task; a sweeper ends stalled clients and
-overlong requests.
+everything else a request needs. The client's hang-up is listened for from the last byte of its
+body on (also while the target is silent) and ends the request's task; a sweeper ends stalled
+clients and overlong requests.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
 from typing import Any
 
 from gateway.auth import INFERENCE, authenticate, token_of
 from gateway.body import open_members
 from gateway.clock import Clock
-from gateway.dispatch import Dispatcher
+from gateway.dispatch import CLIENT_GONE, Dispatcher
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.intake import PATHS, read
 from gateway.metrics import Metrics
-from gateway.protocol import abort_of
+from gateway.protocol import abort_of, has_arrived, listener_of
 from gateway.relay import error_event
 from gateway.reply import JSON, Header, Reply
 from gateway.settings import Server
@@ -71,8 +72,8 @@ class HotApi:
         assert task is not None
         reply = Reply(send, request_id=self.new_id(), clock=self._clock.now_s, task=task)
         self._open.add(reply)
-        self._metrics.in_flight.inc()
-        watcher: asyncio.Task[None] | None = None
+        self._metrics.working = len(self._open)
+        unwatch: Callable[[], object] | None = None
         try:
             self._admit(scope["method"])
             identity = await authenticate(
@@ -82,7 +83,7 @@ class HotApi:
                 scope=INFERENCE,
             )
             text = await self._body(scope, receive)
-            watcher = asyncio.create_task(_watch(receive, reply))
+            unwatch = _watched(scope, receive, reply)
             asked = read(
                 scope["path"],
                 open_members(text),
@@ -104,10 +105,10 @@ class HotApi:
             if not reply.started:
                 await refuse(reply, RequestError("internal", "The gateway failed; it is logged."))
         finally:
-            if watcher is not None:
-                watcher.cancel()
+            if unwatch is not None:
+                unwatch()
             self._open.discard(reply)
-            self._metrics.in_flight.dec()
+            self._metrics.working = len(self._open)
 
     async def sweep(self) -> None:
         """Run for ever: end what stalls or lasts too long."""
@@ -137,12 +138,11 @@ class HotApi:
             if name == b"content-type" and b"json" not in value.lower():
                 raise RequestError("media_type", "Send the body as `application/json`.")
         try:
-            async with asyncio.timeout(self._server.timeouts.receive_s):
-                first = await receive()
-                if first["type"] == "http.request" and not first.get("more_body", False):
-                    text: bytes = first.get("body", b"")
-                else:
-                    text = await _joined(first, receive, limit)
+            if has_arrived(scope):  # the usual case: nothing to wait for needs no deadline
+                text = await _joined(await receive(), receive, limit)
+            else:
+                async with asyncio.timeout(self._server.timeouts.receive_s):
+                    text = await _joined(await receive(), receive, limit)
         except TimeoutError as error:
             raise RequestError("slow_client", "The request body did not arrive in time.") from error
         if len(text) > limit:
@@ -151,6 +151,9 @@ class HotApi:
 
 
 async def _joined(message: Message, receive: Receive, limit: int) -> bytes:
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        whole: bytes = message.get("body", b"")
+        return whole
     parts: list[bytes] = []
     size = 0
     while True:
@@ -165,16 +168,24 @@ async def _joined(message: Message, receive: Receive, limit: int) -> bytes:
         message = await receive()
 
 
+def _watched(scope: Message, receive: Receive, reply: Reply) -> Callable[[], object]:
+    """From here on a hang-up ends the request; returns what ends the watching."""
+    listen = listener_of(scope)
+    if listen is None:
+        return asyncio.create_task(_watch(receive, reply)).cancel
+    return listen(partial(reply.end, CLIENT_GONE))
+
+
 async def _watch(receive: Receive, reply: Reply) -> None:
     """End the request when its client goes, in whatever it is doing."""
     while (await receive())["type"] != "http.disconnect":
         pass
-    reply.end("client_gone")
+    reply.end(CLIENT_GONE)
 
 
 async def _ended(reply: Reply, abort: Callable[[], None]) -> None:
     """Nobody reads on after a hang-up or a stall; whoever still reads is told why it ends."""
-    if reply.ended_by == "client_gone" or reply.finished:
+    if reply.ended_by == CLIENT_GONE or reply.finished:
         return
     kind, why = _ENDINGS.get(reply.ended_by or "", _ENDINGS["total"])
     error = RequestError(kind, why, retry_after_s=1.0)

@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -117,12 +118,12 @@ def build(
         async with asyncio.TaskGroup() as tasks:
             chores = [
                 tasks.create_task(hot.sweep()),
-                tasks.create_task(_beat(board, worker, clock)),
+                tasks.create_task(_beat(board, worker, clock, metrics)),
             ]
             yield
             for chore in chores:
                 chore.cancel()
-        await _emptied(hot)
+        await _emptied(hot, metrics)
         await desk.aclose()
         for backend in fleet.backends.values():
             await backend.aclose()
@@ -132,7 +133,8 @@ def build(
         journal.close()
         board.close()
 
-    operations = Operations(exposition.render, lambda: readiness(hot, desk))
+    render = partial(_rendered, exposition, metrics)
+    operations = Operations(render, partial(readiness, hot, desk))
     app = create_app(settings, ledger.keys, operations, clock, lifespan)
     app.hot = hot
     return app
@@ -211,17 +213,24 @@ def _backends(
     return make
 
 
-async def _emptied(hot: HotApi) -> None:
+async def _emptied(hot: HotApi, metrics: Metrics) -> None:
     """Requests that the server has cut off write their ends before the journal is closed."""
     try:
         async with asyncio.timeout(LAST_WORDS_S):
             while hot.in_flight:  # noqa: ASYNC110  (counted by the requests themselves)
                 await asyncio.sleep(BEAT_S / 10)
     except TimeoutError:
-        return
+        pass
+    metrics.flush()
 
 
-async def _beat(board: Board, worker: int, clock: Clock) -> None:
+def _rendered(exposition: Exposition, metrics: Metrics) -> bytes:
+    metrics.flush()
+    return exposition.render()
+
+
+async def _beat(board: Board, worker: int, clock: Clock, metrics: Metrics) -> None:
     while True:
         board.beat(worker, clock.now_s())
+        metrics.flush()
         await asyncio.sleep(BEAT_S)

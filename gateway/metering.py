@@ -103,7 +103,7 @@ class Metering:
     def refuse(
         self, plan: Plan, *, reason: str, http_status: int, scope: str | None = None
     ) -> None:
-        self._metrics.refusals.labels(reason).inc()
+        self._metrics.count(self._metrics.refusals, reason)
         who = plan.identity
         record = RequestRefused(
             request_id=plan.request_id,
@@ -211,25 +211,24 @@ class Metering:
         metrics, target = self._metrics, attempt.step.frozen.target
         name, backend = metrics.target(target.name), "own" if target.own else "api"
         reason = attempt.step.verdict.reason.value
-        metrics.requests.labels(
-            metrics.model(attempt.plan.model), name, reason, outcome.status
-        ).inc()
-        metrics.duration.labels(name).observe(record.duration_us / 1e6)
+        model = metrics.model(attempt.plan.model)
+        metrics.count(metrics.requests, model, name, reason, outcome.status)
+        metrics.observe(metrics.duration, name, record.duration_us / 1e6)
         if record.ttft_us is not None:
-            metrics.ttft.labels(name).observe(record.ttft_us / 1e6)
+            metrics.observe(metrics.ttft, name, record.ttft_us / 1e6)
         for kind, count in (
             ("input", record.tokens.input),
             ("cached", record.tokens.cached),
             ("output", record.tokens.output),
         ):
             if count:
-                metrics.tokens.labels(kind, backend).inc(count)
+                metrics.count(metrics.tokens, kind, backend, amount=count)
         if record.cost_pusd:
-            metrics.cost.labels(backend).inc(record.cost_pusd / 1e12)
+            metrics.count(metrics.cost, backend, amount=record.cost_pusd / 1e12)
         if record.slo_met is not None:
-            metrics.slo.labels(backend, "yes" if record.slo_met else "no").inc()
+            metrics.count(metrics.slo, backend, "yes" if record.slo_met else "no")
         if not target.own and attempt.plan.spill_reason is not None:
-            metrics.spill.labels(attempt.plan.spill_reason).inc()
+            metrics.count(metrics.spill, attempt.plan.spill_reason)
 
 
 def _ttft_s(attempt: Attempt) -> float | None:

@@ -3,6 +3,8 @@
 Label values come from configuration and from closed enums; anything else is `other`, so a client
 cannot grow `/metrics`. In multiprocess mode the files are keyed by worker index, not by pid: a
 restarted worker continues its predecessor's counters and no file is ever left behind.
+Counts are kept in memory and go to the files with `flush`, several times a second and before this
+worker renders `/metrics`: a file per request would cost more than the rest of metering.
 """
 
 from collections.abc import Collection
@@ -77,6 +79,26 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         self.in_flight.set(0)  # what a predecessor that was killed worked on is over
+        self.working = 0
+        self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
+        self._bound: dict[tuple[Histogram, str], Histogram] = {}
+
+    def count(self, counter: Counter, *labels: str, amount: float = 1.0) -> None:
+        key = (counter, labels)
+        self._counted[key] = self._counted.get(key, 0.0) + amount
+
+    def observe(self, histogram: Histogram, target: str, seconds: float) -> None:
+        bound = self._bound.get((histogram, target))
+        if bound is None:
+            bound = self._bound[histogram, target] = histogram.labels(target)
+        bound.observe(seconds)
+
+    def flush(self) -> None:
+        """Everything counted so far is in the registry."""
+        counted, self._counted = self._counted, {}
+        for (counter, labels), amount in counted.items():
+            counter.labels(*labels).inc(amount)
+        self.in_flight.set(self.working)
 
     def model(self, name: str) -> str:
         return name if name in self._models else OTHER

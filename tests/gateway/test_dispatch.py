@@ -197,10 +197,10 @@ def test_a_hang_up_between_finish_and_its_usage_keeps_the_row(
 def test_without_the_watcher_a_hang_up_goes_unnoticed(run_stack, patiently, monkeypatch) -> None:
     """The negative control of the hang-up tests."""
 
-    async def blind(_receive, _reply) -> None:
-        await asyncio.Event().wait()
+    def blind(_scope, _receive, _reply):
+        return lambda: None
 
-    monkeypatch.setattr(api, "_watch", blind)
+    monkeypatch.setattr(api, "_watched", blind)
     with run_stack() as stack:
         connection = stack.raw({"model": "late", "messages": MESSAGES, "stream": True})
         patiently(stack.rows)
@@ -220,6 +220,7 @@ def test_without_the_watcher_a_hang_up_goes_unnoticed(run_stack, patiently, monk
         ({"fault": "status", "status": 500}, "upstream_error", True),
         ({"fault": "status", "status": 503}, "rejected", False),
         ({"fault": "status", "status": 429, "retry_after_s": 1}, "rejected", False),
+        ({"fault": "status", "status": 404}, "rejected", False),
         ({"fault": "cut", "after_tokens": 0}, "upstream_error", True),
     ],
 )

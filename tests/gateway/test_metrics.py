@@ -33,3 +33,22 @@ def test_what_the_dashboards_read_is_there() -> None:
     ):  # fmt: skip
         assert f"# TYPE {name.removesuffix('_total')}" in page
     assert "breakeven_in_flight 0.0" in page
+
+
+def test_what_is_counted_is_in_the_registry_after_a_flush_and_only_once() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, models=["chat"], targets=["alpha/m"])
+    for _ in range(3):
+        metrics.count(metrics.tokens, "input", "api", amount=7)
+        metrics.count(metrics.refusals, "budget")
+        metrics.observe(metrics.duration, "alpha/m", 0.3)
+    metrics.working = 2
+    for _ in range(2):
+        metrics.flush()
+        labels = {"kind": "input", "backend": "api"}
+        assert registry.get_sample_value("breakeven_tokens_total", labels) == 21
+        assert registry.get_sample_value("breakeven_refusals_total", {"reason": "budget"}) == 3
+        assert registry.get_sample_value("breakeven_in_flight") == 2
+        labels = {"target": "alpha/m"}
+        name = "breakeven_request_duration_seconds_count"
+        assert registry.get_sample_value(name, labels) == 3
