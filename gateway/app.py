@@ -76,16 +76,19 @@ def create_app(
         docs_url=None, redoc_url=None,
     )  # fmt: skip
 
+    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", tags=["operations"], summary="The process answers")
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
+    @app.head("/readyz", include_in_schema=False)
     @app.get("/readyz", tags=["operations"], summary="Requests can be served and recorded")
     async def readyz() -> JSONResponse:
         missing = operations.ready()
         status = {"status": "unready" if missing else "ready", "missing": missing}
         return JSONResponse(status, status_code=503 if missing else 200)
 
+    @app.head("/metrics", include_in_schema=False)
     @app.get("/metrics", tags=["operations"], summary="Prometheus exposition of all workers")
     async def metrics() -> Response:
         return Response(operations.exposition(), media_type=CONTENT_TYPE_LATEST)

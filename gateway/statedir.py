@@ -8,7 +8,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
@@ -37,8 +37,10 @@ def hold(settings: Settings) -> Held:
     """Make the directory and lock it; raises `ConfigError` when somebody has it or it is no use."""
     state = settings.state.resolve()
     with plainly(settings):
+        os.umask(0o077)  # the children's, too: keys' hashes, prompts' sizes and bills are in there
         for name in DIRECTORIES:
             (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        _close(state)
         descriptor = os.open(state / "run" / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -54,6 +56,18 @@ def hold(settings: Settings) -> Held:
             os.close(descriptor)
             raise
     return Held(descriptor)
+
+
+def _close(state: Path) -> None:
+    """To all but the owner; what somebody else owns was set up by them and stays as it is.
+
+    Below a closed directory nothing can be reached: of trees (an engine's environment) the top.
+    """
+    for path in (state, *state.iterdir(), *(p for d in DIRECTORIES for p in (state / d).iterdir())):
+        with suppress(FileNotFoundError):  # what ends with another process
+            known = path.lstat()
+            if known.st_uid == os.getuid() and known.st_mode & 0o077 and not path.is_symlink():
+                path.chmod(known.st_mode & 0o700)
 
 
 @contextmanager

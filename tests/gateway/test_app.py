@@ -1,6 +1,7 @@
 """The small endpoints: models by key, health, readiness, metrics, OpenAPI; errors in one shape."""
 
 import httpx
+import pytest
 
 USABLE = ("chat", "gpt-4o", "alpha/*")
 
@@ -91,3 +92,11 @@ def test_wrong_methods_and_unknown_paths_are_told_alike(stack) -> None:
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "method_not_allowed")
     assert wrong.headers["allow"] == "GET"
     assert stack.get("/favicon.ico").json()["error"]["code"] == "unknown_url"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_balancers_may_probe_with_head(stack, path: str) -> None:
+    asked = stack.client.head(stack.url + path)
+    got = stack.get(path)
+    assert (asked.status_code, asked.content) == (got.status_code, b"")
+    assert asked.headers["content-type"] == got.headers["content-type"]

@@ -125,3 +125,28 @@ def test_what_works_is_not_touched(tmp_path):
         pass
     with pytest.raises(ValueError, match="other"), plainly(settings(tmp_path)):
         raise ValueError("other")
+
+
+def test_only_the_owner_reads_the_state(make_host) -> None:
+    """Also what an earlier start left open to everybody."""
+    host = make_host()
+    (host.state / "logs").mkdir(mode=0o755)
+    (host.state / "logs" / "old.log").touch(mode=0o644)
+    (host.state / "ledger.db").touch(mode=0o644)
+    host.state.chmod(0o755)
+    host.start()
+    assert host.state.stat().st_mode & 0o777 == 0o700
+    paths = [path for path in host.state.rglob("*") if path != host.config]
+    assert {"ledger.db", "old.log", "telemetry.log"} <= {path.name for path in paths}
+    assert [str(path) for path in paths if path.lstat().st_mode & 0o077] == []
+
+
+def test_what_somebody_else_owns_keeps_its_modes(tmp_path: Path, monkeypatch) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o755)
+    settings = Settings(state_dir=str(state))
+    monkeypatch.setattr(os, "getuid", lambda: state.stat().st_uid + 1)
+    before = os.umask(0o022)
+    hold(settings).release()
+    os.umask(before)
+    assert state.stat().st_mode & 0o777 == 0o755
