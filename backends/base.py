@@ -5,7 +5,7 @@ The body is then read as chunks exactly as they came. Closing before the end abo
 upstream: a hang-up must never leave an engine generating.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -51,7 +51,13 @@ class Exchange(Protocol):
 
 
 class Backend(Protocol):
-    """A target's wire client. One object per endpoint or provider, shared by all requests."""
+    """A target's wire client. One object per endpoint or provider, shared by all requests.
+
+    `secrets`: what proves who we are there; no text that leaves may hold it.
+    """
+
+    @property
+    def secrets(self) -> Sequence[str]: ...
 
     async def open(self, call: Call) -> Exchange: ...
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from backends.errors import BadAnswer
+from backends.errors import BadAnswer, Reported
+from backends.refusal import KEY_LIKE
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
 _NULL = msgspec.Raw(b"null")
@@ -124,6 +125,7 @@ class _AnswerChoice(msgspec.Struct, gc=False):
 class _Answer(msgspec.Struct, gc=False):
     choices: list[_AnswerChoice] | None = None
     usage: dict[str, Any] | None = None
+    error: msgspec.Raw = _NULL
     service_tier: str | None = None
 
 
@@ -140,13 +142,18 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def parse_answer(body: bytes) -> Parsed:
-    """Usage, finish reason and service tier; raises `BadAnswer` if it is no JSON object."""
+    """Usage, finish reason and service tier; raises `BadAnswer` if it is no JSON object.
+
+    An error under a status of success is one all the same (`Reported`); its text stays here.
+    """
     try:
         answer = _decode_answer(body)
     except msgspec.ValidationError:
         return _parse_odd(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadAnswer("the answer is not JSON") from error
+    if answer.error is not _NULL:
+        _raise_reported(bytes(answer.error))
     finish_reason = answer.choices[0].finish_reason if answer.choices else None
     return Parsed(answer.usage, plain_word(finish_reason), plain_word(answer.service_tier))
 
@@ -156,9 +163,15 @@ def _parse_odd(body: bytes) -> Parsed:
         value = _decode_object(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadAnswer("the answer is not a JSON object") from error
+    _raise_reported(msgspec.json.encode(value.get("error")))
     usage = value.get("usage")
     tier = _word(value.get("service_tier"))
     return Parsed(usage if isinstance(usage, dict) else None, tier=plain_word(tier))
+
+
+def _raise_reported(error: bytes) -> None:
+    if error not in _EMPTY:
+        raise Reported(f"the upstream reported an error ({error_name(error)})")
 
 
 def plain_word(text: str | None) -> str | None:
@@ -212,6 +225,6 @@ def error_name(error: bytes) -> str:
         for name in (value.get("code"), value.get("type")):
             if isinstance(name, str | int) and 0 < len(str(name)) <= 64:
                 word = str(name)
-                if all(c.isalnum() or c in "._-" for c in word):
+                if all(c.isalnum() or c in "._-" for c in word) and not KEY_LIKE.search(word):
                     return word
     return "unnamed"

@@ -6,6 +6,8 @@
     |-- Refused            401/403: the target refused our credentials             retryable
     |-- TooLong            the prompt exceeds this target's context              retryable
     |-- ServerError        other 5xx                                              retryable
+    |-- Reported         an error in the body of a 200                          retryable
+    |-- WrongAddress     404/405: no such path there, our configuration         retryable
     |-- HeadTimeout        no response head in time                               retryable
     |-- IdleTimeout        the body went silent                                   not retryable
     |-- UpstreamBroken     the body ended early or was malformed                  not retryable
@@ -58,6 +60,14 @@ class TooLong(BackendError):
 
 class ServerError(BackendError):
     retryable, kind = True, "server_error"
+
+
+class Reported(BackendError):
+    retryable, billable, kind = True, False, "reported_error"
+
+
+class WrongAddress(BackendError):
+    retryable, billable, kind = True, False, "wrong_address"
 
 
 class HeadTimeout(BackendError):

@@ -93,6 +93,7 @@ class LiteLLMBackend:
     ) -> None:
         self._prefix = prefix
         self._credentials = credentials or Credentials()
+        self.secrets = self._credentials.secrets
         self._base_url = base_url
         self._wall_clock = wall_clock
         self._litellm: Any = None
@@ -178,8 +179,7 @@ class LiteLLMBackend:
         translated = translate_error(error, tap.status, tap.headers, wall_s=self._wall_clock())
         if isinstance(translated, BackendError):
             raise translated from None  # the original's text may hold keys
-        secrets = [self._credentials.api_key or "", *self._credentials.headers.values()]
-        body = refusal_body(translated, redact(str(error), secrets))
+        body = refusal_body(translated, redact(str(error), self.secrets))
         return LiteLLMExchange(translated, _JSON, _once(body), tap.abort)
 
     async def _events(

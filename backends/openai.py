@@ -56,6 +56,10 @@ class Credentials:
     api_key: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return (self.api_key or "", *self.headers.values())
+
 
 class OpenAIBackend:
     """One base URL with one key."""
@@ -70,6 +74,7 @@ class OpenAIBackend:
     ) -> None:
         self._origin, self._path = Origin.parse(base_url)
         self._credentials = credentials or Credentials()
+        self.secrets = self._credentials.secrets
         self._client = client
         self._wall_clock = wall_clock
         self._heads: dict[str, bytes] = {}

@@ -3,9 +3,11 @@
 Engines and vendors answer in shapes of their own (`code` a number, `detail` lists, plain text);
 OpenAI's clients look for `message`, `type`, `param` and `code`, text or null. Addresses and paths
 of the machine that a message quotes are struck out: the client did not choose that machine.
+So are keys: ours, and whatever looks like one.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -15,6 +17,13 @@ CONTEXT_LENGTH = "context_length_exceeded"
 TOO_LONG = "maximum context length"  # in vLLM's and OpenAI's refusals alike
 MESSAGE_LIMIT = 2000
 DETAILS_LIMIT = 8
+SECRET_CHARACTERS = 4  # what is shorter is no secret, and would strike out words
+
+KEY_LIKE = re.compile(
+    r"(?i)\bbearer\s+[\w.~+/*=\-]{6,}|\bsk-[\w*.\-]{6,}"
+    r"|\b(?:rk|gsk|xai|nvapi|csk|hf|fw|gw|pplx)[-_][\w*\-]{16,}|\bAKIA\w{12,}|\bAIza[\w\-]{20,}"
+)
+_MODEL = re.compile(r"(?i)\b(?:model|deployment)(?:\b|_)")
 
 _TYPE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _CODE = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
@@ -30,22 +39,40 @@ _INSIDES = re.compile(
 )
 
 
-def openai_refusal(body: bytes, status: int) -> bytes:
-    """The body that OpenAI would have sent; a body that cannot be read is replaced, not quoted."""
+def openai_refusal(body: bytes, status: int, secrets: Iterable[str] = ()) -> bytes:
+    """The body that OpenAI would have sent; a body that cannot be read is replaced, not quoted.
+
+    `secrets`: what we sent to prove who we are.
+    """
     found = _members(body)
     text = found.get("message")
     if not isinstance(text, str) or not text.strip():
         text = _details(found.get("detail")) or f"The target refused the request with {status}."
+    for secret in secrets:
+        if len(secret) >= SECRET_CHARACTERS:
+            text = text.replace(secret, "***")
+            found = {name: value for name, value in found.items() if value != secret}
     code = _word(found.get("code"), _CODE)
     if code is None and TOO_LONG in text:
         code = CONTEXT_LENGTH
     error = {
-        "message": _INSIDES.sub("***", text[: 2 * MESSAGE_LIMIT])[:MESSAGE_LIMIT],
+        "message": _struck(text[: 2 * MESSAGE_LIMIT])[:MESSAGE_LIMIT],
         "type": _word(found.get("type"), _TYPE) or INVALID,
         "param": _word(found.get("param"), _PARAM),
         "code": code,
     }
     return msgspec.json.encode({"error": error})
+
+
+def names_model(body: bytes) -> bool:
+    """Whether a 404 speaks of the model; else it is the path that is not there."""
+    found = _members(body)
+    said = (found.get("message"), found.get("detail"), found.get("code"))
+    return any(isinstance(text, str) and _MODEL.search(text) for text in said)
+
+
+def _struck(text: str) -> str:
+    return _INSIDES.sub("***", KEY_LIKE.sub("***", text))
 
 
 def _members(body: bytes) -> dict[str, Any]:
@@ -79,4 +106,5 @@ def _details(detail: Any) -> str:
 
 def _word(value: Any, form: re.Pattern[str]) -> str | None:
     """A plain word of that form; numbers repeat the status and say nothing."""
-    return value if isinstance(value, str) and form.fullmatch(value) else None
+    plain = isinstance(value, str) and form.fullmatch(value) and not KEY_LIKE.search(value)
+    return value if plain else None

@@ -5,9 +5,9 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 """
 
 from backends.base import Exchange
-from backends.errors import Refused, TooLong
+from backends.errors import Refused, TooLong, WrongAddress
 from backends.exchange import drain, read_all
-from backends.refusal import TOO_LONG, openai_refusal
+from backends.refusal import TOO_LONG, names_model, openai_refusal
 from gateway.attempt import Attempt, Outcome
 from gateway.clock import Clock
 from gateway.metering import REFUSED, Metering
@@ -18,6 +18,7 @@ from router.explain import short
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
 REFUSAL_LIMIT_BYTES = 1024 * 1024
+NO_PATH = (404, 405)
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 NO_CACHE: Header = (b"cache-control", b"no-cache")
 
@@ -90,16 +91,20 @@ class Delivery:
     async def _refused(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
         """The target's own 4xx is the answer: nothing was worked on, nothing is charged.
 
-        Only a prompt that is too long for this target is tried at the next one.
+        A prompt that is too long for this target is tried at the next one, and so is what our own
+        configuration is to blame for.
         """
         body = await read_all(exchange, REFUSAL_LIMIT_BYTES)
         if exchange.status in OUR_ACCOUNT:  # its body may quote them
             raise Refused("the target refused our credentials", status=exchange.status)
+        if exchange.status in NO_PATH and not names_model(body):
+            raise WrongAddress("the target has no such path", status=exchange.status)
         if exchange.status == 400 and TOO_LONG.encode() in body and not attempt.last:
             raise TooLong("the prompt exceeds the target's context", status=400)
         outcome = Outcome("rejected", exchange.status, error=REFUSED, billable=False)
         await self._metering.settle(attempt, outcome)
-        told = openai_refusal(body, exchange.status)
+        secrets = attempt.step.frozen.target.backend.secrets
+        told = openai_refusal(body, exchange.status, secrets)
         await reply.whole(exchange.status, _headers(attempt, JSON), told)
 
 

@@ -99,6 +99,8 @@ def _runtime(settings: Settings, url: str) -> Runtime:
 class _Nobody:
     """A target that is looked at and never called."""
 
+    secrets = ()
+
     async def open(self, call: Call) -> Exchange:
         raise Unreachable(f"{call.path} of a supposed request is never sent")
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from backends.errors import BackendError, HeadTimeout, IdleTimeout, Overloaded
+from backends.errors import BackendError, HeadTimeout, IdleTimeout, Overloaded, WrongAddress
 from gateway.errors import RequestError
 from gateway.plan import Plan
 from ledger.desk import Refusal
@@ -12,6 +12,10 @@ from router.explain import short
 from router.types import Feature, Reason, Verdict
 
 RETRY_AFTER_S = 1.0
+NO_PATH = (
+    "The target has no such path: its `base_url` (or `endpoints`) in the gateway's configuration "
+    "is wrong."
+)
 _INSIDE = (
     "The key, the model or its policy is internal-only: name a model with targets inside the "
     "network, or ask for a key or a policy with `residency: any`."
@@ -118,6 +122,8 @@ def failed(error: BackendError) -> RequestError:
     wait_s = error.retry_after_s
     if isinstance(error, Overloaded):
         kind, wait_s = "overloaded", wait_s or RETRY_AFTER_S
+    if isinstance(error, WrongAddress):
+        return RequestError("upstream", NO_PATH)
     return RequestError(kind, f"The target failed: {error.kind}.", retry_after_s=wait_s)
 
 

@@ -10,7 +10,7 @@ from backends.chunks import (
     read_chunk,
     sum_running,
 )
-from backends.errors import BadAnswer
+from backends.errors import BadAnswer, Reported
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,15 @@ def test_the_service_tier_is_read_where_it_is_a_word(member, tier):
     assert parse_answer(body) == ({"a": 1}, None, tier)
     chunk = read_chunk(body)
     assert (chunk.service_tier, chunk.usage_bytes()) == (tier, b'{"a":1}')
+
+
+@pytest.mark.parametrize("rest", ["", ',"choices":{},"usage":{"prompt_tokens":3}'])
+def test_an_error_in_an_answer_is_no_answer(rest):
+    body = '{"error":{"message":"prompt quoted","code":"overloaded"}' + rest + "}"
+    with pytest.raises(Reported, match=r"reported an error \(overloaded\)$"):
+        parse_answer(body.encode())
+    for empty in ("null", "{}", '""'):
+        parse_answer(('{"error":' + empty + rest + "}").encode())
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ TABLE = {
     "Refused": (True, False),
     "TooLong": (True, False),
     "ServerError": (True, True),
+    "Reported": (True, False),
+    "WrongAddress": (True, False),
     "HeadTimeout": (True, True),
     "IdleTimeout": (False, True),
     "UpstreamBroken": (False, True),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.refusal import MESSAGE_LIMIT, openai_refusal
+from backends.refusal import MESSAGE_LIMIT, names_model, openai_refusal
 
 
 def told(body: bytes | dict | list, status: int = 400) -> dict:
@@ -94,6 +94,46 @@ def test_addresses_and_paths_stay_inside(message: str, kept: str) -> None:
 )
 def test_a_message_about_the_request_is_kept(message: str) -> None:
     assert told({"error": {"message": message}})["message"] == message
+
+
+OURS = "4f0c9e-our-own"
+
+
+def test_our_own_key_is_struck_out() -> None:
+    said = {"message": f"key {OURS} may not", "code": OURS, "type": OURS, "param": OURS}
+    body = json.dumps({"error": said}).encode()
+    assert OURS not in openai_refusal(body, 400, [OURS, ""]).decode()
+    assert openai_refusal(body, 400).decode().count(OURS) == 3
+    assert json.loads(openai_refusal(body, 400, ["key"]))["error"]["message"] == said["message"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["sk-proj-abc123DEF456", "sk-ab****yz", "gsk_0123456789abcdefgh", "AKIAIOSFODNN7EXAMPLE",
+     "Bearer abc.def-123", "AIzaSyA0123456789abcdefghij"],
+)  # fmt: skip
+def test_what_looks_like_a_key_is_struck_out(key: str) -> None:
+    error = told({"error": {"message": f"Incorrect: {key}, sorry", "code": key, "param": key}})
+    assert (error["message"], error["code"], error["param"]) == (
+        "Incorrect: ***, sorry",
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "model"),
+    [
+        ({"error": {"message": "The model `x` does not exist.", "code": 404}}, True),
+        ({"error": {"message": "no", "code": "model_not_found"}}, True),
+        ({"detail": "Model not found"}, True),
+        ({"detail": "Not Found"}, False),
+        ({"error": {"message": "Invalid URL (POST /v1/v1/models/chat)"}}, False),
+        ([1], False),
+    ],
+)
+def test_a_404_about_the_model_is_told_from_one_about_the_path(body, model: bool) -> None:
+    assert names_model(json.dumps(body).encode()) == model
 
 
 def test_a_message_without_end_is_cut() -> None:

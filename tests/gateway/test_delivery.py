@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
+from backends.errors import BackendError, Reported, WrongAddress
 from gateway import delivery
 from gateway.delivery import _usd, relay_for
 from gateway.relay import ByteRelay, EventRelay
@@ -15,6 +16,7 @@ from router.types import Feature
 
 BODY = {"messages": [{"role": "user", "content": "say it again"}], "max_tokens": 30}
 OPTIONS = {"include_usage": True}
+OUR_KEY = "4f0c9e-our-own"
 
 
 def streamed(stack, **members) -> httpx.Response:
@@ -268,3 +270,64 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
     with pytest.raises(SettledError):
         await handing.answer(attempt, Answer(), SimpleNamespace(started=False))
     assert [outcome.tier for outcome in outcomes] == ["flex"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "raised"),
+    [
+        (200, {"error": {"message": "quoted", "code": "busy"}}, Reported),
+        (404, {"detail": "Not Found"}, WrongAddress),
+        (405, {"detail": "Method Not Allowed"}, WrongAddress),
+    ],
+)
+async def test_what_is_no_answer_is_tried_elsewhere(told_of, status, body, raised) -> None:
+    with pytest.raises(raised):
+        await told_of(status, body)
+
+
+@pytest.mark.parametrize("status", [400, 404])
+async def test_a_refusal_quotes_no_key_of_ours(told_of, status) -> None:
+    body = {"error": {"message": f"no model for {OUR_KEY}"}}
+    assert json.loads(await told_of(status, body))["error"]["message"] == "no model for ***"
+
+
+@pytest.fixture
+def told_of(monkeypatch):
+    """What a client is told of a whole answer; nothing is settled where it raises."""
+    monkeypatch.setattr(delivery, "_headers", lambda *_: [])
+
+    async def told(status, body) -> bytes:
+        settled, sent = [], []
+
+        class Answer:
+            async def __aiter__(self):
+                yield json.dumps(body).encode()
+
+            async def aclose(self) -> None:
+                """Nothing is open."""
+
+        async def settle(_attempt, outcome) -> None:
+            settled.append(outcome.status)
+
+        async def whole(_status, _headers, text) -> None:
+            sent.append(text)
+
+        Answer.status = status
+        target = SimpleNamespace(backend=SimpleNamespace(secrets=(OUR_KEY,)))
+        attempt = SimpleNamespace(
+            plan=SimpleNamespace(asked=SimpleNamespace(stream=False)),
+            step=SimpleNamespace(frozen=SimpleNamespace(target=target)),
+            saw=lambda *_: None,
+            last=True,
+        )
+        clock = SimpleNamespace(now_s=lambda: 1.0)
+        handing = delivery.Delivery(SimpleNamespace(settle=settle), clock)
+        try:
+            await handing.answer(attempt, Answer(), SimpleNamespace(whole=whole))
+        except BackendError:
+            assert settled == sent == []
+            raise
+        assert settled == ["rejected"]
+        return sent[0]
+
+    return told

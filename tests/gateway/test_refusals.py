@@ -13,6 +13,7 @@ from backends.errors import (
     ServerError,
     Unreachable,
     UpstreamBroken,
+    WrongAddress,
 )
 from gateway.errors import RequestError
 from gateway.refusals import failed, infeasible, over_budget, status_of
@@ -28,6 +29,7 @@ SECRET = "sk-live-1234"
         (Unreachable(SECRET), 502, "upstream_error", "rejected", 503),
         (Overloaded(SECRET, status=429), 503, "overloaded", "rejected", 429),
         (ServerError(SECRET, status=500), 502, "upstream_error", "upstream_error", 500),
+        (WrongAddress(SECRET, status=404), 502, "upstream_error", "rejected", 404),
         (BadAnswer(SECRET), 502, "upstream_error", "upstream_error", 502),
         (UpstreamBroken(SECRET), 502, "upstream_error", "upstream_error", 502),
         (HeadTimeout(SECRET), 504, "upstream_timeout", "timeout", 504),
@@ -39,6 +41,10 @@ def test_a_targets_failure(error: BackendError, http, code, status, logged) -> N
     assert (told.row.status, told.row.code) == (http, code)
     assert SECRET not in told.message
     assert status_of(error) == (status, logged)
+
+
+def test_a_wrong_address_is_named_as_ours() -> None:
+    assert "`base_url`" in failed(WrongAddress(SECRET, status=404)).message
 
 
 def test_an_overloaded_target_says_when_to_come_back() -> None:
