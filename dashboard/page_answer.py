@@ -28,6 +28,9 @@ def show(view: View) -> None:
     if not survey.cells and not survey.contracts:
         _empty()
         return
+    alone = _only_apis(view)
+    if alone:  # no own engine answers yet: that is what a newcomer sees happen
+        _spilling(view)
     head = headline(survey.standing, data.PERIOD_WORDS[view.period])
     look.answer(head.question, head.text, head.more, head.colour)
     _rates(survey.standing)
@@ -42,7 +45,8 @@ def show(view: View) -> None:
     with second:
         _served(survey, sum(row.requests for row in data.refusals(view)))
     with third:
-        _spilling(view)
+        if not alone:
+            _spilling(view)
     st.subheader("What was spent, over time", anchor=False)
     records = money_over_time(survey)
     if records:
@@ -190,6 +194,13 @@ def _served(survey: Survey, refused: int) -> None:
             ("Tokens from own engines", words.percent(share), look.OWN),
             ("Tokens, input + output", words.tokens(tokens.total()), None),
         ),
+    )
+
+
+def _only_apis(view: View) -> bool:
+    cells = data.recent(view, SPILL_MINUTES)
+    return any(cell.spill_reason is not None for cell in cells) and not any(
+        cell.backend == "own" for cell in cells
     )
 
 

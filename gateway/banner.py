@@ -10,17 +10,17 @@ Gateway    {base}        (models: {models})
 Dashboard  {dashboard}
 Key        {token}
 
-    curl {base}/chat/completions \\
-      -H "Authorization: Bearer {token}" \\
-      -H "Content-Type: application/json" \\
-      -d '{{"model": "{model}", "max_tokens": 20,
-           "messages": [{{"role": "user", "content": "Hello"}}]}}'
+curl {base}/chat/completions \\
+  -H "Authorization: Bearer {token}" \\
+  -H "Content-Type: application/json" \\
+  -d '{{"model": "{model}", "max_tokens": 20,
+       "messages": [{{"role": "user", "content": "Hello"}}]}}'
 
-    from openai import OpenAI
-    client = OpenAI(base_url="{base}", api_key="{token}")
-    answer = client.chat.completions.create(
-        model="{model}", messages=[{{"role": "user", "content": "Hello"}}], max_tokens=20)
-    print(answer.choices[0].message.content)
+from openai import OpenAI
+client = OpenAI(base_url="{base}", api_key="{token}")
+answer = client.chat.completions.create(
+    model="{model}", messages=[{{"role": "user", "content": "Hello"}}], max_tokens=20)
+print(answer.choices[0].message.content)
 """
 
 

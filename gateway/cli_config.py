@@ -28,7 +28,15 @@ def load_or_fail(path: Path) -> Settings:
     try:
         return load(path)
     except ConfigError as error:
-        fail("\n".join(error.faults))
+        fail("\n".join((*error.faults, *_elsewhere(path))))
+
+
+def _elsewhere(path: Path) -> list[str]:
+    """Where `make run` and `make demo` left theirs, when none is given and none is here."""
+    made = [Path(Settings().state_dir) / name for name in ("up.yaml", "demo.yaml")]
+    if path.exists():
+        return []
+    return [f"there is one of an earlier start: --config {one}" for one in made if one.exists()]
 
 
 def start_or_fail(path: Path) -> Settings:

@@ -206,6 +206,10 @@ class Start:
             "messages": [{"role": "user", "content": "Are you there?"}],
         }
         headers = {"authorization": f"Bearer {token}"}
+        self._say(
+            f"Until the engine answers, it is asked every {FIRST_TOKEN_PAUSE_S:g} s as team "
+            "`development`: the spill that the dashboard shows."
+        )
         began = time.monotonic()
         async with httpx.AsyncClient(trust_env=False, timeout=30.0) as client:
             while True:

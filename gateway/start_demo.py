@@ -10,10 +10,12 @@ import contextlib
 import random
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -43,6 +45,10 @@ ORGANISATION = "demo"
 JOURNAL = "replayed"
 
 
+class Stopped(Exception):
+    """Asked to stop before everything was up."""
+
+
 class DemoStart:
     def __init__(
         self, ports: Ports, *, say: Callable[[str], None], environ: Mapping[str, str]
@@ -67,6 +73,8 @@ class DemoStart:
             with self._stages.stage("gateway and dashboard answer"):
                 await until_answering(settings, serving.address)
             await self._live(settings, serving)
+        except Stopped:
+            return
         finally:
             self._say("stopping: open streams finish first")
             await serving.stop()
@@ -76,7 +84,14 @@ class DemoStart:
         with self._stages.stage("30 past days replayed in virtual time"):
             ledger = make_engine(runtime.ledger_url)
             self._keys = _team_keys(settings, ledger)
-            await asyncio.to_thread(_replay, settings, ledger, self._keys)
+            replayed = in_background(lambda: _replay(settings, ledger, self._keys))
+            stopped = asyncio.create_task(self._stop.wait())
+            either: set[asyncio.Future[Any]] = {replayed, stopped}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not replayed.done():
+                raise Stopped
+            stopped.cancel()
+            replayed.result()
             ledger.dispose()
 
     async def _live(self, settings: Settings, serving: Serving) -> None:
@@ -92,6 +107,32 @@ class DemoStart:
         traffic.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await traffic
+
+
+def in_background(work: Callable[[], None]) -> asyncio.Future[None]:
+    """In a thread that no exit waits for: a half-made history is made anew by the next start."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def body() -> None:
+        error: BaseException | None = None
+        try:
+            work()
+        except BaseException as problem:  # noqa: BLE001 - it is raised where the work is awaited
+            error = problem
+        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody asks any more
+            loop.call_soon_threadsafe(settle, error)
+
+    threading.Thread(target=body, name="replay", daemon=True).start()
+    return done
 
 
 def fresh_state(ports: Ports) -> Path:

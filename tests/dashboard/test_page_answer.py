@@ -116,6 +116,19 @@ def test_what_spills_at_this_moment_and_why(page, books, text_of) -> None:
     assert "First token would come too late" in shown
 
 
+def test_spill_comes_first_while_no_own_engine_answers(page, books, text_of) -> None:
+    usual = text_of(page("answer", books(peak=1.0, days=1).url, period="1 h"))
+    assert usual.index("Answers inside the SLO") < usual.index("Spilling right now")
+    filled = books(peak=1.0, days=1)
+    engine = create_engine(filled.url)
+    with engine.begin() as connection:  # as before an engine's first start
+        connection.execute(text("DELETE FROM attempts WHERE backend = 'own'"))
+    engine.dispose()
+    shown = text_of(page("answer", filled.url, period="1 h"))
+    assert shown.count("Spilling right now") == 1
+    assert shown.index("Spilling right now") < shown.index("own GPUs against buying")
+
+
 def test_an_empty_ledger_says_what_to_do(page, tmp_path, text_of) -> None:
     url = f"sqlite:///{tmp_path / 'empty.db'}"
     migrate(url)

@@ -18,11 +18,11 @@ def settings(tmp_path: Path):
 
 
 def block(text: str, first_word: str) -> str:
-    """The indented block that begins with a word."""
+    """The block that begins with a word, as a person would copy it."""
     lines = text.splitlines()
-    start = next(n for n, line in enumerate(lines) if line.strip().startswith(first_word))
+    start = next(n for n, line in enumerate(lines) if line.startswith(first_word))
     rest = [n for n, line in enumerate(lines) if n > start and not line.strip()]
-    return "\n".join(line[4:] for line in lines[start : rest[0]])
+    return "\n".join(lines[start : rest[0]])
 
 
 def test_the_curl_is_one_command_with_json(settings):

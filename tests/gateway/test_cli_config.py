@@ -30,6 +30,17 @@ def test_a_file_with_a_fault_ends_the_command_with_its_name(tmp_path, capsys, co
     assert said in error
 
 
+def test_a_file_that_is_not_there_names_the_one_of_an_earlier_start(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for made in (False, True):
+        if made:
+            Path(".breakeven").mkdir()
+            Path(".breakeven/up.yaml").touch()
+        with pytest.raises(typer.Exit):
+            load_or_fail(Path("breakeven.yaml"))
+        assert ("--config .breakeven/up.yaml" in capsys.readouterr().err) is made
+
+
 def test_a_start_ends_at_an_error_and_only_tells_of_a_warning(tmp_path, capsys):
     path = tmp_path / "the-file.yaml"
     path.write_text("models: {a: {targets: [openai/our-own]}}\nproviders: {openai: {}}\n")

@@ -23,6 +23,16 @@ def ports() -> Ports:
         return Ports(one.getsockname()[1], other.getsockname()[1])
 
 
+def test_ctrl_c_ends_a_demo_that_is_still_replaying(run_command, ports):
+    words = ("demo", "--port", str(ports.gateway), "--dashboard-port", str(ports.dashboard))
+    command = run_command(*words)
+    command.until(r"-> 30 past days replayed")
+    assert command.interrupt() == 0
+    assert "gateway and dashboard answer" not in command.said
+    assert "Traceback" not in command.said
+    assert command.left_behind() == []
+
+
 def test_the_demo_replays_a_month_and_then_lives(run_command, ports, tmp_path):
     words = ("demo", "--port", str(ports.gateway), "--dashboard-port", str(ports.dashboard))
     command = run_command(*words)
