@@ -128,7 +128,7 @@ class EngineSupervision:
             ),
             log=self._log(seat),
             port=port_of(seat),
-            port_setting=f"pools.{seat.pool}.engine.port",
+            port_setting=self._port_setting(seat),
         )
 
     def _simulated(self, row: int, seat: EngineSeat) -> Child:
@@ -145,9 +145,18 @@ class EngineSupervision:
         port = port_of(seat)
         who = ports.stranger(port)
         self._board.own(row, "blocked" if who else "backing_off")
-        setting = f"pools.{seat.pool}.engine.port"
-        cause = f": port {port} is taken by {who}: end it, or set {setting}" if who else ""
+        cause = (
+            f": port {port} is taken by {who}: end it, or set {self._port_setting(seat)}"
+            if who
+            else ""
+        )
         self._say(f"{name} ended with {code}{cause}")
+
+    def _port_setting(self, seat: EngineSeat) -> str:
+        """What to set where the port is taken: which setting, or that it needs another value."""
+        setting = f"pools.{seat.pool}.engine.port"
+        port = self._settings.pools[seat.pool].engine.port
+        return f"{setting} to another port than {port}" if port else setting
 
     def _log(self, seat: EngineSeat) -> Path:
         name = seat.name.replace(":", "-").replace("/", "-")

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from backends.engine.ports import stranger
 from gateway.clock import Clock
 from gateway.errors import ConfigError
 from gateway.machines import parts
@@ -130,6 +131,21 @@ def find_ports(settings: Settings) -> Ports:
             if provider.start:
                 providers[name] = _port(taken, 0)
     return Ports(engines, providers)
+
+
+def moved(settings: Settings, found: Ports) -> list[str]:
+    """One line for each engine whose configured port somebody else has."""
+    lines = []
+    for name, pool in settings.pools.items():
+        for index in range(pool.engine.replicas if pool.engine.port else 0):
+            wanted, got = (pool.engine.port or 0) + index, found.engines[f"pool:{name}/{index}"]
+            if got != wanted:
+                who = stranger(wanted) or "another program"
+                lines.append(
+                    f"pool:{name}/{index} starts on port {got}: {wanted}, by "
+                    f"pools.{name}.engine.port, is taken by {who}"
+                )
+    return lines
 
 
 def _port(taken: ExitStack, wanted: int) -> int:

@@ -24,7 +24,7 @@ from gateway.children import Child, Command
 from gateway.clock import Clock
 from gateway.engines import EngineSupervision, installed
 from gateway.errors import ConfigError
-from gateway.prepare import Prepared, prepare
+from gateway.prepare import Prepared, moved, prepare
 from gateway.runtime import Runtime
 from gateway.settings import Settings
 from gateway.slots import Board
@@ -68,6 +68,8 @@ class Serving:
             self._listener = await listening(self._settings, self._say)
         self.prepared: Prepared = await asyncio.to_thread(prepare, self._settings, self._config)
         self.runtime: Runtime = self.prepared.runtime
+        for line in moved(self._settings, self.prepared.ports):
+            self._say(line)
         if self._settings.dashboard.enabled:
             self._launch(self._front, "dashboard", self._dashboard())
         if between is not None:

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from gateway.errors import ConfigError
-from gateway.prepare import budgets, contracts, find_ports, ledger_url, prepare
+from gateway.prepare import budgets, contracts, find_ports, ledger_url, moved, prepare
 from gateway.settings import parse
 from ledger.database import make_engine
 
@@ -90,3 +90,16 @@ def test_where_the_ledger_is(tmp_path: Path) -> None:
     assert ledger_url(by_name, {"DB": "sqlite:////z"}) == "sqlite:////z"
     with pytest.raises(ConfigError, match="`DB` is not set"):
         ledger_url(by_name, {})
+
+
+def test_an_engine_that_moves_from_its_port_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen(1)
+        port = other.getsockname()[1]
+        settings = parse(written(tmp_path, port).read_text(), name="t")
+        found = find_ports(settings)
+        (line,) = [line for line in moved(settings, found) if f": {port}, by" in line]
+    assert f"{port}, by pools." in line
+    assert ".engine.port, is taken by process" in line
+    assert moved(settings, find_ports(settings)) == []
