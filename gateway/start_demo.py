@@ -91,7 +91,8 @@ class DemoStart:
             if not replayed.done():
                 raise Stopped
             stopped.cancel()
-            replayed.result()
+            if not replayed.result():
+                raise RuntimeError("the history could not be made: see the traceback above")
             ledger.dispose()
 
     async def _live(self, settings: Settings, serving: Serving) -> None:
@@ -109,30 +110,29 @@ class DemoStart:
             await traffic
 
 
-def in_background(work: Callable[[], None]) -> asyncio.Future[None]:
-    """In a thread that no exit waits for: a half-made history is made anew by the next start."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
+def in_background(work: Callable[[], None]) -> asyncio.Future[bool]:
+    """Whether it came to its end, in a thread that no exit waits for.
 
-    def settle(error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
+    A half-made history is made anew by the next start; a fault is the thread's own traceback.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[bool] = loop.create_future()
+
+    def tell(whole: bool) -> None:
+        if not ended.cancelled():
+            ended.set_result(whole)
 
     def body() -> None:
-        error: BaseException | None = None
+        whole = False
         try:
             work()
-        except BaseException as problem:  # noqa: BLE001 - it is raised where the work is awaited
-            error = problem
-        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody asks any more
-            loop.call_soon_threadsafe(settle, error)
+            whole = True
+        finally:
+            with contextlib.suppress(RuntimeError):  # the loop is gone: nobody asks any more
+                loop.call_soon_threadsafe(tell, whole)
 
     threading.Thread(target=body, name="replay", daemon=True).start()
-    return done
+    return ended
 
 
 def fresh_state(ports: Ports) -> Path:
