@@ -40,7 +40,11 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """`volume`, `capacity` and amounts are of the period; `scale` makes them monthly."""
+    """`volume`, `capacity` and amounts are of the period; `scale` makes them monthly.
+
+    `explained` is the modelled overflow of what runs over what really overflowed (`None`: nothing
+    did). Well below one, engines spilled long before their measured capacity was reached.
+    """
 
     staircase: Staircase
     gpus: int  # steps in use: replicas
@@ -50,6 +54,7 @@ class Ladder:
     capacity: Fraction | None
     measured: bool
     window_minutes: int
+    explained: Fraction | None
     bands: tuple[Band, ...]
     best: Advice
     configured_pusd: Exact
@@ -85,6 +90,7 @@ def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladde
         load=load_curve(windowed(load, window)),
     )
     volume = Volume(steps.load.total, basis)
+    modelled = steps.load.overflow(bill.replicas * steps.capacity_per_minute, volume=volume.tokens)
     most = max(MOST_STEPS, 2 * bill.replicas)
     return Ladder(
         staircase=steps,
@@ -100,6 +106,7 @@ def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladde
         / bill.hours,
         measured=capability.measured,
         window_minutes=window,
+        explained=modelled / overflowed if overflowed else None,
         bands=bands(steps, most_gpus=most),
         best=best(steps, volume, most_gpus=most),
         configured_pusd=steps.total_pusd(bill.replicas, volume),

@@ -18,6 +18,7 @@ from ledger.economics import TokenBasis, Volume, allocation_unit_cost
 from ledger.standing import Against
 from ledger.survey import Survey
 
+BELIEVED = Fraction(1, 2)
 COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_WEIGHTS}
 
 
@@ -74,7 +75,20 @@ def _chart(survey: Survey, steps: Ladder, basis: TokenBasis, reach: Reach) -> No
         f"{steps.unit(steps.gpus)} inside the SLO ({known}). Solid own line: as configured, "
         "overflow bought. "
         "Dashed own line: the best number of GPUs at each volume. Diamonds: break-even. Overflow "
-        f"is counted in windows of {steps.window_minutes} min, which explain what really spilled."
+        f"is counted in windows of {steps.window_minutes} min" + believed(steps.explained)
+    )
+
+
+def believed(explained: Fraction | None) -> str:
+    """How far the modelled overflow agrees with the real one."""
+    if explained is None:
+        return "."
+    share = f"; so counted it is {words.percent(explained)} of what really spilled."
+    if explained >= BELIEVED:
+        return share
+    return share + (
+        " **The engines spilled long before the capacity drawn here**, which is that of short "
+        "requests: costs with fewer GPUs are too low, and break-even may be out of reach."
     )
 
 

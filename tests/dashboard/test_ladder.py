@@ -32,6 +32,7 @@ def test_the_model_explains_what_spilled_and_agrees_with_the_verdict(look) -> No
     assert modelled == pytest.approx(
         float(verdict.result_pusd) / 1e12, abs=0.05 * float(api) / 1e12
     )
+    assert Fraction(1, 2) < steps.explained < Fraction(3, 2)
     assert steps.scale == Fraction(720) / look.standing.hours
     assert steps.unit(1) == "1 GPU"
     assert steps.unit(3) == "3 GPUs"

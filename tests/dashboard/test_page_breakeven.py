@@ -1,9 +1,11 @@
 """The chart's page: both comparators, both token bases, spares, and what is missing."""
 
 import re
+from fractions import Fraction
 
 import pytest
 
+from dashboard.page_breakeven import believed
 from ledger.database import migrate
 
 
@@ -57,3 +59,18 @@ def test_what_is_missing_is_asked_for(page, books, tmp_path, text_of) -> None:
     url = f"sqlite:///{tmp_path / 'empty.db'}"
     migrate(url)
     assert "A break-even chart needs own engines" in text_of(page("breakeven", url))
+
+
+@pytest.mark.parametrize(
+    ("explained", "said", "warned"),
+    [
+        (None, ".", False),
+        (Fraction(0), "; so counted it is 0 % of what really spilled", True),
+        (Fraction(49, 100), "it is 49 % of", True),
+        (Fraction(1, 2), "it is 50 % of", False),
+    ],
+)
+def test_a_model_that_does_not_explain_what_spilled_says_so(explained, said, warned) -> None:
+    text = believed(explained)
+    assert said in text
+    assert ("costs with fewer GPUs are too low" in text) is warned
