@@ -58,7 +58,7 @@ def test_without_an_engine_the_simulated_one_serves_and_a_second_start_keeps_the
     assert "SIMULATED here, and labelled wherever it shows: the engine, provider" in said
     assert "NOT used" not in said
 
-    curl = re.search(r"    curl (?:.*\\\n)+.*\n.*\}\]\}'", said)[0]
+    curl = re.search(r"(?m)^curl (?:.*\\\n)+.*\n.*\}\]\}'", said)[0]
     answer = subprocess.run(
         ["bash", "-c", curl.replace("curl ", "curl -sSi ", 1)],
         check=True, capture_output=True, text=True, timeout=60,
