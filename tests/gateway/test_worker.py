@@ -17,15 +17,13 @@ import pytest
 
 CLIENTS = 12
 SABOTAGE = """
-import os
-if os.environ.get("SETTLE_LATE"):
-    import asyncio
-    from ledger.journal import JournalWriter
+import asyncio
+from ledger.journal import JournalWriter
 
-    async def late(self, record):
-        asyncio.get_running_loop().call_later(0.5, self.append_ending, record)
+async def late(self, record):
+    asyncio.get_running_loop().call_later(0.5, self.append_ending, record)
 
-    JournalWriter.append_durable = late
+JournalWriter.append_durable = late
 """
 
 
@@ -150,7 +148,7 @@ def test_settling_after_the_answer_would_lose_rows(make_host, patiently, tmp_pat
     """The control: the same kill finds what is not durable before the last byte."""
     (tmp_path / "sitecustomize.py").write_text(SABOTAGE)
     host = make_host()
-    host.environ |= {"SETTLE_LATE": "1", "PYTHONPATH": str(tmp_path)}
+    host.environ |= {"PYTHONPATH": str(tmp_path)}
     host.start()
 
     def strike(_cycle: int) -> None:
