@@ -35,7 +35,7 @@ def test_residency_of_a_key_keeps_it_inside(stack) -> None:
     inside = stack.key("inside", residency="internal_only").token
     assert stack.chat("own", inside, max_tokens=2).status_code == 200
     refused = stack.chat("api", inside, max_tokens=2)
-    assert refused.status_code == 429
+    assert refused.status_code == 403
     assert "residency" in refused.json()["error"]["message"]
 
 

@@ -143,7 +143,8 @@ def test_only_the_owner_reads_the_state(make_host) -> None:
 
 def test_what_somebody_else_owns_keeps_its_modes(tmp_path: Path, monkeypatch) -> None:
     state = tmp_path / "state"
-    state.mkdir(mode=0o755)
+    state.mkdir()
+    state.chmod(0o755)  # whatever the umask
     settings = Settings(state_dir=str(state))
     monkeypatch.setattr(os, "getuid", lambda: state.stat().st_uid + 1)
     before = os.umask(0o022)
