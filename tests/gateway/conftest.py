@@ -564,3 +564,12 @@ def make_host(tmp_path: Path) -> Iterator[Callable[..., Host]]:
     yield make
     for host_ in made:
         host_.close()
+
+
+@pytest.fixture
+def no_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine without a GPU's tools whose pip may look in no index at all."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")

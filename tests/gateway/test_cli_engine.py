@@ -1,7 +1,6 @@
 """`breakeven engine`: GPUs with dated prices, plans with their arithmetic, installation."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -64,16 +63,7 @@ def test_what_cannot_be_planned_is_told(model, change, said):
     assert answer.stdout == ""
 
 
-@pytest.fixture
-def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No GPU's tools, and nowhere to install from."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
-
-
-@pytest.mark.usefixtures("nowhere")
+@pytest.mark.usefixtures("no_index")
 def test_an_engine_that_cannot_be_had_is_said_with_the_way_to_it(tmp_path):
     answer = invoke("install", "--directory", tmp_path / "engine")
     assert answer.exit_code == 0
@@ -82,7 +72,7 @@ def test_an_engine_that_cannot_be_had_is_said_with_the_way_to_it(tmp_path):
     assert not (tmp_path / "engine").exists()
 
 
-@pytest.mark.usefixtures("nowhere")
+@pytest.mark.usefixtures("no_index")
 def test_an_installation_that_breaks_has_status_1(tmp_path):
     (tmp_path / "file").write_text("in the way")
     answer = invoke("install", "--directory", tmp_path / "file" / "engine", "--json")

@@ -15,16 +15,7 @@ from gateway.errors import ConfigError
 from gateway.installing import Installing
 
 
-@pytest.fixture
-def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine without a GPU whose pip may look in no index at all."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
-
-
-@pytest.mark.usefixtures("nowhere")
+@pytest.mark.usefixtures("no_index")
 async def test_an_engine_that_nobody_has_is_a_result(tmp_path):
     news: list[Progress] = []
     installing = Installing(tmp_path / "engine", news.append)
@@ -37,7 +28,7 @@ async def test_an_engine_that_nobody_has_is_a_result(tmp_path):
     assert list(tmp_path.glob("engine*")) == []
 
 
-@pytest.mark.usefixtures("nowhere")
+@pytest.mark.usefixtures("no_index")
 async def test_a_fault_is_an_error_with_its_cause(tmp_path):
     """No index, and no place for the environment either."""
     (tmp_path / "file").write_text("in the way")
@@ -82,7 +73,7 @@ async def test_stopping_what_never_ran_is_nothing(tmp_path):
     await Installing(tmp_path, lambda _: None).stop()
 
 
-@pytest.mark.usefixtures("nowhere")
+@pytest.mark.usefixtures("no_index")
 def test_the_process_speaks_json_lines(tmp_path):
     command = [sys.executable, "-m", "gateway.installing", str(tmp_path / "engine")]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
