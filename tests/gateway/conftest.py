@@ -421,6 +421,7 @@ class Host:
         self.url = ""
         self.environ = dict(os.environ)
         self.process: subprocess.Popen[str] | None = None
+        self.answered = 0  # asked by `ask`, answered with 200
         self.client = plain_client()
         state.mkdir(parents=True, exist_ok=True)
         engine = {
@@ -466,7 +467,9 @@ class Host:
         body = {"model": model, "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
         headers = {"authorization": f"Bearer {self.token}"}
         url = f"{self.url}/v1/chat/completions"
-        return self.client.post(url, json={**body, **members}, headers=headers)
+        answer = self.client.post(url, json={**body, **members}, headers=headers)
+        self.answered += answer.status_code == 200
+        return answer
 
     def get(self, path: str) -> httpx.Response:
         headers = {"authorization": f"Bearer {self.token}"}
