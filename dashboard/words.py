@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 from ledger.economics import Exact
-from ledger.money import PUSD_PER_USD
+from ledger.money import usd_text
 
 REASONS = {
     "cheapest": "cheapest that meets the SLO",
@@ -49,18 +49,7 @@ def reason(code: str | None) -> str:
 
 def usd(pusd: Exact, *, sign: bool = False) -> str:
     """`$1,235`, `$12.35`, `$0.0123`; a minus before the dollar, a plus if asked for."""
-    dollars = abs(Fraction(pusd)) / PUSD_PER_USD
-    if dollars >= 1000:
-        text = f"{round(dollars):,}"
-    elif dollars >= 1 or not dollars:
-        text = f"{float(dollars):.2f}"
-    elif dollars < Fraction(1, 100_000):
-        text = f"{float(dollars):.1e}"
-    else:
-        text = f"{float(dollars):.3g}"
-        text += "0" * (4 - len(text))  # $0.9 reads as a typing error
-    lead = "-" if pusd < 0 else "+" if sign and pusd > 0 else ""
-    return f"{lead}${text}"
+    return usd_text(pusd, sign=sign)
 
 
 def tokens(count: Exact) -> str:

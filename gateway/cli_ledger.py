@@ -12,7 +12,7 @@ from rich.console import Console
 from gateway.cli_config import Config, ledger_reader, load_or_fail
 from gateway.cli_output import AsJson, emit, table
 from gateway.clock import Clock
-from ledger.money import format_usd
+from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries import Scope
 from ledger.report import Line, PoolLine, Report
 from ledger.report import report as report_of
@@ -114,7 +114,9 @@ def _show_result(out: Console, result: Result) -> None:
 
 
 def _usd(pusd: int) -> str:
-    return format_usd(pusd, PLACES)
+    """Four places line up in a column; what they would round to nothing keeps its digits."""
+    tiny = 0 < abs(pusd) < PUSD_PER_USD // 10**PLACES
+    return usd_text(pusd) if tiny else format_usd(pusd, PLACES)
 
 
 def _moment(at_us: int) -> str:

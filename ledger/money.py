@@ -7,6 +7,7 @@ Conversions are exact or refused; the two places that round say so and round hal
 
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, Inexact, InvalidOperation
+from fractions import Fraction
 
 PUSD_PER_USD = 10**12
 PPM = 1_000_000
@@ -57,6 +58,21 @@ def format_usd(pusd: int, places: int | None = None) -> str:
         return f"{sign}${int(whole):,}.{fraction}"
     rounded = _ROUNDED.quantize(usd, Decimal(1).scaleb(-places))
     return f"{sign if rounded else ''}${rounded:,f}"
+
+
+def usd_text(pusd: int | Fraction, *, sign: bool = False) -> str:
+    """`$1,235`, `$12.35`, `$0.0123`, `$0.000000033`: as many digits as say how much it is.
+
+    How people read a sum, never with an exponent; `sign` puts a plus before gains.
+    """
+    whole = round(pusd)
+    size = pusd_to_usd(whole).adjusted() if whole else 0
+    if size >= 0:
+        text = format_usd(whole, 0 if size >= 3 else 2)
+    else:
+        units, _, fraction = format_usd(whole, min(2 - size, 12)).partition(".")
+        text = f"{units}.{fraction.rstrip('0').ljust(2, '0')}"
+    return f"+{text}" if sign and whole > 0 else text
 
 
 def divide_half_even(numerator: int, denominator: int) -> int:

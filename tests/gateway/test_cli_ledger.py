@@ -16,7 +16,7 @@ from ledger.rates import Terms, rates_from
 from ledger.records import AttemptOpened, AttemptSettled, Tokens
 from ledger.repository import Repository
 
-TOKENS = {"search": [3_000_000, 100_000], "ads": [500_000]}
+TOKENS = {"search": [3_000_000, 100_000], "ads": [500_000], "hobby": [3]}
 PUSD_PER_TOKEN = 10**6  # $1 per million
 COSTS = {team: [n * PUSD_PER_TOKEN for n in tokens] for team, tokens in TOKENS.items()}
 
@@ -42,7 +42,7 @@ def settled(number: int, tokens: int, at_us: int) -> AttemptSettled:
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """A ledger with three settled attempts of two teams, an hour ago."""
+    """A ledger with four settled attempts of three teams, an hour ago."""
     url = sqlite_url(tmp_path / "ledger.db")
     migrate(url)
     at_us = time.time_ns() // 1000 - 3_600_000_000
@@ -79,7 +79,7 @@ def test_the_report_adds_up(ledger):
     }
     for lines in ("teams", "models", "backends", "targets"):
         assert sum(one["cost_pusd"] for one in document[lines]) == total
-        assert sum(one["input_tokens"] for one in document[lines]) == 3_600_000
+        assert sum(one["input_tokens"] for one in document[lines]) == 3_600_003
 
 
 def test_people_see_the_same_sums(ledger):
@@ -87,6 +87,7 @@ def test_people_see_the_same_sums(ledger):
     assert answer.exit_code == 0
     for shown in ("By team", "search", "3.1000", "0.5000", "3.6000", "0 requests were refused"):
         assert shown in answer.stdout
+    assert "$0.000003" in answer.stdout, "what four places would round to nothing is not nothing"
     assert "SIMULATED" not in answer.stdout
 
 

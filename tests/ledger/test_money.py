@@ -1,4 +1,6 @@
+import re
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from ledger.money import (
     pusd_to_usd,
     split_largest_remainder,
     usd_per_million_to_pusd,
+    usd_text,
     usd_to_pusd,
     usd_to_pusd_rounded,
 )
@@ -85,6 +88,28 @@ def test_declared_rounding_is_half_even(usd, pusd):
 )
 def test_format(pusd, places, text):
     assert format_usd(pusd, places) == text
+
+
+@pytest.mark.parametrize(
+    ("pusd", "text"),
+    [
+        (0, "$0.00"), (1, "$0.000000000001"), (33_000, "$0.000000033"),
+        (-33_333, "-$0.0000000333"), (99_999_999, "$0.0001"), (10**11 * 9, "$0.90"),
+        (10**12 - 1, "$1.00"), (123 * 10**10, "$1.23"), (1_234_567 * 10**12, "$1,234,567"),
+        (Fraction(10**12, 3), "$0.333"), (Fraction(1, 3), "$0.00"),
+    ],
+)  # fmt: skip
+def test_a_sum_as_people_read_it(pusd, text):
+    assert usd_text(pusd) == text
+
+
+@given(AMOUNTS.filter(bool), st.booleans())
+def test_no_sum_is_shown_with_an_exponent_or_as_nothing(pusd, sign):
+    text = usd_text(pusd, sign=sign)
+    assert re.fullmatch(r"[-+]?\$[0-9,]+(\.[0-9]{2,12})?", text)
+    assert re.search("[1-9]", text)
+    shown = Decimal(text.replace("$", "").replace(",", ""))
+    assert abs(shown - pusd_to_usd(pusd)) <= abs(pusd_to_usd(pusd)) / 100
 
 
 @given(st.integers(-(10**18), 10**18), st.integers(1, 10**12))
