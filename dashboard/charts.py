@@ -10,6 +10,7 @@ from typing import Any
 
 import altair as alt
 
+from dashboard import words
 from dashboard.look import (
     API,
     DOWN,
@@ -20,6 +21,7 @@ from dashboard.look import (
     SAME_WEIGHTS,
     SUBSTITUTE,
 )
+from ledger.money import PUSD_PER_USD
 from ledger.series import Line
 
 MONEY_COLOURS: Mapping[str, str] = {
@@ -51,11 +53,11 @@ def stacked(
         {
             **record,
             "order": order[record["kind"]],
+            "shown": _dollars(record[value]) if money else words.count(round(record[value])),
             "middle": record["at"] + (record["until"] - record["at"]) / 2,
         }
         for record in records
     )
-    form = "$,.2f" if money else ",.0f"
     chart = (
         alt.Chart(data, height=HEIGHT)
         .mark_bar(cornerRadius=1, size=max(1.5, min(46.0, 0.85 * PLOT_WIDTH / bars)))
@@ -67,7 +69,7 @@ def stacked(
             tooltip=[
                 alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="from (UTC)", format=_TIME),
                 alt.Tooltip("kind:N", title="what"),
-                alt.Tooltip(f"{value}:Q", title=title, format=form),
+                alt.Tooltip("shown:N", title=title),
             ],
         )
     )
@@ -161,7 +163,7 @@ def break_even(
             .encode(x=alt.X("from:Q"), x2="to:Q")
         )
     layers.append(
-        alt.Chart(_data(costs))
+        alt.Chart(_data(_priced(costs)))
         .mark_line(strokeWidth=2.5, clip=True)
         .encode(
             x=axis_x,
@@ -173,11 +175,11 @@ def break_even(
             tooltip=[
                 alt.Tooltip("kind:N", title="line"),
                 alt.Tooltip("volume:Q", title="tokens a month", format=",.0f"),
-                alt.Tooltip("usd:Q", title="a month", format="$,.0f"),
+                alt.Tooltip("shown:N", title="a month"),
             ],
         )
     )
-    points = alt.Chart(_data(marks)).encode(x=axis_x, y=axis_y)
+    points = alt.Chart(_data(_priced(marks))).encode(x=axis_x, y=axis_y)
     dots = points.mark_point(size=150, filled=True, color=INK, opacity=1).encode(
         shape=alt.Shape(
             "sort:N",
@@ -187,7 +189,7 @@ def break_even(
         tooltip=[
             "label:N",
             alt.Tooltip("volume:Q", title="tokens a month", format=",.0f"),
-            alt.Tooltip("usd:Q", title="a month", format="$,.0f"),
+            alt.Tooltip("shown:N", title="a month"),
         ],
     )  # fmt: skip
     texts = [  # twice: a white outline under the words keeps them readable on lines
@@ -198,6 +200,15 @@ def break_even(
         for outline in ({"stroke": "white", "strokeWidth": 5, "color": "white"}, {"color": INK})
     ]
     return _clean(alt.layer(*layers, dots, *texts).properties(height=430))
+
+
+def _priced(records: Records) -> Records:
+    return [{**record, "shown": _dollars(record["usd"])} for record in records]
+
+
+def _dollars(usd: float) -> str:
+    """An amount in a tooltip, where a format of Vega would round a small one to nothing."""
+    return words.usd(round(usd * PUSD_PER_USD))
 
 
 def _data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:

@@ -3,6 +3,7 @@
 Money stays integer until its last step, where a chart needs a float of dollars.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,6 +13,8 @@ from ledger.money import PUSD_PER_USD
 from ledger.queries import Cell
 from ledger.series import Line, spend
 from ledger.survey import Survey
+
+HALF_A_CENT = 0.005
 
 
 def dollars(pusd: float) -> float:
@@ -88,6 +91,14 @@ def refused_rows(cells: Iterable[Cell], refused: int) -> list[tuple[str, str, No
     ]
 
 
+def money_format(amounts: Iterable[float | None]) -> str:
+    """A table column's format: cents, or the places that its least amount needs to be seen."""
+    least = min((abs(one) for one in amounts if one), default=1.0)
+    if least >= HALF_A_CENT:
+        return "dollar"
+    return f"$%.{min(1 - math.floor(math.log10(least)), 12)}f"
+
+
 def own_cost_by_team(survey: Survey) -> dict[str, int]:
     """Each team's share of the bill: closed hours, and what runs since as it stands."""
     costs: dict[str, int] = defaultdict(int)
@@ -104,6 +115,7 @@ __all__ = [
     "Line",
     "dollars",
     "labels",
+    "money_format",
     "money_over_time",
     "over_time",
     "own_cost_by_team",

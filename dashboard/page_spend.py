@@ -13,7 +13,14 @@ import streamlit as st
 
 from dashboard import charts, data, look, words
 from dashboard.data import View
-from dashboard.figures import dollars, labels, money_over_time, over_time, own_cost_by_team
+from dashboard.figures import (
+    dollars,
+    labels,
+    money_format,
+    money_over_time,
+    over_time,
+    own_cost_by_team,
+)
 from ledger.queries import AttemptRow, Cell
 from ledger.survey import Survey
 
@@ -23,7 +30,7 @@ GROUPS: dict[str, Callable[[Cell], str]] = {
     "model": lambda cell: cell.model,
     "backend": lambda cell: cell.target,
 }
-MONEY = st.column_config.NumberColumn
+NUMBER = st.column_config.NumberColumn
 
 
 def show(view: View) -> None:
@@ -121,9 +128,12 @@ def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
         ),
         key=lambda row: -row["spend"],
     )
-    money = {one: MONEY(format="dollar") for one in ("spend", "APIs", "own GPUs")}
+    money = {
+        one: NUMBER(format=money_format(row[one] for row in table))
+        for one in ("spend", "APIs", "own GPUs")
+    }
     counts = {
-        one: MONEY(format="localized") for one in ("answers", "input tokens", "output tokens")
+        one: NUMBER(format="localized") for one in ("answers", "input tokens", "output tokens")
     }
     st.dataframe(table, hide_index=True, column_config={**money, **counts}, width="stretch")
     shares = "their share of closed hours" if name == "team" else "the provisional charge"
@@ -142,8 +152,9 @@ def _requests(view: View, survey: Survey) -> None:
     if not found:
         st.caption("No request matches.")
         return
+    frame = _frame(found)
     event = st.dataframe(
-        _frame(found),
+        frame,
         hide_index=True,
         width="stretch",
         height=320,
@@ -152,8 +163,10 @@ def _requests(view: View, survey: Survey) -> None:
         key="requests",
         column_config={
             "at (UTC)": st.column_config.DatetimeColumn(format="D MMM HH:mm:ss"),
-            "cost": MONEY(format="$%.6f"),
-            "at the comparator": MONEY(format="$%.6f"),
+            **{
+                one: NUMBER(format=money_format(row[one] for row in frame))
+                for one in ("cost", "at the comparator")
+            },
         },
     )
     st.caption(f"The latest {len(found)}, newest first. Select a row to see why it went there.")

@@ -58,6 +58,15 @@ def test_one_instant_has_an_axis() -> None:
     assert low < high
 
 
+def test_tooltips_show_small_amounts() -> None:
+    """A format of cents showed what a request cost as nothing."""
+    records = [{**RECORDS[0], "usd": 3.3e-8}, {**RECORDS[1], "usd": 12.5}]
+    spec = charts.stacked(records, value="usd", colours=charts.MONEY_COLOURS, title="$").to_dict()
+    assert spec["encoding"]["tooltip"][-1]["field"] == "shown"
+    (values,) = spec["datasets"].values()
+    assert [row["shown"] for row in values] == ["$0.000000033", "$12.50"]
+
+
 def test_an_axis_never_counts_in_milli() -> None:
     spec = charts.stacked(RECORDS, value="usd", colours=charts.MONEY_COLOURS, title="").to_dict()
     label = spec["encoding"]["y"]["axis"]["labelExpr"]
