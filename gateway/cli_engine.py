@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from backends.engine import install as installation
-from backends.engine.catalog import GPUS, UnknownGpu, find
+from backends.engine.catalog import GPUS, PriceRange, UnknownGpu, find
 from backends.engine.modelconfig import UnsupportedModel
 from backends.engine.plan import Figure, Plan, Question, plan
 from gateway.cli_output import AsJson, emit, fail, table
@@ -49,24 +49,11 @@ def install(
 
 @app.command("list")
 def list_gpus(as_json: AsJson = False) -> None:
-    """The GPU catalogue: memory, bandwidth, FLOP/s, dated public prices."""
-    rows = [asdict(gpu) for gpu in GPUS]
-    cells = [
-        [
-            gpu.name,
-            f"{gpu.memory_gib}",
-            f"{gpu.bandwidth_bytes_s / 1e12:.2f}",
-            f"{(gpu.best_flops('bf16') or 0) / 1e12:.0f}",
-            f"{(gpu.best_flops('fp8') or 0) / 1e12:.0f}",
-            gpu.interconnect,
-            "-"
-            if gpu.price is None
-            else f"{gpu.price.low_usd_per_hour}-{gpu.price.high_usd_per_hour} ({gpu.price.seen})",
-        ]
-        for gpu in GPUS
-    ]
-    columns = ("GPU", ">GiB", ">TB/s", ">bf16 TFLOP/s", ">fp8 TFLOP/s", "interconnect", "USD/h")
-    emit(rows, as_json=as_json, show=lambda out: out.print(table("GPUs", columns, cells)))
+    """The GPU catalogue: memory, bandwidth, FLOP/s, dated public prices.
+
+    TB/s and TFLOP/s are the data sheet's; in brackets what was measured, which `engine plan` takes.
+    """
+    emit([asdict(gpu) for gpu in GPUS], as_json=as_json, show=_show_gpus)
 
 
 @app.command("plan")
@@ -84,7 +71,10 @@ def plan_command(
     ] = 0.9,
     as_json: AsJson = False,
 ) -> None:
-    """What a GPU can do with a model: memory, KV room, floors; every number with its formula."""
+    """What a GPU can do with a model: memory, KV room, floors; every number with its formula.
+
+    Status 1 when the model does not fit, with --json, too.
+    """
     question = Question(
         tensor_parallel=gpus, context_tokens=context, gpu_memory_utilization=utilization
     )
@@ -93,6 +83,8 @@ def plan_command(
     except (UnknownGpu, UnsupportedModel, OSError) as error:
         fail(str(error))
     emit(asdict(made), as_json=as_json, show=lambda out: _show_plan(out, made))
+    if not made.fits:
+        raise typer.Exit(1)
 
 
 def progress(*, quiet: bool = False) -> Progress:
@@ -117,6 +109,39 @@ def _show_install(out: Console, result: Any) -> None:
         out.print(f"{seconds:8.1f} s  {stage}")
 
 
+def _show_gpus(out: Console) -> None:
+    columns = ("GPU", ">GiB", ">TB/s", ">bf16 TFLOP/s", ">fp8 TFLOP/s", "interconnect", "USD/h")
+    cells = [
+        [
+            gpu.name,
+            f"{gpu.memory_gib}",
+            _rate(gpu.bandwidth_bytes_s, gpu.measured_bandwidth_bytes_s, ".2f"),
+            _rate(gpu.flops.get("bf16"), gpu.measured_flops.get("bf16"), ".0f"),
+            _rate(gpu.flops.get("fp8"), gpu.measured_flops.get("fp8"), ".0f"),
+            gpu.interconnect,
+            "-" if gpu.price is None else _price(gpu.price),
+        ]
+        for gpu in GPUS
+    ]
+    out.print(table("GPUs", columns, cells))
+    out.print("\nTB/s and TFLOP/s of the data sheet; in brackets measured, which `plan` takes:")
+    for gpu in GPUS:
+        if gpu.measured_source:
+            out.print(f"  {gpu.name}: {gpu.measured_source}", markup=False)
+
+
+def _rate(sheet: float | None, measured: float | None, form: str) -> str:
+    if sheet is None:
+        return "-"
+    known = "" if measured is None else f" ({measured / 1e12:{form}})"
+    return f"{sheet / 1e12:{form}}{known}"
+
+
+def _price(price: PriceRange) -> str:
+    low, high = price.low_usd_per_hour, price.high_usd_per_hour
+    return f"{low if low == high else f'{low}-{high}'} ({price.seen})"
+
+
 def _show_plan(out: Console, made: Plan) -> None:
     title = f"{made.model} on {made.gpus} x {made.gpu}: {'fits' if made.fits else 'does not fit'}"
     cells = [[figure.name, amount(figure), figure.formula] for figure in made.figures]
@@ -128,8 +153,10 @@ def _show_plan(out: Console, made: Plan) -> None:
 
 
 def amount(figure: Figure) -> str:
-    """A figure's value as people read it; bytes in GiB."""
-    if figure.unit == "bytes" and abs(figure.value) >= GIB:
+    """A figure's value as people read it: many bytes in GiB, parts of a second in ms."""
+    if figure.unit == "B" and abs(figure.value) >= GIB:
         return f"{figure.value / GIB:,.2f} GiB"
+    if figure.unit == "s" and abs(figure.value) < 1:
+        return f"{1000 * figure.value:.2f} ms"
     digits = 0 if float(figure.value).is_integer() else 2
     return f"{figure.value:,.{digits}f} {figure.unit}".rstrip()

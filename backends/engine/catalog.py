@@ -58,6 +58,23 @@ class Gpu:
         """Measured where it was, else the data sheet's; `None` where the card has no such unit."""
         return self.measured_flops.get(number) or self.flops.get(number)
 
+    @property
+    def bandwidth_basis(self) -> str:
+        """Where `best_bandwidth_bytes_s` is from, and what else is stated."""
+        sheet = f"data sheet ({self.source})"
+        if self.measured_bandwidth_bytes_s is None:
+            return f"{sheet}; not measured here"
+        stated = f"{self.bandwidth_bytes_s / 1e12:g} TB/s in the {sheet}"
+        return f"measured ({self.measured_source}); {stated}"
+
+    def flops_basis(self, number: Number) -> str:
+        """The same for `best_flops`."""
+        sheet = f"data sheet ({self.source})"
+        if number not in self.measured_flops:
+            return f"{number}, {sheet}; not measured here"
+        stated = f"{self.flops[number] / 1e12:g} TFLOP/s in the {sheet}"
+        return f"{number}, measured ({self.measured_source}); {stated}"
+
 
 class UnknownGpu(LookupError):
     """No such name in the catalogue."""

@@ -83,18 +83,30 @@ def read_model(directory: Path) -> ModelConfig:
     path = directory / "config.json" if directory.is_dir() else directory
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UnsupportedModel(f"{path}: {error}") from error
+    except FileNotFoundError as error:
+        words = "no model: it has no config.json" if directory.is_dir() else "not there"
+        raise UnsupportedModel(f"{directory} is {words}") from error
+    except OSError as error:
+        raise UnsupportedModel(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UnsupportedModel(f"{path} is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise UnsupportedModel(f"{path} is no model's: it holds no JSON object")
     config: dict[str, Any] = {**document, **(document.get("text_config") or {})}
     family = config.get("model_type")
     if family not in _FAMILIES:
-        raise UnsupportedModel(
-            f"{path}: model_type {family!r} is not among {', '.join(sorted(_FAMILIES))}"
-        )
+        known = f"known are {', '.join(sorted(_FAMILIES))}"
+        if family is None:
+            raise UnsupportedModel(f"{path} is no model's: it has no `model_type`; {known}")
+        raise UnsupportedModel(f"{path}: models of the type `{family}` cannot be planned; {known}")
     try:
         return _model(path, config, _quantization(config))
     except KeyError as error:
         raise UnsupportedModel(f"{path}: {error.args[0]} is missing") from error
+    except UnsupportedModel:
+        raise
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise UnsupportedModel(f"{path}: these are not a model's numbers: {error}") from error
 
 
 def _model(path: Path, config: Mapping[str, Any], weights: Weights) -> ModelConfig:
@@ -164,13 +176,21 @@ def safetensors_bytes(directory: Path) -> int | None:
     """Bytes of all tensors, from the files' headers; `None` when there are no such files."""
     total = 0
     for path in sorted(directory.glob("*.safetensors")):
-        with path.open("rb") as file:
-            length = struct.unpack("<Q", file.read(8))[0]
-            if length > _HEADER_LIMIT:
-                raise UnsupportedModel(f"{path} is not a safetensors file")
-            header = json.loads(file.read(length))
+        try:
+            header = _header(path)
+        except (ValueError, struct.error) as error:
+            raise UnsupportedModel(f"{path} is not a safetensors file") from error
         total += max(
             (tensor["data_offsets"][1] for name, tensor in header.items() if name[0] != "_"),
             default=0,
         )
     return total or None
+
+
+def _header(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        length = struct.unpack("<Q", file.read(8))[0]
+        if length > _HEADER_LIMIT:
+            raise ValueError(length)
+        header: dict[str, Any] = json.loads(file.read(length))
+        return header

@@ -15,6 +15,7 @@ from backends.engine.modelconfig import ModelConfig, read_model
 # What vLLM kept of its share beside weights and activations: two measurements (70B shape in AWQ
 # and FP8, one H200, 2026-11-20) leave 0.3 GB after the activations below.
 _RUNTIME_BYTES = 300_000_000
+_SAVES_MEMORY = "such weights save memory, not time"
 _SEQUENCES = 256  # the default of --max-num-seqs, for which logits are allocated
 _LOGIT_BYTES = 10  # model's number, a float32 copy and its sorted or softmax copy
 
@@ -79,7 +80,7 @@ def plan_model(model: ModelConfig, gpu: Gpu, question: Question) -> Plan:
         gpus,
         fits,
         figures,
-        _flags(gpus, context, question),
+        _flags(gpus, context, question) if fits else (),
         _warnings(model, gpu, gpus, fits=fits, context=context),
     )
 
@@ -137,6 +138,8 @@ def _speed(model: ModelConfig, gpu: Gpu, question: Question, gpus: int) -> tuple
     flops = (gpu.best_flops(number) or 0.0) * gpus
     work = 2.0 * model.active_parameters * question.prompt_tokens
     return (
+        Figure("bandwidth", bandwidth / gpus / 1e12, "TB/s", f"of one GPU, {gpu.bandwidth_basis}"),
+        Figure("compute", flops / gpus / 1e12, "TFLOP/s", f"of one GPU, {gpu.flops_basis(number)}"),
         Figure(
             "decode_floor_s", model.active_weight_bytes / bandwidth, "s",
             f"{model.active_weight_bytes:,} B of weights read per step"
@@ -188,7 +191,7 @@ def _warnings(
     if not fits:
         found.append(
             f"does not fit: {gpus} x {gpu.name} cannot hold the weights and one sequence of"
-            f" {context:,} tokens"
+            f" {context:,} tokens; take more or larger GPUs, a quantized model or less context"
         )
     if gpus > 1 and not gpu.nvlink:
         found.append(
@@ -197,7 +200,10 @@ def _warnings(
         )
     compute = model.weights.compute
     if compute not in gpu.flops:
-        found.append(f"{gpu.name} has no {compute} units: such weights save memory, not time")
+        found.append(
+            f"{gpu.name} has no {compute} units: "
+            + ("start vLLM with --dtype half" if compute == "bf16" else _SAVES_MEMORY)
+        )
     if max(gpus, model.kv_heads) % min(gpus, model.kv_heads):
         found.append(f"vLLM refuses this: {model.kv_heads} kv heads do not divide by {gpus} GPUs")
     elif gpus > model.kv_heads:

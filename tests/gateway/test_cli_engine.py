@@ -7,7 +7,7 @@ import pytest
 from rich.progress import Progress
 from typer.testing import CliRunner
 
-from backends.engine.catalog import GPUS
+from backends.engine.catalog import GPUS, find
 from backends.engine.plan import Figure
 from gateway.cli import app
 from gateway.cli_engine import amount, progress
@@ -52,9 +52,48 @@ def test_a_plan_shows_each_figure_with_its_formula(model):
         assert figure["name"] in answer.stdout
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_model_that_does_not_fit_has_status_1(model, form):
+    assert invoke("plan", model, "--gpu", "H200", *form).exit_code == 0
+    answer = invoke("plan", model, "--gpu", "T4", "--gpus", "1", *form)
+    assert answer.exit_code == 1
+    assert "does not fit" in answer.stdout
+    assert "Status 1 when the model does not fit" in " ".join(
+        invoke("plan", "--help").stdout.split()
+    )
+
+
+def test_list_and_plan_say_which_rate_is_measured(model):
+    """The list had the data sheet's 4.8 TB/s, the plan 4.3, and both called it the GPU's."""
+    h200 = find("H200")
+    assert (h200.bandwidth_bytes_s, h200.measured_bandwidth_bytes_s) == (4.8e12, 4.3e12)
+    (row,) = [line for line in invoke("list").stdout.splitlines() if line.startswith("H200 ")]
+    assert "4.80 (4.30)" in row
+    assert f"H200: {h200.measured_source}" in invoke("list").stdout
+    (row,) = [
+        line
+        for line in invoke("plan", model, "--gpu", "H200").stdout.splitlines()
+        if line.startswith("bandwidth")
+    ]
+    assert "4.30 TB/s" in row
+    assert f"measured ({h200.measured_source}); 4.8 TB/s in the data sheet" in row
+    (row,) = [
+        line
+        for line in invoke("plan", model, "--gpu", "L4").stdout.splitlines()
+        if line.startswith("bandwidth")
+    ]
+    assert "data sheet (NVIDIA L4 data sheet, 2023" in row
+    assert "not measured here" in row
+
+
+def test_an_unknown_gpu_is_answered_with_the_known_ones(model):
+    said = invoke("plan", model, "--gpu", "H9000").stderr
+    assert all(gpu.name in said for gpu in GPUS)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"gpu": "H9000"}, "H9000"), ({"folder": "nowhere"}, "nowhere")],
+    [({"gpu": "H9000"}, "H9000"), ({"folder": "nowhere"}, "nowhere is not there")],
 )
 def test_what_cannot_be_planned_is_told(model, change, said):
     answer = invoke("plan", model / change.get("folder", "."), "--gpu", change.get("gpu", "H200"))
@@ -83,9 +122,10 @@ def test_an_installation_that_breaks_has_status_1(tmp_path):
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (3 << 29, "bytes", "1.50 GiB"),
-        (131_072, "bytes", "131,072 bytes"),
-        (0.0125, "s", "0.01 s"),
+        (3 << 29, "B", "1.50 GiB"),
+        (131_072, "B", "131,072 B"),
+        (0.00872, "s", "8.72 ms"),
+        (1.5, "s", "1.50 s"),
         (291_424, "tokens", "291,424 tokens"),
         (8, "", "8"),
     ],

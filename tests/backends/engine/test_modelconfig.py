@@ -130,8 +130,11 @@ def test_a_model_within_a_model_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"model_type": "t5"}, "model_type 't5' is not among"),
+        ({"model_type": "t5"}, "models of the type `t5` cannot be planned; known are llama"),
+        ({"hidden_size": 1}, "is no model's: it has no `model_type`; known are llama"),
         ({"model_type": "llama", "hidden_size": 1}, "num_hidden_layers is missing"),
+        (LLAMA_8B | {"hidden_size": "wide"}, "not a model's numbers"),
+        (LLAMA_8B | {"num_attention_heads": 0}, "not a model's numbers"),
         (LLAMA_8B | {"quantization_config": {"quant_method": "exl9"}}, "exl9"),
     ],
 )
@@ -141,5 +144,25 @@ def test_what_is_not_known_is_refused_with_the_reason(tmp_path, config, message)
 
 
 def test_a_directory_without_a_model_is_refused(tmp_path):
-    with pytest.raises(UnsupportedModel, match=r"config\.json"):
+    with pytest.raises(UnsupportedModel, match=r"is no model: it has no config\.json"):
+        read_model(tmp_path)
+    with pytest.raises(UnsupportedModel, match="nowhere is not there"):
+        read_model(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("config.json", b"weights", "is not JSON"),
+        ("config.json", b"[]", "holds no JSON object"),
+        ("config.json", b"\xff\xfe", "is not JSON"),
+        ("model.safetensors", b"", "is not a safetensors file"),
+        ("model.safetensors", b"version https://git-lfs.github.com/spec/v1", "not a safetensors"),
+        ("model.safetensors", (9).to_bytes(8, "little") + b"{", "is not a safetensors file"),
+    ],
+)
+def test_files_that_are_not_what_their_names_say_are_told(tmp_path, name, content, said):
+    write(tmp_path, LLAMA_8B)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UnsupportedModel, match=said):
         read_model(tmp_path)
