@@ -85,7 +85,7 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
             [
                 f"{candidate['name']}: {candidate['reason']}",
                 *(
-                    f"{name}={candidate[name]:.4g}"
+                    f"{name}={_plain(candidate[name])}"
                     for name in NUMBERS
                     if candidate[name] is not None
                 ),
@@ -94,6 +94,11 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
         )
         for candidate in recorded["candidates"]
     ]
+
+
+def _plain(number: float) -> str:
+    """Without an exponent, whatever its size."""
+    return f"{number:.4f}".rstrip("0").rstrip(".")
 
 
 def _kv(engine: dict[str, Any] | None) -> list[str]:

@@ -77,7 +77,8 @@ def infeasible(plan: Plan) -> RequestError:
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(kind, message, param=param, retry=False)
     wait_s = _room_in_s(plan.decision.verdicts)
-    when = f"; there is room in {wait_s:.3g} s" if wait_s > RETRY_AFTER_S else ""
+    shown = f"{wait_s:.1f}".removesuffix(".0")
+    when = f"; there is room in {shown} s" if wait_s > RETRY_AFTER_S else ""
     return RequestError(
         "no_capacity",
         f"No target of `{plan.model}` can take this request: {detail}{when}.",

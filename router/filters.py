@@ -9,7 +9,7 @@ condition that sees who passes all (a test holds the two together).
 """
 
 from collections.abc import Callable
-from math import inf
+from math import inf, isinf
 
 from router.forecast import Forecast
 from router.objective import miss_probability
@@ -53,12 +53,20 @@ def health(request: Request, policy: Policy, candidate: Candidate) -> Rejection 
             return Reason.UNKNOWN_STATE, "no state"
         return None if api.health is _HEALTHY else (_HEALTH_REASONS[api.health], "")
     if engine.health is not _HEALTHY:
-        return _HEALTH_REASONS[engine.health], f"state is {engine.age_s:.3g} s old"
+        return _HEALTH_REASONS[engine.health], _seen(engine)
     if engine.step is None and _promised(policy, engine):
         return Reason.UNKNOWN_STATE, "no step model to predict the SLO with"
     if engine.kv_capacity_tokens <= 0 and request.kind is not _EMBEDDING:
         return Reason.UNKNOWN_STATE, "metrics missing or absurd"
     return None if _sane(engine) else (Reason.UNKNOWN_STATE, "metrics missing or absurd")
+
+
+def _seen(engine: EngineState) -> str:
+    return "never seen" if isinf(engine.age_s) else f"last seen {_seconds(engine.age_s)} ago"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
@@ -120,11 +128,11 @@ def rate_limit(request: Request, _policy: Policy, candidate: Candidate) -> Rejec
     if api is None:
         return None
     if api.requests_left is not None and api.requests_left < 1:
-        return Reason.RATE_LIMIT, f"no requests left for {api.retry_after_s:.3g} s"
+        return Reason.RATE_LIMIT, f"no requests left for {_seconds(api.retry_after_s)}"
     if api.tokens_left is not None:
         needed = counted_tokens(request)
         if needed > api.tokens_left:
-            left = f"{api.tokens_left} left for {api.retry_after_s:.3g} s"
+            left = f"{api.tokens_left} left for {_seconds(api.retry_after_s)}"
             return Reason.RATE_LIMIT, f"{needed} tokens, {left}"
     return None
 

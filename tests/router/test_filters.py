@@ -187,3 +187,17 @@ def test_details_carry_the_numbers(ask, rule, own):
     assert verdict.detail == "needs 800 tokens, would leave 3200 of 100000, floor 0.1"
     assert verdict.kv_ratio == pytest.approx(0.957)
     assert not verdict.feasible
+
+
+@pytest.mark.parametrize(
+    ("age_s", "said"),
+    [(math.inf, "never seen"), (3.04, "last seen 3.0 s ago"), (4_000.0, "last seen 4000 s ago")],
+)
+def test_the_age_of_a_state_is_said_in_words(ask, rule, own, age_s, said):
+    candidate = own({"health": Health.LOADING, "age_s": age_s})
+    assert decide(ask(), rule(), [candidate]).verdicts[0].detail == said
+
+
+def test_a_long_wait_is_said_in_whole_seconds(ask, rule, api):
+    candidate = api({"requests_left": 0, "retry_after_s": 3_600.0})
+    assert decide(ask(), rule(), [candidate]).verdicts[0].detail == "no requests left for 3600 s"
