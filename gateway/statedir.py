@@ -14,10 +14,11 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from gateway.errors import ConfigError
-from gateway.settings import Settings
+from gateway.schema import Settings
 from ledger.database import DatabaseError
 
 LOCK = "lock"
+LEDGER = "ledger.db"
 DIRECTORIES = ("run", "journal", "logs", "models", "profiles")
 
 
@@ -83,7 +84,7 @@ def plainly(settings: Settings) -> Iterator[None]:
     except DBAPIError as error:
         if settings.ledger.url or settings.ledger.url_env:
             raise DatabaseError(f"the ledger cannot be used: {error.orig}") from error
-        path = state / "ledger.db"
+        path = state / LEDGER
         raise ConfigError([f"state_dir: the ledger {path} cannot be used: {error.orig}"]) from error
 
 

@@ -4,6 +4,7 @@ Reads files and makes none. What is wrong with a path is put into words here; wh
 for `gateway.plausible`.
 """
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from gateway.faults import Place
 from gateway.plausible import Facts
 from gateway.schema import Settings
+from gateway.statedir import DIRECTORIES, LEDGER
 from ledger.drafts import PriceDraft, diff
 from ledger.pricebook import bundled_seed, load_price_file
 from ledger.prices import PriceBook, PriceError
@@ -26,8 +28,8 @@ def gather(settings: Settings, at_us: int) -> Facts:
 
 
 def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
-    if settings.state.exists() and not settings.state.is_dir():
-        yield ("state_dir",), f"`{settings.state_dir}` is a file; a directory is needed"
+    if words := _wrong_state(settings):
+        yield ("state_dir",), words
     for name, pool in settings.pools.items():
         engine, here = pool.engine, ("pools", name, "engine")
         if engine.kind != "vllm" or not engine.replicas:
@@ -41,6 +43,20 @@ def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
         if provider.api_key_file is not None and not Path(provider.api_key_file).is_file():
             words = f"there is no file `{provider.api_key_file}`"
             yield ("providers", name, "api_key_file"), words
+
+
+def _wrong_state(settings: Settings) -> str:
+    """Why a start could not keep its state; of what is not there the nearest parent counts."""
+    state = settings.state.absolute()
+    there = next(path for path in (state, *state.parents) if os.path.lexists(path))
+    if os.path.exists(there) and not there.is_dir():  # noqa: PTH110  (forbidden is not an error)
+        return f"`{there}` is a file; a directory is needed"
+    inside = [there / name for name in (*DIRECTORIES, LEDGER)] if there == state else []
+    for path in (there, *filter(os.path.lexists, inside)):
+        if not os.access(path, os.W_OK | (0 if path.name == LEDGER else os.X_OK)):
+            cure = "name a directory of yours, or give this one to the user who starts `breakeven`"
+            return f"`{path}` cannot be written: {cure}"
+    return ""
 
 
 def _wrong_model(model: str) -> str:

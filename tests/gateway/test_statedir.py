@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,14 +41,18 @@ def full_disk() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
-def refused(tmp_path: Path, words: tuple[str, ...], prepare: Callable[[], None]) -> str:
-    config = tmp_path / "own.yaml"
+def answered(tmp_path: Path, words: tuple[str, ...], prepare: Callable[[], None]) -> Any:
+    config = tmp_path.parent / f"{tmp_path.name}.yaml"
     config.write_text(CONFIG.format(state=tmp_path / "state"))
-    answer = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", BREAKEVEN, *words, "--config", str(config)],
         check=False, capture_output=True, text=True, timeout=60, preexec_fn=prepare,
         cwd=Path(__file__).parents[2],
     )  # fmt: skip
+
+
+def refused(tmp_path: Path, words: tuple[str, ...], prepare: Callable[[], None]) -> str:
+    answer = answered(tmp_path, words, prepare)
     assert answer.returncode == 1, answer
     assert "Traceback" not in answer.stderr
     said = answer.stderr.splitlines()[-1]
@@ -72,7 +77,22 @@ def test_a_directory_that_nobody_may_write(tmp_path, words, mode):
     said = refused(tmp_path, words, like_anybody)
     (tmp_path / "state").chmod(0o700)
     assert f"{tmp_path / 'state'}" in said
-    assert "ermission denied" in said or "unable to open database file" in said
+    causes = ("ermission denied", "unable to open database file", "cannot be written")
+    assert any(cause in said for cause in causes)
+
+
+@pytest.mark.parametrize("closed", ["state", "state/journal", "."])
+def test_check_says_so_before_a_start(tmp_path, closed):
+    """Found in the directory, in what is in it, and above one that is not made yet."""
+    if closed != ".":
+        (tmp_path / "state" / "journal").mkdir(parents=True)
+    place = tmp_path / closed
+    place.chmod(0o500)
+    said = refused(tmp_path, ("check",), like_anybody)
+    assert f"`{place}` cannot be written: name a directory of yours" in said
+    place.chmod(0o700)
+    answer = answered(tmp_path, ("check",), like_anybody)
+    assert (answer.returncode, answer.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("words", [SERVE, CREATE])
