@@ -41,6 +41,11 @@ _STEPS_S = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200,
             86_400, 172_800, 432_000, 864_000)  # fmt: skip
 
 
+def money_colours(own: str) -> dict[str, str]:
+    """By the names of the lines; `own` is what the own hardware is called."""
+    return {name.replace(words.GPU.many, own): colour for name, colour in MONEY_COLOURS.items()}
+
+
 def stacked(
     records: Records, *, value: str, colours: Mapping[str, str], title: str, money: bool = True
 ) -> Chart:

@@ -13,6 +13,7 @@ import streamlit as st
 from sqlalchemy import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from dashboard import words
 from ledger import queries
 from ledger.database import DatabaseError, open_readonly
 from ledger.economics import TokenBasis
@@ -95,6 +96,13 @@ def recent(view: View, minutes: int) -> list[queries.Cell]:
 def teams(url: str, start_us: int, end_us: int) -> list[str]:
     with engine(url).connect() as connection:
         return queries.teams(connection, Scope(start_us, end_us))
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def hardware(url: str) -> words.Hardware:
+    """What is called by its name all over the pages."""
+    with engine(url).connect() as connection:
+        return words.hardware(one.gpu_type for one in queries.contracts(connection))
 
 
 @st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)

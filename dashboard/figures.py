@@ -35,12 +35,19 @@ def labels(survey: Survey) -> list[str]:
     return [f"{what}. The arithmetic is real, the traffic is not."]
 
 
+def own_hardware(survey: Survey) -> str:
+    """GPUs, or machines where there is none."""
+    return words.hardware(contract.gpu_type for contract in survey.contracts).many
+
+
 def money_over_time(survey: Survey) -> list[dict[str, Any]]:
+    """The series of the chart of costs; their colours are `charts.money_colours`."""
+    own = own_hardware(survey)
     return [
         {
             "at": words.instant(amount.start_us),
             "until": words.instant(amount.start_us + survey.bucket_us),
-            "kind": amount.line.value,
+            "kind": amount.line.value.replace(words.GPU.many, own),
             "usd": dollars(amount.pusd),
         }
         for amount in spend(survey)
@@ -119,6 +126,7 @@ __all__ = [
     "money_over_time",
     "over_time",
     "own_cost_by_team",
+    "own_hardware",
     "refused_rows",
     "slo_share",
 ]

@@ -18,11 +18,18 @@ REFRESH_S = 5
 
 def page(module: ModuleType, url: str, title: str, icon: str, *, default: bool = False) -> Any:
     def run() -> None:
-        st.title(title if not default else "Are the GPUs worth it?", anchor=False)
+        st.title(f"Are the {_own(url)} worth it?" if default else title, anchor=False)
         _framed(module, url)
 
     path = module.__name__.rpartition("page_")[2]
     return st.Page(run, title=title, icon=icon, url_path=path, default=default)
+
+
+def _own(url: str) -> str:
+    try:
+        return data.hardware(url).many
+    except data.AWAY:  # the page says so
+        return words.GPU.many
 
 
 def _framed(module: ModuleType, url: str) -> None:

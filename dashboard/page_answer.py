@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard import charts, data, look, words
 from dashboard.data import View
-from dashboard.figures import labels, money_over_time, refused_rows, slo_share
+from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
 from dashboard.sentences import cures, headline, trend
 from ledger.economics import UnitPrice
 from ledger.standing import Against, Standing, Verdict
@@ -51,7 +51,10 @@ def show(view: View) -> None:
     records = money_over_time(survey)
     if records:
         chart = charts.stacked(
-            records, value="usd", colours=charts.MONEY_COLOURS, title="dollars", money=True
+            records,
+            value="usd",
+            colours=charts.money_colours(own_hardware(survey)),
+            title="dollars",
         )
         st.altair_chart(chart, width="stretch")
 
@@ -70,7 +73,8 @@ def _verdict(survey: Survey, verdict: Verdict) -> None:
         look.big(f"{words.usd(abs(result))} {word}", tone=tone),
         look.small(
             f"**{words.usd(verdict.avoided_pusd)}** avoided at API prices, less "
-            f"**{words.usd(standing.fixed.total_pusd)}** for own GPUs and their ops",
+            f"**{words.usd(standing.fixed.total_pusd)}** for own {own_hardware(survey)} and their "
+            "ops",
             f"At this pace **{words.usd(month or Fraction(0), sign=True)}** a month (720 h)",
         ),
         _gauge(standing, verdict),
@@ -152,14 +156,14 @@ def _spend(survey: Survey) -> None:
     )
     api = survey.api_pusd
     rated = any(bill.rated for bill in bills)
-    unknown = "enter the rate"
+    unknown, own = "enter the rate", f"Own {own_hardware(survey)}"
     parts = [
         look.big(words.usd(used + idle + down + api), size="mid"),
         look.shares((used, look.OWN), (idle, look.IDLE), (down, look.DOWN), (api, look.API)),
         look.rows(
-            ("Own GPUs, used", words.usd(used) if rated else unknown, look.OWN),
-            ("Own GPUs, idle", words.usd(idle) if rated else unknown, look.IDLE),
-            ("Own GPUs, unavailable", words.usd(down) if rated else unknown, look.DOWN),
+            (f"{own}, used", words.usd(used) if rated else unknown, look.OWN),
+            (f"{own}, idle", words.usd(idle) if rated else unknown, look.IDLE),
+            (f"{own}, unavailable", words.usd(down) if rated else unknown, look.DOWN),
             ("APIs", words.usd(api), look.API),
         ),
     ]

@@ -20,6 +20,7 @@ from dashboard.figures import (
     money_over_time,
     over_time,
     own_cost_by_team,
+    own_hardware,
 )
 from ledger.queries import AttemptRow, Cell
 from ledger.survey import Survey
@@ -62,12 +63,13 @@ def _totals(survey: Survey) -> None:
     bills = survey.standing.bills
     used = sum(bill.used_pusd for bill in bills)
     idle = sum(bill.idle_pusd + bill.unavailable_pusd for bill in bills)
+    own = own_hardware(survey)
     columns = st.columns(5)
     figures = (
         ("Total", words.usd(survey.own_pusd + survey.api_pusd)),
         ("APIs", words.usd(survey.api_pusd)),
-        ("Own GPUs, used by teams", words.usd(used)),
-        ("Own GPUs, idle or unavailable", words.usd(idle)),
+        (f"Own {own}, used by teams", words.usd(used)),
+        (f"Own {own}, idle or unavailable", words.usd(idle)),
         ("Answers without a price", words.count(survey.unpriced)),
     )
     for column, (name, figure) in zip(columns, figures, strict=True):
@@ -77,13 +79,16 @@ def _totals(survey: Survey) -> None:
     if missing:
         st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
     if survey.scope.team:
-        st.caption("Own GPU bills are of the whole pool; the table shows this team's share.")
+        st.caption("Own bills are of the whole pool; the table shows this team's share.")
 
 
 def _over_time(survey: Survey, by: str) -> None:
     if by == "kind of cost":
         chart = charts.stacked(
-            money_over_time(survey), value="usd", colours=charts.MONEY_COLOURS, title="dollars"
+            money_over_time(survey),
+            value="usd",
+            colours=charts.money_colours(own_hardware(survey)),
+            title="dollars",
         )
     else:
         records = over_time(survey, GROUPS[by], lambda cell: dollars(cell.cost_pusd))
@@ -96,6 +101,7 @@ def _over_time(survey: Survey, by: str) -> None:
 
 
 def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
+    own = f"own {own_hardware(survey)}"
     sums: dict[str, dict[str, Any]] = defaultdict(lambda: defaultdict(int))
     for cell in survey.cells:
         row = sums[key(cell)]
@@ -118,7 +124,7 @@ def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
                 name: group,
                 "spend": dollars(row["api"] + row["own"]),
                 "APIs": dollars(row["api"]),
-                "own GPUs": dollars(row["own"]),
+                own: dollars(row["own"]),
                 "answers": row["requests"],
                 "input tokens": row["input"],
                 "output tokens": row["output"],
@@ -130,14 +136,14 @@ def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
     )
     money = {
         one: NUMBER(format=money_format(row[one] for row in table))
-        for one in ("spend", "APIs", "own GPUs")
+        for one in ("spend", "APIs", own)
     }
     counts = {
         one: NUMBER(format="localized") for one in ("answers", "input tokens", "output tokens")
     }
     st.dataframe(table, hide_index=True, column_config={**money, **counts}, width="stretch")
     shares = "their share of closed hours" if name == "team" else "the provisional charge"
-    st.caption(f"Own GPUs: {shares}. Input tokens include cached ones.")
+    st.caption(f"O{own[1:]}: {shares}. Input tokens include cached ones.")
 
 
 def _requests(view: View, survey: Survey) -> None:

@@ -17,10 +17,10 @@ from ledger.trend import Outlook, crossing
 
 MIXED, UNKNOWN = "#9A5B13", "#4A5652"
 _LEVERS = {
-    Lever.GPU_RATE: "a GPU rate of at most {} an hour",
+    Lever.GPU_RATE: "a {one} rate of at most {} an hour",
     Lever.API_PRICE: "traffic that avoids at least {} per 1M tokens",
-    Lever.CAPACITY: "an engine that serves {} tokens per GPU in this period",
-    Lever.GPUS: "{} GPUs, if the traffic is there",
+    Lever.CAPACITY: "an engine that serves {} tokens per {one} in this period",
+    Lever.GPUS: "{} {many}, if the traffic is there",
     Lever.OPS: "ops of at most {}",
 }
 
@@ -35,7 +35,8 @@ class Headline:
 
 def headline(standing: Standing, period: str) -> Headline:
     """Yes, no, or yes against one and no against the other; or what is missing to say so."""
-    question = f"Last {period}, own GPUs against buying the same answers"
+    own = _hardware(standing).many
+    question = f"Last {period}, own {own} against buying the same answers"
     known = [verdict for verdict in standing.verdicts if verdict.stands is not None]
     if not known:
         return _unknown(standing, question)
@@ -44,7 +45,7 @@ def headline(standing: Standing, period: str) -> Headline:
     parts = [_part(one) for one in (*winners, *losers)]
     more = "; ".join(parts) + "."
     if not losers:
-        return Headline(question, "Yes, the GPUs are worth it.", more, GAIN)
+        return Headline(question, f"Yes, the {own} are worth it.", more, GAIN)
     if not winners:
         return Headline(question, "No, not at this volume.", more, LOSS)
     text = f"Yes against {_names(winners[0])}, no against {_names(losers[0])}."
@@ -66,7 +67,7 @@ def cures(standing: Standing, verdict: Verdict) -> list[str]:
     measured = standing.capability is not None and standing.capability.measured
     limit = "what these engines can serve" if measured else "the most they were seen to serve"
     ways = [
-        _LEVERS[one.lever].format(_needed(one.lever, one.needed))
+        _LEVERS[one.lever].format(_needed(one.lever, one.needed), **_hardware(standing)._asdict())
         for one in even.cures
         if one.needed
     ]
@@ -104,12 +105,17 @@ def trend(survey: Survey, verdict: Verdict) -> list[str]:
     return [f"The trend crosses break-even about **{found.day:%d %b %Y}** {interval}."]
 
 
+def _hardware(standing: Standing) -> words.Hardware:
+    return words.hardware(bill.gpu_type for bill in standing.bills)
+
+
 def _unknown(standing: Standing, question: str) -> Headline:
+    own = _hardware(standing).many
     if standing.unrated:
         text = "Enter your GPU rate to see the answer."
         rates = [one.pays_below_pusd_per_hour for one in standing.verdicts]
         below = [rate for rate in rates if rate is not None and rate > 0]
-        more = "The GPUs run, but what an hour of them costs is not in the books"
+        more = f"The {own} run, but what an hour of them costs is not in the books"
         if below:
             more += f"; below {words.usd(max(below))} per GPU-hour they would pay"
         return Headline(question, text, f"{more}.", UNKNOWN)
@@ -117,7 +123,7 @@ def _unknown(standing: Standing, question: str) -> Headline:
         more = "No pool of own engines is configured, so there is nothing to break even."
         return Headline(question, "No own GPUs in these books.", more, UNKNOWN)
     cost = words.usd(standing.fixed.total_pusd)
-    more = f"Own GPUs cost {cost} and have answered nothing that an API could be compared with."
+    more = f"Own {own} cost {cost} and have answered nothing that an API could be compared with."
     return Headline(question, "Not so far: nothing was served.", more, LOSS)
 
 

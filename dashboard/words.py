@@ -4,8 +4,10 @@ Money keeps three significant digits or the cents, tokens their unit, and every 
 router has a sentence. Nothing here computes: a figure is only shown.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import NamedTuple
 
 from ledger.economics import Exact
 from ledger.money import usd_text
@@ -39,6 +41,28 @@ REASONS = {
     "fallback": "another target failed first",
 }
 _THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
+
+
+class Hardware(NamedTuple):
+    one: str
+    many: str
+
+
+GPU, MACHINE = Hardware("GPU", "GPUs"), Hardware("machine", "machines")
+
+
+def hardware(types: Iterable[str]) -> Hardware:
+    """What the books' own hardware is called: machines where all of it is CPUs, else GPUs."""
+    kinds = {kind.upper() for kind in types}
+    return MACHINE if kinds == {"CPU"} else GPU
+
+
+def hardware_count(kind: str, number: Exact) -> str:
+    """`1 GPU`, `4 GPUs`, `50 % of a machine`: `kind` is a contract's type of hardware."""
+    word = hardware([kind])
+    if 0 < number < 1:
+        return f"{percent(number)} of a {word.one}"
+    return f"{float(number):g} {word.one if number == 1 else word.many}"
 
 
 def reason(code: str | None) -> str:

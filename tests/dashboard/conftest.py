@@ -181,6 +181,7 @@ def fill(
     until: date | None = None,
     simulated: bool = False,
     seed: int = 7,
+    gpu_type: str = "L4",
 ) -> Books:
     """`peak` is about the busiest hour's requests; without `until` the contract runs on."""
     books = Books(url, now_us)
@@ -206,7 +207,7 @@ def fill(
         connection.execute(
             insert(orm.GpuContract),
             {
-                "pool": "llama-70b", "gpu_type": "L4", "gpus_per_replica": 1, "replicas": 1,
+                "pool": "llama-70b", "gpu_type": gpu_type, "gpus_per_replica": 1, "replicas": 1,
                 "billing": "reserved", "pusd_per_hour": rate_pusd, "source": "contract 2026-17",
                 "since": None, "until": until, "ops_seconds_per_week": 1_800,
                 "ops_pusd_per_hour": 20 * 10**12, "simulated": simulated, "recorded_us": start_us,

@@ -32,6 +32,11 @@ def test_choices_and_as_of(app, month) -> None:
     assert not test.exception
 
 
+def test_the_question_names_the_hardware(app, books) -> None:
+    test = app(books(peak=2.0, days=1, gpu_type="CPU").url)
+    assert test.title[0].value == "Are the machines worth it?"
+
+
 @pytest.mark.parametrize(
     "url",
     ["sqlite:////nowhere/at/all.db", "postgresql://127.0.0.1:1/none", "oracle://x", "not a url"],

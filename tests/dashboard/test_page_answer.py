@@ -39,6 +39,15 @@ def scalar(url: str, statement: str) -> int:
     return found
 
 
+def test_machines_without_a_gpu_are_not_called_gpus(page, books, text_of) -> None:
+    for kind, called in (("CPU", False), ("L4", True)):
+        filled = books(peak=2.0, days=1, gpu_type=kind)
+        for name in ("answer", "spend"):
+            shown = text_of(page(name, filled.url))
+            assert ("GPU" in shown) is called, name
+            assert ("Own machines" in shown) is not called
+
+
 def test_the_verdict_equals_the_journal_times_the_prices(page, month, text_of) -> None:
     shown = text_of(page("answer", month.url))
     hours = len(month.hours)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_without_own_gpus_there_is_nothing_to_say() -> None:
 
 
 def test_paid_and_unused_is_a_loss() -> None:
-    head = sentences.headline(standing(bills=(object(),)), "hour")
+    head = sentences.headline(standing(bills=(SimpleNamespace(gpu_type="L4"),)), "hour")
     assert head.text == "Not so far: nothing was served."
     assert "cost $1.00" in head.more
 

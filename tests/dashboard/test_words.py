@@ -38,6 +38,25 @@ def test_tokens(count: int, shown: str) -> None:
     assert words.tokens(count) == shown
 
 
+@pytest.mark.parametrize(
+    ("kind", "number", "shown"),
+    [
+        ("CPU", 1, "1 machine"), ("cpu", 3, "3 machines"),
+        ("CPU", Fraction(1, 2), "50 % of a machine"),
+        ("H200", 1, "1 GPU"), ("H200", 4, "4 GPUs"), ("L4", Fraction(1, 2), "50 % of a GPU"),
+        ("L4", Fraction(3, 2), "1.5 GPUs"), ("CPU", 0, "0 machines"),
+    ],
+)  # fmt: skip
+def test_hardware_is_named_for_what_it_is(kind, number, shown) -> None:
+    assert words.hardware_count(kind, number) == shown
+
+
+def test_one_gpu_among_the_machines_makes_them_gpus() -> None:
+    assert words.hardware(["CPU", "H200"]) == words.GPU
+    assert words.hardware(["CPU", "CPU"]) == words.MACHINE
+    assert words.hardware([]) == words.GPU
+
+
 def test_every_reason_of_the_router_has_words() -> None:
     assert {reason.value for reason in Reason} <= set(words.REASONS)
     assert words.reason(None) == "not spilled"
