@@ -147,7 +147,8 @@ class Candidates:
             residents = board.residents(row, now_s=asked.now_s, limit_s=HEARD_LIMIT_S)
             state = replace(state, residents=residents)
         *_, stated, bid, _ = published
-        context = target.context_tokens or int(stated) or OUTPUT_BOUND_TOKENS
+        known = target.context_tokens or int(stated)
+        context = known or OUTPUT_BOUND_TOKENS
         open_end = None
         if request.max_tokens is None:
             open_end = OpenEnd(
@@ -160,7 +161,8 @@ class Candidates:
             target.pool,
             target.features,
             target.kinds,
-            context,
+            # What nobody has yet met may be of any size: not its context, its health refuses.
+            context if known or state.health is _HEALTHY else API_CONTEXT_TOKENS,
             True,  # internal; all by place, as names cost as much again
             0,
             own_bound_pusd(target, state, request, asked.output),

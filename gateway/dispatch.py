@@ -29,7 +29,7 @@ from ledger.desk import Refusal
 from ledger.identity import Identity
 from ledger.journal import JournalError
 from ledger.records import Status
-from router.filters import counted_tokens
+from router.filters import PERMANENT, counted_tokens
 from router.types import Otherwise, Reason
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
@@ -80,20 +80,22 @@ class Dispatcher:
         raise refusal
 
     async def _planned(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
-        """A plan with at least one step; waits for room when the policy says `queue`."""
+        """A plan with at least one step; waits when the policy says `queue` and it can help."""
         while True:
             plan = self.planner.plan(
                 reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
             )
             if plan.steps:
                 return plan
-            waited_ms = (self.clock.now_s() - reply.opened_s) * 1e3
-            if plan.decision.otherwise is not Otherwise.QUEUE or waited_ms >= plan.queue_ms:
+            decision, waited_s = plan.decision, self.clock.now_s() - reply.opened_s
+            if decision.otherwise is not Otherwise.QUEUE or decision.reason in PERMANENT:
+                break
+            if waited_s * 1e3 >= plan.queue_ms:
                 break
             await asyncio.sleep(QUEUE_POLL_S)
         reason, scope = plan.decision.reason, None
         if reason is Reason.BUDGET:
-            tightest = self.admission.tightest(identity, plan.model, plan.targets)
+            tightest = self.admission.tightest(identity, plan.model, plan.unaffordable)
             error, scope = over_budget(tightest), tightest.scope
         else:
             error = infeasible(plan)

@@ -24,7 +24,7 @@ from router.decide import decide
 from router.estimates import OutputLengths, TokenRatio
 from router.explain import packed_within
 from router.policy import tighten
-from router.types import Decision, Policy, Request, Residency, Verdict
+from router.types import Decision, Policy, Reason, Request, Residency, Verdict
 from router.value import value
 
 DECISION_LIMIT_BYTES = 800
@@ -73,6 +73,16 @@ class Plan:
             key=lambda verdict: (not verdict.feasible, verdict.load is None, verdict.load or 0.0),
             default=None,
         )
+
+    @property
+    def unaffordable(self) -> tuple[Target, ...]:
+        """Those that only budgets keep away."""
+        names = {
+            verdict.candidate.name
+            for verdict in self.decision.verdicts
+            if verdict.reason is Reason.BUDGET
+        }
+        return tuple(target for target in self.targets if target.name in names)
 
     @property
     def spill_reason(self) -> str | None:

@@ -26,7 +26,7 @@ _ISOLATED = (
 )
 _DEAR = "Shorten the prompt, lower `max_tokens` or `n`, or ask for a higher `max_usd_per_request`."
 _UNPRICED = "Name a model whose price is known, or ask for a price to be set."
-_PERMANENT = {  # no wait helps: the kind of the answer, the member to change, and the fix
+_FIXES = {  # where no wait helps: the kind of the answer, the member to change, and the fix
     Reason.MODEL: ("bad_request", "model", "Name a model that serves this path."),
     Reason.FEATURE: ("unsupported", None, ""),  # in its own words below
     Reason.CONTEXT: ("context", None, "Shorten the prompt or lower `max_tokens`."),
@@ -66,14 +66,11 @@ def over_budget(refusal: Refusal) -> RequestError:
 def infeasible(plan: Plan) -> RequestError:
     """No candidate may serve it, budgets apart: the reasons, and whether waiting can help."""
     decision = plan.decision
-    passing = next((one.reason for one in decision.verdicts if one.reason not in _PERMANENT), None)
-    if passing is not None and decision.reason in _PERMANENT:
-        decision = decision._replace(reason=passing)  # another time that target may take it
     detail = short(decision)
     if decision.reason is Reason.FEATURE:
         return _lacking(plan)
-    if decision.reason in _PERMANENT:
-        kind, param, fix = _PERMANENT[decision.reason]
+    if decision.reason in _FIXES:
+        kind, param, fix = _FIXES[decision.reason]
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(kind, message, param=param, retry=False)
     wait_s = _room_in_s(plan.decision.verdicts)
@@ -107,11 +104,12 @@ def _lacking(plan: Plan) -> RequestError:
         key=len,
     )
     names = sorted(_ASKED_BY[feature] for feature in missing)
-    fields = ", ".join(f"`{name}`" for name in names)
+    fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
     return RequestError(
         "unsupported",
         f"No target of `{plan.model}` offers what {fields} asks for "
-        f"({', '.join(sorted(missing))}). Leave {fields} out, or name a model that offers it.",
+        f"({declared}). Leave {fields} out, name a model that offers it, or declare "
+        f"`features: [{declared}]` for a target in the gateway's configuration.",
         param=names[0],
         retry=False,
     )

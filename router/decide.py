@@ -16,7 +16,7 @@ from math import inf
 from operator import itemgetter
 
 from router.bidprice import bend
-from router.filters import FILTERS, Rejection, first_rejection, forecast_rejection
+from router.filters import FILTERS, PERMANENT, Rejection, first_rejection, forecast_rejection
 from router.forecast import UNKNOWN, Forecast, forecast_engine, work_of
 from router.objective import api_objective, density, forecast_api
 from router.types import Candidate, Decision, Otherwise, Policy, Reason, Request, Verdict
@@ -180,9 +180,18 @@ def _infeasible(request: Request, policy: Policy, rejected: list[Verdict]) -> De
         reason = Reason.BEST_EFFORT
     else:
         rest = rejected
-        counts = Counter(verdict.reason for verdict in rejected)
-        reason = max(Reason, key=lambda word: counts[word]) if rejected else Reason.MODEL
+        reason = _of_the_most_hopeful(rejected)
     return Decision(policy.name, tuple(order), (*order, *rest), reason, policy.otherwise)
+
+
+def _of_the_most_hopeful(rejected: list[Verdict]) -> Reason:
+    """The commonest reason of those who may soon serve it; else a budget; else what stays so."""
+    counts = Counter(verdict.reason for verdict in rejected)
+    passing = counts.keys() - PERMANENT - {Reason.BUDGET}
+    if not passing and Reason.BUDGET in counts:
+        return Reason.BUDGET
+    hopeful = [word for word in Reason if word in (passing or counts)]
+    return max(hopeful, key=lambda word: counts[word], default=Reason.MODEL)
 
 
 def _tolerable(request: Request, policy: Policy, verdict: Verdict) -> bool:

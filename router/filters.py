@@ -3,6 +3,8 @@
 `FILTERS` look at what is declared and measured, `FORECAST_FILTERS` at what is predicted were the
 request admitted; both are tried in their order and the first reason counts. A missing or absurd
 metric (also NaN, hence the comparisons written so that NaN fails) is never good news.
+What no wait changes (`PERMANENT`) is judged first, then money, then what passes by itself: a target
+that may never take a request is not called down.
 
 To add a filter: write the function, add its word to `Reason`, put it into its tuple and into the
 condition that sees who passes all (a test holds the two together).
@@ -20,6 +22,12 @@ Filter = Callable[[Request, Policy, Candidate], Rejection | None]
 ForecastFilter = Callable[[Policy, Candidate, Forecast], Rejection | None]
 
 _HEALTHY = Health.HEALTHY
+PERMANENT = frozenset(
+    {
+        Reason.MODEL, Reason.FEATURE, Reason.CONTEXT, Reason.RESIDENCY, Reason.SALT,
+        Reason.UNPRICED, Reason.PRICE_CAP,
+    }
+)  # fmt: skip
 _EMBEDDING = Kind.EMBEDDING
 _INTERNAL_ONLY = Residency.INTERNAL_ONLY
 CONTEXT_MARGIN = 1.1  # over the estimated prompt: tokenizers differ by content
@@ -94,6 +102,12 @@ def residency(request: Request, policy: Policy, candidate: Candidate) -> Rejecti
     return None
 
 
+def salt(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+    if candidate.accepts_salt or not request.salted:
+        return None
+    return Reason.SALT, "cannot isolate its prefix cache"
+
+
 def priced(_request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:
     """Without a price no limit on money can be kept; without a limit it is flagged, and last."""
     if candidate.bound_pusd is not None and candidate.expected_pusd is not None:
@@ -145,12 +159,6 @@ def counted_tokens(request: Request) -> int:
     return request.prompt_tokens + round(request.n * output)
 
 
-def salt(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
-    if candidate.accepts_salt or not request.salted:
-        return None
-    return Reason.SALT, "cannot isolate its prefix cache"
-
-
 def kv_headroom(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
     """What stays free after admission, promises kept, against the policy's floor."""
     floor, engine = policy.kv_headroom_floor, candidate.engine
@@ -193,8 +201,8 @@ def tpot(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection 
 
 
 FILTERS: tuple[Filter, ...] = (
-    kind, features, health, context, residency, priced, price_cap, budget, circuit, rate_limit,
-    salt,
+    kind, features, context, residency, salt, priced, price_cap, budget, health, circuit,
+    rate_limit,
 )  # fmt: skip
 FORECAST_FILTERS: tuple[ForecastFilter, ...] = (kv_headroom, ttft, tpot)
 

@@ -275,7 +275,7 @@ class Decision(NamedTuple):
 
     `order` is empty when nothing is feasible and the policy does not say `best_effort`;
     `otherwise` then says what to do. `reason` is the chosen verdict's, or the most frequent
-    rejection's.
+    rejection's among those that pass by themselves, else `budget`, else one that no wait changes.
     """
 
     policy: str

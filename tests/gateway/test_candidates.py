@@ -24,7 +24,7 @@ from gateway.slots import HEALTHS, Board, Layout, Load, Published, Resident
 from ledger.modellimits import ModelLimits
 from ledger.prices import Price, PriceBook, Terms, rates_from
 from router.decide import decide
-from router.types import Health, Kind, OutputMoments, Policy, Request
+from router.types import Health, Kind, OutputMoments, Policy, Reason, Request
 
 NOW_S = 50.0
 PUBLISHED = {
@@ -137,6 +137,29 @@ def test_stale_or_missing_metrics_are_unknown(board: Board) -> None:
     assert state(board, NOW_S + 9.1).health is Health.UNKNOWN
     board.publish(0, {Published.UPDATED_S: 0.0})
     assert state(board).health is Health.UNKNOWN
+
+
+def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(board: Board) -> None:
+    """It is down, which passes; that a prompt is too long for it, nobody can tell."""
+    candidates = Candidates(board, PriceBook([]), stale_s=10.0)
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+    asked = request(max_tokens=100_000)
+
+    def reason(**changes: int) -> Reason:
+        place = replace(target(own=True), **changes)
+        (own,) = candidates.freeze(
+            [place], asked, [], room=lambda _: None, ceiling_pusd=None, clock=clock
+        )
+        return decide(asked, Policy("p"), [own.candidate]).reason
+
+    assert reason() is Reason.CONTEXT  # 2048 tokens, as it says itself
+    board.publish(0, {Published.HEALTH: float(HEALTHS.index("down"))})
+    assert reason() is Reason.CONTEXT  # and as it said
+    board.publish(0, {Published.CONTEXT_TOKENS: 0.0})
+    assert reason() is Reason.UNHEALTHY
+    assert reason(context_tokens=4096) is Reason.CONTEXT  # the configuration knows
+    board.publish(0, {Published.HEALTH: float(HEALTHS.index("healthy"))})
+    assert reason() is Reason.CONTEXT
 
 
 def test_an_engine_without_a_fit_has_no_step_model(board: Board) -> None:

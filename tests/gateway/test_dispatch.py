@@ -18,6 +18,7 @@ from backends.simulator.provider import Provider
 from backends.simulator.quota import Quota
 from gateway import api
 from gateway.experience import Experience
+from gateway.plan import Planner
 from router.explain import unpack
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
@@ -167,6 +168,34 @@ def test_a_hang_up_before_dispatch_leaves_no_attempt(run_stack, patiently) -> No
         patiently(lambda: stack.app.hot.in_flight == 0)
         assert stack.rows() == []
         assert stack.entries("engine") == []
+
+
+@pytest.mark.parametrize(
+    ("model", "members", "status", "code"),
+    [
+        ("own", {"max_tokens": 10**6}, 400, "context_length_exceeded"),
+        ("chat", {"store": True}, 400, "unsupported_parameter"),
+    ],
+)
+def test_what_no_wait_changes_is_refused_at_once(
+    run_stack, monkeypatch, model, members, status, code
+) -> None:
+    looks = []
+    plan = Planner.plan
+
+    def looking(self, *given, **named):
+        looks.append(1)
+        return plan(self, *given, **named)
+
+    monkeypatch.setattr(Planner, "plan", looking)
+    policy = {"name": "patient", "otherwise": "queue", "queue_ms": 1_000, "slo": {"ttft_ms": 1}}
+    with run_stack(policies=[policy]) as stack:
+        answer = stack.chat(model, **members)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+        assert len(looks) == 1
+        # the control: room comes back, so it is looked for until the wait is over
+        assert stack.chat("own").status_code == 429
+        assert len(looks) > 2
 
 
 def test_a_hang_up_between_finish_and_its_usage_keeps_the_row(

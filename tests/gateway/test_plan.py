@@ -12,6 +12,7 @@ from gateway.errors import RequestError
 from gateway.intake import read
 from gateway.plan import allowed, cache_salt, session_key
 from router.explain import unpack
+from router.types import Reason
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +101,11 @@ def test_tenants_share_neither_sessions_nor_caches(identity) -> None:
     shared = [replace(one, isolation="org") for one in (identity, other)]
     assert cache_salt(shared[0]) == cache_salt(shared[1]) != cache_salt(identity)
     assert cache_salt(replace(identity, isolation="none")) is None
+
+
+def test_a_budgets_refusal_looks_at_those_that_only_a_budget_keeps_away(plan_of) -> None:
+    plan = plan_of(max_tokens=5)
+    own, api = plan.decision.verdicts
+    lost = own._replace(reason=Reason.BUDGET), api._replace(reason=Reason.RESIDENCY)
+    refused = replace(plan, decision=plan.decision._replace(verdicts=lost))
+    assert [target.name for target in refused.unaffordable] == ["pool:main/0"]

@@ -18,6 +18,7 @@ from backends.errors import (
 from gateway.errors import RequestError
 from gateway.refusals import failed, infeasible, over_budget, status_of
 from ledger.desk import Refusal
+from router.filters import PERMANENT
 from router.types import Decision, Feature, Otherwise, Reason
 
 SECRET = "sk-live-1234"
@@ -93,11 +94,8 @@ def test_only_what_passes_by_itself_invites_to_come_back(reason: Reason) -> None
     assert "`chat`" in told.message
 
 
-@pytest.mark.parametrize("permanent", sorted(ANSWERS))
-def test_one_target_that_may_have_room_later_is_worth_a_retry(permanent: Reason) -> None:
-    told = nothing_feasible(permanent, permanent, permanent, Reason.KV_HEADROOM)
-    assert (told.row.status, told.retry_after_s) == (429, 1.0)
-    assert "kv_headroom" in told.message
+def test_what_no_wait_changes_is_what_the_router_says_it_is() -> None:
+    assert set(ANSWERS) == PERMANENT
 
 
 def test_a_model_without_targets_is_not_worth_one() -> None:
@@ -120,6 +118,7 @@ def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
     assert (closest.row.status, closest.param) == (400, "store")
     assert "`store`" in closest.message
     assert "`response_format`" not in closest.message
+    assert "`features: [store]`" in closest.message
     two = told(verdict(Feature.N))
     assert (two.param, two.row.code) == ("response_format", "unsupported_parameter")
     assert "`response_format`, `store`" in two.message

@@ -1,11 +1,12 @@
 """Who is chosen, in which order the others follow, and with which reasons."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from router.decide import decide
-from router.types import Kind, Otherwise, Policy, Reason, Residency, Slo
+from router.types import Health, Kind, Otherwise, Policy, Reason, Residency, Slo
 
 FULL = {"kv_used_tokens": 98_000.0}
 DEAR = 1e15  # a bid price no request reaches
@@ -160,6 +161,19 @@ def test_nothing_feasible(ask, rule, own, api, otherwise):
     decision = decide(ask(), rule(otherwise=otherwise), fleet)
     assert (decision.order, decision.chosen) == ((), None)
     assert (decision.reason, decision.otherwise) == (Reason.KV_HEADROOM, otherwise)
+
+
+def test_a_refusal_is_named_after_the_most_hopeful(ask, rule, own, api):
+    """Two that may never serve it do not outvote one that soon may, nor a budget that resets."""
+    request = ask(residency=Residency.INTERNAL_ONLY)
+    never = [api(), api(name="openai/large")]
+    spent = own(name="pool:llama/1", budget_room_pusd=0)
+    assert decide(request, rule(), never).reason is Reason.RESIDENCY
+    assert decide(request, rule(), [*never, spent]).reason is Reason.BUDGET
+    assert decide(request, rule(), [*never, spent, own(FULL)]).reason is Reason.KV_HEADROOM
+    down = own({"health": Health.DOWN}, name="pool:llama/2")
+    more = [*never, spent, own(FULL), down, replace(down, name="pool:llama/3")]
+    assert decide(request, rule(), more).reason is Reason.UNHEALTHY
 
 
 def test_no_candidates_at_all(ask, rule):

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.decide import decide
-from router.filters import FILTERS, FORECAST_FILTERS, first_rejection, forecast_rejection
+from router.filters import (
+    FILTERS,
+    FORECAST_FILTERS,
+    PERMANENT,
+    first_rejection,
+    forecast_rejection,
+)
 from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
 from router.types import (
@@ -23,7 +29,7 @@ from router.types import (
     Slo,
 )
 
-REFUSED = {Reason.MODEL, Reason.UNKNOWN_STATE, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING}
+BROKEN = {Reason.UNKNOWN_STATE, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING}
 SLOS = st.sampled_from([Slo(), Slo(ttft_ms=200.0), Slo(ttft_ms=500.0, tpot_ms=20.0, strict=True)])
 REQUESTS = st.fixed_dictionaries(
     {
@@ -139,7 +145,7 @@ def test_a_broken_engine_is_never_chosen_and_never_changes_the_choice(
     joined = decide(request, terms, [lure, *candidates])
     assert joined.order == alone.order
     verdict = next(v for v in joined.verdicts if v.candidate is lure)
-    assert verdict.reason in REFUSED
+    assert verdict.reason in BROKEN | PERMANENT
 
 
 @given(asked=REQUESTS, policy=POLICIES, fleet=FLEETS, price=st.floats(0, 1e15))

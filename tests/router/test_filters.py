@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from router.decide import decide
-from router.filters import FILTERS, FORECAST_FILTERS
+from router.filters import FILTERS, FORECAST_FILTERS, PERMANENT
 from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
 from router.types import Feature, Health, Kind, OutputMoments, Reason, Residency, Slo
@@ -201,3 +201,40 @@ def test_the_age_of_a_state_is_said_in_words(ask, rule, own, age_s, said):
 def test_a_long_wait_is_said_in_whole_seconds(ask, rule, api):
     candidate = api({"requests_left": 0, "retry_after_s": 3_600.0})
     assert decide(ask(), rule(), [candidate]).verdicts[0].detail == "no requests left for 3600 s"
+
+
+DOWN = {"health": Health.DOWN, "circuit_open": True, "requests_left": 0}
+
+
+@pytest.mark.parametrize(
+    ("request_changes", "policy_changes", "candidate_changes", "reason"),
+    [
+        ({}, {}, {"kinds": frozenset({Kind.EMBEDDING})}, Reason.MODEL),
+        ({"features": frozenset({Feature.IMAGES})}, {}, {"features": frozenset()}, Reason.FEATURE),
+        ({"max_tokens": 300_000}, {}, {}, Reason.CONTEXT),
+        ({"residency": Residency.INTERNAL_ONLY}, {}, {}, Reason.RESIDENCY),
+        ({"salted": True}, {}, {"accepts_salt": False}, Reason.SALT),
+        ({}, {"max_cost_pusd": 10**15}, {"expected_pusd": None}, Reason.UNPRICED),
+        ({}, {"max_cost_pusd": 1}, {}, Reason.PRICE_CAP),
+    ],
+)
+def test_who_may_never_serve_is_not_called_down(
+    ask, rule, api, request_changes, policy_changes, candidate_changes, reason
+):
+    candidate = api(DOWN, budget_room_pusd=0, **candidate_changes)
+    assert reason in PERMANENT
+    assert answer(ask(**request_changes), rule(**policy_changes), candidate) is reason
+
+
+def test_a_spent_budget_outlasts_an_outage(ask, rule, api):
+    assert answer(ask(), rule(), api(DOWN, budget_room_pusd=0)) is Reason.BUDGET
+    assert answer(ask(), rule(), api(DOWN)) is Reason.UNHEALTHY
+
+
+def test_every_permanent_reason_is_judged_above():
+    (cases,) = [
+        mark.args[1]
+        for mark in test_who_may_never_serve_is_not_called_down.pytestmark
+        if mark.name == "parametrize"
+    ]
+    assert {case[-1] for case in cases} == PERMANENT
