@@ -168,6 +168,9 @@ class LiteLLMBackend:
         if call.path == "/chat/completions":
             # Otherwise tools make it load, and talk to, servers of tools.
             arguments["_skip_mcp_handler"] = True
+            # `auto` is the target's own default; LiteLLM asks Gemini for the dear one instead.
+            if body.get("service_tier") not in (None, "auto"):
+                arguments["service_tier"] = body["service_tier"]
         if call.stream:
             arguments |= {"stream": True, "stream_options": {"include_usage": True}}
         if self._prefix not in _OWN_CLIENTS:

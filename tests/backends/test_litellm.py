@@ -135,6 +135,52 @@ async def test_a_stream_in_openai_form_with_usage_last(upstream, wire, target):
     assert {c["id"] for c in chunks} == {final["id"]}
 
 
+GEMINI = {
+    "candidates": [
+        {"content": {"parts": [{"text": "Hi"}], "role": "model"}, "finishReason": "STOP"}
+    ],
+    "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 2, "totalTokenCount": 7},
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        ({"service_tier": "flex"}, "flex"),
+        ({"service_tier": "priority"}, "priority"),
+        ({"service_tier": "auto"}, None),  # LiteLLM would make it `priority`
+        ({"service_tier": None}, None),
+        ({}, None),
+    ],
+)
+async def test_the_tier_asked_for_is_sent_and_the_tier_served_is_told(
+    upstream, wire, stream, asked, sent
+):
+    """Gemini names in a header what it served, which need not be what was asked for."""
+    told, text = "x-gemini-service-tier: standby\r\n", json.dumps(GEMINI).encode()
+    head = HEAD.replace(b"\r\n\r\n", f"\r\n{told}\r\n".encode())
+    whole = [wire.respond(text, headers=told)]
+    parts = [head, wire.chunked(b"data: " + text + b"\r\n\r\n")]
+    upstream.script = lambda n: parts if stream else whole
+    target = LiteLLMBackend("gemini", Credentials(KEY), base_url=upstream.url)
+    exchange = await target.open(call(stream=stream, model="gemini-2.5-flash", **asked))
+    answer = await read_all(exchange, 100_000)
+    served = data(answer)[-1] if stream else json.loads(answer)
+    assert served["service_tier"] == "standby"
+    assert json.loads(upstream.requests[0].split(b"\r\n\r\n")[1]).get("serviceTier") == sent
+    await target.aclose()
+
+
+async def test_a_tier_that_litellm_does_not_take_is_dropped(upstream, wire, target):
+    """The tier that Anthropic served is in its usage, and is told with it."""
+    whole = answer().replace(b'"output_tokens": 7', b'"output_tokens": 7, "service_tier": "x"')
+    upstream.script = lambda n: [wire.respond(whole)]
+    exchange = await target.open(call(service_tier="flex"))
+    assert json.loads(await read_all(exchange, 100_000))["usage"]["service_tier"] == "x"
+    assert "service_tier" not in json.loads(upstream.requests[0].split(b"\r\n\r\n")[1])
+
+
 async def test_tool_calls_come_delta_by_delta(upstream, wire, target):
     upstream.script = lambda n: [HEAD, wire.chunked(*events(tool=True))]
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
