@@ -90,6 +90,7 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
                     if candidate[name] is not None
                 ),
                 *_kv(candidate["engine"]),
+                *_cap(candidate["output_cap_tokens"]),
             ]
         )
         for candidate in recorded["candidates"]
@@ -99,6 +100,11 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
 def _plain(number: float) -> str:
     """Without an exponent, whatever its size."""
     return f"{number:.4f}".rstrip("0").rstrip(".")
+
+
+def _cap(tokens: int | None) -> list[str]:
+    """What was asked for where the request itself names no limit, and money does."""
+    return [] if tokens is None else [f"output_cap_tokens={tokens}"]
 
 
 def _kv(engine: dict[str, Any] | None) -> list[str]:

@@ -108,7 +108,9 @@ class Dispatcher:
         if not isinstance(held, Refusal):
             return held
         shorter = step.within(held.room_pusd)
-        return held if shorter is None else await self._held(plan, shorter, number)
+        if shorter is None:
+            return held
+        return await self._held(plan.shortened(shorter), shorter, number)
 
     async def _held(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
         """The attempt, opened in the journal with its holds and promises; or the budget's no."""

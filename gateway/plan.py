@@ -5,7 +5,7 @@ Planning reads state and awaits nothing. `Planner.plan` may be called again for 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import msgspec
@@ -63,6 +63,17 @@ class Plan:
     sticky_key: str | None
     salt: str | None  # isolates the tenant's prefix cache on own engines
     decision_blob: bytes
+
+    def shortened(self, step: Step) -> "Plan":
+        """The same with this step as it is asked for, so that its record says so."""
+        known, changed = self.decision, step.verdict.candidate.name
+        order, verdicts = (
+            tuple([step.verdict if one.candidate.name == changed else one for one in group])
+            for group in (known.order, known.verdicts)
+        )
+        decision = known._replace(order=order, verdicts=verdicts)
+        blob = _packed(self.request, self.policy, decision)
+        return replace(self, decision=decision, decision_blob=blob)
 
     @property
     def best_own(self) -> Verdict | None:
@@ -165,9 +176,7 @@ class Planner:
             learning_key=(name, identity.team_id),
             sticky_key=sticky_key,
             salt=cache_salt(identity),
-            decision_blob=packed_within(
-                DECISION_LIMIT_BYTES, msgspec.msgpack.encode, (request, policy, decision)
-            ),
+            decision_blob=_packed(request, policy, decision),
         )
 
     def _resolve(self, asked: str, identity: Identity) -> tuple[str, Model]:
@@ -203,6 +212,11 @@ class Planner:
             sticky_target=sticky,
             salted=identity.isolation != "none",
         )
+
+
+def _packed(request: Request, policy: Policy, decision: Decision) -> bytes:
+    asked = request, policy, decision
+    return packed_within(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
 
 
 def session_key(model: str, identity: Identity, session: str) -> str:

@@ -54,6 +54,7 @@ def as_dict(decision: Decision) -> dict[str, Any]:
                 "feasible": verdict.feasible,
                 "reason": verdict.reason.value,
                 "detail": verdict.detail,
+                "output_cap_tokens": verdict.candidate.output_cap,
                 **(_kv(verdict) if verdict.candidate.engine else {}),
                 **{name: _finite(getattr(verdict, name)) for name in NUMBERS},
             }
@@ -66,7 +67,7 @@ def as_lines(decision: Decision) -> list[str]:
     """A table: one line per candidate in the order of the decision, the chosen one marked."""
     rows = [TITLES, *(_row(verdict) for verdict in decision.verdicts)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
-    details = ["", *(verdict.detail for verdict in decision.verdicts)]
+    details = ["", *map(_detail, decision.verdicts)]
     lines = [f"policy {decision.policy}: {short(decision)}"]
     for place, (row, detail) in enumerate(zip(rows, details, strict=True)):
         mark = "*" if place == 1 and decision.order else " "
@@ -76,6 +77,12 @@ def as_lines(decision: Decision) -> list[str]:
     if not decision.order:
         lines.append(f"nothing is feasible; the policy says: {decision.otherwise}")
     return lines
+
+
+def _detail(verdict: Verdict) -> str:
+    cap = verdict.candidate.output_cap
+    capped = "" if cap is None else f"capped at {cap} output tokens"
+    return "; ".join(filter(None, (verdict.detail, capped)))
 
 
 def _kv(verdict: Verdict) -> dict[str, Any]:

@@ -6,6 +6,7 @@ prices are not in it: they are versioned elsewhere. `unpack` gives the names bac
 
 The residents of crowded engines come last in an engine's state, three numbers each, so that its KV
 figure can be computed again. Where they do not fit, the figure itself still says what it was.
+A candidate's cap on the answer comes last, and only where money set one.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,8 +14,8 @@ from typing import Any
 
 from router.types import Decision, EngineState, Feature, Policy, Request, Verdict
 
-PACK_VERSION = 2
-READABLE = (1, 2)  # the first had neither KV figures nor residents
+PACK_VERSION = 3
+READABLE = (1, 2, 3)  # the first had neither KV figures nor residents, the second no caps
 PACK_CANDIDATES = 8  # in the order of the decision; how many more there were is kept as a number
 
 NUMBERS = (
@@ -160,7 +161,8 @@ def _pack_verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
         state = (*_pack_state(engine), *figures)
         if residents and engine.residents:
             state += _pack_residents(engine)
-    return candidate.name, reason.value, int(feasible), numbers, state
+    packed = candidate.name, reason.value, int(feasible), numbers, state
+    return packed if candidate.output_cap is None else (*packed, candidate.output_cap)
 
 
 def _pack_state(engine: EngineState) -> tuple[int | None, ...]:
@@ -186,7 +188,7 @@ def _pack_residents(engine: EngineState) -> tuple[int, ...]:
 
 
 def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
-    name, reason, feasible, numbers, state = packed
+    name, reason, feasible, numbers, state, *cap = packed
     named = dict.fromkeys(NUMBERS)
     for label, number, scale in zip(NUMBERS, numbers, _SCALES, strict=False):
         named[label] = _unscaled(number, scale)
@@ -201,6 +203,7 @@ def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
         ]
     return {
         "name": name, "reason": reason, "feasible": bool(feasible), **named, "engine": engine,
+        "output_cap_tokens": cap[0] if cap else None,
     }  # fmt: skip
 
 

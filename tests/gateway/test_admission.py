@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import httpx
+import msgspec
 import pytest
 from sqlalchemy import text
 
@@ -14,6 +15,7 @@ from gateway.errors import RequestError
 from gateway.openended import LEAST_TOKENS
 from ledger.desk import DeskAway
 from ledger.keyring import Identity
+from router.explain import unpack
 
 # A request for 100 tokens in all is bounded by about 66 millionths of a dollar at this price.
 MESSAGES = [{"role": "user", "content": "hello there"}]
@@ -141,6 +143,7 @@ def test_a_small_budget_shortens_the_answer_and_refuses_below_the_least(
             (row,) = stack.settled(answer)
             cap = bodies["alpha"][-1]["max_tokens"]
             assert answer.headers["x-breakeven-decision"].endswith(f" cap={cap}")
+            assert recorded_caps(stack, row) == [cap]
             assert row["bound_pusd"] <= room <= row["bound_pusd"] + row["bound_pusd"] // cap
             assert row["output_tokens"] <= cap
             used += row["cost_pusd"]
@@ -149,6 +152,14 @@ def test_a_small_budget_shortens_the_answer_and_refuses_below_the_least(
         assert used <= limit
         assert limit - used < LEAST_TOKENS * (row["bound_pusd"] // cap)
         assert len(bodies["alpha"]) > 1
+
+
+def recorded_caps(stack, row) -> list[int | None]:
+    with stack.reader.connect() as books:
+        query = text("SELECT decision FROM decisions WHERE attempt_id = :attempt_id")
+        blob = books.execute(query, {"attempt_id": row["attempt_id"]}).scalar_one()
+    candidates = unpack(msgspec.msgpack.decode(blob))["candidates"]
+    return [candidate["output_cap_tokens"] for candidate in candidates]
 
 
 def _left(stack) -> int:
@@ -168,6 +179,8 @@ def test_what_others_hold_shortens_the_answer_too(run_stack, sent, patiently) ->
         (row,) = stack.settled(answer)
         (other,) = stack.rows("model = 'late'")
         cap, both = bodies["alpha"][0]["max_tokens"], row["bound_pusd"] + other["bound_pusd"]
+        assert recorded_caps(stack, row) == [cap]
+        assert recorded_caps(stack, other) == [None]  # it set its own limit
         assert both <= 12 * 10**8 <= both + row["bound_pusd"] // cap
         assert other["settled_us"] is None
         waiting.close()

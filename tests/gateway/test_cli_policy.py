@@ -39,6 +39,20 @@ def test_a_past_request_is_explained_with_every_candidate(stack, explain):
     assert any(line.strip().startswith(f"{row['target']}: {row['reason']} ") for line in lines)
 
 
+def test_the_cap_that_money_put_on_an_answer_is_told(run_stack):
+    budget = {"scope": "provider:alpha", "usd": "0.001", "period": "day", "hard": True}
+    with run_stack(budgets=[budget]) as stack:
+        config = ["--config", str(stack.state / "breakeven.yaml")]
+        answers = stack.chat("api"), stack.chat("api", max_tokens=4)
+        for answer, told in zip(answers, (True, False), strict=True):
+            stack.settled(answer)
+            command = ["policy", "explain", answer.headers["x-request-id"], *config]
+            said = CliRunner().invoke(app, command).stdout
+            cap = answer.headers["x-breakeven-decision"].partition(" cap=")[2]
+            assert bool(cap) is told
+            assert (f"output_cap_tokens={cap}" in said.split()) is told
+
+
 def test_each_attempt_of_a_request_is_explained(stack, explain):
     stack.fault("alpha", fault="status", status=500)
     answer = stack.chat("pair", max_tokens=4)

@@ -59,6 +59,16 @@ def test_the_table_marks_the_chosen_and_gives_the_rejected_their_words(ask, rule
     assert "*" not in refused[2]
 
 
+def test_a_cap_on_the_answer_is_told_in_each_form(ask, rule, own, api):
+    decision = decide(ask(max_tokens=None), rule(), [own(), api(output_cap=3000)])
+    found = {one["name"]: one for one in explain.as_dict(decision)["candidates"]}
+    assert found["openai/small"]["output_cap_tokens"] == 3000
+    assert found["pool:llama/0"]["output_cap_tokens"] is None
+    *_, free, capped = explain.as_lines(decision)
+    assert capped.endswith("capped at 3000 output tokens")
+    assert "capped" not in free
+
+
 def test_packing_is_offered_here(ask, rule, spilled):
     packed = explain.pack(ask(), rule(), spilled)
     assert explain.unpack(packed)["candidates"][0]["name"] == "pool:llama/1"

@@ -1,5 +1,7 @@
 """The ledger's form: small, plain, and enough to say what was decided and on what."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -30,7 +32,7 @@ def test_eight_candidates_fit_in_800_bytes(ask, rule, own, api, slo):
     request = ask(prompt_tokens=7654, prompt_tokens_bound=65_432, max_tokens=16_384,
                   features=frozenset(Feature), salted=True)  # fmt: skip
     policy = rule(slo=slo, name="code-completion", penalty_pusd=2_000_000_000)
-    wide = fleet_of(own, api, 8)
+    wide = [replace(one, output_cap=131_072) for one in fleet_of(own, api, 8)]
     assert len(encoded(request, policy, wide)) <= 800
 
 
@@ -137,6 +139,23 @@ def test_records_without_kv_figures_are_still_read(ask, rule, own, api):
     assert engines["pool:llama/0"]["running"] == 4
     assert engines["pool:llama/0"]["kv_free_tokens"] is None
     assert engines["pool:llama/0"]["residents"] == []
+
+
+def test_the_cap_on_an_open_ended_answer_is_kept(ask, rule, own, api):
+    request = ask(max_tokens=None)
+    fleet = [own(), api(output_cap=3000), api(name="openai/large", output_cap=256)]
+    found = unpack(msgspec.msgpack.decode(encoded(request, rule(), fleet)))
+    caps = {entry["name"]: entry["output_cap_tokens"] for entry in found["candidates"]}
+    assert caps == {"pool:llama/0": None, "openai/small": 3000, "openai/large": 256}
+
+
+def test_records_without_caps_are_still_read(ask, rule, own, api):
+    fleet = [own(CROWDED), api(output_cap=3000)]
+    packed = pack(ask(), rule(), decide(ask(), rule(), fleet))
+    found = unpack((2, *packed[1:6], tuple(verdict[:5] for verdict in packed[6])))
+    entries = {entry["name"]: entry for entry in found["candidates"]}
+    assert [entry["output_cap_tokens"] for entry in entries.values()] == [None, None]
+    assert len(entries["pool:llama/0"]["engine"]["residents"]) == 10
 
 
 def test_another_version_is_refused(ask, rule, own):
