@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from sqlalchemy import Connection, Engine, insert, select
 
+from ledger.database import reading
 from ledger.drafts import Changes, PriceDraft, diff
 from ledger.orm_books import PriceVersion
 from ledger.prices import Price, PriceBook
@@ -14,7 +15,7 @@ UNSOURCED = ""
 
 def load_price_book(engine: Engine, aliases: Mapping[str, str] | None = None) -> PriceBook:
     """Every stored version, as one immutable book; `aliases` are the configured price files'."""
-    with engine.connect() as connection:
+    with reading(engine) as connection:
         return PriceBook(_stored(connection), aliases)
 
 

@@ -1,25 +1,26 @@
 """Engines for the ledger's two databases, opened so that a commit means durable.
 
-SQLite: write-ahead log, `synchronous=FULL`, foreign keys on, every write transaction begins
-IMMEDIATE so that reading before writing is safe. PostgreSQL: as the server is configured, and
-`check_durable` refuses to bill on one that acknowledges commits before they are on disk.
-The dashboard opens read-only on both, enforced by the database and not by good manners.
+SQLite: write-ahead log, `synchronous=FULL`, foreign keys on, every transaction begins IMMEDIATE so
+that reading before writing is safe, but for `reading`, which neither takes nor awaits the write
+lock. PostgreSQL: as the server is configured, and `check_durable` refuses to bill on one that
+acknowledges commits before they are on disk.
+What only reads is read-only on both, enforced by the database and not by good manners.
 """
 
+import importlib
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
 
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_S = 5
+_READING = "breakeven_reading"
 _HERE = Path(__file__).resolve().parent
 
 
@@ -49,7 +50,7 @@ def make_engine(url: str, *, pool_size: int = 5, keep_open: bool = False) -> Eng
             poolclass=QueuePool if keep_open else NullPool,
         )
         event.listen(engine, "connect", _open_sqlite)
-        event.listen(engine, "begin", _begin_immediate)
+        event.listen(engine, "begin", _begin_sqlite)
         return engine
     if target.get_backend_name() != "postgresql":
         raise DatabaseError(
@@ -61,6 +62,14 @@ def make_engine(url: str, *, pool_size: int = 5, keep_open: bool = False) -> Eng
         pool_size=pool_size,
         connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "breakeven"},
     )
+
+
+def reading(engine: Engine) -> Connection:
+    """A connection of a process that also writes, to read one state of the books with.
+
+    Whoever writes is not held up, and does not hold up.
+    """
+    return engine.connect().execution_options(**{_READING: True, "postgresql_readonly": True})
 
 
 def open_readonly(url: str) -> Engine:
@@ -91,13 +100,13 @@ def open_readonly(url: str) -> Engine:
 def check_durable(engine: Engine) -> None:
     """Raise `NotDurable` when a commit could be lost; an operator may choose not to ask."""
     if engine.dialect.name == "sqlite":
-        with engine.connect() as connection:
+        with reading(engine) as connection:
             mode = connection.execute(text("PRAGMA journal_mode")).scalar_one()
             level = connection.execute(text("PRAGMA synchronous")).scalar_one()
         if mode != "wal" or level < 2:
             raise NotDurable(f"SQLite: journal_mode={mode}, synchronous={level}; wal and 2 needed")
         return
-    with engine.connect() as connection:
+    with reading(engine) as connection:
         faults = [
             f"{name}={value}"
             for name in ("fsync", "full_page_writes", "synchronous_commit")
@@ -109,11 +118,11 @@ def check_durable(engine: Engine) -> None:
 
 def migrate(url: str, revision: str = "head") -> None:
     """Bring the schema up to `revision`; concurrent callers wait for one another."""
-    command.upgrade(_config(url), revision)
+    _alembic(url, "upgrade", revision)
 
 
 def downgrade(url: str, revision: str) -> None:
-    command.downgrade(_config(url), revision)
+    _alembic(url, "downgrade", revision)
 
 
 def is_away(error: DBAPIError) -> bool:
@@ -124,11 +133,13 @@ def is_away(error: DBAPIError) -> bool:
     return error.connection_invalidated or isinstance(error, OperationalError)
 
 
-def _config(url: str) -> Config:
-    config = Config()
+def _alembic(url: str, step: Literal["upgrade", "downgrade"], revision: str) -> None:
+    # Only who migrates pays for the import, a ninth of what a worker takes to start.
+    command: Any = importlib.import_module("alembic.command")
+    config: Any = importlib.import_module("alembic.config").Config()
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
     config.attributes["url"] = _with_driver(url).render_as_string(hide_password=False)
-    return config
+    getattr(command, step)(config, revision)
 
 
 def _scripts() -> Path:
@@ -145,7 +156,7 @@ def _with_driver(url: str) -> URL:
 
 
 def _open_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
-    connection.isolation_level = None  # transactions begin where `_begin_immediate` says
+    connection.isolation_level = None  # transactions begin where `_begin_sqlite` says
     cursor = connection.cursor()
     for pragma in (
         f"busy_timeout={BUSY_TIMEOUT_MS}",
@@ -158,5 +169,7 @@ def _open_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     cursor.close()
 
 
-def _begin_immediate(connection: Any) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+def _begin_sqlite(connection: Connection) -> None:
+    reads = bool(connection.get_execution_options().get(_READING))
+    connection.exec_driver_sql(f"PRAGMA query_only={int(reads)}")  # a kept connection may do both
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")

@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import aliased
 
+from ledger.database import reading
 from ledger.escrow import loan_pusd, scope_order
 from ledger.orm_books import Attempt
 from ledger.orm_budgets import Budget, BudgetWindow, Grant, HoldRow
@@ -78,7 +79,7 @@ def budgets(engine: Engine) -> list[BudgetLine]:
     query = select(
         Budget.id, Budget.scope, Budget.period, Budget.timezone, Budget.hard, Budget.limit_pusd
     ).where(Budget.retired_us.is_(None))
-    with engine.connect() as connection:
+    with reading(engine) as connection:
         return [BudgetLine(*row) for row in connection.execute(query.order_by(Budget.id))]
 
 
@@ -100,14 +101,14 @@ def shrink(engine: Engine, host: str, account: Account, amount_pusd: int) -> Sta
 def standings(engine: Engine, host: str, *, unspent: bool = False) -> dict[Account, Standing]:
     """Accounts of this host (`unspent`: with money left), read without holding anyone up."""
     query = _UNSPENT if unspent else _STANDINGS
-    with engine.connect() as connection:
+    with reading(engine) as connection:
         rows = connection.execute(query, {"own_host": host})
         return {Account(row[0], row[1]): Standing(*row[2:]) for row in rows}
 
 
 def spent_of_windows(engine: Engine) -> dict[Account, int]:
     query = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
-    with engine.connect() as connection:
+    with reading(engine) as connection:
         return {Account(*row[:2]): row[2] for row in connection.execute(query)}
 
 
@@ -124,7 +125,7 @@ def spent_by_journal(engine: Engine, journals: Iterable[str]) -> dict[tuple[str,
         .where(Attempt.journal.in_(list(journals)), HoldRow.actual_pusd.is_not(None))
         .group_by(Attempt.journal, HoldRow.budget_id, HoldRow.window)
     )
-    with engine.connect() as connection:
+    with reading(engine) as connection:
         rows = connection.execute(query)
         return {(row[0], Account(row[1], row[2])): row[3] for row in rows}
 

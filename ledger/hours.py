@@ -23,6 +23,7 @@ from ledger.accrual import (
     split,
     unavailable,
 )
+from ledger.database import reading
 from ledger.orm_books import Posting
 from ledger.orm_fleet import HOUR_US, GpuContract, GpuHour, GpuHourTeam
 from ledger.rows import Row, posting_rows
@@ -51,7 +52,7 @@ class _Closed:
 def close_hours(engine: Engine, *, at_us: int) -> int:
     """Close the hours that are over, oldest first; returns how many (call again until 0)."""
     until_us = (at_us - GRACE_US) // HOUR_US * HOUR_US
-    with engine.connect() as connection:
+    with reading(engine) as connection:
         pools = sorted(connection.execute(select(GpuContract.pool).distinct()).scalars())
     closed = 0
     for pool in pools:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError, StatementError
 
 from ledger import orm
-from ledger.database import is_away
+from ledger.database import is_away, reading
 from ledger.fold import Folded, Item, fold, fold_lost
 from ledger.hours import correct_hours
 from ledger.journal_reader import Position
@@ -66,7 +66,7 @@ class Repository:
         """How far each journal of this host is applied."""
         table = orm.JournalPosition
         query = select(table.journal, table.segment, table.offset).where(table.host == self._host)
-        with _guarded(), self._engine.connect() as connection:
+        with _guarded(), reading(self._engine) as connection:
             return {name: Position(segment, offset) for name, segment, offset in
                     connection.execute(query)}  # fmt: skip
 

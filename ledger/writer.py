@@ -21,7 +21,7 @@ import msgspec
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
-from ledger.database import check_durable, make_engine
+from ledger.database import check_durable, make_engine, reading
 from ledger.desk_server import BudgetDesk, Seen
 from ledger.hours import close_hours
 from ledger.journal_reader import JournalReader
@@ -153,7 +153,7 @@ class LedgerWriter:
         draft.write_bytes(msgspec.json.encode(self.lag()))
         draft.replace(self._run_dir / LAG_FILE)
         query = select(Meta.value).where(Meta.name == GENERATION)
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             generation = connection.execute(query).scalar_one_or_none() or 0
         return generation, self._desk.look()
 

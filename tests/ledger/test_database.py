@@ -1,11 +1,13 @@
 """Schema up, down and up again, and the engines' promises, on both databases."""
 
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import event, inspect, select, text
+from sqlalchemy import event, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 from ledger import orm
@@ -18,6 +20,7 @@ from ledger.database import (
     make_engine,
     migrate,
     open_readonly,
+    reading,
     sqlite_url,
 )
 
@@ -101,12 +104,61 @@ def test_away_is_told_from_wrong(tmp_path, database_url):
     gone.dispose()
 
 
+@pytest.mark.parametrize("keep_open", [True, False])
+def test_reading_refuses_every_write_and_the_next_transaction_may_write(database_url, keep_open):
+    migrate(database_url)
+    engine = make_engine(database_url, keep_open=keep_open)
+    for value in (7, 8):
+        with reading(engine) as connection, pytest.raises(DBAPIError):
+            connection.execute(text("DELETE FROM meta"))
+        with engine.begin() as connection:
+            connection.execute(text("DELETE FROM meta"))
+            connection.execute(orm.Meta.__table__.insert().values(name="a", value=value))
+        with reading(engine) as connection:
+            assert connection.execute(select(orm.Meta.value)).scalar_one() == value
+    engine.dispose()
+
+
+def test_readers_of_sqlite_and_its_writer_do_not_wait_for_one_another(sqlite_url):
+    """Each sees one state of the books from its first look to its end."""
+    migrate(sqlite_url)
+    engine = make_engine(sqlite_url)
+    other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), timeout=0, isolation_level=None)
+    query = select(func.count()).select_from(orm.Meta)
+    with reading(engine) as early:
+        assert early.execute(query).scalar_one() == 0
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("INSERT INTO meta VALUES ('a', 1)")
+        with reading(engine) as late:  # while somebody writes
+            assert late.execute(query).scalar_one() == 0
+        other.execute("COMMIT")
+        assert early.execute(query).scalar_one() == 0
+    with reading(engine) as after:
+        assert after.execute(query).scalar_one() == 1
+    other.close()
+    engine.dispose()
+
+
+def test_only_who_migrates_imports_alembic(sqlite_url):
+    program = (
+        "import sys; import gateway.worker, ledger.writer, gateway.telemetry\n"
+        "before = 'alembic' in sys.modules\n"
+        "from ledger.database import migrate\n"
+        f"migrate({sqlite_url!r})\n"
+        "print(before, 'alembic' in sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["False", "True"]
+
+
 def test_writers_of_sqlite_take_turns(sqlite_url):
     migrate(sqlite_url)
     first = make_engine(sqlite_url)
     other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), timeout=0)
     with first.begin() as connection:
-        connection.execute(select(orm.Meta))  # reading alone already takes the write lock
+        connection.execute(select(orm.Meta))  # reading first already takes the write lock
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("INSERT INTO meta VALUES ('a', 1)")
     other.close()
