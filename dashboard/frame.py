@@ -4,6 +4,7 @@ A page is a module with `show(view)`. The frame reads the sidebar, runs the page
 repeats, and turns a ledger that is missing or away into a sentence instead of a stack trace.
 """
 
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -50,9 +51,13 @@ def _framed(module: ModuleType, url: str) -> None:
     def body() -> None:
         at_us = data.rounded_now_us(data.PERIODS[period])
         view = View(url, period, None if team == EVERYONE else team, at_us)
+        shown = (module.__name__, period, team)
+        first = st.session_state.get("shown") != shown
         try:
-            module.show(view)
+            with st.spinner("Reading the ledger ...") if first else nullcontext():
+                module.show(view)
             _as_of(view)
+            st.session_state["shown"] = shown
         except data.AWAY as error:
             _away(url, error)
 

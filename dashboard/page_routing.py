@@ -108,7 +108,11 @@ def _spills(survey: Survey) -> None:
 def _predictions(view: View) -> None:
     pairs = data.ttft_pairs(view, PAIRS)
     if not pairs:
-        st.info("No answer with a prediction so far.", icon=":material/timer:")
+        st.info(
+            "No streamed answer in this period. Only a stream shows when its first token came "
+            '(`"stream": true`); answers in one piece are not compared.',
+            icon=":material/timer:",
+        )
         return
     records = [
         {
@@ -122,7 +126,7 @@ def _predictions(view: View) -> None:
     st.altair_chart(charts.predictions(records), width="stretch")
     late = sum(pair.ttft_us > pair.ttft_predicted_us for pair in pairs)
     st.caption(
-        f"The latest {len(pairs)} answers; {words.percent(late / len(pairs))} came later than "
+        f"The latest {len(pairs)} streamed answers; {words.percent(late / len(pairs))} came later than "
         "predicted (above the dashed line)."
     )
 

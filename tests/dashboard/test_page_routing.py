@@ -2,10 +2,12 @@
 
 from collections import Counter
 
+import streamlit as st
+from sqlalchemy import text
 from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 
 from dashboard import words
-from ledger.database import migrate
+from ledger.database import make_engine, migrate
 
 
 def test_shares_equal_the_journal(page, month, text_of) -> None:
@@ -30,6 +32,19 @@ def test_spill_reasons_equal_the_journal(page, books) -> None:
         words.reason(code): number for code, number in counts.items()
     }
     assert len(shown) >= 3
+
+
+def test_answers_in_one_piece_have_no_first_token_to_compare(page, books, text_of) -> None:
+    filled = books(peak=2.0, days=1)
+    assert "streamed answers;" in text_of(page("routing", filled.url))
+    engine = make_engine(filled.url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE attempts SET ttft_us = NULL"))
+    engine.dispose()
+    st.cache_data.clear()
+    shown = text_of(page("routing", filled.url))
+    assert "No streamed answer in this period" in shown
+    assert "answers in one piece are not compared" in shown
 
 
 def test_refusals_are_listed(page, books) -> None:

@@ -1,0 +1,27 @@
+"""The pages and their order, and what stands there when no ledger is named."""
+
+import streamlit as st
+
+from dashboard import data, page_answer, page_breakeven, page_engines, page_routing, page_spend
+from dashboard.frame import page
+
+
+def run() -> None:
+    """Draw the page that the address names."""
+    url = data.ledger_url()
+    if url is None:
+        st.title("Breakeven")
+        st.info(
+            "No ledger is named. Start the dashboard with `breakeven serve`, or point it at a "
+            f"ledger: `{data.URL_VARIABLE}=sqlite:////path/to/.breakeven/ledger.db`.",
+            icon=":material/database:",
+        )
+        return
+    pages = [
+        page(page_answer, url, "Are we winning?", ":material/balance:", default=True),
+        page(page_breakeven, url, "Break-even", ":material/show_chart:"),
+        page(page_spend, url, "Spend", ":material/payments:"),
+        page(page_routing, url, "Routing", ":material/alt_route:"),
+        page(page_engines, url, "Engines", ":material/memory:"),
+    ]
+    st.navigation(pages).run()

@@ -1,0 +1,14 @@
+"""The list of pages, and its place when no ledger is named."""
+
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
+
+
+def test_without_a_named_ledger_it_says_how_to_name_one(monkeypatch) -> None:
+    monkeypatch.delenv("BREAKEVEN_LEDGER_URL", raising=False)
+    test = AppTest.from_file(str(APP), default_timeout=60).run()
+    assert not test.exception
+    assert "No ledger is named" in test.info[0].value
