@@ -13,6 +13,7 @@ from dashboard import charts, data, look, words
 from dashboard.data import View
 from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
 from dashboard.sentences import cures, headline, trend
+from ledger.capability import Known
 from ledger.economics import UnitPrice
 from ledger.standing import Against, Standing, Verdict
 from ledger.survey import Survey
@@ -90,7 +91,8 @@ def _gauge(standing: Standing, verdict: Verdict) -> str:
     if needed is None and verdict.average is not None and verdict.average.pusd_per_token:
         needed = Fraction(standing.fixed.total_pusd) / Fraction(verdict.average.pusd_per_token)
     capacity = standing.capability.volume.tokens if standing.capability else None
-    known = "capacity" if standing.capability and standing.capability.measured else "seen at best"
+    floor = standing.capability is None or standing.capability.known is Known.FLOOR
+    known = "seen at best" if floor else "capacity"
     texts = (
         f"served **{words.tokens(volume)}**",
         f"break-even **{words.tokens(needed)}**" if needed is not None else "",

@@ -12,13 +12,13 @@ import streamlit as st
 from dashboard import charts, data, look, words
 from dashboard.data import View
 from dashboard.figures import dollars, labels
-from dashboard.ladder import Ladder, Reach, curves, ladder, marks
+from dashboard.ladder import Ladder, Meeting, Reach, curves, ladder, marks
 from dashboard.sentences import cures
-from ledger.economics import TokenBasis, Volume, allocation_unit_cost
-from ledger.standing import Against
+from ledger.capability import Known
+from ledger.economics import TokenBasis, allocation_unit_cost
+from ledger.standing import Against, Standing
 from ledger.survey import Survey
 
-BELIEVED = Fraction(1, 2)
 COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_WEIGHTS}
 
 
@@ -31,16 +31,22 @@ def show(view: View) -> None:
     survey = data.survey(view)
     for text in labels(survey):
         look.label(text)
-    standing = survey.standing
-    rated = [bill for bill in standing.bills if bill.rated and survey.minutes.get(bill.pool)]
-    if not rated or not any(verdict.average for verdict in standing.verdicts):
+    drawn = [
+        pool
+        for pool, one in survey.pools.items()
+        if any(one.load)
+        and not one.standing.unrated
+        and any(verdict.average for verdict in one.standing.verdicts)
+    ]
+    if not drawn:
         _nothing(survey)
         return
-    pool = left.selectbox("Pool", [bill.pool for bill in rated], key="pool")
+    pool = left.selectbox("Pool", drawn, key="pool")
+    standing = survey.pools[pool].standing
     against = middle.selectbox(
         "What overflows is bought at",
         [verdict.against for verdict in standing.verdicts if verdict.average],
-        format_func=lambda one: _named(survey, one),
+        format_func=lambda one: _named(standing, one),
         key="against",
     )
     spares = right.number_input("Spares (N+1)", 0, 8, 0, key="spares")
@@ -51,44 +57,51 @@ def show(view: View) -> None:
     reach = st.segmented_control(
         "Volumes", list(Reach), default=Reach.TODAY, required=True, key="reach"
     )
-    _chart(survey, steps, basis, reach)
+    _chart(steps, basis, reach)
     first, second = st.columns([1, 1])
     with first:
         _advice(steps, basis)
     with second:
-        _prices(survey, basis)
+        _prices(pool, steps, basis)
 
 
-def _chart(survey: Survey, steps: Ladder, basis: TokenBasis, reach: Reach) -> None:
-    lines, colours = curves(survey, steps, COLOURS, reach)
+def _chart(steps: Ladder, basis: TokenBasis, reach: Reach) -> None:
+    lines, colours = curves(steps, COLOURS, reach)
     chart = charts.break_even(
         lines,
         colours=colours,
-        marks=marks(survey, steps, reach),
-        limit=None if steps.capacity is None else float(steps.capacity),
+        marks=marks(steps, reach),
+        limit=float(steps.capacity * steps.scale),
         basis=basis,
     )
     st.altair_chart(chart, width="stretch")
-    known = "measured" if steps.measured else "a floor: the busiest minutes seen"
     st.caption(
-        f"Token basis: {basis}. Shaded, where in sight: beyond the capacity of "
-        f"{steps.unit(steps.gpus)} inside the SLO ({known}). Solid own line: as configured, "
-        "overflow bought. "
-        "Dashed own line: the best number of GPUs at each volume. Diamonds: break-even. Overflow "
-        f"is counted in windows of {steps.window_minutes} min" + believed(steps.explained)
+        f"Token basis: {basis}; volumes are what is asked of the pool. Shaded, where in sight: "
+        f"beyond the capacity of {steps.unit(steps.gpus)} inside the SLO. Solid own line: as "
+        "configured, overflow bought. Dashed own line: the best number of "
+        f"{steps.hardware.many} at each volume. Diamonds: break-even. {known(steps)}"
     )
 
 
-def believed(explained: Fraction | None) -> str:
-    """How far the modelled overflow agrees with the real one."""
-    if explained is None:
-        return "."
-    share = f"; so counted it is {words.percent(explained)} of what really spilled."
-    if explained >= BELIEVED:
-        return share
-    return share + (
-        " **The engines spilled long before the capacity drawn here**, which is that of short "
-        "requests: costs with fewer GPUs are too low, and break-even may be out of reach."
+def known(steps: Ladder) -> str:
+    """What the capacity rests on, and what overflows with it."""
+    able = steps.capability
+    capacity = f"**{words.tokens(able.per_minute)} tokens a minute**"
+    if able.known is Known.SPILLS:
+        text = f"Capacity: {capacity}, as what really spilled for lack of room shows"
+        if able.measured_per_minute is not None:
+            text += (
+                f"; step times alone, at these requests' lengths, would say "
+                f"{words.tokens(able.measured_per_minute)}"
+            )
+    elif able.known is Known.MEASURED:
+        text = f"Capacity: {capacity}, from measured step times at these requests' lengths"
+    else:
+        text = f"Capacity: at least {capacity}, the busiest minutes served; nothing is measured"
+    share = steps.overflow / steps.volume
+    return (
+        f"{text}. Overflow is counted in windows of {able.window_minutes} min: "
+        f"{words.percent(share, digits=1)} of what is asked today."
     )
 
 
@@ -100,8 +113,14 @@ def _advice(steps: Ladder, basis: TokenBasis) -> None:
         end = "and more" if band.end is None else f"to {words.tokens(band.end * steps.scale)}"
         name = f"{words.tokens(band.start * steps.scale)} {end}"
         mark = " (now)" if band == best.band else ""
-        rows.append((f"{name}{mark}", steps.unit(band.gpus) if band.gpus else "no own GPU", None))
-    text = steps.unit(best.gpus) if best.gpus else "No own GPU"
+        rows.append(
+            (
+                f"{name}{mark}",
+                steps.unit(band.gpus) if band.gpus else f"no own {steps.hardware.one}",
+                None,
+            )
+        )
+    text = steps.unit(best.gpus) if best.gpus else f"No own {steps.hardware.one}"
     look.card(
         f"Cheapest at the present {words.tokens(steps.volume * steps.scale)} tokens a month asked",
         look.big(text, size="mid"),
@@ -119,11 +138,10 @@ def _advice(steps: Ladder, basis: TokenBasis) -> None:
     )
 
 
-def _prices(survey: Survey, basis: TokenBasis) -> None:
-    """Unit costs on the one basis, and what each comparator's verdict says."""
-    standing = survey.standing
-    served = Volume(standing.served.tokens, standing.served.basis)
-    own = allocation_unit_cost(fixed_pusd=standing.fixed.total_pusd, served=served)
+def _prices(pool: str, steps: Ladder, basis: TokenBasis) -> None:
+    """Unit costs of the pool on the one basis, and what each comparator's verdict says."""
+    standing = steps.standing
+    own = allocation_unit_cost(fixed_pusd=standing.fixed.total_pusd, served=standing.served)
     rows = [
         (
             "Own, allocation basis (whole bill over tokens served)",
@@ -132,22 +150,32 @@ def _prices(survey: Survey, basis: TokenBasis) -> None:
         )
     ]
     notes = []
-    for verdict in standing.verdicts:
+    for meeting in steps.meetings:
+        verdict = meeting.verdict
         if verdict.average is not None:
             price = words.usd(Fraction(verdict.average.pusd_per_token) * 10**6)
             rows.append((f"{', '.join(verdict.comparators)}", price, COLOURS[verdict.against]))
-        if verdict.even is not None and verdict.even.volume is not None:
-            even = Fraction(verdict.even.volume.tokens) * 720 / standing.hours
-            notes.append(
-                f"Break-even against the {verdict.against}: "
-                f"**{words.tokens(even)}** tokens a month."
-            )
-        notes += cures(standing, verdict)
-    look.card(f"Dollars per 1M tokens, {basis}", look.rows(*rows), look.small(*notes))
+        notes += met(steps, meeting)
+    look.card(f"Dollars per 1M tokens, {basis}, pool {pool}", look.rows(*rows), look.small(*notes))
 
 
-def _named(survey: Survey, against: Against) -> str:
-    for verdict in survey.standing.verdicts:
+def met(steps: Ladder, meeting: Meeting) -> list[str]:
+    """Break-even as page 1 has it, and where the drawn lines meet, or why they do not."""
+    verdict = meeting.verdict
+    even = verdict.even
+    if even is None or even.volume is None or not even.feasible:
+        return [f"No break-even against the {verdict.against}.", *cures(steps.standing, verdict)]
+    served = f"**{words.tokens(even.volume.tokens * steps.scale)}** tokens a month on own engines"
+    if meeting.asked is None:
+        shape = "which they could carry; but this load, grown in its shape, overflows before"
+        return [f"Break-even against the {verdict.against}: {served}, {shape}."]
+    asked = f"**{words.tokens(meeting.asked * steps.scale)}** are asked"
+    where = f"the lines meet where {asked}, with what overflows bought"
+    return [f"Break-even against the {verdict.against}: {served}; {where}."]
+
+
+def _named(standing: Standing, against: Against) -> str:
+    for verdict in standing.verdicts:
         if verdict.against is against:
             return f"{', '.join(verdict.comparators)} ({against})"
     return str(against)

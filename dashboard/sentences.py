@@ -10,6 +10,7 @@ from fractions import Fraction
 from dashboard import words
 from dashboard.look import GAIN, LOSS
 from ledger.breakeven import Lever
+from ledger.capability import Known
 from ledger.queries import DAY_US, HOUR_US
 from ledger.standing import Against, Standing, Verdict
 from ledger.survey import Survey
@@ -64,8 +65,8 @@ def cures(standing: Standing, verdict: Verdict) -> list[str]:
     if not even.volume:
         return ["**Cannot break even:** a token on own engines saves nothing against this API."]
     share = Fraction(even.volume.tokens) / Fraction(even.capacity.tokens)
-    measured = standing.capability is not None and standing.capability.measured
-    limit = "what these engines can serve" if measured else "the most they were seen to serve"
+    floor = standing.capability is None or standing.capability.known is Known.FLOOR
+    limit = "the most they were seen to serve" if floor else "what these engines can serve"
     ways = [
         _LEVERS[one.lever].format(_needed(one.lever, one.needed), **_hardware(standing)._asdict())
         for one in even.cures

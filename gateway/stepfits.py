@@ -15,17 +15,14 @@ from typing import Any
 
 import httpx
 
-from backends.capacity import TrafficShape, capacity_at
 from backends.engine import profiles
 from backends.engine.probes import ProbeError
 from backends.engine.profile import Profile, profile
 from backends.simulator.profiles import PROFILES
 from backends.stepmodel import StepModel
 from gateway.runtime import EngineSeat
-from gateway.scrape import Limits
 from gateway.settings import Engine, Settings
 
-SHAPE = TrafficShape(prompt_tokens=512, output_tokens=256)  # the shape that benchmarks publish
 DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
 EMBEDDING_WORDS = (4, 64, 256)
 EMBEDDING_ROUNDS = 3
@@ -63,26 +60,19 @@ class StepFits:
             log.warning("%s cannot be measured: %s %s", seat.name, type(error).__name__, error)
             return None
 
-    def capacity(self, fitted: Fitted, limits: Limits, kv: int) -> dict[str, Any]:
-        """The columns of a `capacity` row: the step model, and tokens/s inside the tightest SLO."""
+    def capacity(self, fitted: Fitted) -> dict[str, Any]:
+        """The columns of a `capacity` row: the step model, and the tightest promises."""
         ttft_ms, tpot_ms = self._slo()
         step = fitted.step
-        found = capacity_at(
-            step, SHAPE, tpot_s=tpot_ms / 1e3, kv_capacity_tokens=kv,
-            max_num_seqs=limits.max_num_seqs,
-        )  # fmt: skip
         return {
             "slo_ttft_ms": ttft_ms,
             "slo_tpot_ms": tpot_ms,
-            "slo_input_tokens_per_s": None if found is None else found.input_tokens_per_s,
-            "slo_output_tokens_per_s": None if found is None else found.output_tokens_per_s,
             "step_a_s": step.a_s,
             "step_b_s": step.b_s,
             "step_c_s": step.c_s,
             "step_d_s": step.d_s,
             "step_t0_s": step.t0_s,
-            "source": f"{fitted.source}; capacity at {SHAPE.prompt_tokens} tokens in and "
-            f"{SHAPE.output_tokens} out",
+            "source": fitted.source,
         }
 
     def _slo(self) -> tuple[float, float]:

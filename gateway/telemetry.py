@@ -160,7 +160,6 @@ class Telemetry:
         """Versioned rows of what the engine is and can do."""
         pool = self._settings.pools[seat.pool]
         sample, at_us = watch.sample, self._clock.wall_us()
-        kv = None if sample is None else sample.kv_capacity_tokens
         add_catalog(
             self._ledger,
             {
@@ -185,8 +184,8 @@ class Telemetry:
                 "at_us": at_us,
                 "pool": seat.pool,
                 "engine": seat.name,
-                "kv_capacity_tokens": kv,
-                **self._fits.capacity(fitted, watch.limits, kv or 0),
+                "kv_capacity_tokens": None if sample is None else sample.kv_capacity_tokens,
+                **self._fits.capacity(fitted),
             },
         )
 

@@ -108,7 +108,7 @@ class EngineSample(Base):
 
 
 class Capacity(Base):
-    """What an engine can carry inside an SLO, measured or derived; `source` says which."""
+    """What was measured of an engine, and the promises it serves under; `source` says how."""
 
     __tablename__ = "capacity"
     __table_args__ = (Index(None, "pool", "at_us"),)
@@ -120,8 +120,6 @@ class Capacity(Base):
     kv_capacity_tokens: Mapped[int | None]
     slo_ttft_ms: Mapped[float | None]
     slo_tpot_ms: Mapped[float | None]
-    slo_input_tokens_per_s: Mapped[float | None]
-    slo_output_tokens_per_s: Mapped[float | None]
     step_a_s: Mapped[float | None]
     step_b_s: Mapped[float | None]
     step_c_s: Mapped[float | None]

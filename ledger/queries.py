@@ -12,7 +12,9 @@ from ledger.queries_attempts import (
     Minute,
     cells,
     comparisons,
+    homes,
     load_per_minute,
+    traffic,
 )
 from ledger.queries_fleet import (
     CapacityRow,
@@ -70,10 +72,12 @@ __all__ = [
     "engines_now",
     "first_sample_us",
     "freshness",
+    "homes",
     "hours",
     "hours_by_team",
     "load_per_minute",
     "refusals",
     "teams",
+    "traffic",
     "ttft_pairs",
 ]

@@ -4,11 +4,14 @@
 their figures agree with one another.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Double, and_, case, cast, func, or_, select
 
+from ledger.capacity import Traffic
 from ledger.orm import Attempt, ComparedCost, exact_sum
+from ledger.overflow import LACK_OF_CAPACITY
 from ledger.queries_scope import INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS, Scope, rows, total
 
 ANSWERED = ("finished", "client_gone")  # a client got tokens
@@ -68,13 +71,18 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """What was asked of a pool in one minute, and what it served inside the SLO."""
+    """What was asked of a pool in one minute: served inside the SLO, spilled for lack of room.
+
+    `asked` is all that own engines answered and what spilled.
+    """
 
     start_us: int
     asked_tokens: int
     asked_output_tokens: int
     served_tokens: int
     served_output_tokens: int
+    spilled_tokens: int
+    spilled_output_tokens: int
 
 
 def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[Cell]:
@@ -132,12 +140,27 @@ def comparisons(connection: Connection, scope: Scope) -> list[Comparison]:
     return [Comparison(*row) for row in found]
 
 
-def load_per_minute(connection: Connection, scope: Scope, *, pool: str) -> list[Minute]:
-    """Tokens asked of a pool, by minute: what it served and what spilled from it."""
-    served = select(Attempt.model).where(Attempt.pool == pool).distinct()
+def homes(connection: Connection) -> dict[str, str]:
+    """The pool that a model's spills belong to: the one that answers most of its requests.
+
+    One pool for each model, so that no token overflows twice.
+    """
+    statement = (
+        select(Attempt.model, Attempt.pool, func.count())
+        .where(Attempt.backend == "own")
+        .group_by(Attempt.model, Attempt.pool)
+        .order_by(func.count(), Attempt.pool.desc())
+    )
+    return {model: pool for model, pool, _ in rows(connection, statement)}
+
+
+def load_per_minute(
+    connection: Connection, scope: Scope, *, pool: str, spills: Collection[str]
+) -> list[Minute]:
+    """Tokens asked of a pool, by minute; `spills` are the models whose overflow is this pool's."""
     minute = (Attempt.opened_us - Attempt.opened_us % MINUTE_US).label("minute_us")
-    spilled = and_(Attempt.spill_reason.is_not(None), Attempt.model.in_(served))
     good = and_(Attempt.pool == pool, Attempt.slo_met.is_not(False))
+    spilled = _spilled(spills)
     statement = (
         select(
             minute,
@@ -145,9 +168,35 @@ def load_per_minute(connection: Connection, scope: Scope, *, pool: str) -> list[
             total(OUTPUT_TOKENS),
             total(case((good, INPUT_TOKENS + OUTPUT_TOKENS), else_=0)),
             total(case((good, OUTPUT_TOKENS), else_=0)),
+            total(case((spilled, INPUT_TOKENS + OUTPUT_TOKENS), else_=0)),
+            total(case((spilled, OUTPUT_TOKENS), else_=0)),
         )
         .where(or_(Attempt.pool == pool, spilled), Attempt.status.in_(ANSWERED))
         .group_by("minute_us")
         .order_by("minute_us")
     )
     return [Minute(*row) for row in rows(connection, scope.narrow(statement))]
+
+
+def traffic(connection: Connection, scope: Scope, *, pool: str, spills: Collection[str]) -> Traffic:
+    """The mix of the same requests, as the sums that `ledger.capacity` needs."""
+    output, prompt = cast(OUTPUT_TOKENS, Double), cast(INPUT_TOKENS, Double)
+    statement = select(
+        func.count(),
+        total(INPUT_TOKENS),
+        total(Attempt.cached_tokens),
+        total(OUTPUT_TOKENS),
+        func.coalesce(func.sum(output * prompt), 0.0),
+        func.coalesce(func.sum(output * output), 0.0),
+    ).where(or_(Attempt.pool == pool, _spilled(spills)), Attempt.status.in_(ANSWERED))
+    (found,) = rows(connection, scope.narrow(statement))
+    return Traffic(*found)
+
+
+def _spilled(models: Collection[str]) -> ColumnElement[bool]:
+    """Attempts of these models that an API answered because own engines lacked capacity."""
+    return and_(
+        Attempt.backend == "api",
+        Attempt.spill_reason.in_(sorted(LACK_OF_CAPACITY)),
+        Attempt.model.in_(sorted(models)),
+    )

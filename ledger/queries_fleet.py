@@ -7,9 +7,18 @@ A pool's bill comes from its closed hours; what runs since the last closed hour 
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, and_, case, func, select
 
-from ledger.orm import Capacity, EngineSample, GpuContract, GpuHour, GpuHourTeam, exact_sum
+from ledger.capacity import Measured
+from ledger.orm import (
+    Capacity,
+    CatalogEntry,
+    EngineSample,
+    GpuContract,
+    GpuHour,
+    GpuHourTeam,
+    exact_sum,
+)
 from ledger.queries_scope import HOUR_US, Scope, rows, total
 
 SAMPLES_LIMIT = 20_000
@@ -69,15 +78,29 @@ class TeamCell:
 
 @dataclass(frozen=True, slots=True)
 class CapacityRow:
-    """What one engine carries inside its SLO; `source` says how that is known."""
+    """What was measured of one engine; `source` says how. Rates follow from it and the traffic."""
 
     pool: str
     engine: str
     at_us: int
     kv_capacity_tokens: int | None
-    slo_input_tokens_per_s: float | None
-    slo_output_tokens_per_s: float | None
+    slo_tpot_ms: float | None
+    step_a_s: float | None
+    step_b_s: float | None
+    step_c_s: float | None
+    step_d_s: float | None
+    step_t0_s: float | None
     source: str
+    max_num_seqs: int | None = None
+
+    @property
+    def measured(self) -> Measured | None:
+        """`None` where the step-time model or its promise is not known."""
+        a, b, c = self.step_a_s, self.step_b_s, self.step_c_s
+        d, t0, tpot = self.step_d_s, self.step_t0_s, self.slo_tpot_ms
+        if a is None or b is None or c is None or d is None or t0 is None or tpot is None:
+            return None
+        return Measured(a, b, c, d, t0, tpot / 1e3, self.kv_capacity_tokens, self.max_num_seqs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +196,17 @@ def hours_by_team(connection: Connection, scope: Scope, *, bucket_us: int) -> li
 
 
 def capacities(connection: Connection) -> list[CapacityRow]:
-    """The latest row of every engine."""
+    """The latest row of every engine, with the batch limit that the engine was started with."""
     latest = select(func.max(Capacity.id)).group_by(Capacity.engine)
-    columns = tuple(getattr(Capacity, name) for name in CapacityRow.__dataclass_fields__)
-    statement = select(*columns).where(Capacity.id.in_(latest)).order_by(Capacity.engine)
+    limits = select(func.max(CatalogEntry.id)).group_by(CatalogEntry.engine)
+    names = [name for name in CapacityRow.__dataclass_fields__ if name != "max_num_seqs"]
+    started = and_(CatalogEntry.engine == Capacity.engine, CatalogEntry.id.in_(limits))
+    statement = (
+        select(*(getattr(Capacity, name) for name in names), CatalogEntry.max_num_seqs)
+        .outerjoin(CatalogEntry, started)
+        .where(Capacity.id.in_(latest))
+        .order_by(Capacity.engine)
+    )
     return [CapacityRow(*row) for row in rows(connection, statement)]
 
 

@@ -7,7 +7,7 @@ better relative to fewer, so two totals cross at most once and the best N never 
 what makes the bands below exact.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +16,7 @@ from itertools import accumulate
 from ledger.economics import Exact, UnitPrice, same_basis
 from ledger.economics import Volume as Tokens
 
-WINDOWS_MINUTES = (1, 2, 5, 10, 15, 30, 60)
+WINDOWS_MINUTES = range(1, 61)
 VOLUME_LIMIT_TOKENS = 10**18  # beyond any period; bounds the search for a crossing
 
 
@@ -37,8 +37,29 @@ class LoadCurve:
             return Fraction(0)
         scale = Fraction(volume) / self.total
         first = bisect_right(self.minutes, capacity_per_minute // scale)
-        above = self.total - (self.sums[first - 1] if first else 0)
-        return above * scale - (len(self.minutes) - first) * Fraction(capacity_per_minute)
+        return self._from(first) * scale - (len(self.minutes) - first) * Fraction(
+            capacity_per_minute
+        )
+
+    def explaining(self, overflowed: int) -> Fraction:
+        """The capacity a minute at which just so many of these tokens overflow.
+
+        Overflow falls from all tokens to none as the capacity rises, in straight pieces between
+        the loads of minutes.
+        """
+        if not 0 <= overflowed <= self.total:
+            raise ValueError("what overflowed is a part of the load")
+        count = len(self.minutes)
+
+        def beyond(place: int) -> int:  # overflow at the capacity of this minute's load
+            return self._from(place) - (count - place) * self.minutes[place]
+
+        first = bisect_left(range(count), -overflowed, key=lambda place: -beyond(place))
+        return Fraction(self._from(first) - overflowed, count - first)
+
+    def _from(self, first: int) -> int:
+        """Tokens of the minutes from this place on."""
+        return self.total - (self.sums[first - 1] if first else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +125,9 @@ def fitted_window(
     """
 
     def miss(minutes: int) -> Fraction:
-        room = Fraction(capacity_per_minute) * minutes
-        return abs(
-            sum(
-                (load - room for load in windowed(tokens_per_minute, minutes) if load > room),
-                start=Fraction(0),
-            )
-            - overflowed
-        )
+        curve = load_curve(windowed(tokens_per_minute, minutes))
+        spilled = curve.overflow(Fraction(capacity_per_minute) * minutes, volume=curve.total)
+        return abs(spilled - overflowed)
 
     return min(WINDOWS_MINUTES, key=lambda minutes: (miss(minutes), minutes))
 
@@ -122,6 +138,43 @@ def best(staircase: Staircase, volume: Tokens, *, most_gpus: int) -> Advice:
     ladder = bands(staircase, most_gpus=most_gpus)
     at = max((band for band in ladder if band.start <= volume.tokens), key=lambda b: b.start)
     return Advice(gpus, staircase.total_pusd(gpus, volume), at)
+
+
+def break_even(staircase: Staircase, gpus: int, api: UnitPrice) -> Fraction | None:
+    """The least volume at which `gpus` cost no more than buying all of it; `None`: there is none.
+
+    Own cost less API cost is convex in the volume, in straight pieces between the volumes at which
+    another minute fills up; so the piece in which it first reaches zero is searched for.
+    """
+    same_basis(api, staircase.api)
+    load, price = staircase.load, Fraction(api.pusd_per_token)
+    room = gpus * Fraction(staircase.capacity_per_minute)
+    fixed = Fraction(staircase.fixed_pusd(gpus))
+    fills = sorted({minute for minute in load.minutes if minute}, reverse=True)
+
+    def behind(volume: Exact) -> Fraction:
+        return staircase.total_pusd(gpus, Tokens(volume, api.basis)) - volume * price
+
+    def slope(full: int) -> Fraction:
+        """Of the piece in which the minutes of the `full` greatest loads overflow."""
+        first = bisect_left(load.minutes, fills[full - 1]) if full else len(load.minutes)
+        above = load.total - (load.sums[first - 1] if first else 0)
+        return Fraction(above, load.total) * Fraction(staircase.api.pusd_per_token) - price
+
+    def start(full: int) -> Fraction:
+        return load.total * room / fills[full - 1] if full else Fraction(0)
+
+    def ends(full: int) -> bool:
+        """Whether the next piece is too late: zero was reached, or nothing is gained from here."""
+        return behind(start(full)) <= 0 or slope(full) >= 0
+
+    if fixed <= 0:
+        return Fraction(0)
+    piece = bisect_left(range(len(fills) + 1), True, key=ends)
+    if piece <= len(fills) and behind(start(piece)) > 0:
+        return None
+    begin = start(piece - 1)
+    return begin + behind(begin) / -slope(piece - 1)
 
 
 def bands(staircase: Staircase, *, most_gpus: int) -> tuple[Band, ...]:

@@ -6,7 +6,7 @@ Only requests that own engines answered inside their SLO avoid anything. Two com
 apart: the substitute that a team would buy, and the same weights at their cheapest host.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -14,13 +14,11 @@ from math import ceil
 
 from ledger.bills import PoolBill
 from ledger.breakeven import BreakEven, Configuration, Position, assess, position
+from ledger.capability import Capability
 from ledger.economics import Exact, FixedCost, TokenBasis, UnitPrice, Volume
 from ledger.queries_attempts import Comparison
-from ledger.queries_fleet import CapacityRow
 
 HOURS_OF_A_MONTH = 720
-_SECONDS_PER_HOUR = 3600
-_MINUTES_PER_HOUR = 60
 
 
 class Against(StrEnum):
@@ -46,14 +44,6 @@ class Verdict:
     @property
     def result_pusd(self) -> Exact | None:
         return None if self.stands is None else self.stands.result_pusd
-
-
-@dataclass(frozen=True, slots=True)
-class Capability:
-    """What the rated pools could have served inside the SLO; `measured` or a floor under it."""
-
-    volume: Volume
-    measured: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,39 +83,6 @@ def standing(
     )
     unrated = tuple(bill.pool for bill in bills if not bill.rated)
     return Standing(tuple(bills), unrated, hours, fixed, served, capability, verdicts)
-
-
-def capability(
-    bills: Iterable[PoolBill],
-    rows: Sequence[CapacityRow],
-    *,
-    floor_tokens_per_minute: Mapping[str, int],
-    basis: TokenBasis,
-) -> Capability | None:
-    """Capacity inside the SLO over the hours in which the engines of these pools were available.
-
-    An engine's measured rate counts; for a pool without one, the busiest minutes it served inside
-    the SLO are a floor under its capacity, and the answer is not `measured`.
-    """
-    tokens = Fraction(0)
-    measured = True
-    for bill in bills:
-        rates = [_rate(row, basis) for row in rows if row.pool == bill.pool]
-        known = [rate for rate in rates if rate is not None]
-        if known and len(known) == len(rates):
-            per_hour = sum(known) * _SECONDS_PER_HOUR
-        else:
-            measured = False
-            per_hour = Fraction(floor_tokens_per_minute.get(bill.pool, 0)) * _MINUTES_PER_HOUR
-        tokens += per_hour * bill.hours * bill.available_share
-    return Capability(Volume(tokens, basis), measured) if tokens else None
-
-
-def _rate(row: CapacityRow, basis: TokenBasis) -> Fraction | None:
-    if row.slo_output_tokens_per_s is None or row.slo_input_tokens_per_s is None:
-        return None
-    output = Fraction(row.slo_output_tokens_per_s)
-    return output if basis is TokenBasis.OUTPUT else output + Fraction(row.slo_input_tokens_per_s)
 
 
 def rated_pools(bills: Iterable[PoolBill]) -> frozenset[str]:

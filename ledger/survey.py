@@ -5,25 +5,32 @@ disagree. Reading and deciding stay apart: the statements are in `queries_*`, th
 `bills`, `standing` and `breakeven`.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from heapq import nlargest
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
 from ledger import queries
-from ledger.bills import pool_bill
+from ledger.bills import PoolBill, pool_bill
+from ledger.capability import PoolCapability, load_of, pool_capability, together
 from ledger.economics import TokenBasis, Volume
-from ledger.queries import Cell, Contract, Freshness, HourCell, Minute, Scope, TeamCell
+from ledger.queries import Cell, Comparison, Contract, Freshness, HourCell, Scope, TeamCell
 from ledger.running import Running, running
-from ledger.standing import Standing, capability, rated_pools, standing
+from ledger.standing import Standing, rated_pools, standing
 
-BUSY_MINUTES = 5  # the floor under a capacity is the mean of this many busiest minutes
+
+@dataclass(frozen=True, slots=True)
+class PoolLook:
+    """One pool alone: its own bill, comparators and capacity, and the load of its minutes."""
+
+    standing: Standing
+    capability: PoolCapability | None
+    load: tuple[int, ...]  # tokens asked in every minute of the billed hours
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`minutes` holds, by pool, the load that its staircase is computed from.
+    """`pools` are those that the standing counts, each alone.
 
     `running` is the part of the bills that is not closed, by pool, cut at the buckets.
     """
@@ -34,7 +41,7 @@ class Survey:
     hours: tuple[HourCell, ...]
     team_hours: tuple[TeamCell, ...]
     contracts: tuple[Contract, ...]
-    minutes: dict[str, tuple[Minute, ...]]
+    pools: dict[str, PoolLook]
     standing: Standing
     freshness: Freshness
     running: tuple[Running, ...]
@@ -66,20 +73,17 @@ def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: Token
         for contract, rest in zip(contracts, rests, strict=True)
     ]
     rated = rated_pools(bills)
-    minutes = {
-        bill.pool: tuple(queries.load_per_minute(connection, scope, pool=bill.pool))
-        for bill in bills
-    }
+    served = {pool: _served(cells, pool, basis) for pool in rated}
     found = [one for one in queries.comparisons(connection, scope) if one.pool in rated]
+    pools = _pools(connection, scope, [one for one in bills if one.pool in rated], found, served)
     answer = standing(
         bills,
         found,
-        served=_served(cells, rated, basis),
-        capability=capability(
-            [bill for bill in bills if bill.pool in rated],
-            queries.capacities(connection),
-            floor_tokens_per_minute=floors(minutes, basis),
-            basis=basis,
+        served=Volume(sum(one.tokens for one in served.values()), basis),
+        capability=together(
+            {pool: look.capability for pool, look in pools.items()},
+            {pool: int(one.tokens) for pool, one in served.items()},
+            basis,
         ),
     )
     teams = queries.hours_by_team(connection, scope, bucket_us=bucket_us)
@@ -90,33 +94,51 @@ def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: Token
         tuple(closed),
         tuple(teams),
         tuple(contracts),
-        minutes,
+        pools,
         answer,
         fresh,
         tuple(rests),
     )
 
 
-def floors(minutes: dict[str, tuple[Minute, ...]], basis: TokenBasis) -> dict[str, int]:
-    """Tokens per minute that each pool has been seen to serve inside its SLO."""
-    return {
-        pool: sum(busiest) // len(busiest)
-        for pool, rows in minutes.items()
-        if (busiest := nlargest(BUSY_MINUTES, (served(row, basis) for row in rows)))
-    }
+def _pools(
+    connection: Connection,
+    scope: Scope,
+    bills: Iterable[PoolBill],
+    found: Iterable[Comparison],
+    served: Mapping[str, Volume],
+) -> dict[str, PoolLook]:
+    """Every pool alone. A capacity is the pool's, so everyone's traffic tells it."""
+    everyone = replace(scope, team=None)
+    rows, homes = queries.capacities(connection), queries.homes(connection)
+    looks: dict[str, PoolLook] = {}
+    for bill in bills:
+        pool, basis = bill.pool, served[bill.pool].basis
+        spills = [model for model, home in homes.items() if home == pool]
+        minutes = queries.load_per_minute(connection, everyone, pool=pool, spills=spills)
+        able = pool_capability(
+            bill,
+            rows,
+            queries.traffic(connection, everyone, pool=pool, spills=spills),
+            minutes,
+            span_end_us=scope.end_us,
+            basis=basis,
+        )
+        if scope != everyone:
+            minutes = queries.load_per_minute(connection, scope, pool=pool, spills=spills)
+        alone = standing(
+            [bill],
+            [one for one in found if one.pool == pool],
+            served=served[pool],
+            capability=None if able is None else able.capability,
+        )
+        load = load_of(minutes, bill, scope.end_us, basis)
+        looks[pool] = PoolLook(alone, able, tuple(load))
+    return looks
 
 
-def served(minute: Minute, basis: TokenBasis) -> int:
-    output = basis is TokenBasis.OUTPUT
-    return minute.served_output_tokens if output else minute.served_tokens
-
-
-def asked(minute: Minute, basis: TokenBasis) -> int:
-    return minute.asked_output_tokens if basis is TokenBasis.OUTPUT else minute.asked_tokens
-
-
-def _served(cells: Iterable[Cell], pools: frozenset[str], basis: TokenBasis) -> Volume:
-    good = [cell for cell in cells if cell.avoids and cell.pool in pools]
+def _served(cells: Iterable[Cell], pool: str, basis: TokenBasis) -> Volume:
+    good = [cell for cell in cells if cell.avoids and cell.pool == pool]
     output = basis is TokenBasis.OUTPUT
     return Volume(sum(c.output_tokens if output else c.tokens for c in good), basis)
 

@@ -1,12 +1,22 @@
 """The chart's page: both comparators, both token bases, spares, and what is missing."""
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from dashboard.page_breakeven import believed
+from dashboard import data
+from dashboard.ladder import Meeting, ladder
+from dashboard.page_breakeven import known, met
+from ledger.capability import Capability, Known
 from ledger.database import migrate
+from ledger.economics import TokenBasis, Volume
+from ledger.queries import DAY_US, Scope
+from ledger.standing import Against
+from ledger.survey import survey
+
+BOTH = TokenBasis.INPUT_OUTPUT
 
 
 def test_both_comparators_and_the_basis_are_named(page, month, text_of) -> None:
@@ -61,16 +71,48 @@ def test_what_is_missing_is_asked_for(page, books, tmp_path, text_of) -> None:
     assert "A break-even chart needs own engines" in text_of(page("breakeven", url))
 
 
+def test_the_caption_says_what_the_capacity_rests_on(page, month, text_of) -> None:
+    shown = text_of(page("breakeven", month.url))
+    assert "from measured step times at these requests' lengths" in shown
+    assert re.search(r"windows of [0-9]+ min: [0-9.]+ % of what is asked today", shown)
+
+
+@pytest.fixture(scope="module")
+def steps(month):
+    with data.open_readonly(month.url).connect() as connection:
+        scope = Scope(month.now_us - 30 * DAY_US, month.now_us)
+        look = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
+    return ladder(look, "llama-70b", Against.SUBSTITUTE, spares=0)
+
+
 @pytest.mark.parametrize(
-    ("explained", "said", "warned"),
+    ("basis", "measured", "said"),
     [
-        (None, ".", False),
-        (Fraction(0), "; so counted it is 0 % of what really spilled", True),
-        (Fraction(49, 100), "it is 49 % of", True),
-        (Fraction(1, 2), "it is 50 % of", False),
+        (Known.SPILLS, 9_000, "lack of room shows; step times alone, at these requests' lengths"),
+        (Known.SPILLS, None, "as what really spilled for lack of room shows. Overflow"),
+        (Known.FLOOR, None, "at least **20.0k tokens a minute**, the busiest minutes served"),
+        (Known.MEASURED, 20_000, "**20.0k tokens a minute**, from measured step times"),
     ],
 )
-def test_a_model_that_does_not_explain_what_spilled_says_so(explained, said, warned) -> None:
-    text = believed(explained)
-    assert said in text
-    assert ("costs with fewer GPUs are too low" in text) is warned
+def test_each_basis_of_a_capacity_is_said(steps, basis, measured, said) -> None:
+    able = replace(
+        steps.capability,
+        capability=Capability(steps.capability.capability.volume, basis),
+        per_minute=Fraction(20_000),
+        measured_per_minute=None if measured is None else Fraction(measured),
+    )
+    assert said in known(replace(steps, capability=able))
+
+
+def test_break_even_that_is_not_reached_says_why(steps) -> None:
+    """No line is said to be crossed that is not; what is out of reach has its cures."""
+    first, second = steps.meetings
+    unmet = " ".join(met(steps, Meeting(first.verdict, None)))
+    assert "but this load, grown in its shape, overflows before" in unmet
+    assert "are asked" not in unmet
+    (text,) = met(steps, Meeting(first.verdict, Fraction(10**6) / steps.scale))
+    assert "the lines meet where **1.00M** are asked" in text
+    far = replace(second.verdict, even=replace(second.verdict.even, capacity=Volume(1, BOTH)))
+    lines = met(steps, Meeting(far, None))
+    assert lines[0] == "No break-even against the same weights elsewhere."
+    assert "Cannot break even" in lines[1]

@@ -9,8 +9,9 @@ import pytest
 from dashboard import sentences
 from dashboard.look import GAIN, LOSS
 from ledger.breakeven import Configuration, Position, assess
+from ledger.capability import Capability, Known
 from ledger.economics import FixedCost, TokenBasis, UnitPrice, Volume
-from ledger.standing import Against, Capability, Standing, Verdict
+from ledger.standing import Against, Standing, Verdict
 
 BOTH = TokenBasis.INPUT_OUTPUT
 USD = 10**12
@@ -32,7 +33,7 @@ def standing(*verdicts: Verdict, **changes: object) -> Standing:
     values = {
         "bills": (), "unrated": (), "hours": Fraction(10), "fixed": FixedCost(USD),
         "served": Volume(1, BOTH), "verdicts": verdicts,
-        "capability": Capability(Volume(8 * MILLION, BOTH), measured=True),
+        "capability": Capability(Volume(8 * MILLION, BOTH), Known.MEASURED),
     }  # fmt: skip
     return Standing(**(values | changes))
 
@@ -86,7 +87,7 @@ def test_out_of_reach_says_by_how_much_and_what_could() -> None:
     assert "a GPU rate of at most $0.80 an hour" in second
     assert "traffic that avoids at least $1.25 per 1M tokens" in second
     floor = standing(verdict(Against.SUBSTITUTE, -1), capability=Capability(
-        Volume(8 * MILLION, BOTH), measured=False
+        Volume(8 * MILLION, BOTH), Known.FLOOR
     ))  # fmt: skip
     assert "the most they were seen to serve" in sentences.cures(floor, floor.verdicts[0])[0]
 

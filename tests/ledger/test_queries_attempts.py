@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from ledger import queries
+from ledger.capacity import Traffic
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.records import Compared, Tokens
 from ledger.repository import Repository
@@ -33,7 +34,7 @@ def traffic(engine, opened, settled):
             backend="own" if own else "api",
             pool="llama" if own else None,
             target="pool:llama/0" if own else "openai/gpt-4o-mini",
-            spill_reason=None if own else rng.choice((None, "ttft", "kv_headroom")),
+            spill_reason=None if own else rng.choice((None, "ttft", "kv_headroom", "loading")),
         )
         last = settled(
             n,
@@ -129,18 +130,66 @@ def test_comparisons_count_only_answers_inside_the_slo_as_avoided(engine, traffi
     assert not first.scaled
 
 
-def test_load_counts_what_was_served_and_what_spilled(engine, traffic) -> None:
+def lacked(first) -> bool:
+    """Spilled for lack of capacity."""
+    return first.spill_reason in ("ttft", "kv_headroom")
+
+
+def test_load_counts_what_was_served_and_what_spilled_for_lack_of_capacity(engine, traffic) -> None:
+    answered = [(a, b) for a, b in inside(traffic) if b.status in queries.ANSWERED]
+    assert any(a.spill_reason == "loading" for a, _ in answered), "there is something to leave out"
     with engine.connect() as connection:
-        found = queries.load_per_minute(connection, SCOPE, pool="llama")
-    asked = [
-        (a, b)
-        for a, b in inside(traffic)
-        if b.status in queries.ANSWERED and (a.backend == "own" or a.spill_reason)
-    ]
-    assert sum(row.asked_output_tokens for row in found) == sum(b.tokens.output for _, b in asked)
-    served = [b for a, b in asked if a.backend == "own" and b.slo_met is not False]
+        homes = queries.homes(connection)
+        found = queries.load_per_minute(connection, SCOPE, pool="llama", spills=homes)
+        other = queries.load_per_minute(connection, SCOPE, pool="other", spills=[])
+        code = queries.load_per_minute(connection, SCOPE, pool="llama", spills=["code"])
+    assert homes == {"chat-large": "llama", "code": "llama"}
+    asked = [b for a, b in answered if a.backend == "own" or lacked(a)]
+    assert sum(row.asked_output_tokens for row in found) == sum(b.tokens.output for b in asked)
+    served = [b for a, b in answered if a.backend == "own" and b.slo_met is not False]
     assert sum(row.served_output_tokens for row in found) == sum(b.tokens.output for b in served)
+    spilled = [b.tokens for a, b in answered if lacked(a)]
+    assert sum(row.spilled_output_tokens for row in found) == sum(one.output for one in spilled)
+    assert sum(row.spilled_tokens for row in found) == sum(
+        one.input + one.cached + one.cache_write + one.output for one in spilled
+    )
     assert all(row.start_us % MINUTE_US == 0 for row in found)
     assert [row.start_us for row in found] == sorted(row.start_us for row in found)
+    assert other == []
+    only = [b.tokens.output for a, b in answered if lacked(a) and a.model == "code"]
+    assert sum(row.spilled_output_tokens for row in code) == sum(only)
+
+
+def test_traffic_is_the_sums_of_the_same_requests(engine, traffic) -> None:
     with engine.connect() as connection:
-        assert queries.load_per_minute(connection, SCOPE, pool="other") == []
+        found = queries.traffic(connection, SCOPE, pool="llama", spills=["chat-large", "code"])
+        nothing = queries.traffic(connection, SCOPE, pool="other", spills=[])
+    tokens = [
+        b.tokens
+        for a, b in inside(traffic)
+        if b.status in queries.ANSWERED and (a.backend == "own" or lacked(a))
+    ]
+    pairs = [(one.input + one.cached + one.cache_write, one.output) for one in tokens]
+    assert found == Traffic(
+        len(pairs),
+        sum(p for p, _ in pairs),
+        sum(one.cached for one in tokens),
+        sum(o for _, o in pairs),
+        sum(p * o for p, o in pairs),
+        sum(o * o for _, o in pairs),
+    )
+    assert nothing == Traffic(0, 0, 0, 0, 0.0, 0.0)
+
+
+def test_a_model_of_two_pools_overflows_once(engine, opened, settled) -> None:
+    rows = [("a", 2), ("b", 3)]
+    numbers = iter(range(9))
+    for pool, count in rows:
+        for _ in range(count):
+            n = next(numbers)
+            pair = [
+                opened(n, backend="own", pool=pool, target=f"pool:{pool}/0", model="m"), settled(n),
+            ]  # fmt: skip
+            Repository(engine, host="h").import_records(pair, journal=f"j{n}", at_us=START_US)
+    with engine.connect() as connection:
+        assert queries.homes(connection) == {"m": "b"}

@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import insert
 
 from ledger import orm, queries
+from ledger.capacity import Measured
 from ledger.queries import DAY_US, HOUR_US, Scope
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
@@ -56,12 +57,21 @@ def connection(engine):
         )
         rows = [
             {
-                "at_us": at, "pool": "llama", "engine": "llama/0", "kv_capacity_tokens": at,
-                "slo_input_tokens_per_s": 9.5, "slo_output_tokens_per_s": 1.5, "source": "measured",
+                "at_us": at, "pool": "llama", "engine": name, "kv_capacity_tokens": at,
+                "slo_tpot_ms": 50.0, "step_a_s": 0.01, "step_b_s": 0.001, "step_c_s": 1e-6,
+                "step_d_s": 1e-4, "step_t0_s": None if at == 3 else 0.02, "source": "measured",
+            }
+            for name, at in (("llama/0", 1), ("llama/0", 2), ("llama/1", 3))
+        ]  # fmt: skip
+        writing.execute(insert(orm.Capacity), rows)
+        started = [
+            {
+                "at_us": at, "pool": "llama", "engine": "llama/0", "kind": "vllm", "model": "m",
+                "max_num_seqs": 64 * at, "simulated": False,
             }
             for at in (1, 2)
         ]  # fmt: skip
-        writing.execute(insert(orm.Capacity), rows)
+        writing.execute(insert(orm.CatalogEntry), started)
     with engine.connect() as connection:
         yield connection
 
@@ -95,9 +105,12 @@ def test_team_shares(connection) -> None:
     assert [cell.team for cell in one] == ["search"]
 
 
-def test_capacity_is_the_latest_of_each_engine(connection) -> None:
-    (row,) = queries.capacities(connection)
-    assert (row.at_us, row.kv_capacity_tokens, row.slo_output_tokens_per_s) == (2, 2, 1.5)
+def test_capacity_is_the_latest_of_each_engine_with_its_batch_limit(connection) -> None:
+    first, second = queries.capacities(connection)
+    assert (first.engine, first.at_us, first.kv_capacity_tokens) == ("llama/0", 2, 2)
+    assert first.measured == Measured(0.01, 0.001, 1e-6, 1e-4, 0.02, 0.05, 2, 128)
+    assert (second.engine, second.max_num_seqs) == ("llama/1", None)
+    assert second.measured is None, "a step-time model that is not whole says nothing"
 
 
 def test_samples_are_thinned_to_the_last_of_each_bucket(connection) -> None:

@@ -31,7 +31,7 @@ FULL = Sample(
 )
 CAPACITY = {
     "at_us": 1, "pool": "llama", "engine": "pool:llama/0", "kv_capacity_tokens": 500_000,
-    "slo_tpot_ms": 60.0, "slo_output_tokens_per_s": 3_000.5, "step_a_s": 0.01, "source": "fitted",
+    "slo_tpot_ms": 60.0, "step_b_s": 0.001, "step_a_s": 0.01, "source": "fitted",
 }  # fmt: skip
 CATALOG = {
     "at_us": 1, "pool": "llama", "engine": "pool:llama/0", "kind": "vllm", "version": "0.32.0",
@@ -41,7 +41,7 @@ CATALOG = {
 KINDS = pytest.mark.parametrize(
     ("add", "table", "row", "change"),
     [
-        (add_capacity, Capacity, CAPACITY, {"slo_output_tokens_per_s": 2_900.0}),
+        (add_capacity, Capacity, CAPACITY, {"step_b_s": 0.002}),
         (add_catalog, CatalogEntry, CATALOG, {"flags": ["--max-model-len", "8192"]}),
     ],
     ids=["capacity", "catalog"],

@@ -12,6 +12,7 @@ from ledger.staircase import (
     Staircase,
     bands,
     best,
+    break_even,
     fitted_window,
     load_curve,
     windowed,
@@ -118,7 +119,7 @@ def oracle(minutes: list[int], gpu: int, other: int, spares: int, n: int, tokens
     [
         (150, 1),  # strict minutes: 100 + 50 above 100
         (50, 2),  # pairs: [200, 150, 0, 250] against 200
-        (0, 5),  # fives: [350, 250] against 500
+        (0, 3),  # threes: [300, 50, 250] against 300
     ],
 )
 def test_the_window_is_the_one_that_explains_what_overflowed(overflowed: int, window: int) -> None:
@@ -128,3 +129,55 @@ def test_the_window_is_the_one_that_explains_what_overflowed(overflowed: int, wi
 
 def test_windows_keep_the_total() -> None:
     assert windowed([1, 2, 3, 4, 5], 2) == [3, 7, 5]
+
+
+def test_the_capacity_that_explains_what_overflowed() -> None:
+    curve = load_curve([0, 50, 100, 200])
+    found = {spilled: curve.explaining(spilled) for spilled in (0, 40, 100, 101, 350)}
+    assert found == {0: 200, 40: 160, 100: 100, 101: Fraction(199, 2), 350: 0}
+    with pytest.raises(ValueError, match="part of the load"):
+        curve.explaining(351)
+
+
+@settings(max_examples=80)
+@given(
+    minutes=st.lists(st.integers(0, 50), min_size=1, max_size=12).filter(any),
+    share=st.fractions(0, 1),
+)
+def test_the_overflow_at_that_capacity_is_what_overflowed(
+    minutes: list[int], share: Fraction
+) -> None:
+    curve = load_curve(minutes)
+    spilled = int(curve.total * share)
+    assert curve.overflow(curve.explaining(spilled), volume=curve.total) == spilled
+
+
+def test_break_even_counts_what_is_bought_on_the_way() -> None:
+    """Flat load, one GPU: 1,000 tokens carry 1,000; the API asks 10 a token."""
+    steps, api = staircase([1] * 10, other_pusd=500), UnitPrice(10, BOTH)
+    assert break_even(steps, 1, api) == 150
+    assert break_even(steps, 0, api) == 0, "nothing owned costs nothing"
+    peaky = staircase([1] * 9 + [91], other_pusd=500)  # 150 tokens: 136.5 in one minute
+    assert break_even(peaky, 1, api) == 50 / Fraction(9, 100)
+    assert break_even(steps, 1, UnitPrice(Fraction(3, 2), BOTH)) == 1_000
+    assert break_even(steps, 1, UnitPrice(1, BOTH)) is None, "a full GPU avoids 1,000 of 1,500"
+    assert break_even(steps, 1, UnitPrice(0, BOTH)) is None
+
+
+@settings(max_examples=80)
+@given(
+    minutes=st.lists(st.integers(0, 50), min_size=1, max_size=12).filter(any),
+    gpu=st.integers(1, 3_000),
+    price=st.integers(1, 25),
+    gpus=st.integers(1, 3),
+)
+def test_before_break_even_own_costs_more_and_there_it_costs_the_same(
+    minutes: list[int], gpu: int, price: int, gpus: int
+) -> None:
+    steps = staircase(minutes, gpu_pusd=gpu)
+    found = break_even(steps, gpus, UnitPrice(price, BOTH))
+    tried = [Fraction(10**6 * n, 7) ** 2 / 10**6 for n in range(1, 60)] if found is None else []
+    tried += [found * share / 10 for share in range(10)] if found is not None else []
+    assert all(steps.total_pusd(gpus, volume(tokens)) > tokens * price for tokens in tried)
+    if found is not None:
+        assert steps.total_pusd(gpus, volume(found)) == found * price

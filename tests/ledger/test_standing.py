@@ -3,16 +3,13 @@
 from dataclasses import replace
 from fractions import Fraction
 
-import pytest
-
 from ledger.bills import PoolBill
 from ledger.breakeven import Lever
+from ledger.capability import Capability, Known
 from ledger.economics import TokenBasis, Volume
-from ledger.queries import CapacityRow, Comparison
+from ledger.queries import Comparison
 from ledger.standing import (
     Against,
-    Capability,
-    capability,
     chosen_comparisons,
     rated_pools,
     standing,
@@ -36,7 +33,7 @@ FOUND = [
     Comparison("chat", "llama", 2, "cheap/host", 20_000_000, 5_000_000, 4 * USD, 0, True),
 ]
 SERVED = Volume(20_000_000, BOTH)
-CAPABLE = Capability(Volume(30_000_000, BOTH), measured=True)
+CAPABLE = Capability(Volume(30_000_000, BOTH), Known.MEASURED)
 
 
 def test_one_verdict_for_each_comparator() -> None:
@@ -108,7 +105,7 @@ def test_nothing_served_loses_the_whole_bill() -> None:
 def test_output_only_uses_output_tokens_everywhere() -> None:
     output = TokenBasis.OUTPUT
     served = Volume(5_000_000, output)
-    capable = Capability(Volume(8_000_000, output), measured=True)
+    capable = Capability(Volume(8_000_000, output), Known.MEASURED)
     verdict = standing([BILL], FOUND, served=served, capability=capable).verdicts[0]
     assert verdict.average.usd_per_million == 8
     assert verdict.even.volume == Volume(3_125_000, output)
@@ -122,28 +119,3 @@ def test_the_cheapest_host_is_chosen_per_model() -> None:
     assert [(one.model, one.comparator) for one in chosen] == [
         ("chat", "cheap/host"), ("code", "dear/host"),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("rates", "basis", "expected", "measured"),
-    [
-        ([(90.0, 10.0)], BOTH, 100 * 3_600 * 9, True),
-        ([(90.0, 10.0)], TokenBasis.OUTPUT, 10 * 3_600 * 9, True),
-        ([(90.0, 10.0), (90.0, 10.0)], BOTH, 200 * 3_600 * 9, True),
-        ([(90.0, 10.0), (None, None)], BOTH, 500 * 60 * 9, False),
-        ([], BOTH, 500 * 60 * 9, False),
-    ],
-)
-def test_capability_is_measured_or_a_floor(
-    rates: list, basis: TokenBasis, expected: int, measured: bool
-) -> None:
-    rows = [
-        CapacityRow("llama", str(n), 0, None, first, second, "x")
-        for n, (first, second) in enumerate(rates)
-    ]
-    found = capability([BILL], rows, floor_tokens_per_minute={"llama": 500}, basis=basis)
-    assert found == Capability(Volume(expected, basis), measured)
-
-
-def test_nothing_seen_is_no_capability() -> None:
-    assert capability([BILL], [], floor_tokens_per_minute={}, basis=BOTH) is None

@@ -4,12 +4,13 @@ import pytest
 from sqlalchemy import insert
 
 from ledger import orm
+from ledger.capability import Known
 from ledger.economics import TokenBasis, Volume
-from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Minute, Scope
+from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.records import Compared, Tokens
 from ledger.repository import Repository
 from ledger.series import Line, spend
-from ledger.survey import asked, floors, served, survey
+from ledger.survey import survey
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
 NOW_US = START_US + 30 * MINUTE_US
@@ -66,7 +67,7 @@ def test_a_running_hour_without_any_closed_one(engine, fill) -> None:
     assert (verdict.avoided_pusd, verdict.missed_pusd) == (9 * USD, USD)
     assert verdict.result_pusd == 8 * USD
     assert (look.api_pusd, look.own_pusd, look.unpriced) == (USD, USD, 0)
-    assert not look.standing.capability.measured
+    assert look.standing.capability.known is Known.SPILLS, "one request of eleven overflowed"
     totals = dict.fromkeys(Line, 0)
     for amount in spend(look):
         totals[amount.line] += amount.pusd
@@ -95,12 +96,3 @@ def test_an_empty_ledger_is_surveyed(engine) -> None:
     assert (look.cells, look.contracts, look.standing.verdicts) == ((), (), ())
     assert look.standing.capability is None
     assert spend(look) == []
-
-
-def test_floors_are_the_mean_of_the_busiest_minutes() -> None:
-    rows = tuple(Minute(n, 0, 0, 10 * n, n) for n in range(8))
-    assert floors({"a": rows, "b": ()}, BOTH) == {"a": 50}
-    assert floors({"a": rows}, TokenBasis.OUTPUT) == {"a": 5}
-    minute = Minute(0, 4, 3, 2, 1)
-    assert (asked(minute, BOTH), served(minute, BOTH)) == (4, 2)
-    assert (asked(minute, TokenBasis.OUTPUT), served(minute, TokenBasis.OUTPUT)) == (3, 1)

@@ -1,0 +1,187 @@
+"""What pools could have served inside the SLO over a span: one figure, and how it is known.
+
+The step-time model of a pool's engines gives a rate at the traffic really asked (`capacity`).
+What spilled judges it: engines even out bursts over some minutes, at most an hour, so the overflow
+computed with that rate has a range; inside it the rate stands, outside it the capacity is the one
+that explains what spilled. Without a measured rate the busiest minutes served are a floor under
+it. Every page reads these values, so that no two pages can disagree.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from heapq import nlargest
+
+from ledger.bills import PoolBill
+from ledger.capacity import Traffic, rate_of
+from ledger.economics import TokenBasis, Volume
+from ledger.queries_attempts import Minute
+from ledger.queries_fleet import CapacityRow
+from ledger.queries_scope import HOUR_US, MINUTE_US
+from ledger.staircase import WINDOWS_MINUTES, fitted_window, load_curve, windowed
+
+BUSY_MINUTES = 5  # the floor under a capacity is the mean of this many busiest minutes
+SECONDS_PER_MINUTE = 60
+MINUTES_PER_HOUR = 60
+
+
+class Known(StrEnum):
+    """The best first."""
+
+    MEASURED = "measured"  # step times, at the traffic asked
+    SPILLS = "spills"  # what spilled says
+    FLOOR = "floor"  # seen to be served; it may be more
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """Tokens that could have been served inside the SLO in the span."""
+
+    volume: Volume
+    known: Known
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCapability:
+    """One pool's, beside the load that it was judged by.
+
+    `per_minute` is of all its engines while they are available, counted in windows of
+    `window_minutes`. `measured_per_minute` is what step times alone say. `decodes` tells the kind
+    of its traffic: volumes of different kinds are not interchangeable.
+    """
+
+    capability: Capability
+    per_minute: Fraction
+    window_minutes: int
+    measured_per_minute: Fraction | None
+    decodes: bool
+
+    @property
+    def known(self) -> Known:
+        return self.capability.known
+
+
+def pool_capability(
+    bill: PoolBill,
+    rows: Sequence[CapacityRow],
+    traffic: Traffic,
+    minutes: Sequence[Minute],
+    *,
+    span_end_us: int,
+    basis: TokenBasis,
+) -> PoolCapability | None:
+    """`minutes` and `traffic` are of everyone; `None` where nothing was asked or nothing held."""
+    load = load_of(minutes, bill, span_end_us, basis)
+    if not any(load):
+        return None
+    measured = _measured(bill, rows, traffic, basis)
+    rate = floor(minutes, basis) if measured is None else measured
+    overflowed = sum(spilled(row, basis) for row in minutes)
+    known = Known.FLOOR if measured is None else Known.MEASURED
+    window = WINDOWS_MINUTES[0]
+    shortest, longest = (_overflow(load, rate, width) for width in _ends())
+    if overflowed > shortest:
+        known, rate = Known.SPILLS, load_curve(load).explaining(overflowed)
+    elif overflowed < longest:
+        known, window = Known.SPILLS, WINDOWS_MINUTES[-1]
+        rate = load_curve(windowed(load, window)).explaining(overflowed) / window
+    else:
+        window = fitted_window(load, capacity_per_minute=rate, overflowed=overflowed)
+    if not rate:
+        return None
+    tokens = rate * MINUTES_PER_HOUR * bill.hours * bill.available_share
+    return PoolCapability(
+        Capability(Volume(tokens, basis), known), rate, window, measured, traffic.decodes
+    )
+
+
+def together(
+    pools: Mapping[str, PoolCapability | None], served: Mapping[str, int], basis: TokenBasis
+) -> Capability | None:
+    """The pools as one, at the mix of their traffic.
+
+    Pools that decode can take one another's requests, so their volumes add up, and so do those of
+    embedding pools. Between the two kinds the mix stays: the kind that is full first limits both.
+    A pool that was asked nothing has no figure and adds none.
+    """
+    found = [one for one in pools.values() if one is not None]
+    if not found:
+        return None
+    whole = sum(served.get(pool, 0) for pool in pools)
+    scales = []
+    for decodes in (True, False):
+        kind = {p: one for p, one in pools.items() if one is not None and one.decodes is decodes}
+        volume = sum(served.get(pool, 0) for pool in kind)
+        capacity = sum(
+            (Fraction(one.capability.volume.tokens) for one in kind.values()), Fraction(0)
+        )
+        if volume:
+            scales.append(capacity / volume)
+    if not scales:
+        return None
+    order = list(Known)
+    known = max((one.known for one in found), key=order.index)
+    return Capability(Volume(whole * min(scales), basis), known)
+
+
+def load_of(
+    minutes: Sequence[Minute], bill: PoolBill, span_end_us: int, basis: TokenBasis
+) -> list[int]:
+    """Tokens asked in every minute of the billed hours, in time order, the quiet ones as zeros."""
+    if not minutes:
+        return []
+    first = min(minutes[0].start_us, span_end_us - int(bill.hours * HOUR_US))
+    length = (minutes[-1].start_us - first) // MINUTE_US + 1
+    load = [0] * max(length, int(bill.hours * MINUTES_PER_HOUR))
+    for row in minutes:
+        load[(row.start_us - first) // MINUTE_US] += asked(row, basis)
+    return load
+
+
+def floor(minutes: Sequence[Minute], basis: TokenBasis) -> Fraction:
+    """Tokens a minute that a pool has been seen to serve inside its SLO."""
+    busiest = nlargest(BUSY_MINUTES, (served(row, basis) for row in minutes))
+    return Fraction(sum(busiest), len(busiest)) if busiest else Fraction(0)
+
+
+def asked(minute: Minute, basis: TokenBasis) -> int:
+    return minute.asked_output_tokens if _output(basis) else minute.asked_tokens
+
+
+def served(minute: Minute, basis: TokenBasis) -> int:
+    return minute.served_output_tokens if _output(basis) else minute.served_tokens
+
+
+def spilled(minute: Minute, basis: TokenBasis) -> int:
+    return minute.spilled_output_tokens if _output(basis) else minute.spilled_tokens
+
+
+def _output(basis: TokenBasis) -> bool:
+    return basis is TokenBasis.OUTPUT
+
+
+def _measured(
+    bill: PoolBill, rows: Sequence[CapacityRow], traffic: Traffic, basis: TokenBasis
+) -> Fraction | None:
+    """Tokens a minute by step times: the mean of the pool's engines, for each of its replicas."""
+    engines = [row.measured for row in rows if row.pool == bill.pool]
+    rates = [None if engine is None else rate_of(engine, traffic) for engine in engines]
+    known = [
+        rate.output_tokens_per_s + (0.0 if _output(basis) else rate.input_tokens_per_s)
+        for rate in rates
+        if rate is not None
+    ]
+    if not known or len(known) < len(rates):
+        return None
+    mean = Fraction(sum(known) / len(known)).limit_denominator(10**6)
+    return mean * bill.replicas * SECONDS_PER_MINUTE
+
+
+def _ends() -> tuple[int, int]:
+    return WINDOWS_MINUTES[0], WINDOWS_MINUTES[-1]
+
+
+def _overflow(load: Sequence[int], per_minute: Fraction, window: int) -> Fraction:
+    curve = load_curve(windowed(load, window))
+    return curve.overflow(per_minute * window, volume=curve.total)
