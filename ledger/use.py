@@ -70,7 +70,10 @@ def _work(
 def _spans(
     connection: Connection, pool: str, start_us: int, until_us: int
 ) -> Iterator[tuple[int, int, str]]:
-    """For how long each sample stands: since its engine's last, within reach."""
+    """For how long each sample stands: since its engine's last, within reach.
+
+    An engine that is first seen while it loads was not ready before, and nobody saw it run.
+    """
     query = (
         select(EngineSample.engine, EngineSample.at_us, EngineSample.health)
         .where(
@@ -82,10 +85,11 @@ def _spans(
     )
     before: tuple[str, int] = ("", 0)
     for engine, at_us, health in connection.execute(query):
-        if before[0] == engine:
-            begin_us = max(before[1], at_us - SAMPLE_REACH_US, start_us)
+        known = before[0] == engine
+        if known or health == "loading":
+            begin_us = max(before[1] if known else 0, at_us - SAMPLE_REACH_US, start_us)
             if begin_us < min(at_us, until_us):
-                yield begin_us, min(at_us, until_us), health
+                yield begin_us, min(at_us, until_us), health if known else "down"
         before = (engine, at_us)
 
 

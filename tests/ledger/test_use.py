@@ -38,6 +38,23 @@ def test_a_sample_stands_for_the_time_since_its_engines_last(engine, seen):
     assert use.up == [(NOON_US + a * S, NOON_US + b * S) for a, b in ((0, 10), (10, 25), (5, 9))]
 
 
+@pytest.mark.parametrize(
+    ("health", "down_s"), [("loading", 30), ("healthy", 0), ("draining", 0), ("unknown", 0)]
+)
+def test_an_engine_first_seen_while_it_loads_was_not_ready_before(engine, seen, health, down_s):
+    """What passed before telemetry's first sample was shown as idle: paid, ready and unused."""
+    seen(("a", 30, health), ("a", 40, "healthy"))
+    (use,) = found(engine, 100).values()
+    assert use.down_us == down_s * S
+    assert use.up == [(NOON_US + 30 * S, NOON_US + 40 * S)], "no machine was seen to run before"
+
+
+def test_a_first_sample_reaches_back_no_further_than_others(engine, seen):
+    seen(("a", 3_000, "loading"))
+    (use,) = found(engine, 3_600).values()
+    assert use.down_us == SAMPLE_REACH_US
+
+
 def test_pieces_are_cut_at_their_width_and_at_the_span(engine, seen):
     seen(("a", -5, "loading"), ("a", 25, "loading"))
     pieces = found(engine, 22, width_us=10 * S)
