@@ -1,7 +1,8 @@
 """One gateway worker process: `python -m gateway.worker --config FILE --runtime FILE --worker N`.
 
 It serves the listening socket it inherits from the parent. `/metrics` sums all workers: counters
-live in files keyed by worker index, so a restarted worker continues them and none leaks.
+live in files keyed by worker index, so a restarted worker continues them and none leaks. What the
+host's other processes leave (the ledger's lag, engines) is added when it is rendered.
 """
 
 import argparse
@@ -18,11 +19,14 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from gateway.app import Gateway
 from gateway.bootstrap import Exposition, Ledger, build
+from gateway.clock import Clock
+from gateway.hostmetrics import HostMetrics
 from gateway.ids import RequestIds
 from gateway.prices import price_aliases
 from gateway.protocol import bounded
 from gateway.runtime import Runtime
 from gateway.settings import Settings, Timeouts, load
+from gateway.slots import Board
 from ledger.book import load_price_book
 from ledger.database import open_readonly
 from ledger.identity import KeyRing
@@ -41,6 +45,9 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
     summed = CollectorRegistry()
     collector: Any = MultiProcessCollector
     collector(summed, path=str(directory))
+    board = Board(runtime.run_dir / "board", runtime.layout)
+    stale_s = settings.telemetry.stale_s
+    summed.register(HostMetrics(runtime.run_dir, board, stale_s=stale_s, clock=Clock()))
     engine = open_readonly(runtime.ledger_url)  # a worker writes to its journal only
     return build(
         settings,

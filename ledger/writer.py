@@ -17,7 +17,6 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import msgspec
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
@@ -26,6 +25,7 @@ from ledger.desk_server import BudgetDesk, Seen
 from ledger.hours import close_hours
 from ledger.journal_reader import JournalReader
 from ledger.keyring import Generation
+from ledger.lag import Lag, write_lag
 from ledger.orm_identity import Meta
 from ledger.repository import Away, Repository
 from ledger.tail import Step, Tail
@@ -38,23 +38,10 @@ RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
 LOCK_FILE = "writer.lock"
-LAG_FILE = "ledger.json"
 
 
 class WriterRunningError(RuntimeError):
     """Another live process is this host's ledger writer."""
-
-
-class Lag(msgspec.Struct, frozen=True):
-    """How far the books are behind the journals; `away` while the database cannot be written.
-
-    All that lay in the journals at `applied_us` is in the books.
-    """
-
-    backlog_bytes: int
-    applied_us: int
-    away: bool
-    quarantined: int
 
 
 class LedgerWriter:
@@ -149,9 +136,7 @@ class LedgerWriter:
 
     def _look(self) -> tuple[int, Seen]:
         """In one thread, for handing over costs as much as reading; the lag is told first."""
-        draft = self._run_dir / f"{LAG_FILE}.new"
-        draft.write_bytes(msgspec.json.encode(self.lag()))
-        draft.replace(self._run_dir / LAG_FILE)
+        write_lag(self._run_dir, self.lag())
         query = select(Meta.value).where(Meta.name == GENERATION)
         with reading(self._engine) as connection:
             generation = connection.execute(query).scalar_one_or_none() or 0
@@ -169,14 +154,6 @@ class LedgerWriter:
             with contextlib.suppress(DBAPIError, Away, OSError):
                 await work()
             await asyncio.sleep(seconds)
-
-
-def read_lag(run_dir: Path) -> Lag | None:
-    """What the writer of this host last said; None if it never ran here."""
-    try:
-        return msgspec.json.decode((run_dir / LAG_FILE).read_bytes(), type=Lag)
-    except FileNotFoundError:
-        return None
 
 
 async def _wait(stop: asyncio.Event, seconds: float) -> None:

@@ -4,29 +4,28 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import prometheus_client
 import pytest
 import yaml
 
 from deploy import parts
+from gateway.clock import Clock
+from gateway.hostmetrics import HostMetrics
 from gateway.metrics import Metrics
+from gateway.slots import Board, Layout
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 BOARD = DEPLOY / "grafana" / "dashboards" / "breakeven.json"
 SOURCE = DEPLOY / "grafana" / "provisioning" / "datasources" / "prometheus.yaml"
-# What the telemetry process writes beside the workers' metrics.
-TELEMETRY = {
-    "breakeven_engine_kv_usage_ratio": {"engine"},
-    "breakeven_engine_running": {"engine"},
-    "breakeven_engine_waiting": {"engine"},
-    "breakeven_ledger_lag_seconds": set(),
-}
+SCRAPED = {"instance", "job"}  # labels that Prometheus itself adds
+RULES = DEPLOY / "prometheus" / "rules.yml"
 
 
 def known() -> dict[str, set[str]]:
     """Sample name -> label names, from the metrics objects themselves."""
-    names: dict[str, set[str]] = dict(TELEMETRY)
+    names = of_the_host()
     metrics = Metrics(prometheus_client.CollectorRegistry(), models=(), targets=())
     for metric in vars(metrics).values():
         if isinstance(metric, prometheus_client.metrics.MetricWrapperBase):
@@ -38,13 +37,27 @@ def known() -> dict[str, set[str]]:
     return names
 
 
+def of_the_host() -> dict[str, set[str]]:
+    """What is added to the workers' metrics when the page is rendered."""
+    with TemporaryDirectory() as place:
+        run_dir = Path(place)
+        board = Board(run_dir / "board", Layout(workers=1, engines=(), apis=()))
+        families = HostMetrics(run_dir, board, stale_s=1.0, clock=Clock()).collect()
+        found = {
+            family.name + ("_total" if family.type == "counter" else ""): set(family._labelnames)
+            for family in families
+        }
+        board.close()
+    return found
+
+
 def faults(expression: str) -> list[str]:
     """Unknown metric names, and labels that the named metric does not have."""
     names = known()
     used = re.findall(r"\b(?:breakeven|vllm)[a-z_:]*", expression)
     found = [f"no metric {name}" for name in used if name not in names]
     grouped = re.findall(r"by \(([^)]*)\)", expression)
-    labels = {label.strip() for group in grouped for label in group.split(",")}
+    labels = {label.strip() for group in grouped for label in group.split(",")} - SCRAPED
     have = set().union(*(names.get(name, set()) for name in used))
     return found + [f"no label {label}" for label in sorted(labels - have)]
 
@@ -58,6 +71,26 @@ def test_every_query_names_metrics_and_labels_that_exist(panel: dict) -> None:
     assert panel["targets"]
     for target in panel["targets"]:
         assert faults(target["expr"]) == []
+
+
+def alerts() -> list[dict]:
+    (group,) = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    return group["rules"]
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
+def test_every_alert_names_metrics_and_labels_that_exist(alert: dict) -> None:
+    assert faults(alert["expr"]) == []
+    told = " ".join(alert["annotations"].values())
+    for label in re.findall(r"\$labels\.(\w+)", told):
+        assert f"by ({label})" in alert["expr"]
+
+
+def test_prometheus_reads_the_alerts() -> None:
+    prometheus = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    assert prometheus["rule_files"] == [RULES.name]
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    assert "./prometheus:/etc/prometheus:ro" in compose["services"]["prometheus"]["volumes"]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +144,7 @@ def test_promtool_accepts_the_configuration(tmp_path: Path) -> None:
     check = [program, "check", "config"]
     good = DEPLOY / "prometheus" / "prometheus.yml"
     subprocess.run([*check, good], check=True, capture_output=True)
+    (tmp_path / RULES.name).write_text(RULES.read_text())
     bad = tmp_path / "prometheus.yml"
     bad.write_text(good.read_text().replace("scrape_interval", "scrape_intervall"))
     assert subprocess.run([*check, bad], check=False, capture_output=True).returncode != 0

@@ -102,6 +102,8 @@ def test_metrics_are_the_sum_of_workers_and_outlive_one(make_host, patiently) ->
     again = host.metric("breakeven_requests_total")
     assert again >= served
     assert host.metric("breakeven_tokens_total") >= tokens
+    patiently(lambda: host.metric("breakeven_ledger_lag_seconds") > 0)
+    assert host.metric("breakeven_engine_healthy") > 0
     # 2,000 invented names: 404s, and pass-through names that really are served.
     before = len(host.get("/metrics").text.splitlines())
     names = [f"standin/made-up-{i}" for i in range(32)] + [f"made-up-{i}" for i in range(1968)]
@@ -213,8 +215,25 @@ def test_a_port_that_stays_taken_is_one_line(monkeypatch) -> None:
     assert str(caught.value).startswith(
         f"server.port: cannot listen on 127.0.0.1:{port}: it is taken by process {os.getpid()} ("
     )
-    assert str(caught.value).endswith("): end it, or set another port")
+    assert str(caught.value).endswith(": end it, or set another port (`make run PORT=9000`)")
     assert len(said) == 1
+
+
+def test_a_dashboards_port_that_is_taken_is_one_line_with_its_fix(make_host) -> None:
+    """Streamlit found it taken, ended, and was started again for ever; nobody was told."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        host = make_host(dashboard={"enabled": True, "port": port})
+        answer = subprocess.run(
+            [sys.executable, "-c", "from gateway.cli import main; main()",
+             "serve", "--config", str(host.config)],
+            check=False, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+    assert answer.returncode == 1
+    assert "Traceback" not in answer.stderr
+    (line,) = answer.stderr.splitlines()
+    assert f"dashboard.port: cannot listen on 127.0.0.1:{port}: it is taken by process" in line
+    assert line.endswith(": end it, or set another port (`make run DASHBOARD_PORT=9001`)")
 
 
 def test_a_port_that_comes_free_is_waited_for() -> None:

@@ -17,9 +17,10 @@ from ledger.desk import DeskClient
 from ledger.identity import KeyRing, KeySpec, create_key, load_pepper, revoke_key
 from ledger.journal import JournalWriter
 from ledger.journal_reader import JournalReader
+from ledger.lag import read_lag
 from ledger.records import Hold
 from ledger.repository import Away, Repository
-from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, WriterRunningError, read_lag
+from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, WriterRunningError
 
 NOW_US = 1_780_000_000_000_000
 DAY = 1_779_926_400

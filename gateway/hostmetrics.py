@@ -1,0 +1,76 @@
+"""What one host knows beside its requests: how far the ledger is behind, and how its engines are.
+
+Read when `/metrics` is rendered, from what the ledger writer and telemetry leave for all workers,
+so every worker answers the same. The lag grows by itself when the writer stops; of an engine whose
+metrics are stale nothing is shown but that it is not healthy.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from gateway.candidates import engine_state
+from gateway.clock import Clock
+from gateway.slots import Board
+from ledger.lag import read_lag
+from router.types import Health
+
+
+class HostMetrics(Collector):
+    def __init__(self, run_dir: Path, board: Board, *, stale_s: float, clock: Clock) -> None:
+        self._run_dir = run_dir
+        self._board = board
+        self._stale_s = stale_s
+        self._clock = clock
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._ledger()
+        yield from self._engines()
+
+    def _ledger(self) -> Iterator[Metric]:
+        seconds = GaugeMetricFamily(
+            "breakeven_ledger_lag_seconds",
+            "Since when all that lay in the journals is in the ledger",
+        )
+        backlog = GaugeMetricFamily(
+            "breakeven_ledger_backlog_bytes", "What the journals hold that the ledger does not"
+        )
+        away = GaugeMetricFamily(
+            "breakeven_ledger_away", "1 while the ledger's database cannot be written"
+        )
+        aside = CounterMetricFamily(
+            "breakeven_ledger_quarantined",
+            "Records that the ledger refused and set aside, since its writer began",
+        )
+        lag = read_lag(self._run_dir)
+        if lag is not None:
+            seconds.add_metric([], max(0.0, (self._clock.wall_us() - lag.applied_us) / 1e6))
+            backlog.add_metric([], lag.backlog_bytes)
+            away.add_metric([], float(lag.away))
+            aside.add_metric([], lag.quarantined)
+        yield from (seconds, backlog, away, aside)
+
+    def _engines(self) -> Iterator[Metric]:
+        healthy = GaugeMetricFamily(
+            "breakeven_engine_healthy", "1 while requests may go there", labels=["engine"]
+        )
+        running = GaugeMetricFamily(
+            "breakeven_engine_running", "Sequences, its own queue included", labels=["engine"]
+        )
+        used = GaugeMetricFamily(
+            "breakeven_engine_kv_usage_ratio", "KV cache in use", labels=["engine"]
+        )
+        board, now_s = self._board, self._clock.now_s()
+        for row, name in enumerate(board.layout.engines):
+            state = engine_state(
+                board.published(row), board.loads(row), now_s, self._stale_s, life=board.life(row)
+            )
+            serves = state.health is Health.HEALTHY
+            healthy.add_metric([name], float(serves))
+            if serves:
+                running.add_metric([name], state.running)
+            if serves and state.kv_capacity_tokens > 0:
+                used.add_metric([name], state.kv_used_tokens / state.kv_capacity_tokens)
+        yield from (healthy, running, used)
