@@ -3,6 +3,7 @@
 Everyone on the host with the same user, and every crash report, can read a process's environment.
 Workers call providers and read the ledger, so they get the keys that the configuration names and
 the ledger's address; ledger writer, telemetry and dashboard get the address; stand-ins get none.
+What installs the engine fetches packages: it gets what names the index and the way there.
 """
 
 from collections.abc import Mapping
@@ -15,13 +16,23 @@ from ledger.writer import URL_VARIABLE
 _OUTWARD = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _DATABASE = "PG"  # libpq reads what the address leaves out from PGHOST, PGPASSWORD and so on
+_PACKAGES = ("PIP_", "UV_")  # an index may ask for a password, and its address hold one
+
+
+def installer(base: Mapping[str, str]) -> dict[str, str]:
+    """For pip and uv, which are told by variables where packages are and how they are reached."""
+    fetching = {
+        name: value
+        for name, value in base.items()
+        if name.startswith(_PACKAGES) or name == "NETRC" or name.upper() in _OUTWARD
+    }
+    return plain(base) | _trust(base) | fetching
 
 
 def ledger_reader(base: Mapping[str, str], url: str) -> dict[str, str]:
     """For a process that opens the ledger."""
     database = {name: value for name, value in base.items() if name.startswith(_DATABASE)}
-    trust = {name: base[name] for name in _TRUST if name in base}
-    return plain(base) | trust | database | {URL_VARIABLE: url}
+    return plain(base) | _trust(base) | database | {URL_VARIABLE: url}
 
 
 def dashboard(base: Mapping[str, str], url: str) -> dict[str, str]:
@@ -47,3 +58,7 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
         if name in named or name.upper() in _OUTWARD or name.startswith("LITELLM_LO")
     }
     return ledger_reader(base, url) | kept
+
+
+def _trust(base: Mapping[str, str]) -> dict[str, str]:
+    return {name: base[name] for name in _TRUST if name in base}

@@ -18,6 +18,7 @@ import msgspec
 from backends.engine import install as installation
 from backends.engine.install import Installed, NotAvailable, Progress
 from gateway.children import die_with_parent
+from gateway.environ import installer
 from gateway.errors import ConfigError
 
 
@@ -51,6 +52,7 @@ class Installing:
             *("-m", "gateway.installing", str(self._directory)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
+            env=installer(os.environ),
             start_new_session=True,
             preexec_fn=die_with_parent,
         )

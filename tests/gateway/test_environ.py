@@ -40,6 +40,15 @@ def test_who_opens_the_ledger_gets_no_key() -> None:
     assert environ.dashboard(base, "db").keys() == {"PATH", URL, "STREAMLIT_THEME_BASE"}
 
 
+def test_who_installs_packages_gets_the_way_to_them_and_no_key() -> None:
+    way = {
+        "PATH": "/bin", "PIP_INDEX_URL": "https://u:p@index", "UV_INDEX_OURS_PASSWORD": "p",
+        "NETRC": "/n", "HTTPS_PROXY": "http://u:p@proxy", "SSL_CERT_FILE": "/c",
+        "CUDA_HOME": "/cuda",
+    }  # fmt: skip
+    assert environ.installer({**SECRETS, **way, "PGPASSWORD": "p", "AWS_PROFILE": "a"}) == way
+
+
 def test_every_child_of_serve_has_only_its_own_secrets(make_host) -> None:
     provider = {**NAMED, "api_key_env": "STANDIN_CRED"}
     host = make_host(providers={"standin": provider})

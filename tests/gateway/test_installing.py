@@ -37,7 +37,7 @@ async def test_a_fault_is_an_error_with_its_cause(tmp_path):
         await installing.run()
 
 
-async def test_it_ends_with_all_its_processes(tmp_path, monkeypatch):
+async def test_it_ends_with_all_its_processes_and_none_had_a_key(tmp_path, monkeypatch):
     """pip waits for an index that takes connections and never answers."""
     asked = asyncio.Event()
     visits: list[asyncio.Task] = []
@@ -56,11 +56,15 @@ async def test_it_ends_with_all_its_processes(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{port}/simple")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
+    monkeypatch.setenv("OPENAI_API_KEY", "s-3cr3t")
     installing = Installing(tmp_path / "engine", lambda _: None)
     work = asyncio.create_task(installing.run())
     async with asyncio.timeout(60):
         await asked.wait()
-        assert running_in(tmp_path)
+        seen = running_in(tmp_path)
+        assert seen
+        assert not any(b"s-3cr3t" in environ for environ in seen)
+        assert all(b"PIP_INDEX_URL=" in environ for environ in seen)
         await installing.stop()
         with pytest.raises(ConfigError, match=r"ended with -9 at: torch"):
             await work
@@ -83,13 +87,13 @@ def test_the_process_speaks_json_lines(tmp_path):
 
 
 def running_in(folder: Path) -> list[bytes]:
-    """Command lines of live processes that name the folder."""
+    """The environments of live processes whose command lines name the folder."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            words = (entry / "cmdline").read_bytes()
+            words, environ = ((entry / name).read_bytes() for name in ("cmdline", "environ"))
         except OSError:
             continue
         if os.fsencode(folder) in words:
-            found.append(words)
+            found.append(environ)
     return found
