@@ -3,6 +3,7 @@
 
 BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
+PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
 .PHONY: help install run demo parts test test-long check format readme lock clean
 
@@ -12,11 +13,11 @@ help:  ## this list
 install:  ## .venv with the gateway and the dashboard, and .venv/bin/breakeven
 	@$(BOOTSTRAP) install
 
-run:  ## everything on this machine: gateway, dashboard, an engine (KEYS=1: use API keys; CONFIG=file; PORT=8080)
-	@$(BOOTSTRAP) run $(if $(KEYS),--keys) $(if $(CONFIG),--config $(CONFIG)) $(if $(PORT),--port $(PORT))
+run:  ## everything on this machine: gateway, dashboard, an engine (KEYS=1: use API keys; CONFIG=file; PORT=8080 DASHBOARD_PORT=8501)
+	@$(BOOTSTRAP) run $(if $(KEYS),--keys) $(if $(CONFIG),--config $(CONFIG)) $(PORTS)
 
-demo:  ## the dashboard alive, with simulated engines and providers
-	@$(BOOTSTRAP) demo
+demo:  ## the dashboard alive, with simulated engines and providers (PORT=8080 DASHBOARD_PORT=8501)
+	@$(BOOTSTRAP) demo $(PORTS)
 
 parts:  ## every real part that the tests use and this machine can have
 	@$(BOOTSTRAP) parts

@@ -79,7 +79,7 @@ def _run(start: Start | DemoStart) -> None:
         asyncio.run(start.run())
     except ConfigError as error:
         fail("\n".join(error.faults))
-    except DatabaseError as error:
+    except (DatabaseError, TimeoutError) as error:
         fail(str(error))
 
 

@@ -34,6 +34,7 @@ from gateway.worker import METRICS_DIR
 WRITER_GRACE_S = 20.0
 QUICK_GRACE_S = 5.0
 LISTEN_PATIENCE_S = 8.0
+OPTIONS = {"server": "`make run PORT=9000`", "dashboard": "`make run DASHBOARD_PORT=9001`"}
 LISTEN_PAUSE_S = 0.2
 
 
@@ -70,7 +71,9 @@ class Serving:
         self.runtime: Runtime = self.prepared.runtime
         for line in moved(self._settings, self.prepared.ports):
             self._say(line)
-        if self._settings.dashboard.enabled:
+        shown = self._settings.dashboard
+        if shown.enabled:
+            (await _bound("dashboard", (shown.host, shown.port), self._say)).close()
             self._launch(self._front, "dashboard", self._dashboard())
         if between is not None:
             await between(self.runtime)
@@ -224,7 +227,13 @@ async def listening(settings: Settings, say: Callable[[str], None]) -> socket.so
 
     For some seconds the workers of a parent that was killed still have it: they finish streams.
     """
-    loop, host, port = asyncio.get_running_loop(), settings.server.host, settings.server.port
+    return await _bound("server", (settings.server.host, settings.server.port), say)
+
+
+async def _bound(
+    section: str, address: tuple[str, int], say: Callable[[str], None]
+) -> socket.socket:
+    loop, (host, port) = asyncio.get_running_loop(), address
     deadline = loop.time() + LISTEN_PATIENCE_S
     waiting = False
     while True:
@@ -232,12 +241,13 @@ async def listening(settings: Settings, say: Callable[[str], None]) -> socket.so
             return _listen(host, port)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
-                fault = f"server.host, server.port: cannot listen on {host}:{port}"
+                fault = f"{section}.host, {section}.port: cannot listen on {host}:{port}"
                 raise ConfigError([f"{fault}: {error.strerror}"]) from error
         who = await asyncio.to_thread(ports.stranger, port) or "another program"
         taken = f"cannot listen on {host}:{port}: it is taken by {who}"
         if loop.time() > deadline:
-            raise ConfigError([f"server.port: {taken}: end it, or set another port"])
+            other = f"end it, or set another port ({OPTIONS[section]})"
+            raise ConfigError([f"{section}.port: {taken}: {other}"])
         if not waiting:
             say(f"{taken}; waiting {LISTEN_PATIENCE_S:.0f} s for it to end")
         waiting = True

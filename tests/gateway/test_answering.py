@@ -58,5 +58,6 @@ async def test_a_dashboard_that_is_off_is_not_waited_for():
 async def test_patience_ends(free_port, monkeypatch):
     """Nobody listens there."""
     monkeypatch.setattr(answering, "ANSWER_LIMIT_S", 0.3)
-    with pytest.raises(TimeoutError):
+    said = rf"http://127\.0\.0\.1:{free_port}/readyz did not answer within 0 s: .*logs says why"
+    with pytest.raises(TimeoutError, match=said):
         await until_answering(settings(None), ("127.0.0.1", free_port))

@@ -63,6 +63,7 @@ class Failing:
     [
         (ConfigError(["one fault", "another"]), "breakeven: one fault\nanother\n"),
         (DatabaseError("no such server"), "breakeven: no such server\n"),
+        (TimeoutError("no answer"), "breakeven: no answer\n"),
     ],
 )
 def test_faults_are_lines_and_status_1(capsys, error, said):

@@ -1,6 +1,7 @@
 """The README is true: its settings, its commands and its verbs exist, and nothing is left out."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,14 @@ def test_every_verb_of_the_makefile_is_explained_and_phony(root: Path, targets: 
     makefile = (root / "Makefile").read_text(encoding="utf-8")
     phony = set(re.search(r"\.PHONY: (.*)", makefile)[1].split())
     assert phony == targets
+
+
+@pytest.mark.parametrize("verb", ["run", "demo"])
+def test_both_ports_can_be_chosen_as_the_readme_says(root: Path, readme: str, verb: str) -> None:
+    assert "make run PORT=9000 DASHBOARD_PORT=9001" in readme
+    make = ["make", "-n", verb, "PORT=9000", "DASHBOARD_PORT=9001"]
+    answer = subprocess.run(make, cwd=root, check=True, capture_output=True, text=True)
+    assert answer.stdout.split()[-4:] == ["--port", "9000", "--dashboard-port", "9001"]
 
 
 def test_every_command_of_the_table_exists(readme: str) -> None:
