@@ -4,6 +4,10 @@ Exponentially weighted moments of log-latency (a lognormal's parameters), failur
 back-off that grows, and the provider's own rate-limit headers. What is left of a limit is the
 least that any worker was told, less what is out and unanswered; it is void when the limit starts
 over, so that a limit that was spent never stays closed.
+
+A circuit that one worker opens is open for all, but failures in a row, and the keys behind those
+that a request may have caused, are each worker's own: an API that fails everything is found out by
+the first worker that saw `CIRCUIT_FAILURES` of them, and one key alone opens it at no worker.
 """
 
 import math

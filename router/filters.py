@@ -6,8 +6,8 @@ metric (also NaN, hence the comparisons written so that NaN fails) is never good
 What no wait changes (`PERMANENT`) is judged first, then money, then what passes by itself: a target
 that may never take a request is not called down.
 
-To add a filter: write the function, add its word to `Reason`, put it into its tuple and into the
-condition that sees who passes all (a test holds the two together).
+To add a filter: write the function, add its word to `Reason` (and to `PERMANENT`), put it into its
+tuple and into the condition that sees who passes all (a test holds the two together).
 """
 
 from collections.abc import Callable

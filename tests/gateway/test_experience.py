@@ -94,6 +94,26 @@ def test_failures_in_a_row_open_the_circuit_and_one_success_closes_it(
     assert not state(board, time).circuit_open
 
 
+@pytest.mark.parametrize("suspect", [False, True])
+def test_each_worker_counts_its_own_failures_and_opens_the_circuit_for_all(
+    board: Board, time: Time, suspect: bool
+) -> None:
+    workers = [Experience(board, worker, Clock(now_s=lambda: time.now_s)) for worker in (0, 1)]
+
+    def fail(worker: Experience, number: int) -> None:
+        key = f"key-{number}" if suspect else None
+        worker.api(0, ttft_s=None, tpot_s=None, ok=False, suspect=key)
+
+    for number in range(CIRCUIT_FAILURES - 1):
+        for worker in workers:
+            fail(worker, number)
+            if suspect:
+                fail(worker, number)  # the same key again is not counted again
+    assert not state(board, time).circuit_open
+    fail(workers[1], CIRCUIT_FAILURES)
+    assert state(board, time).circuit_open
+
+
 def test_a_wish_for_silence_is_heard_by_every_worker(
     board: Board, time: Time, experience: Experience
 ) -> None:
