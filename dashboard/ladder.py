@@ -111,7 +111,7 @@ def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladde
         scale=HOURS_OF_A_MONTH / bill.hours,
         volume=steps.load.total,
         meetings=tuple(
-            Meeting(one, _where(steps, bill.replicas, one))
+            Meeting(one, _where(steps, bill.replicas, one, able))
             for one in look.standing.verdicts
             if one.average is not None
         ),
@@ -121,11 +121,18 @@ def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladde
     )
 
 
-def _where(steps: Staircase, gpus: int, verdict: Verdict) -> Fraction | None:
-    """The volume asked at which the lines meet, if break-even is within the capacity at all."""
+def _where(steps: Staircase, gpus: int, verdict: Verdict, able: PoolCapability) -> Fraction | None:
+    """The volume asked at which the lines meet, if that is within reach and within sight."""
     if verdict.average is None or verdict.even is None or not verdict.even.feasible:
         return None
-    return break_even(steps, gpus, verdict.average)
+    asked = break_even(steps, gpus, verdict.average)
+    capacity = Fraction(able.capability.volume.tokens)
+    return asked if asked is not None and asked <= _sight(steps.load.total, capacity) else None
+
+
+def _sight(volume: Exact, capacity: Exact) -> Fraction:
+    """The widest chart's right edge: beyond it nearly all that is asked would be bought."""
+    return max(Fraction(volume), Fraction(capacity)) * Fraction(5, 4)
 
 
 def curves(
@@ -180,7 +187,7 @@ def _end(steps: Ladder, reach: Reach) -> Fraction:
     volume = Fraction(steps.volume)
     if reach is Reach.TODAY:
         return 2 * max(volume, min(evens, default=volume))
-    return max([volume, Fraction(steps.capacity), *evens]) * Fraction(5, 4)
+    return _sight(volume, steps.capacity)
 
 
 def _point(

@@ -2,6 +2,7 @@
 
 import random
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -229,6 +230,21 @@ def test_both_pages_say_the_same_capacity(look) -> None:
         kept = meeting.asked - steps.staircase.load.overflow(room, volume=meeting.asked)
         if verdict.against is Against.SUBSTITUTE:  # overflow is bought there
             assert float(kept) == pytest.approx(float(verdict.even.volume.tokens), rel=1e-6)
+
+
+def test_a_crossing_that_no_chart_shows_is_none(look) -> None:
+    """A hundredth of the load in the same few minutes: it overflows long before it pays."""
+    pool = "llama-70b"
+    drawn = look.pools[pool]
+    busiest = sorted(drawn.load)[-5]
+    sparse = tuple(tokens if tokens >= busiest else 0 for tokens in drawn.load)
+    thin = replace(look, pools={pool: replace(drawn, load=sparse)})
+    steps = ladder(thin, pool, Against.SUBSTITUTE, spares=0)
+    assert steps.meetings[0].verdict.even.feasible
+    assert [one.asked for one in steps.meetings] == [None, None]
+    assert len(marks(steps, Reach.CAPACITY)) == 1
+    records, _ = curves(steps, COLOURS, Reach.TODAY)
+    assert max(one["volume"] for one in records) == float(2 * steps.volume * steps.scale)
 
 
 def test_what_cannot_be_drawn_is_none(books) -> None:

@@ -5,15 +5,26 @@ from collections import Counter
 from importlib.resources import files
 
 import pytest
+from sqlalchemy import insert
 
+from backends.simulator.profiles import PROFILES
+from dashboard.ladder import ladder
 from gateway.demand import TEAMS
 from gateway.history import OUTAGE_S, SAMPLE_S, Scenario, replay
 from gateway.replay_records import Caller
 from gateway.settings import parse
+from gateway.stepfits import Fitted, StepFits
+from ledger import orm
 from ledger.accounts import provisional_charge_pusd
+from ledger.database import make_engine, migrate
+from ledger.economics import TokenBasis
 from ledger.pricebook import bundled_seed
 from ledger.prices import Price, PriceBook, cost_pusd
+from ledger.queries import ANSWERED, DAY_US, Scope
 from ledger.records import AttemptOpened, AttemptSettled, RequestRefused
+from ledger.repository import Repository
+from ledger.standing import Against
+from ledger.survey import survey
 
 NOW_US = 1_795_132_800_000_000  # 2026-11-20 00:00 UTC
 DAYS = 6
@@ -163,3 +174,54 @@ def test_the_same_seed_gives_the_same_history(scenario, history):
     again = replay(scenario, random.Random(11))
     assert again.records == history.records
     assert replay(scenario, random.Random(12)).records != history.records
+
+
+@pytest.fixture(scope="module")
+def books(history, settings, tmp_path_factory):
+    """The replayed days in a ledger, with what the engines' telemetry leaves beside them."""
+    ledger = f"sqlite:///{tmp_path_factory.mktemp('history') / 'ledger.db'}"
+    migrate(ledger)
+    engine = make_engine(ledger)
+    Repository(engine, host="h").import_records(history.records, journal="j", at_us=NOW_US)
+    (pool,) = settings.pools.values()
+    known = PROFILES[pool.engine.model]
+    row = {
+        **StepFits(settings).capacity(Fitted(known.shape.step, None, known.source)),
+        "at_us": NOW_US, "pool": "llama-8b",
+        "kv_capacity_tokens": known.shape.kv_capacity_tokens,
+    }  # fmt: skip
+    contract = {
+        "pool": "llama-8b", "gpu_type": pool.gpu.type, "gpus_per_replica": 1, "replicas": 2,
+        "billing": "reserved", "pusd_per_hour": round(pool.gpu.usd_per_hour * 10**12),
+        "source": "s", "ops_seconds_per_week": 0, "ops_pusd_per_hour": 0, "simulated": True,
+        "recorded_us": NOW_US - DAYS * 86_400_000_000,
+    }  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(insert(orm.GpuContract), [contract])
+        rows = [{**row, "engine": f"pool:llama-8b/{n}"} for n in range(pool.engine.replicas)]
+        connection.execute(insert(orm.Capacity), rows)
+    yield engine
+    engine.dispose()
+
+
+@pytest.mark.parametrize("basis", list(TokenBasis))
+def test_the_break_even_page_models_the_overflow_that_there_was(history, books, basis):
+    """At today's volume and engines, within a tenth; by step times alone it would miss by far."""
+    scope = Scope(NOW_US - DAYS * 86_400_000_000, NOW_US)
+    with books.connect() as connection:
+        look = survey(connection, scope, bucket_us=DAY_US, basis=basis)
+    steps = ladder(look, "llama-8b", Against.SUBSTITUTE, spares=0)
+    lacked = ("ttft", "tpot", "kv_headroom", "bid_price")
+    spilled = sum(
+        (basis is TokenBasis.INPUT_OUTPUT) * (s.tokens.input + s.tokens.cached) + s.tokens.output
+        for o, s in attempts(history)
+        if o.backend == "api" and o.spill_reason in lacked and s.status in ANSWERED
+    )
+    assert spilled > 0.05 * steps.volume, "there is overflow to model"
+    assert float(steps.overflow) == pytest.approx(spilled, rel=0.1)
+    alone = steps.staircase.load.overflow(
+        steps.capability.measured_per_minute * steps.capability.window_minutes,
+        volume=steps.volume,
+    )
+    assert float(alone) != pytest.approx(spilled, rel=0.1)
+    assert steps.capacity == look.standing.capability.volume.tokens, "both pages, one figure"
