@@ -51,7 +51,8 @@ def test_the_model_explains_what_spilled_and_agrees_with_the_verdict(look) -> No
     assert modelled == pytest.approx(
         float(verdict.result_pusd) / 1e12, abs=0.05 * float(api) / 1e12
     )
-    assert float(steps.overflow) == pytest.approx(spilled(look), rel=0.1)
+    little = 0.002 * steps.volume  # between two windows of minutes
+    assert float(steps.overflow) == pytest.approx(spilled(look), rel=0.1, abs=little)
     assert steps.scale == Fraction(720) / look.standing.hours
     assert steps.unit(1) == "1 GPU"
     assert steps.unit(3) == "3 GPUs"
@@ -162,7 +163,7 @@ def row(table: str, pool: str, now_us: int) -> dict[str, object]:
     if table == "contract":
         return {
             "pool": pool, "gpu_type": "CPU", "gpus_per_replica": 1, "replicas": 1,
-            "billing": "reserved", "pusd_per_hour": 5 * 10**9, "source": "c", "since": None,
+            "billing": "reserved", "pusd_per_hour": 250 * 10**9, "source": "c", "since": None,
             "until": None, "ops_seconds_per_week": 0, "ops_pusd_per_hour": 0, "simulated": False,
             "recorded_us": now_us - 6 * HOUR, "machine": "box", "share_ppm": 500_000,
         }  # fmt: skip
@@ -233,13 +234,16 @@ def test_both_pages_say_the_same_capacity(look) -> None:
 
 
 def test_a_crossing_that_no_chart_shows_is_none(look) -> None:
-    """A hundredth of the load in the same few minutes: it overflows long before it pays."""
+    """Beyond every right edge: nearly all that is asked there would be bought."""
     pool = "llama-70b"
     drawn = look.pools[pool]
-    busiest = sorted(drawn.load)[-5]
-    sparse = tuple(tokens if tokens >= busiest else 0 for tokens in drawn.load)
-    thin = replace(look, pools={pool: replace(drawn, load=sparse)})
-    steps = ladder(thin, pool, Against.SUBSTITUTE, spares=0)
+    little = replace(drawn.capability.capability, volume=Volume(1, TokenBasis.INPUT_OUTPUT))
+    far = replace(
+        drawn,
+        load=tuple(tokens // 10 for tokens in drawn.load),
+        capability=replace(drawn.capability, capability=little),
+    )
+    steps = ladder(replace(look, pools={pool: far}), pool, Against.SUBSTITUTE, spares=0)
     assert steps.meetings[0].verdict.even.feasible
     assert [one.asked for one in steps.meetings] == [None, None]
     assert len(marks(steps, Reach.CAPACITY)) == 1
