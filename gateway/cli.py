@@ -1,7 +1,9 @@
 """`breakeven`: the command line. One file per noun; this one holds what starts."""
 
 import asyncio
+from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -14,7 +16,6 @@ from ledger.database import DatabaseError
 
 app = typer.Typer(
     name="breakeven",
-    help="Run your own GPUs and the external APIs as one fleet, and see what every request cost.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -28,9 +29,26 @@ app.command("up")(cli_up.up)
 app.command("demo")(cli_up.demo)
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"breakeven {version('breakeven')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say which it is."),
+    ] = False,
+) -> None:
+    """Run your own GPUs and the external APIs as one fleet, and see what every request cost."""
+
+
 @app.command()
 def serve(config: Config = Path("breakeven.yaml")) -> None:
-    """Start the gateway and everything this host runs; Ctrl-C drains and stops it all."""
+    """Start the gateway and what this host runs; Ctrl-C stops it all."""
     settings = start_or_fail(config)
     out = console()
     try:

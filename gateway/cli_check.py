@@ -20,7 +20,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")]
 def check(
     config: Config = Path("breakeven.yaml"), strict: Strict = False, as_json: AsJson = False
 ) -> None:
-    """Validate the configuration file and list every fault at once; starts nothing."""
+    """List every fault of a configuration file at once; starts nothing."""
     examined = examine(config, at_us=Clock().wall_us())
     settings = examined.settings
     passes = settings is not None and not (strict and examined.faults)
@@ -54,8 +54,11 @@ def _document(examined: Examined) -> dict[str, Any]:
 
 
 def _summary(name: str, settings: Settings) -> str:
-    return (
-        f"{name} is valid (version {version(settings)}): {len(settings.models)} models, "
-        f"{len(settings.pools)} pools, {len(settings.providers)} providers, "
-        f"{len(settings.policies)} policies."
+    counts = (
+        (len(settings.models), "model", "models"),
+        (len(settings.pools), "pool", "pools"),
+        (len(settings.providers), "provider", "providers"),
+        (len(settings.policies), "policy", "policies"),
     )
+    parts = ", ".join(f"{number} {one if number == 1 else many}" for number, one, many in counts)
+    return f"{name} is valid (version {version(settings)}): {parts}."

@@ -1,7 +1,7 @@
 """What every command that reads the configuration or the ledger does first."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -43,10 +43,28 @@ def start_or_fail(path: Path) -> Settings:
     """The settings of a start: warnings are shown, an error ends it with the list of `check`."""
     examined = examine(path, at_us=Clock().wall_us())
     if examined.settings is None:
-        fail(f"{path} cannot be used: {examined.count}\n" + "\n".join(examined.lines))
+        lines = (*examined.lines, *_elsewhere(path))
+        fail(f"{path} cannot be used: {examined.count}\n" + "\n".join(lines))
     for line in examined.lines:
         typer.echo(line, err=True)
+    if unset := [f"{path}: {line}" for line in _unset(examined.settings, os.environ)]:
+        fail("\n".join(unset))
     return examined.settings
+
+
+def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+    """Keys that a start cannot do without. `check` needs none: it may run where no secret is."""
+    providers = [
+        (f"providers.{name}", one.api_key_env)
+        for name, one in settings.providers.items()
+        if one.api_key_file is None
+    ]
+    pools = [
+        (f"pools.{name}.engine", one.engine.api_key_env) for name, one in settings.pools.items()
+    ]
+    for place, variable in (*providers, *pools):
+        if variable is not None and not environ.get(variable):
+            yield f"{place}.api_key_env: `{variable}` is not set in the environment"
 
 
 @contextmanager

@@ -33,8 +33,8 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", "-c", help="Your configuration; without one a tiny model is made."),
 ]
-GatewayPort = Annotated[int, typer.Option(help="The gateway's port.")]
-DashboardPort = Annotated[int, typer.Option(help="The dashboard's port.")]
+GatewayPort = Annotated[int, typer.Option(min=1, max=65535, help="The gateway's port.")]
+DashboardPort = Annotated[int, typer.Option(min=1, max=65535, help="The dashboard's port.")]
 
 
 def up(
@@ -46,7 +46,10 @@ def up(
     port: GatewayPort = USUAL_PORTS.gateway,
     dashboard_port: DashboardPort = USUAL_PORTS.dashboard,
 ) -> None:
-    """Start everything for a first look: engine, gateway, ledger and dashboard."""
+    """Start everything for a first look; no configuration is needed.
+
+    The gateway, its ledger and the dashboard answer first; an engine joins when it is healthy.
+    """
     ports = Ports(port, dashboard_port)
     if config is not None and ports != USUAL_PORTS:
         fail(f"the ports are {config}'s: server.port and dashboard.port there")
@@ -68,7 +71,7 @@ def up(
 def demo(
     port: GatewayPort = USUAL_PORTS.gateway, dashboard_port: DashboardPort = USUAL_PORTS.dashboard
 ) -> None:
-    """Simulated engines and providers, 30 replayed days, live traffic: no GPU, no keys."""
+    """Simulated engines, 30 replayed days, live traffic: needs no keys."""
     ports = Ports(port, dashboard_port)
     with _Display() as display:
         _run(DemoStart(ports, say=display.say, environ=dict(os.environ)))

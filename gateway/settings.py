@@ -50,6 +50,8 @@ __all__ = [
     "version",
 ]
 
+NO_FILE = "name yours with --config, or copy breakeven.example.yaml; `breakeven up` needs none"
+
 
 @dataclass(frozen=True, slots=True)
 class Examined:
@@ -106,6 +108,8 @@ def version(settings: Settings) -> str:
 def _document(path: Path) -> Document:
     try:
         return read_document(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        return Document(None, (Fault((), f"{error.strerror}: {NO_FILE}"),))
     except OSError as error:
         return Document(None, (Fault((), error.strerror or "cannot be read"),))
     except UnicodeDecodeError:

@@ -1,6 +1,7 @@
 """The command line as a whole: every command explains itself, a mistake is one line."""
 
 import socket
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -55,6 +56,18 @@ def test_what_prints_results_prints_json_too(path):
     assert "--json" in [name for one in COMMANDS[path].params for name in one.opts]
 
 
+def test_each_line_of_the_overview_is_a_whole_sentence():
+    """Longer ones were cut in the middle of a word's thought."""
+    overview = CliRunner().invoke(app, ["--help"], terminal_width=80).stdout
+    assert "..." not in overview.partition("Commands:")[2]
+    assert "starts nothing." in overview
+
+
+def test_it_says_its_version():
+    answer = invoke("--version")
+    assert (answer.exit_code, answer.stdout) == (0, f"breakeven {version('breakeven')}\n")
+
+
 def test_without_words_it_shows_its_help():
     assert "Usage" in invoke().output
 
@@ -79,7 +92,8 @@ def test_the_configuration_may_come_from_the_environment(good):
     assert answer.exit_code == 0
 
 
-def test_serve_on_a_taken_port_is_one_line(tmp_path):
+def test_serve_on_a_taken_port_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         path = tmp_path / "taken.yaml"
         port = taken.getsockname()[1]

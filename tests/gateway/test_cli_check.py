@@ -37,7 +37,7 @@ def test_a_valid_file_is_summed_up_and_nothing_is_started(written, tmp_path):
     answer = invoke("check", "--strict", "--config", written(GOOD))
     assert (answer.exit_code, answer.stderr) == (0, "")
     assert "is valid" in answer.stdout
-    assert "1 models, 0 pools, 1 providers, 1 policies" in answer.stdout
+    assert "1 model, 0 pools, 1 provider, 1 policy" in answer.stdout
     assert not (tmp_path / "state").exists()
 
 

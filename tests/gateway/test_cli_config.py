@@ -16,7 +16,12 @@ def settings(tmp_path: Path, more: str = ""):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "No such file"), ("nonsense: 1", "nonsense"), ("[", "not YAML")]
+    ("content", "said"),
+    [
+        (None, "No such file or directory: name yours with --config"),
+        ("nonsense: 1", "nonsense"),
+        ("[", "not YAML"),
+    ],
 )
 def test_a_file_with_a_fault_ends_the_command_with_its_name(tmp_path, capsys, content, said):
     path = tmp_path / "the-file.yaml"
@@ -52,6 +57,24 @@ def test_a_start_ends_at_an_error_and_only_tells_of_a_warning(tmp_path, capsys):
         start_or_fail(path)
     assert caught.value.exit_code == 1
     assert "cannot be used: 1 error" in capsys.readouterr().err
+
+
+def test_a_start_ends_where_a_key_is_not_set(tmp_path, capsys, monkeypatch):
+    """Workers ended with it and were started again for ever, and nobody said why."""
+    path = tmp_path / "the-file.yaml"
+    path.write_text(
+        "models: {a: {targets: [openai/gpt-4o-mini]}}\n"
+        "providers: {openai: {api_key_env: KEY_OF_THIS_TEST}}\n"
+    )
+    monkeypatch.delenv("KEY_OF_THIS_TEST", raising=False)
+    with pytest.raises(typer.Exit) as caught:
+        start_or_fail(path)
+    assert caught.value.exit_code == 1
+    said = "providers.openai.api_key_env: `KEY_OF_THIS_TEST` is not set in the environment"
+    assert said in capsys.readouterr().err
+    assert load_or_fail(path).models  # commands that ask nobody need no key
+    monkeypatch.setenv("KEY_OF_THIS_TEST", "x")
+    assert start_or_fail(path).models
 
 
 def test_the_ledger_for_writing_is_made_and_brought_up(tmp_path):

@@ -6,8 +6,10 @@ import pytest
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress
+from typer.testing import CliRunner
 
 from backends.engine import install as installation
+from gateway.cli import app
 from gateway.cli_up import _Display, _run, up
 from gateway.errors import ConfigError
 from gateway.start import DONE
@@ -88,3 +90,15 @@ def test_a_configuration_of_ones_own_is_checked_before_anything_starts(capsys, t
     error = capsys.readouterr().err
     assert "own.yaml cannot be used: 3 errors" in error
     assert "own.yaml:2: prices[0]: " in error
+
+
+@pytest.mark.parametrize("command", ["up", "demo"])
+@pytest.mark.parametrize("option", ["--port", "--dashboard-port"])
+def test_a_port_that_is_none_is_refused_before_anything_is_written(
+    command, option, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(app, [command, option, "99999"])
+    assert answer.exit_code == 2
+    assert f"Invalid value for '{option}'" in answer.stderr
+    assert not list(tmp_path.iterdir())
