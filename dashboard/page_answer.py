@@ -12,7 +12,7 @@ import streamlit as st
 from dashboard import charts, data, look, words
 from dashboard.data import View
 from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
-from dashboard.sentences import cures, headline, trend
+from dashboard.sentences import capacity, cures, headline, trend
 from ledger.capability import Known
 from ledger.economics import UnitPrice
 from ledger.standing import Against, Standing, Verdict
@@ -90,18 +90,18 @@ def _gauge(standing: Standing, verdict: Verdict) -> str:
     needed = even.volume.tokens if even and even.volume else None
     if needed is None and verdict.average is not None and verdict.average.pusd_per_token:
         needed = Fraction(standing.fixed.total_pusd) / Fraction(verdict.average.pusd_per_token)
-    capacity = standing.capability.volume.tokens if standing.capability else None
+    able = standing.capability.volume.tokens if standing.capability else None
     floor = standing.capability is None or standing.capability.known is Known.FLOOR
     known = "seen at best" if floor else "capacity"
     texts = (
         f"served **{words.tokens(volume)}**",
         f"break-even **{words.tokens(needed)}**" if needed is not None else "",
-        f"{known} **{words.tokens(capacity)}**" if capacity is not None else "",
+        f"{known} **{words.tokens(able)}**" if able is not None else "",
     )
     return look.gauge(
         float(volume),
         None if needed is None else float(needed),
-        None if capacity is None else float(capacity),
+        None if able is None else float(able),
         texts,
         look.GAIN if verdict.stands.result_pusd >= 0 else look.LOSS,
     )
@@ -119,6 +119,7 @@ def _notes(survey: Survey, verdict: Verdict) -> list[str]:
         )
     if verdict.stands.ratio is not None:
         notes.append(f"Volume is **{words.percent(verdict.stands.ratio)}** of break-even.")
+    notes += capacity(standing)
     notes += cures(standing, verdict)
     notes += trend(survey, verdict)
     return notes

@@ -24,6 +24,11 @@ _LEVERS = {
     Lever.GPUS: "{} {many}, if the traffic is there",
     Lever.OPS: "ops of at most {}",
 }
+_RESTS_ON = {
+    Known.MEASURED: "Capacity: measured step times, at the mix of requests of this period.",
+    Known.SPILLS: "Capacity: as what really spilled for lack of room shows, at this period's mix.",
+    Known.FLOOR: "Seen at best: the busiest minutes served; nothing was measured.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,11 @@ def cures(standing: Standing, verdict: Verdict) -> list[str]:
         f"**Cannot break even against this API as configured:** {takes}.",
         f"What could: {'; '.join(ways)}.",
     ]
+
+
+def capacity(standing: Standing) -> list[str]:
+    """What the capacity in the gauge rests on."""
+    return [] if standing.capability is None else [_RESTS_ON[standing.capability.known]]
 
 
 def trend(survey: Survey, verdict: Verdict) -> list[str]:

@@ -92,6 +92,21 @@ def test_out_of_reach_says_by_how_much_and_what_could() -> None:
     assert "the most they were seen to serve" in sentences.cures(floor, floor.verdicts[0])[0]
 
 
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (Known.MEASURED, "Capacity: measured step times"),
+        (Known.SPILLS, "Capacity: as what really spilled"),
+        (Known.FLOOR, "Seen at best: the busiest minutes"),
+    ],
+)
+def test_what_a_capacity_rests_on_is_said(known: Known, said: str) -> None:
+    look = standing(capability=Capability(Volume(1, BOTH), known))
+    (text,) = sentences.capacity(look)
+    assert text.startswith(said)
+    assert sentences.capacity(standing(capability=None)) == []
+
+
 def test_within_reach_needs_no_cure() -> None:
     look = standing(verdict(Against.SUBSTITUTE, 1, price=2 * 10**6))
     assert sentences.cures(look, look.verdicts[0]) == []

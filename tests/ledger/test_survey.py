@@ -1,5 +1,7 @@
 """One look at the books: the parts of a survey agree with one another and with the records."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import insert
 
@@ -96,3 +98,23 @@ def test_an_empty_ledger_is_surveyed(engine) -> None:
     assert (look.cells, look.contracts, look.standing.verdicts) == ((), (), ())
     assert look.standing.capability is None
     assert spend(look) == []
+
+
+def test_a_teams_view_has_the_capacity_of_the_pool(engine, fill, opened, settled) -> None:
+    """Everyone's requests tell what the engines can do; the load is the team's."""
+    fill(2 * USD)
+    records = [
+        opened(60, opened_us=START_US, backend="own", pool="llama", target="pool:llama/0",
+               team_id="other"),
+        settled(60, settled_us=START_US + 9, tokens=Tokens(input=400, output=100), slo_met=True),
+    ]  # fmt: skip
+    Repository(engine, host="h").import_records(records, journal="k", at_us=NOW_US)
+    with engine.connect() as connection:
+        looks = [
+            survey(connection, replace(SCOPE, team=team), bucket_us=MINUTE_US, basis=BOTH)
+            for team in (None, "other")
+        ]
+    whole, mine = (look.pools["llama"] for look in looks)
+    assert whole.capability == mine.capability
+    assert (sum(whole.load), sum(mine.load)) == (11 * 1_100 + 500, 500)
+    assert mine.standing.served == Volume(500, BOTH)
