@@ -21,8 +21,7 @@ def main() -> None:
     waiting = st.empty()
     if "dashboard.pages" not in sys.modules:
         waiting.title("Opening the books ...", anchor=False)
-    # Charts and database take a second or two to load: only once something is on the screen.
-    from dashboard import pages  # noqa: PLC0415
+    from dashboard import pages  # noqa: PLC0415  (takes a second: something is on the screen first)
 
     waiting.empty()
     pages.run()

@@ -126,8 +126,8 @@ def _predictions(view: View) -> None:
     st.altair_chart(charts.predictions(records), width="stretch")
     late = sum(pair.ttft_us > pair.ttft_predicted_us for pair in pairs)
     st.caption(
-        f"The latest {len(pairs)} streamed answers; {words.percent(late / len(pairs))} came later than "
-        "predicted (above the dashed line)."
+        f"The latest {len(pairs)} streamed answers; {words.percent(late / len(pairs))} came later "
+        "than predicted (above the dashed line)."
     )
 
 
