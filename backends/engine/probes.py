@@ -9,6 +9,8 @@ from typing import Any
 
 import httpx
 
+from backends.metrics import ProbeFailed, parse
+
 _TIMEOUT_S = 30.0
 _WORDS = [
     "load",
@@ -82,6 +84,21 @@ async def context_limit(client: httpx.AsyncClient, workload: Workload) -> int | 
         if model.get("id") == workload.model and model.get("max_model_len"):
             return int(model["max_model_len"])
     return None
+
+
+async def kv_room(client: httpx.AsyncClient, workload: Workload) -> int:
+    """Tokens of KV cache that are free; 0 where the engine does not say or works for others."""
+    try:
+        answer = await client.get(
+            f"{workload.base_url.removesuffix('/v1')}/metrics", timeout=_TIMEOUT_S
+        )
+        answer.raise_for_status()
+        sample = parse(answer.text)
+    except (httpx.HTTPError, ProbeFailed):
+        return 0
+    if sample.running or sample.waiting:
+        return 0
+    return sample.kv_free_tokens or 0
 
 
 async def measure(

@@ -6,7 +6,15 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from backends.engine.probes import Mark, ProbeError, Stream, Workload, context_limit, measure
+from backends.engine.probes import (
+    Mark,
+    ProbeError,
+    Stream,
+    Workload,
+    context_limit,
+    kv_room,
+    measure,
+)
 
 WORKLOAD = Workload("http://engine/v1", "tiny")
 
@@ -106,3 +114,36 @@ async def test_a_model_list_that_is_none_is_refused():
     async with client(lambda _: httpx.Response(500, text="no")) as http:
         with pytest.raises(ProbeError, match="/models"):
             await context_limit(http, WORKLOAD)
+
+
+PAGE = """\
+vllm:num_requests_running{{engine="0"}} {running}
+vllm:num_requests_waiting{{engine="0"}} {waiting}
+vllm:num_preemptions_total{{engine="0"}} 0
+vllm:prompt_tokens_total{{engine="0"}} 5
+vllm:generation_tokens_total{{engine="0"}} 5
+vllm:kv_cache_usage_perc{{engine="0"}} 0.25
+vllm:cache_config_info{{block_size="16",engine="0",num_gpu_blocks="101"}} 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "tokens"),
+    [
+        (httpx.Response(200, text=PAGE.format(running=0, waiting=0)), 1200),
+        (httpx.Response(200, text=PAGE.format(running=1, waiting=0)), 0),  # others use it
+        (httpx.Response(200, text=PAGE.format(running=0, waiting=2)), 0),
+        (httpx.Response(200, text="nothing of this kind"), 0),
+        (httpx.Response(404), 0),
+    ],
+)
+async def test_free_kv_cache_is_what_the_engine_says_while_nobody_uses_it(answer, tokens):
+    asked = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return answer
+
+    async with client(handler) as http:
+        assert await kv_room(http, WORKLOAD) == tokens
+    assert asked == ["http://engine/metrics"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.engine.probes import Mark, ProbeError, Stream
-from backends.engine.profile import Limits, Observation, fit, middles, observe, profile
+from backends.engine.profile import Limits, Observation, fit, fuller, middles, observe, profile
 from backends.engine.supervisor import Phase, Supervisor
 from backends.stepmodel import StepModel
 
@@ -112,6 +112,69 @@ def test_streams_that_never_ran_together_say_nothing():
 def test_the_middle_of_each_point_ignores_one_stall():
     found = [Observation(s, 1, 0.0, 10, first) for first in (True, False) for s in (9.0, 0.1, 0.2)]
     assert [each.seconds for each in middles(found)] == [0.2, 0.2]
+
+
+# The step of an H200 with an 8B model in bf16, by closed loops of 13 to 195 sequences, 2026-11-21.
+H200 = StepModel(a_s=0.0042, b_s=3e-5, c_s=2.5e-8, d_s=1.8e-5, t0_s=0.005)
+USUAL = [(1, 30.0), (1, 150.0), (1, 530.0), (1, 1550.0), (2, 70.0), (4, 150.0), (8, 320.0)]
+USUAL += [(16, 800.0), (4, 2200.0), (4, 6300.0)]
+
+
+def measured(points: list[tuple[int, float]], seed: int) -> list[Observation]:
+    """Steps at these (sequences, context) and first tokens, with 4 % noise."""
+    rng = random.Random(seed)
+    made = [Observation(1.0, count, context, 0, False) for count, context in points]
+    made += [Observation(1.0, 1, 0.0, prompt, True) for prompt in (16, 128, 512, 1536)]
+    return [
+        Observation(
+            each.predicted_s(H200) * (1 + rng.uniform(-0.04, 0.04)),
+            each.sequences, each.context_tokens, each.prefill_tokens, each.first_token,
+        )
+        for each in made
+    ]  # fmt: skip
+
+
+def worst_miss(points: list[tuple[int, float]]) -> float:
+    """Of the step that a full engine takes, over some draws of the noise."""
+    load = {"sequences": 190, "context_tokens": 190 * 640.0, "prefill_tokens": 380}
+    truth = H200.step_s(**load)
+    return max(abs(fit(measured(points, n)).step.step_s(**load) / truth - 1) for n in range(20))
+
+
+def test_fuller_batches_tell_how_a_fast_engine_carries_a_full_load():
+    points = fuller(measured(USUAL, 1), Limits(), short=16, longest=8192, kv_tokens=900_000)
+    assert points == [(48, 16), (16, 4048)]
+    seen = [(count, count * (words + 32 + 2 * count)) for count, words in points]
+    assert worst_miss([*USUAL, *seen, *seen]) < 0.12
+    assert worst_miss(USUAL) > 0.25  # the negative control: the usual points alone
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"kv_tokens": 3000}, []),  # half of it is for others; nothing fits
+        ({"kv_tokens": 60_000}, [(48, 16), (6, 4068)]),
+        ({"longest": 1024}, [(48, 16), (16, 464)]),
+        ({"longest": 40}, []),
+        ({"kv_tokens": 0}, []),  # unknown, or others use the engine
+    ],
+)
+def test_fuller_batches_are_as_full_as_context_and_cache_allow(change, expected):
+    given = {"short": 16, "longest": 8192, "kv_tokens": 900_000} | change
+    assert fuller(measured(USUAL, 1), Limits(), **given) == expected
+
+
+def test_a_slow_engine_is_not_held_up_by_fuller_batches():
+    slow = [
+        Observation(9 * each.seconds, *[getattr(each, name) for name in FIELDS])
+        for each in measured(USUAL, 1)
+    ]
+    assert fuller(slow, Limits(), short=16, longest=8192, kv_tokens=900_000) == []
+    steps = [each for each in slow if not each.first_token]
+    assert fuller(steps, Limits(), short=16, longest=8192, kv_tokens=900_000) == []
+
+
+FIELDS = ("sequences", "context_tokens", "prefill_tokens", "first_token")
 
 
 async def test_a_live_engine_is_measured_within_its_budget(fake_spec):
