@@ -190,7 +190,8 @@ def known_lengths(past: Iterable[Length]) -> OutputLengths:
     """What past answers teach: a gateway that starts need not promise each request the most."""
     lengths = OutputLengths()
     for one in past:
-        lengths.observe((one.model, one.team_id), one.prompt_tokens, one.output_tokens)
+        key = (one.model, one.team_id)
+        lengths.observe(key, one.prompt_tokens, one.output_tokens, cut=one.cut)
     return lengths
 
 

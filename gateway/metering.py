@@ -194,7 +194,8 @@ class Metering:
             prompt = tokens.input + tokens.cached + tokens.cache_write + tokens.cache_write_1h
             self._learned.ratio.observe(plan.learning_key, plan.asked.prompt_bytes, prompt)
             choice = round(tokens.output / plan.request.n)
-            self._learned.outputs.observe(plan.learning_key, prompt, choice)
+            cut = outcome.finish_reason == "length"
+            self._learned.outputs.observe(plan.learning_key, prompt, choice, cut=cut)
         if target.own:
             _feed_back(attempt, tokens)
         else:

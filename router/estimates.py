@@ -12,7 +12,9 @@ from router.moments import SHRINK, Histogram, Moments, Recent
 from router.types import ApiState, OutputMoments
 
 Key = tuple[str, ...]
-LengthState = tuple[tuple[Key, int, tuple[float, float, float], tuple[tuple[int, float], ...]], ...]
+LengthState = tuple[
+    tuple[Key, int, tuple[float, float, float], tuple[tuple[int, float, float], ...]], ...
+]
 RatioState = tuple[tuple[Key, float, float, float, float], ...]
 LatencyState = tuple[tuple[Key, tuple[float, float, float], tuple[float, float, float]], ...]
 
@@ -31,11 +33,14 @@ class OutputLengths:
     def __init__(self, *, max_cells: int = 4096) -> None:
         self._cells: Recent[tuple[Key, int], _Lengths] = Recent(max_cells, _Lengths)
 
-    def observe(self, key: Key, prompt_tokens: int, output_tokens: float) -> None:
+    def observe(
+        self, key: Key, prompt_tokens: int, output_tokens: float, *, cut: bool = False
+    ) -> None:
+        """`cut`: a limit ended the answer, so it would have been longer."""
         for bucket in (prompt_bucket(prompt_tokens), _WHOLE):
             moments, histogram = self._cells.touch((key, bucket)).parts
             moments.add(output_tokens, output_tokens * output_tokens)
-            histogram.add(output_tokens)
+            histogram.add(output_tokens, cut=cut)
 
     def moments(self, key: Key, prompt_tokens: int) -> OutputMoments:
         """Mean and mean square lean on the key's; p95 is the longer one's until it is known."""
@@ -52,7 +57,7 @@ class OutputLengths:
 
     def export(self) -> LengthState:
         return tuple(
-            (key, bucket, cell.moments.export(), tuple(sorted(cell.histogram.bins.items())))
+            (key, bucket, cell.moments.export(), cell.histogram.export())
             for (key, bucket), cell in self._cells.items()
         )
 
@@ -60,8 +65,8 @@ class OutputLengths:
         for key, bucket, (weight, mean, square), bins in state:
             moments, histogram = self._cells.touch((tuple(key), bucket)).parts
             moments.add(mean, square, weight)
-            for index, count in bins:
-                histogram.add_bin(index, count)
+            for index, count, cut in bins:
+                histogram.add_bin(index, count, cut)
 
 
 class TokenRatio:

@@ -78,7 +78,7 @@ def work_of(request: Request, policy: Policy) -> Work:
     mean, square = moments.mean, moments.mean_square
     promise = most
     if most is None:
-        if moments.count >= OUTPUTS_TRUSTED:
+        if moments.count >= OUTPUTS_TRUSTED and moments.p95 < inf:
             promise = ceil(moments.p95)
     else:
         if moments.count >= OUTPUTS_TRUSTED and moments.p95 < most:

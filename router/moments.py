@@ -6,7 +6,7 @@ of its past, so that a shift shows. Everything adds up, so processes can be fold
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, ItemsView
-from math import ceil, log2
+from math import ceil, inf, log2
 from typing import Generic, TypeVar
 
 SHRINK = 20.0  # observations at which a cell weighs as much as the wider one
@@ -46,37 +46,58 @@ class Moments:
 
 
 class Histogram:
-    """Counts in logarithmic bins; the 95th percentile errs to the long side."""
+    """Counts in logarithmic bins; the 95th percentile errs to the long side.
 
-    __slots__ = ("_grown", "_p95", "bins", "fade", "weight")
+    What was cut off at some length would have been longer: it counts among the lengths up to there
+    and says nothing of those beyond (the product-limit estimate of Kaplan and Meier, 1958).
+    """
+
+    __slots__ = ("_grown", "_p95", "bins", "cuts", "fade", "weight")
 
     def __init__(self, fade: float) -> None:
         self.fade, self.weight = fade, 0.0
         self.bins: dict[int, float] = {}
+        self.cuts: dict[int, float] = {}  # of `bins`, what was cut off there
         self._p95, self._grown = 0.0, 0.0
 
-    def add(self, number: float) -> None:
-        self.add_bin(ceil(BINS_PER_OCTAVE * log2(max(1, number))), 1.0)
+    def add(self, number: float, *, cut: bool = False) -> None:
+        self.add_bin(ceil(BINS_PER_OCTAVE * log2(max(1, number))), 1.0, 1.0 if cut else 0.0)
 
-    def add_bin(self, index: int, weight: float) -> None:
+    def add_bin(self, index: int, weight: float, cut: float = 0.0) -> None:
+        """`cut` of the `weight` was cut off."""
         if self.weight >= self.fade:
             self.bins = {i: 0.5 * w for i, w in self.bins.items() if w >= NEGLIGIBLE}
+            self.cuts = {i: 0.5 * w for i, w in self.cuts.items() if i in self.bins}
             self.weight = sum(self.bins.values())
         self.bins[index] = self.bins.get(index, 0.0) + weight
+        if cut:
+            self.cuts[index] = self.cuts.get(index, 0.0) + cut
         self.weight += weight
         self._grown += weight
 
+    def export(self) -> tuple[tuple[int, float, float], ...]:
+        return tuple((i, self.bins[i], self.cuts.get(i, 0.0)) for i in sorted(self.bins))
+
     def p95(self) -> float:
-        """The upper edge of the bin that holds it; 0 when nothing was seen."""
+        """The upper edge of the bin that holds it; 0 when nothing was seen.
+
+        Infinite when too much was cut off before so many ended: how long they get is not known.
+        """
         if self._grown and self._grown >= REFRESH * self.weight:
             self._grown = 0.0
-            beyond = self.weight * (1.0 - QUANTILE)
-            for index in sorted(self.bins, reverse=True):
-                self._p95 = 2.0 ** (index / BINS_PER_OCTAVE)
-                beyond -= self.bins[index]
-                if beyond < 0.0:
-                    break
+            self._p95 = self._quantile()
         return self._p95
+
+    def _quantile(self) -> float:
+        longer, at_risk = 1.0, self.weight
+        for index in sorted(self.bins):
+            here = self.bins[index]
+            ended = here - self.cuts.get(index, 0.0)
+            longer *= max(0.0, 1.0 - ended / max(at_risk, here))  # sums of floats are not exact
+            at_risk -= here
+            if longer <= 1.0 - QUANTILE:
+                return float(2.0 ** (index / BINS_PER_OCTAVE))
+        return inf
 
 
 class Recent(Generic[_Key, _Cell]):

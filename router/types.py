@@ -104,7 +104,10 @@ class Slo:
 
 @value(frozen=True, slots=True)
 class OutputMoments:
-    """Running moments of output length for this (tenant, model, prompt size): tokens."""
+    """Running moments of output length for this (tenant, model, prompt size): tokens.
+
+    `p95` is infinite when limits ended too many answers to know how long they would have become.
+    """
 
     count: int
     mean: float

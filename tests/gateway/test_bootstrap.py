@@ -1,5 +1,6 @@
 """The composition root: what it makes of settings and secrets; it closes what it opened."""
 
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -85,9 +86,10 @@ def test_a_stopped_worker_leaves_no_socket_and_no_promise(run_stack) -> None:
 
 def test_a_start_knows_the_lengths_of_past_answers() -> None:
     """Before that many were seen, a request is promised all that it allows."""
-    past = [Length("chat", "search", 1000, 200 + n) for n in range(OUTPUTS_TRUSTED)]
-    known = known_lengths([*past, Length("chat", "support", 1000, 5)])
+    past = [Length("chat", "search", 1000, 200 + n, cut=False) for n in range(OUTPUTS_TRUSTED)]
+    known = known_lengths([*past, Length("chat", "support", 1000, 5, cut=True)])
     moments = known.moments(("chat", "search"), 1000)
     assert moments.count == OUTPUTS_TRUSTED
     assert 200 < moments.p95 < 270
+    assert known.moments(("chat", "support"), 1000).p95 == inf
     assert known_lengths([]).moments(("chat", "search"), 1000).count == 0

@@ -222,12 +222,14 @@ def test_a_failure_that_the_request_may_have_caused_names_its_key(
     assert (said["ok"], said["suspect"]) == (ok, expected)
 
 
-async def test_only_reported_usage_teaches_lengths(metering, parts, attempt) -> None:
+@pytest.mark.parametrize(("reason", "cut"), [("stop", False), ("length", True)])
+async def test_only_reported_usage_teaches_lengths(metering, parts, attempt, reason, cut) -> None:
     metering.settle_later(attempt, Outcome("client_gone", 499, USAGE))
     assert parts.lengths.calls == []
     attempt.settled = False
-    await metering.settle(attempt, Outcome("finished", 200, USAGE, usage_final=True))
-    assert parts.lengths.calls == [("observe", (("m", "t"), 100, 11), {})]
+    outcome = Outcome("finished", 200, USAGE, usage_final=True, finish_reason=reason)
+    await metering.settle(attempt, outcome)
+    assert parts.lengths.calls == [("observe", (("m", "t"), 100, 11), {"cut": cut})]
     assert parts.ratio.calls == [("observe", (("m", "t"), 400, 100), {})]
 
 

@@ -28,8 +28,14 @@ def answered(engine, opened, settled):
 def test_the_latest_answers_come_oldest_first(answered):
     engine = answered(5)
     found = recent_lengths(engine, 3)
-    assert found == [Length("chat", "search", 127, n) for n in (2, 3, 4)]
+    assert found == [Length("chat", "search", 127, n, cut=False) for n in (2, 3, 4)]
     assert len(recent_lengths(engine)) == 5
+
+
+@pytest.mark.parametrize(("reason", "cut"), [("length", True), ("stop", False), (None, False)])
+def test_what_a_limit_ended_is_told_apart(answered, reason, cut):
+    (found,) = recent_lengths(answered(1, finish_reason=reason))
+    assert found.cut is cut
 
 
 @pytest.mark.parametrize("changes", [{"status": "client_gone"}, {"basis": "estimated"}])

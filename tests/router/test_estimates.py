@@ -3,6 +3,7 @@
 import math
 import random
 import statistics
+from math import inf
 
 import msgspec
 import pytest
@@ -69,11 +70,23 @@ def test_moments_are_those_of_a_distribution(outputs, prompt):
     assert min(*outputs, 150) - 1e-6 <= moments.mean <= max(*outputs, 150) + 1e-6
 
 
+def test_answers_that_a_limit_ended_promise_no_short_ones():
+    """A team that asked for eight tokens at a time is not known to be brief."""
+    cut, ended = OutputLengths(), OutputLengths()
+    for _ in range(100):
+        cut.observe(KEY, 100, 8, cut=True)
+        ended.observe(KEY, 100, 8)
+    for prompt in (100, 4000):
+        assert cut.moments(KEY, prompt).p95 == inf
+        assert ended.moments(KEY, prompt).p95 == 8.0  # the control
+
+
 def test_output_lengths_restart_and_fold():
     whole, first, second = OutputLengths(), OutputLengths(), OutputLengths()
     for number in range(200):
-        whole.observe(KEY, 900, number)
-        (first if number % 2 else second).observe(KEY, 900, number)
+        cut = number % 50 == 0
+        whole.observe(KEY, 900, number, cut=cut)
+        (first if number % 2 else second).observe(KEY, 900, number, cut=cut)
     restored = OutputLengths()
     restored.fold(through_msgpack(whole.export()))
     assert restored.export() == whole.export()

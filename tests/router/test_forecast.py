@@ -164,6 +164,16 @@ def test_wherever_a_sequence_really_is_the_peak_with_slack_is_no_less(residents,
     assert walked(true, 128) <= kv_peak_tokens(said, 128)
 
 
+@pytest.mark.parametrize(("most", "promise"), [(800, 900), (None, None)])
+def test_answers_of_unknown_length_are_promised_all_that_they_may_hold(ask, rule, most, promise):
+    unknown = OutputMoments(count=1000, mean=8.0, mean_square=64.0, p95=math.inf)
+    known = OutputMoments(count=1000, mean=8.0, mean_square=64.0, p95=8.0)
+    request = ask(prompt_tokens=100, max_tokens=most, output=unknown)
+    assert work_of(request, rule()).promise == promise
+    request = ask(prompt_tokens=100, max_tokens=most, output=known)
+    assert work_of(request, rule()).promise == 108  # the control
+
+
 def test_who_ends_soon_makes_room_for_who_begins(own, ask, rule) -> None:
     """Two residents near their ends: their promises and the newcomer's never meet."""
     unseen = OutputMoments(count=0, mean=150.0, mean_square=45_000.0, p95=0.0)

@@ -1,6 +1,7 @@
 """Running statistics: right against the plain computation, bounded, forgetful, foldable."""
 
 import statistics
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -74,6 +75,32 @@ def test_an_empty_histogram_and_a_faded_one():
     assert histogram.weight <= 6.0
     assert len(histogram.bins) == 1  # the old outlier faded away
     assert histogram.p95() == 2.0
+
+
+def test_what_was_cut_off_says_nothing_of_what_lies_beyond():
+    histogram = Histogram(fade=1e9)
+    for _ in range(90):
+        histogram.add(8, cut=True)
+    assert histogram.p95() == inf
+    for _ in range(10):
+        histogram.add(256)  # of those that got past 8, all ended here
+    assert histogram.p95() == 256.0
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5000), st.booleans()), min_size=1, max_size=200),
+    st.integers(1, 5000),
+)
+def test_p95_with_cuts_is_at_least_that_of_the_same_lengths_uncut(seen, limit):
+    cut, plain = Histogram(fade=1e9), Histogram(fade=1e9)
+    for number, ended in seen:
+        cut.add(min(number, limit), cut=ended and number > limit)
+        plain.add(min(number, limit))
+    assert cut.p95() >= plain.p95()
+    again = Histogram(fade=1e9)
+    for index, weight, part in cut.export():
+        again.add_bin(index, weight, part)
+    assert (again.bins, again.cuts) == (cut.bins, cut.cuts)
 
 
 def test_the_least_recent_goes_first():
