@@ -124,6 +124,7 @@ class _AnswerChoice(msgspec.Struct, gc=False):
 
 class _Answer(msgspec.Struct, gc=False):
     choices: list[_AnswerChoice] | None = None
+    data: msgspec.Raw = _NULL
     usage: dict[str, Any] | None = None
     error: msgspec.Raw = _NULL
     service_tier: str | None = None
@@ -142,10 +143,13 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def parse_answer(body: bytes) -> Parsed:
-    """Usage, finish reason and service tier; raises `BadAnswer` if it is no JSON object.
+    """Usage, finish reason and service tier; raises `BadAnswer` if it is no JSON object, or one
+    that answers nothing: neither `choices` nor, as embeddings come, `data`.
 
     An error under a status of success is one all the same (`Reported`); its text stays here.
     """
+    if not body.isascii() and not _is_utf8(body):  # the decoder does not look into values
+        raise BadAnswer("the answer is not UTF-8")
     try:
         answer = _decode_answer(body)
     except msgspec.ValidationError:
@@ -154,6 +158,8 @@ def parse_answer(body: bytes) -> Parsed:
         raise BadAnswer("the answer is not JSON") from error
     if answer.error is not _NULL:
         _raise_reported(bytes(answer.error))
+    if answer.choices is None and answer.data is _NULL:
+        raise BadAnswer("the answer has no choices")
     finish_reason = answer.choices[0].finish_reason if answer.choices else None
     return Parsed(answer.usage, plain_word(finish_reason), plain_word(answer.service_tier))
 
@@ -164,9 +170,19 @@ def _parse_odd(body: bytes) -> Parsed:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadAnswer("the answer is not a JSON object") from error
     _raise_reported(msgspec.json.encode(value.get("error")))
+    if value.get("choices") is None and value.get("data") is None:
+        raise BadAnswer("the answer has no choices")
     usage = value.get("usage")
     tier = _word(value.get("service_tier"))
     return Parsed(usage if isinstance(usage, dict) else None, tier=plain_word(tier))
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _raise_reported(error: bytes) -> None:

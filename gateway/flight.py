@@ -12,6 +12,8 @@ from gateway.slots import RESIDENTS, Board, Load, Resident
 from router.forecast import kv_longest_tokens, kv_promise_tokens, kv_rounded, work_of
 from router.types import StepModel
 
+COUNT_LIMIT = 2**31  # tokens; sums of more are not exact in a cell, and no engine holds them
+
 
 class Flights:
     """Takes off flights on this worker's rows."""
@@ -126,9 +128,12 @@ class Flight:
     def counted(self, prompt_tokens: int, output_tokens: int, now_s: float) -> None:
         """The engine's own count: the prompt's estimate is corrected, and with it the promise.
 
-        A sequence that outgrows its promise is promised one block more at a time.
+        A sequence that outgrows its promise is promised one block more at a time. What no engine
+        can hold is not believed: it would stay behind on the board when the flight has landed.
         """
         promise = self._promise
+        if not (0 < prompt_tokens <= COUNT_LIMIT and 0 <= output_tokens <= COUNT_LIMIT):
+            return
         if not self._context or self._landed or promise.output_tokens is None:
             return
         held, block = prompt_tokens + output_tokens, promise.block_tokens

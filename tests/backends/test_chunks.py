@@ -95,7 +95,7 @@ def test_running_usage_adds_outputs_over_choices_and_inputs_over_prompts():
          {"prompt_tokens": 1}, "stop"),
         (b'{"choices":[]}', None, None),
         (b'{"object":"list","data":[],"usage":{"prompt_tokens":4}}', {"prompt_tokens": 4}, None),
-        (b'{"usage":"lots"}', None, None),
+        (b'{"choices":[],"usage":"lots"}', None, None),
         (b'{"choices":{},"usage":{"a":1}}', {"a": 1}, None),
     ],
 )  # fmt: skip
@@ -114,7 +114,7 @@ def test_the_service_tier_is_read_where_it_is_a_word(member, tier):
     assert (chunk.service_tier, chunk.usage_bytes()) == (tier, b'{"a":1}')
 
 
-@pytest.mark.parametrize("rest", ["", ',"choices":{},"usage":{"prompt_tokens":3}'])
+@pytest.mark.parametrize("rest", [',"choices":[]', ',"choices":{},"usage":{"prompt_tokens":3}'])
 def test_an_error_in_an_answer_is_no_answer(rest):
     body = '{"error":{"message":"prompt quoted","code":"overloaded"}' + rest + "}"
     with pytest.raises(Reported, match=r"reported an error \(overloaded\)$"):
@@ -140,7 +140,13 @@ def test_a_targets_words_are_bounded_and_printable(said, kept):
     assert parse_answer(odd) == (None, None, kept)
 
 
-@pytest.mark.parametrize("body", [b"", b"<html></html>", b"[1]", b"{", b"\xff\xfe", b'"text"'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"<html></html>", b"[1]", b"{", b"\xff\xfe", b'"text"', b"{}", b'{"usage":{}}',
+        b'{"choices":null}', b'{"usage":"lots"}', b'{"choices":[{"message":{"content":"\xff"}}]}',
+    ],
+)  # fmt: skip
 def test_answers_that_are_none(body):
     with pytest.raises(BadAnswer):
         parse_answer(body)

@@ -78,6 +78,19 @@ def followed(board: Board, places: list[int], *, output: int = 200) -> Flight:
     return Flight(board, 0, 0, promise, places)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "output"), [(0, 0), (-1, -1), (-1, 200), (5, -5), (2**63, 2**63), (10**30, 1)]
+)
+def test_counts_that_cannot_be_leave_nothing_behind(board: Board, prompt, output) -> None:
+    one = followed(board, [3])
+    one.first_token()
+    one.counted(prompt, output, 9.0)
+    one.counted(prompt, output, 9.1)
+    assert board.loads(0)[Load.CONTEXT_TOKENS] == 100.0
+    one.land()
+    assert board.loads(0)[:4] == [0.0] * 4
+
+
 def test_a_followed_sequence_stands_in_a_place_of_its_own(board: Board) -> None:
     places = [3, 7]
 
