@@ -33,6 +33,7 @@ from gateway.ids import RequestIds
 from gateway.metering import Metering
 from gateway.metrics import Metrics
 from gateway.plan import Learned, Planner
+from gateway.retries import Retries
 from gateway.runtime import Runtime
 from gateway.sessions import Sessions
 from gateway.settings import Pool, Provider, Settings
@@ -96,16 +97,18 @@ def build(
     )
     metering = Metering(journal, admission, metrics, experience, learned, clock)
     candidates = Candidates(
-        board, ledger.prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
-    )
+        board, ledger.prices, stale_s=settings.telemetry.stale_s, limits=model_limits(),
+        shunned=experience.engines.is_shunned,
+    )  # fmt: skip
     dispatcher = Dispatcher(
         planner=Planner(settings, runtime.policy_version, fleet, candidates, admission, learned),
         admission=admission,
         metering=metering,
-        delivery=Delivery(metering, clock),
+        delivery=Delivery(metering, clock, first_s=limits.head_s),
         flights=Flights(board, worker),
         experience=experience,
         sessions=Sessions(),
+        retries=Retries(),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         clock=clock,
     )

@@ -65,7 +65,8 @@ class _Asked:
 class Candidates:
     """Builds the frozen view; prices are those in force by the wall clock.
 
-    `limits`: what models of APIs give at most, by the names of the price book.
+    `limits`: what models of APIs give at most, by the names of the price book; `shunned`: whether
+    an engine with these loads is left alone for its failures.
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class Candidates:
         *,
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
+        shunned: Callable[[int, Sequence[float], float], bool] | None = None,
     ) -> None:
         self._board = board
+        self._shunned = shunned
         self._prices = prices
         self._stale_s = stale_s
         self._limits = limits or {}
@@ -139,10 +142,10 @@ class Candidates:
 
     def _own(self, target: Target, asked: _Asked, room: int | None) -> Frozen:
         board, row, request = self._board, target.row, asked.request
-        published = board.published(row)
-        state = engine_state(
-            published, board.loads(row), asked.now_s, self._stale_s, life=board.life(row)
-        )
+        published, loads = board.published(row), board.loads(row)
+        state = engine_state(published, loads, asked.now_s, self._stale_s, life=board.life(row))
+        if self._shunned is not None and self._shunned(row, loads, asked.now_s):
+            state = replace(state, health=Health.DOWN)
         if crowded(state):
             residents = board.residents(row, now_s=asked.now_s, limit_s=HEARD_LIMIT_S)
             state = replace(state, residents=residents)

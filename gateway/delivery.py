@@ -4,8 +4,10 @@ Content goes on at once. What carries finish, usage or `[DONE]` is held back unt
 durable: a client that has seen the end of an answer has a row in the ledger, also after power loss.
 """
 
+import math
+
 from backends.base import Exchange
-from backends.errors import Refused, TooLong, WrongAddress
+from backends.errors import HeadTimeout, Refused, TooLong, WrongAddress
 from backends.exchange import drain, read_all
 from backends.refusal import TOO_LONG, names_model, openai_refusal
 from gateway.attempt import Attempt, Outcome
@@ -24,8 +26,10 @@ NO_CACHE: Header = (b"cache-control", b"no-cache")
 
 
 class Delivery:
-    def __init__(self, metering: Metering, clock: Clock) -> None:
+    def __init__(self, metering: Metering, clock: Clock, *, first_s: float = math.inf) -> None:
+        """`first_s`: how long a stream that says something may go without its first token."""
         self._metering = metering
+        self._first_s = first_s
         self._clock = clock
 
     async def answer(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
@@ -45,6 +49,8 @@ class Delivery:
             out = relay.feed(chunk)
             if relay.content_events > attempt.events:
                 attempt.saw(now_s(), relay.content_events)
+            elif attempt.first_token_s is None:
+                self._expect(attempt)
             if out:
                 if not reply.started:
                     await reply.start(200, headers)
@@ -67,6 +73,11 @@ class Delivery:
         if not reply.started:
             await reply.start(200, headers)
         await reply.body(rest, more=False)
+
+    def _expect(self, attempt: Attempt) -> None:
+        """Comments that keep a connection alive are not the answer that its client waits for."""
+        if self._clock.now_s() - attempt.dispatched_s > self._first_s:
+            raise HeadTimeout("no token in time")
 
     async def _whole(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
         body = await read_all(exchange, ANSWER_LIMIT_BYTES)

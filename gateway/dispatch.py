@@ -24,6 +24,7 @@ from gateway.plan import Plan, Planner, Step
 from gateway.refusals import failed, infeasible, over_budget, status_of
 from gateway.relay import error_event
 from gateway.reply import Reply
+from gateway.retries import Retries
 from gateway.sessions import Sessions
 from ledger.desk import Refusal
 from ledger.identity import Identity
@@ -53,6 +54,7 @@ class Dispatcher:
     flights: Flights
     experience: Experience
     sessions: Sessions
+    retries: Retries
     deadlines: Deadlines
     clock: Clock
 
@@ -62,6 +64,7 @@ class Dispatcher:
         refusal: RequestError | None = None
         scope: str | None = None
         number = 0
+        self.retries.asked()
         for step in plan.steps:
             attempt = await self._fitted(plan, step, number + 1)
             if isinstance(attempt, Refusal):
@@ -69,10 +72,12 @@ class Dispatcher:
                 continue
             number += 1
             error = await self._attempt(attempt, reply)
+            if number > 1:
+                self.retries.ended(ok=error is None)
             if error is None:
                 return
             refusal = failed(error)
-            if number == MAX_ATTEMPTS:
+            if number == MAX_ATTEMPTS or not self.retries.allowed:
                 break
         assert refusal is not None, "a plan without steps was refused when it was made"
         if number == 0:
@@ -194,6 +199,7 @@ class Dispatcher:
             Call(plan.asked.path, body, plan.asked.stream, headers, self.deadlines)
         )
         if attempt.passage is not None:
+            self.experience.answered(target.row)
             wall_s = self.clock.wall_us() / 1e6
             self._heard(attempt, parse_rate_limit(exchange.headers, wall_s=wall_s))
         return exchange

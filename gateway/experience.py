@@ -14,14 +14,18 @@ import math
 from collections.abc import Sequence
 
 from backends.ratelimit import Allowance, RateLimit
+from gateway.circuit import (
+    BACK_OFF_LIMIT_S,
+    CIRCUIT_FAILURES,
+    Engines,
+    back_off_s,
+    is_warming,
+)
 from gateway.clock import Clock
 from gateway.slots import Board, Seen
 from router.types import ApiState, Health
 
 GAIN = 0.05  # an observation's weight once a few have been seen
-CIRCUIT_FAILURES = 5  # in a row, as Envoy's outlier detection ejects
-BACK_OFF_S = 5.0  # first silence after the circuit opened; doubles per further failure
-BACK_OFF_LIMIT_S = 60.0
 RESET_S = 10.0  # where the provider does not say when its limit starts over
 RESET_LIMIT_S = 60.0  # beyond it a request now and then asks again
 
@@ -38,6 +42,8 @@ class Experience:
         self._worker = worker
         self._clock = clock
         self._suspects: dict[int, set[str]] = {}  # by API: the keys of failures in a row
+        self._doubts: dict[int, set[str]] = {}  # the same by engine
+        self.engines = Engines(clock)
 
     def api(
         self, row: int, *, ttft_s: float | None, tpot_s: float | None, ok: bool,
@@ -50,13 +56,14 @@ class Experience:
         """
         cells, base = self._board.cells, self._board.seen_row(self._worker, row)
         if not ok:
-            if suspect is not None and not self._counts(row, suspect):
+            if suspect is not None and not _counts(self._suspects, row, suspect):
                 return
             failures = cells[base + Seen.FAILURES_IN_A_ROW] + 1
             cells[base + Seen.FAILURES_IN_A_ROW] = failures
             if failures >= CIRCUIT_FAILURES:
-                wait = min(BACK_OFF_S * 2 ** (failures - CIRCUIT_FAILURES), BACK_OFF_LIMIT_S)
-                cells[base + Seen.RETRY_AT_S] = self._clock.now_s() + wait
+                now_s = self._clock.now_s()
+                cells[base + Seen.RETRY_AT_S] = now_s + back_off_s(failures)
+                cells[base + Seen.OPENED_S] = now_s
             return
         cells[base + Seen.FAILURES_IN_A_ROW] = 0.0
         self._suspects.pop(row, None)
@@ -69,14 +76,21 @@ class Experience:
             self._fold(base + Seen.LN_TPOT_MEAN, base + Seen.LN_TPOT_VAR, tpot_s, gain)
         cells[base + Seen.OBSERVATIONS] = count + 1
 
-    def _counts(self, row: int, suspect: str) -> bool:
-        """Where so many keys failed that the circuit opens, it is not the requests."""
-        seen = self._suspects.setdefault(row, set())
-        if suspect in seen:
-            return len(seen) >= CIRCUIT_FAILURES
-        if len(seen) < CIRCUIT_FAILURES:
-            seen.add(suspect)
-        return True
+    def engine(self, row: int, *, ok: bool, suspect: str | None = None) -> None:
+        """One attempt at an own engine ended; `suspect` as for APIs."""
+        if ok:
+            self._doubts.pop(row, None)
+        elif suspect is not None and not _counts(self._doubts, row, suspect):
+            return
+        self.engines.ended(row, ok=ok)
+
+    def answered(self, row: int) -> None:
+        """The head of an answer came: from the first one after a silence on, more may follow."""
+        board = self._board
+        opened_s = max([cells[Seen.OPENED_S] for cells in board.seen(row)])
+        cell = board.seen_row(self._worker, row) + Seen.ANSWERED_S
+        if opened_s and board.cells[cell] <= opened_s:
+            board.cells[cell] = self._clock.now_s()
 
     def wait(self, row: int, retry_after_s: float) -> None:
         """The target asked for silence (`Retry-After`): honoured by every worker."""
@@ -157,11 +171,21 @@ def api_state(board: Board, row: int, now_s: float, *, needed_tokens: int = 0) -
         1000 * math.exp(tpot_mean) if paced else None,
         math.sqrt(tpot_var) if paced and count > 1 else 0.30,
         count,
-        silence_s > 0.0,  # the circuit is open
+        silence_s > 0.0 or is_warming(seen, now_s),  # the circuit is open
         requests,
         tokens,
         max(0.0, silence_s, requests_wait_s, tokens_wait_s),
     )
+
+
+def _counts(suspects: dict[int, set[str]], row: int, suspect: str) -> bool:
+    """Where so many keys failed that the circuit opens, it is not the requests."""
+    seen = suspects.setdefault(row, set())
+    if suspect in seen:
+        return len(seen) >= CIRCUIT_FAILURES
+    if len(seen) < CIRCUIT_FAILURES:
+        seen.add(suspect)
+    return True
 
 
 def folded(seen: Sequence[Sequence[float]]) -> tuple[int, float, float, float, float]:

@@ -196,15 +196,19 @@ class Metering:
             choice = round(tokens.output / plan.request.n)
             cut = outcome.finish_reason == "length"
             self._learned.outputs.observe(plan.learning_key, prompt, choice, cut=cut)
+        did_well = _did_well(attempt, outcome)
+        suspect = plan.identity.key_id if outcome.error in _MAY_BE_THE_REQUEST else None
         if target.own:
             _feed_back(attempt, tokens)
-        else:
+            if did_well is not None:
+                self._experience.engine(target.row, ok=did_well, suspect=suspect)
+        elif did_well is not None:
             self._experience.api(
                 target.row,
                 ttft_s=None if record.ttft_us is None else record.ttft_us / 1e6,
                 tpot_s=self._tpot_s(attempt, tokens),
-                ok=finished or outcome.status == "client_gone" or outcome.error in _OF_THE_REQUEST,
-                suspect=plan.identity.key_id if outcome.error in _MAY_BE_THE_REQUEST else None,
+                ok=did_well,
+                suspect=suspect,
             )
         self._count(attempt, outcome, record)
 
@@ -230,6 +234,15 @@ class Metering:
             metrics.count(metrics.slo, backend, "yes" if record.slo_met else "no")
         if not target.own and attempt.plan.spill_reason is not None:
             metrics.count(metrics.spill, attempt.plan.spill_reason)
+
+
+def _did_well(attempt: Attempt, outcome: Outcome) -> bool | None:
+    """What the ending says of the target; `None`: it was ours or the client's doing."""
+    if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
+        return True
+    if outcome.error is not None:
+        return False
+    return True if attempt.first_token_s is not None else None
 
 
 def _ttft_s(attempt: Attempt) -> float | None:

@@ -54,7 +54,9 @@ class Section(BaseModel):
 
 class Timeouts(Section):
     connect_s: Positive = Field(5.0, description="TCP and TLS to an upstream")
-    head_s: Positive = Field(120.0, description="request sent to first response byte")
+    head_s: Positive = Field(
+        120.0, description="request sent to the answer's head, and to its first token"
+    )
     idle_s: Positive = Field(60.0, description="silence between two chunks of an answer")
     total_s: Positive = Field(900.0, description="one request, all attempts together")
     client_stall_s: Positive = Field(60.0, description="a client that stops reading its answer")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-MAGIC = 0xB4EA_0005
+MAGIC = 0xB4EA_0006
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -65,6 +65,8 @@ class Seen(IntEnum):
     TOKENS_REFILL_PER_S = 14
     TOKENS_UNTIL_S = 15
     TOKENS_OUT = 16
+    OPENED_S = 17  # when its circuit opened last; 0: never
+    ANSWERED_S = 18  # when answers came again after that
 
 
 class Published(IntEnum):

@@ -111,6 +111,26 @@ def test_metrics_of_another_life_than_serves_are_the_past(board: Board) -> None:
     assert state(board).health is Health.DOWN
 
 
+def test_an_engine_that_is_left_alone_counts_as_down(board: Board) -> None:
+    asked = []
+
+    def shunned(row: int, loads, now_s: float) -> bool:
+        asked.append((row, len(loads), now_s))
+        return bool(len(asked) % 2)
+
+    candidates = Candidates(board, PriceBook([]), stale_s=10.0, shunned=shunned)
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+
+    def health():
+        (own,) = candidates.freeze(
+            [target(own=True)], request(), [], room=lambda _: None, ceiling_pusd=None, clock=clock
+        )
+        return own.candidate.engine.health
+
+    assert [health(), health()] == [Health.DOWN, Health.HEALTHY]
+    assert asked == [(0, len(Load), NOW_S)] * 2
+
+
 def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
     candidates = Candidates(board, PriceBook([]), stale_s=10.0)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)

@@ -264,8 +264,9 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
     monkeypatch.setattr(delivery, "_headers", lambda *_: [])
     asked = SimpleNamespace(stream=stream, n=1, prompts=1, wants_usage=True)
     attempt = SimpleNamespace(
-        plan=SimpleNamespace(asked=asked), own=False, events=0, relay=None, saw=lambda *_: None
-    )
+        plan=SimpleNamespace(asked=asked), own=False, events=0, relay=None, saw=lambda *_: None,
+        first_token_s=None, dispatched_s=0.0,
+    )  # fmt: skip
     handing = delivery.Delivery(SimpleNamespace(settle=settle), SimpleNamespace(now_s=lambda: 1.0))
     with pytest.raises(SettledError):
         await handing.answer(attempt, Answer(), SimpleNamespace(started=False))

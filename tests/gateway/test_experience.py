@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.ratelimit import Allowance, RateLimit
+from gateway.circuit import CIRCUIT_FAILURES
 from gateway.clock import Clock
 from gateway.experience import (
-    CIRCUIT_FAILURES,
     RESET_LIMIT_S,
     RESET_S,
     Experience,
@@ -265,3 +265,16 @@ def test_a_success_forgives_every_key(board: Board, time: Time, experience: Expe
         experience.api(0, ttft_s=0.1, tpot_s=None, ok=True)
     assert not state(board, time).circuit_open
     assert board.cells[board.seen_row(0, 0) + Seen.FAILURES_IN_A_ROW] == 0.0
+
+
+def test_one_key_shuns_an_engine_for_nobody_and_several_do(
+    board: Board, experience: Experience
+) -> None:
+    for _ in range(20):
+        experience.engine(0, ok=False, suspect="one")
+    assert not experience.engines.is_shunned(0, [0.0], 1000.0)
+    for number in range(CIRCUIT_FAILURES - 1):
+        experience.engine(0, ok=False, suspect=f"other-{number}")
+    assert experience.engines.is_shunned(0, [0.0], 1000.0)
+    experience.engine(0, ok=True)
+    assert not experience.engines.is_shunned(0, [0.0], 1000.0)

@@ -201,6 +201,28 @@ def test_an_api_is_blamed_for_its_own_faults_only(
     assert (said["ttft_s"], said["ok"]) == (ttft_s, fine)
 
 
+@pytest.mark.parametrize("status", ["client_gone", "timeout"])
+@pytest.mark.parametrize("own", [True, False])
+def test_who_is_given_up_before_its_first_token_is_not_judged(
+    metering, parts, attempt, own, status
+) -> None:
+    """A client that leaves, stalls or is drained says nothing of the target."""
+    attempt.step.frozen.target.own = own
+    attempt.first_token_s, attempt.events = None, 0
+    metering.settle_later(attempt, Outcome(status, 499))
+    assert parts.experience.calls == []
+    attempt.settled = False
+    metering.settle_later(attempt, Outcome("timeout", 504, error="head_timeout"))
+    ((_, _, said),) = parts.experience.calls
+    assert said["ok"] is False
+
+
+def test_a_client_that_stalls_is_not_the_targets_failure(metering, parts, attempt) -> None:
+    metering.settle_later(attempt, Outcome("timeout", 499))
+    ((_, _, said),) = parts.experience.calls
+    assert said["ok"] is True
+
+
 @pytest.mark.parametrize(
     ("error", "ok", "suspected"),
     [

@@ -74,7 +74,7 @@ def test_every_workers_experience_is_seen(board: Board) -> None:
     for worker in range(2):
         row = board.seen_row(worker, 0)
         board.cells[row + Seen.OBSERVATIONS] = 1.0 + worker
-        board.cells[row + Seen.TOKENS_OUT] = 10.0 + worker
+        board.cells[row + Seen.ANSWERED_S] = 10.0 + worker
     assert [(cells[0], cells[-1], len(cells)) for cells in board.seen(0)] == [
         (1.0, 10.0, len(Seen)),
         (2.0, 11.0, len(Seen)),
