@@ -125,6 +125,7 @@ class Stack:
     """Start with `with`; `call` runs a coroutine in the background loop."""
 
     def __init__(self, state: Path, changes: dict[str, Any]) -> None:
+        self._through = changes.pop("through", {})  # stand between the gateway and an upstream
         self.state, self.changes = state, changes
         self.journals = {name: Journal() for name in ("engine", *PROVIDERS)}
         self.registry = CollectorRegistry()
@@ -258,10 +259,10 @@ class Stack:
             )  # fmt: skip
             self._serve(Quiet(config(provider)), sockets[name])
         self.state.mkdir(parents=True, exist_ok=True)
-        path = self.state / "breakeven.yaml"
-        path.write_text(
-            yaml.safe_dump(document(self.state, self.ports, self.changes), sort_keys=False)
-        )
+        path, ports = self.state / "breakeven.yaml", dict(self.ports)
+        for name, between in self._through.items():
+            between.target, ports[name] = self.ports[name], between.port
+        path.write_text(yaml.safe_dump(document(self.state, ports, self.changes), sort_keys=False))
         self.settings = parse(path.read_text(), name="test")
         self.runtime = prepare(self.settings, path).runtime
         self.database = make_engine(self.runtime.ledger_url)

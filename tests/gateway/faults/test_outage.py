@@ -1,0 +1,247 @@
+"""Targets that are down, sick or slow: tries stay near requests, and answers stay fast.
+
+Every deadline is a setting of its own, ends its request, and leaves one settled row.
+"""
+
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gateway.experience import Experience
+from gateway.retries import RESERVE, SHARE, Retries
+from gateway.slots import Seen
+
+MESSAGES = [{"role": "user", "content": "hello there"}]
+SOON_S = 0.4
+BOUNDS_S = 2.0  # what a busy machine may add
+
+
+def tries(faulty, requests: int, model: str = "pair", **members) -> tuple[int, list]:
+    """Attempts that were made for so many requests, and the answers."""
+    since = faulty.last_row()
+    answers = [faulty.stack.chat(model, max_tokens=3, **members) for _ in range(requests)]
+    time.sleep(0.5)  # the last rows are on their way
+    return len(faulty.stack.rows("seq > :since", since=since)), answers
+
+
+def down(faulty, **fault) -> None:
+    for name in ("alpha", "beta"):
+        faulty.stack.fault(name, **{"fault": "status", "status": 500, "times": 500, **fault})
+
+
+@pytest.fixture
+def peaceful(faulty):
+    """Nobody remembers a failure, before and after."""
+
+    def forgive() -> None:
+        faulty.stack.forgive("alpha")
+        faulty.stack.forgive("beta")
+        experience = faulty.stack.app.hot._dispatcher.experience
+        experience._suspects.clear()
+        experience._doubts.clear()
+        experience.engines._failures.clear()
+
+    forgive()
+    object.__setattr__(faulty.stack.app.hot._dispatcher, "retries", Retries())
+    yield faulty
+    forgive()
+
+
+def test_an_outage_of_everything_is_not_multiplied(peaceful) -> None:
+    """One key's failures open no circuit, so only the account of retries holds them down."""
+    down(peaceful)
+    made, answers = tries(peaceful, 100)
+    assert {answer.status_code for answer in answers} == {502}
+    assert made <= (1 + SHARE) * 100 + RESERVE
+
+
+def test_without_the_account_every_request_is_two(peaceful, monkeypatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr(Retries, "allowed", True)
+    down(peaceful)
+    made, _ = tries(peaceful, 50)
+    assert made == 100
+
+
+def test_while_one_target_answers_nobody_notices_that_another_is_down(peaceful) -> None:
+    peaceful.stack.fault("alpha", fault="status", status=500, times=500)
+    made, answers = tries(peaceful, 60)
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.headers["x-breakeven-backend"] for answer in answers} == {"beta/m"}
+    assert made == 120  # of one key alone: others would open the circuit
+
+
+def keys(stack, count: int) -> list[str]:
+    return [stack.key(f"outage-{number}").token for number in range(count)]
+
+
+def test_a_circuit_that_is_open_answers_at_once_and_says_when(peaceful) -> None:
+    tokens = keys(peaceful.stack, 6)
+    peaceful.stack.fault("alpha", fault="status", status=500, times=500)
+    for token in tokens:
+        peaceful.stack.chat("api", token, max_tokens=3)
+    served = len(peaceful.stack.entries("alpha"))
+    start_s = time.monotonic()
+    answers = [peaceful.stack.chat("api", max_tokens=3) for _ in range(20)]
+    passed_s = time.monotonic() - start_s
+    assert {answer.status_code for answer in answers} == {429}
+    assert all(1 <= int(answer.headers["retry-after"]) <= 10 for answer in answers)
+    assert len(peaceful.stack.entries("alpha")) == served
+    assert passed_s / 20 < 0.25
+
+
+def recovered(faulty, requests: int) -> int:
+    """The most that the provider had at once when so many waited for its circuit to close."""
+    stack = faulty.stack
+    row = stack.runtime.apis.index("alpha/m")
+    experience = stack.app.hot._dispatcher.experience
+    for _ in range(5):
+        experience.api(row, ttft_s=None, tpot_s=None, ok=False)
+    base = stack.board.seen_row(0, row)
+    stack.board.cells[base + Seen.RETRY_AT_S] = 0.0  # its silence is over
+    most = 0
+
+    def ask(_: int) -> int:
+        answer = stack.chat("api", max_tokens=3)
+        return answer.status_code
+
+    with ThreadPoolExecutor(requests) as pool:
+        asked = [pool.submit(ask, number) for number in range(requests)]
+        while not all(one.done() for one in asked):
+            most = max(most, int(stack.board.cells[base + Seen.REQUESTS_OUT]))
+            time.sleep(0.001)
+    return most
+
+
+def test_who_comes_back_is_asked_by_one_at_first(peaceful, rule) -> None:
+    peaceful.alpha.rule = rule(bytes_per_s=2000)  # its heads take a while
+    assert recovered(peaceful, 30) <= 2
+
+
+def test_without_the_slow_start_all_come_at_once(peaceful, rule, monkeypatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr("gateway.experience.is_warming", lambda *_: False)
+    peaceful.alpha.rule = rule(bytes_per_s=2000)
+    assert recovered(peaceful, 30) > 5
+
+
+def test_an_engine_that_fails_while_its_metrics_look_well_is_left_alone(peaceful, rule) -> None:
+    stack = peaceful.stack
+    text = b"HTTP/1.1 500 Oh\r\ncontent-length: 2\r\n\r\n{}"
+    peaceful.engine.rule = rule(answer=text)
+    asked = len(peaceful.engine.seen)
+    tokens = keys(stack, 8)
+    answers = [stack.chat("chat", token, max_tokens=3) for token in tokens for _ in range(4)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.headers["x-breakeven-backend"] for answer in answers} == {"alpha/m"}
+    # Each key counts once, so the fifth key's failure is the last that it was asked for.
+    assert len(peaceful.engine.seen) - asked <= 4 * 5
+
+
+def test_without_it_every_request_meets_the_sick_engine_first(peaceful, rule, monkeypatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr(Experience, "engine", lambda *_, **__: None)
+    peaceful.engine.rule = rule(answer=b"HTTP/1.1 500 Oh\r\ncontent-length: 2\r\n\r\n{}")
+    asked = len(peaceful.engine.seen)
+    for token in keys(peaceful.stack, 8):
+        for _ in range(4):
+            assert peaceful.stack.chat("chat", token, max_tokens=3).status_code == 200
+    assert len(peaceful.engine.seen) - asked == 32
+
+
+def test_clients_that_give_up_open_no_circuit_and_close_none(peaceful, rule, patiently) -> None:
+    """Five stalled clients were once five failures, and one that left a success."""
+    stack = peaceful.stack
+    row = stack.runtime.apis.index("alpha/m")
+    dispatcher = stack.app.hot._dispatcher
+    peaceful.alpha.rule = rule(after_bytes=0, ending="hole")
+    for _ in range(4):
+        dispatcher.experience.api(row, ttft_s=None, tpot_s=None, ok=False)
+    clients = [stack.raw({"model": "api", "messages": MESSAGES}) for _ in range(6)]
+    patiently(lambda: stack.app.hot.in_flight == 6)
+    for client in clients:
+        client.close()
+    patiently(lambda: stack.app.hot.in_flight == 0)
+    dispatcher.experience.api(row, ttft_s=None, tpot_s=None, ok=False)
+    assert stack.chat("api", max_tokens=3).status_code == 429, "the fifth failure in a row"
+
+
+@pytest.fixture(scope="module")
+def hasty(faulty_with):
+    timeouts = {"connect_s": SOON_S, "head_s": SOON_S, "idle_s": 3 * SOON_S, "total_s": 8 * SOON_S}
+    return faulty_with(server={"timeouts": timeouts})
+
+
+@pytest.mark.parametrize(
+    ("deadline", "how", "members", "after_s", "error"),
+    [
+        ("head", {"after_bytes": 0, "ending": "hole"}, {}, SOON_S, "head_timeout"),
+        ("head", {"after_bytes": 0, "ending": "hole"}, {"stream": True}, SOON_S, "head_timeout"),
+        ("idle", {"before": b'"[sim', "ending": "hole"}, {"stream": True}, 3 * SOON_S,
+         "idle_timeout"),
+        ("total", {}, {"stream": True}, 8 * SOON_S, None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("model", ["own", "api"])
+def test_each_deadline_ends_its_request_and_leaves_one_row(
+    hasty, rule, answers, model, deadline, how, members, after_s, error
+) -> None:
+    if deadline == "total":
+        word = f"data: {{{answers.CHOICE % 'x'}}}\n\n".encode()
+        head = answers.HEAD + b"connection: close\r\n\r\n"
+        how = {"answer": head, "endless": word, "pause_s": 0.05}
+    if model == "own" and deadline == "idle":
+        how = {"before": b'"finish_reason":null', "ending": "hole"}
+    since = hasty.last_row()
+    start_s = time.monotonic()
+    answer = hasty.ask(model, rule(**how), **members)
+    passed_s = time.monotonic() - start_s
+    hasty.peace()
+    assert b'"code":"upstream_timeout"' in answer.content
+    assert after_s - 0.05 <= passed_s <= after_s + BOUNDS_S
+    (row,) = hasty.all_settled(since, 1)
+    assert (row["status"], row["error"]) == ("timeout", error)
+
+
+def test_comments_do_not_put_off_the_first_token(hasty, rule, answers) -> None:
+    """Some providers send them for minutes while a request waits for its turn."""
+    since = hasty.last_row()
+    waiting = rule(
+        answer=answers.HEAD + b"connection: close\r\n\r\n",
+        endless=b": PROCESSING\n\n",
+        pause_s=0.05,
+    )
+    start_s = time.monotonic()
+    answer = hasty.ask("api", waiting, stream=True)
+    assert b'"code":"upstream_timeout"' in answer.content
+    assert time.monotonic() - start_s <= SOON_S + BOUNDS_S
+    (row,) = hasty.all_settled(since, 1)
+    assert (row["status"], row["error"]) == ("timeout", "head_timeout")
+
+
+def test_a_target_that_takes_no_connection_is_given_up(hasty) -> None:
+    """Its queue of connections is full: nothing refuses, and nothing answers."""
+    stack = hasty.stack
+    full = socket.socket()
+    full.bind(("127.0.0.1", 0))
+    full.listen(0)
+    waiting = []
+    for _ in range(3):
+        one = socket.socket()
+        one.setblocking(False)
+        one.connect_ex(full.getsockname())
+        waiting.append(one)
+    backend = stack.app.hot._dispatcher.planner._fleet._api_backends["alpha"]
+    usual = backend._origin
+    backend._origin = type(usual)(usual.scheme, "127.0.0.1", full.getsockname()[1])
+    since, start_s = hasty.last_row(), time.monotonic()
+    answer = stack.chat("api", max_tokens=3)
+    backend._origin = usual
+    assert answer.status_code == 502
+    assert time.monotonic() - start_s <= SOON_S + BOUNDS_S
+    (row,) = hasty.all_settled(since, 1)
+    assert (row["status"], row["error"], row["cost_pusd"]) == ("rejected", "unreachable", 0)
+    for one in (*waiting, full):
+        one.close()
