@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test test-long check format readme lock clean
+.PHONY: help install run demo parts test test-long soak check format readme lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test:  ## all tests, with every real part that this machine can have (ARGS="-k n
 
 test-long:  ## the tests that take longer than a commit should wait
 	@$(BOOTSTRAP) test -m "long or hypothesis" --hypothesis-profile=long $(ARGS)
+
+soak:  ## random faults against a running gateway for three minutes (SECONDS=3600 for longer)
+	@SOAK_SECONDS=$(or $(SECONDS),180) $(BOOTSTRAP) test -m long -s tests/gateway/faults/test_soak.py
 
 check:  ## formatting, lint, types, import directions
 	@$(BOOTSTRAP) tools

@@ -34,17 +34,27 @@ _FRAMING = (
     "This is not well-formed HTTP/1.1: check the request line, the headers, `content-length` and "
     "the sizes of the chunks."
 )
+_MOST = "Too many connections are open here; come back in a moment."
 _HEAD = f"The request line and the headers are longer than {HEAD_LIMIT_BYTES} bytes together."
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """`head_s`: from the connection's or the request's first moment to its last header."""
+    """`head_s`: from the connection's or the request's first moment to its last header.
+
+    `most`: connections at once; more are answered with 503, before files to open run out.
+    """
 
     def __init__(
-        self, *arguments: Any, head_s: float, new_id: Callable[[], str], **options: Any
+        self,
+        *arguments: Any,
+        head_s: float,
+        new_id: Callable[[], str],
+        most: float = math.inf,
+        **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self._head_s = head_s
+        self._most = most
         self._new_id = new_id
         self._head_bytes = 0
         self._fed_bytes = 0
@@ -60,6 +70,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn narrows it
         super().connection_made(transport)
         self._await_head()
+        if len(self.connections) > self._most:
+            self._refuse(RequestError("overloaded", _MOST))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_done()
@@ -224,9 +236,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._overdue()
 
 
-def bounded(head_s: float, new_id: Callable[[], str]) -> Any:
+def bounded(head_s: float, new_id: Callable[[], str], *, most: float = math.inf) -> Any:
     """What uvicorn takes for a protocol class."""
-    return partial(BoundedProtocol, head_s=head_s, new_id=new_id)
+    return partial(BoundedProtocol, head_s=head_s, new_id=new_id, most=most)
 
 
 def _without_upgrade(scope: Any, url: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:

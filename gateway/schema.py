@@ -62,6 +62,9 @@ class Timeouts(Section):
     client_stall_s: Positive = Field(60.0, description="a client that stops reading its answer")
     receive_s: Positive = Field(30.0, description="a client that stops sending its request")
     drain_s: Positive = Field(30.0, description="open streams may finish after SIGTERM")
+    unready_s: Annotated[float, Field(ge=0.0)] = Field(
+        0.0, description="after SIGTERM, unready and still serving: a balancer's time to notice"
+    )
 
 
 class Server(Section):
@@ -73,6 +76,9 @@ class Server(Section):
     )
     max_in_flight: int = Field(
         4096, ge=1, description="requests one worker works on at once; more get 503"
+    )
+    max_connections: int = Field(
+        16_384, ge=1, description="clients of one worker, at most half of its open files; then 503"
     )
     max_n: int = Field(8, ge=1, le=128, description="most answers of one request: `n` x prompts")
     timeouts: Timeouts = Timeouts()

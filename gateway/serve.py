@@ -111,7 +111,8 @@ class Serving:
         self._stopping = True
         if self._listener is not None:
             self._listener.close()
-        grace_s = self._settings.server.timeouts.drain_s + QUICK_GRACE_S
+        limits = self._settings.server.timeouts
+        grace_s = limits.unready_s + limits.drain_s + QUICK_GRACE_S
         await asyncio.gather(*(child.stop(grace_s) for child in self._front))
         if self._engines is not None:
             await self._engines.stop()

@@ -6,9 +6,14 @@ host's other processes leave (the ledger's lag, engines) is added when it is ren
 """
 
 import argparse
+import asyncio
 import gc
+import math
 import os
+import resource
 import socket
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +30,7 @@ from gateway.ids import RequestIds
 from gateway.prices import price_aliases
 from gateway.protocol import bounded
 from gateway.runtime import Runtime
-from gateway.settings import Settings, Timeouts, load
+from gateway.settings import Server, Settings, Timeouts, load
 from gateway.slots import Board
 from ledger.book import load_price_book
 from ledger.database import open_readonly
@@ -33,6 +38,8 @@ from ledger.identity import KeyRing
 from ledger.lengths import recent_lengths
 
 METRICS_DIR = "metrics"
+FILES_OWN = 128  # listener, journal, board, ledger, metrics, and what Python keeps open
+FILES_LIMIT = 1_000_000  # where the system sets none
 
 
 def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
@@ -72,22 +79,37 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     settings = load(given.config)
     app = compose(settings, Runtime.load(given.runtime), given.worker)
-    serve(app, socket.socket(fileno=given.fd), settings.server.timeouts)
+    serve(app, socket.socket(fileno=given.fd), settings.server)
 
 
-def serve(app: Gateway, listener: socket.socket, timeouts: Timeouts) -> None:
+def serve(app: Gateway, listener: socket.socket, settings: Server) -> None:
     gc.collect()
     gc.freeze()  # what lives for ever is not walked again
     gc.set_threshold(50_000, 50, 1000)
-    server(app, timeouts).run(sockets=[listener])
+    most = min(settings.max_connections, clients_within(files_allowed()))
+    server(app, settings.timeouts, most=most).run(sockets=[listener])
 
 
-def server(app: Gateway, timeouts: Timeouts) -> uvicorn.Server:
-    """The HTTP server as every worker runs it."""
+def files_allowed() -> int:
+    """Open files that this process may have, once it has asked for all that it may ask for."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # the soft limit is 1024 on many systems
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else FILES_LIMIT
+
+
+def clients_within(files: int) -> int:
+    """Each client may need a connection to a target, and the worker files of its own."""
+    return max(1, (files - FILES_OWN) // 2)
+
+
+def server(app: Gateway, timeouts: Timeouts, *, most: float = math.inf) -> uvicorn.Server:
+    """The HTTP server as every worker runs it; `most`: connections of clients at once."""
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http=bounded(timeouts.receive_s, RequestIds()),
+        http=bounded(timeouts.receive_s, RequestIds(), most=most),
         ws="none",
         proxy_headers=False,
         access_log=False,
@@ -95,19 +117,25 @@ def server(app: Gateway, timeouts: Timeouts) -> uvicorn.Server:
         log_level="warning",
         timeout_graceful_shutdown=max(1, round(timeouts.drain_s)),
     )
-    return _Server(config, app)
+    return _Server(config, app, timeouts.unready_s)
 
 
 class _Server(uvicorn.Server):
-    """Readiness goes false with the signal, before the listener closes."""
+    """Readiness goes false with the signal; the listener closes `unready_s` after it."""
 
-    def __init__(self, config: uvicorn.Config, app: Gateway) -> None:
+    def __init__(self, config: uvicorn.Config, app: Gateway, unready_s: float) -> None:
         super().__init__(config)
         self._app = app
+        self._unready_s = unready_s
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        self._app.hot.draining = True
-        super().handle_exit(sig, frame)
+        hot, end = self._app.hot, partial(super().handle_exit, sig, frame)
+        if self._unready_s and not hot.draining:
+            loop = asyncio.get_running_loop()
+            loop.call_soon_threadsafe(loop.call_later, self._unready_s, end)
+        else:  # at once, and so with a second signal
+            end()
+        hot.draining = True
 
 
 if __name__ == "__main__":

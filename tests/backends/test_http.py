@@ -248,3 +248,32 @@ async def test_tls_with_an_unknown_certificate_is_refused(certificate, tls_upstr
         await ask(client, server.url)
     assert server.requests == []
     assert client.connections(Origin.parse(server.url)[0]) == 0
+
+
+async def test_tls_with_the_certificate_of_another_name_is_refused(certificate, tls_upstream):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server = await tls_upstream(context)
+    client = HttpClient(tls=ssl.create_default_context(cafile=certificate))
+    with pytest.raises(Unreachable, match="certificate"):
+        await ask(client, server.url.replace("localhost", "127.0.0.1"))
+    assert server.requests == []
+    await client.aclose()
+
+
+async def test_plain_http_behind_an_https_address_is_refused(upstream, client):
+    with pytest.raises(Unreachable):
+        await ask(client, upstream.url.replace("http://", "https://"))
+    assert client.connections(Origin.parse(upstream.url.replace("http://", "https://"))[0]) == 0
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.001, 0.003])
+async def test_a_server_that_gives_up_kept_connections_any_moment_costs_no_request(
+    upstream, wire, client, pause_s
+):
+    """It closes while the next request is on its way: the race of every keep-alive."""
+    upstream.script = lambda n: [wire.respond(b"ok"), pause_s * (n % 4), wire.CLOSE]
+    for _ in range(60):
+        assert await ask(client, upstream.url) == b"ok"
+        await asyncio.sleep(pause_s)
+    assert upstream.connections > 10

@@ -282,7 +282,9 @@ class Stack:
         )  # fmt: skip
         listener = bind("127.0.0.1", 0)
         self.port = listener.getsockname()[1]
-        self._serve(http_server(self.app, self.settings.server.timeouts), listener)
+        limits = self.settings.server
+        server = http_server(self.app, limits.timeouts, most=limits.max_connections)
+        self._serve(server, listener)
 
     def start_writer(self) -> None:
         self._stop_writer = asyncio.Event()

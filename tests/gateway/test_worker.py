@@ -7,6 +7,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -14,6 +16,8 @@ from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 
 import pytest
+
+from gateway.worker import clients_within
 
 CLIENTS = 12
 SABOTAGE = """
@@ -158,6 +162,25 @@ def test_settling_after_the_answer_would_lose_rows(make_host, patiently, tmp_pat
     finished = load(host, 1, strike)
     patiently(lambda: settled(host), 40)
     assert lost(host, finished)
+
+
+def test_it_asks_for_all_the_files_that_it_may_open() -> None:
+    """Many systems begin at 1024, which five hundred streams use up."""
+    program = (
+        "import resource as r; _, hard = r.getrlimit(r.RLIMIT_NOFILE)\n"
+        "r.setrlimit(r.RLIMIT_NOFILE, (200, hard))\n"
+        "from gateway.worker import files_allowed\n"
+        "print(r.getrlimit(r.RLIMIT_NOFILE)[0], files_allowed() == min(hard, 2**63) or hard == -1)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.split() == ["200", "True"], said.stderr
+
+
+@pytest.mark.parametrize(("files", "clients"), [(1024, 448), (20_000, 9936), (100, 1)])
+def test_each_client_may_need_a_target(files: int, clients: int) -> None:
+    assert clients_within(files) == clients
 
 
 @pytest.mark.parametrize("name", ["--config", "--runtime", "--worker", "--fd"])

@@ -71,6 +71,7 @@ class Proxy:
 
     def __init__(self) -> None:
         self.rule = Rule()
+        self.choose: Callable[[], Rule] | None = None  # a rule for each request
         self.target = 0
         self.seen: list[Seen] = []
         self.open = 0  # connections of the gateway
@@ -128,7 +129,7 @@ class Proxy:
         """Until the gateway leaves."""
         while data := await line.reader.read(LIMIT):
             if data.startswith(b"POST "):
-                line.rule = self.rule
+                line.rule = self.rule if self.choose is None else self.choose()
                 line.seen = Seen(data.partition(b"\r\n\r\n")[0], time.monotonic())
                 self.seen.append(line.seen)
                 if line.rule.answer is not None:
@@ -200,6 +201,21 @@ def _pieces(data: bytes, rule: Rule, passed: int) -> Iterator[bytes]:
         yield from (data[start : start + size] for start in range(0, len(data), size))
     elif data:
         yield data
+
+
+@pytest.fixture
+def make_proxy() -> Iterator[Callable[[int], Proxy]]:
+    """`make_proxy(port)`: a proxy in front of what listens there; closed with the test."""
+    made: list[Proxy] = []
+
+    def make(port: int) -> Proxy:
+        made.append(Proxy())
+        made[-1].target = port
+        return made[-1]
+
+    yield make
+    for proxy in made:
+        proxy.close()
 
 
 @pytest.fixture(scope="session")

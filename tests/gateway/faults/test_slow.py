@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from backends import http_connection
@@ -183,3 +184,21 @@ def test_idle_connections_cost_little_and_go(brief, patiently) -> None:
     patiently(lambda: stack.connections() == 0)
     for client in clients:
         client.close()
+
+
+@pytest.mark.parametrize("most", [20, 16_384])
+def test_more_connections_than_the_limit_get_a_clean_503(faulty_with, patiently, most) -> None:
+    """With the usual limit, the control, so few are all let in."""
+    stack = faulty_with(server={"max_connections": most}).stack
+    patiently(lambda: stack.connections() == 0)
+    inside = [socket.create_connection(("127.0.0.1", stack.port)) for _ in range(20)]
+    patiently(lambda: stack.connections() == 20)
+    answer = httpx.get(f"{stack.url}/healthz", trust_env=False)
+    assert answer.status_code == (503 if most == 20 else 200)
+    if most == 20:
+        assert answer.json()["error"]["code"] == "overloaded"
+        assert answer.headers["connection"] == "close"
+    for client in inside:
+        client.close()
+    patiently(lambda: stack.connections() == 0)
+    assert stack.chat("own", max_tokens=2).status_code == 200

@@ -1,0 +1,76 @@
+"""SIGTERM: readiness goes first, then the listener; whoever was let in is served to the end."""
+
+import signal
+import socket
+
+import httpx
+import pytest
+
+MESSAGES = [{"role": "user", "content": "hello there"}]
+UNREADY_S = 1.5
+
+
+def terminate(stack) -> None:
+    server, _ = stack._servers[-1]
+
+    async def signalled() -> None:
+        server.handle_exit(signal.SIGTERM, None)
+
+    stack.call(signalled())
+
+
+def is_ready(stack) -> bool:
+    return stack.get("/readyz").status_code == 200
+
+
+def test_a_balancer_has_time_to_notice(run_stack, patiently) -> None:
+    with run_stack(server={"timeouts": {"drain_s": 5, "unready_s": UNREADY_S}}) as stack:
+        assert is_ready(stack)
+        stream = stack.raw({"model": "steady", "messages": MESSAGES, "stream": True,
+                            "max_tokens": 60, "ignore_eos": True})  # fmt: skip
+        terminate(stack)
+        assert not is_ready(stack)
+        assert stack.chat("api", max_tokens=3).status_code == 200, "still served"
+        server, _ = stack._servers[-1]
+        assert not server.should_exit
+        patiently(lambda: server.should_exit)
+        patiently(lambda: refuses(stack))
+        read = b""
+        while not read.endswith(b"0\r\n\r\n"):
+            part = stream.recv(65536)
+            assert part, read[-200:]
+            read += part
+        stream.close()
+        assert b"[DONE]" in read
+        (row,) = patiently(lambda: stack.rows("model = 'steady' AND settled_us IS NOT NULL"))
+        assert row["status"] == "finished"
+
+
+def refuses(stack) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", stack.port), timeout=5).close()
+    except OSError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_second_signal_waits_for_nobody(run_stack, patiently, signals) -> None:
+    """With one, the control, the listener stays for its time."""
+    with run_stack(server={"timeouts": {"drain_s": 1, "unready_s": 60}}) as stack:
+        for _ in range(signals):
+            terminate(stack)
+        server, _ = stack._servers[-1]
+        assert server.should_exit == (signals == 2)
+        if signals == 2:
+            patiently(lambda: refuses(stack))
+
+
+def test_without_that_time_a_balancer_meets_a_closed_door(run_stack, patiently) -> None:
+    """The control, and the default: who stands alone need not wait."""
+    with run_stack(server={"timeouts": {"drain_s": 1}}) as stack:
+        terminate(stack)
+        assert stack.app.hot.draining
+        patiently(lambda: refuses(stack))
+        with pytest.raises(httpx.TransportError):
+            is_ready(stack)
