@@ -143,10 +143,10 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def parse_answer(body: bytes) -> Parsed:
-    """Usage, finish reason and service tier; raises `BadAnswer` if it is no JSON object, or one
-    that answers nothing: neither `choices` nor, as embeddings come, `data`.
+    """Usage, finish reason and service tier; raises `BadAnswer` if it is no JSON object.
 
-    An error under a status of success is one all the same (`Reported`); its text stays here.
+    So does one that answers nothing: without `choices` and, as embeddings come, `data`. An error
+    under a status of success is one all the same (`Reported`); its text stays here.
     """
     if not body.isascii() and not _is_utf8(body):  # the decoder does not look into values
         raise BadAnswer("the answer is not UTF-8")

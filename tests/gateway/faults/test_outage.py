@@ -92,7 +92,7 @@ def test_a_circuit_that_is_open_answers_at_once_and_says_when(peaceful) -> None:
     assert passed_s / 20 < 0.25
 
 
-def recovered(faulty, requests: int) -> int:
+def recovered(faulty, requests: int, *, warm: bool = False) -> int:
     """The most that the provider had at once when so many waited for its circuit to close."""
     stack = faulty.stack
     row = stack.runtime.apis.index("alpha/m")
@@ -101,6 +101,11 @@ def recovered(faulty, requests: int) -> int:
         experience.api(row, ttft_s=None, tpot_s=None, ok=False)
     base = stack.board.seen_row(0, row)
     stack.board.cells[base + Seen.RETRY_AT_S] = 0.0  # its silence is over
+    if warm:
+        assert stack.chat("api", max_tokens=3).status_code == 200
+        assert stack.board.cells[base + Seen.ANSWERED_S] > stack.board.cells[base + Seen.OPENED_S]
+        for cell in (Seen.OPENED_S, Seen.ANSWERED_S):
+            stack.board.cells[base + cell] -= 5.0  # so long ago
     most = 0
 
     def ask(_: int) -> int:
@@ -118,6 +123,11 @@ def recovered(faulty, requests: int) -> int:
 def test_who_comes_back_is_asked_by_one_at_first(peaceful, rule) -> None:
     peaceful.alpha.rule = rule(bytes_per_s=2000)  # its heads take a while
     assert recovered(peaceful, 30) <= 2
+
+
+def test_who_answered_for_a_while_is_asked_by_many(peaceful, rule) -> None:
+    peaceful.alpha.rule = rule(bytes_per_s=2000)
+    assert recovered(peaceful, 30, warm=True) > 5
 
 
 def test_without_the_slow_start_all_come_at_once(peaceful, rule, monkeypatch) -> None:
