@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.retries import RESERVE
 from gateway.slots import Seen as SeenCell
 
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER that sends RST
@@ -280,14 +281,27 @@ class Faulty:
         """No more trouble, and no memory of it."""
         self.engine.rule = self.alpha.rule = Rule()
         self.stack.forgive("alpha")
+        self.stack.forgive("beta")
+        self.forget()
+
+    def forget(self) -> None:
+        """What the worker remembers of failures."""
+        board, dispatcher = self.stack.board, self.stack.app.hot._dispatcher
+        first = board.seen_row(0, self.stack.runtime.apis.index("alpha/m"))
+        for cell in range(first, first + len(SeenCell)):
+            board.cells[cell] = 0.0
+        for remembered in (
+            dispatcher.experience._suspects,
+            dispatcher.experience._doubts,
+            dispatcher.experience.engines._failures,
+        ):
+            remembered.clear()
+        dispatcher.retries._balance = RESERVE
 
     def ask(self, model: str, rule: Rule, **members: Any) -> httpx.Response:
         """One request under this rule, at a target whose past does not count."""
         self.proxy(model).rule = rule
-        board = self.stack.board
-        first = board.seen_row(0, self.stack.runtime.apis.index("alpha/m"))
-        for cell in range(first, first + len(SeenCell)):
-            board.cells[cell] = 0.0
+        self.forget()
         return self.stack.chat(model, **members)
 
     def all_settled(self, since: int, count: int) -> list[dict[str, Any]]:

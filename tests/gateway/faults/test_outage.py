@@ -34,19 +34,9 @@ def down(faulty, **fault) -> None:
 @pytest.fixture
 def peaceful(faulty):
     """Nobody remembers a failure, before and after."""
-
-    def forgive() -> None:
-        faulty.stack.forgive("alpha")
-        faulty.stack.forgive("beta")
-        experience = faulty.stack.app.hot._dispatcher.experience
-        experience._suspects.clear()
-        experience._doubts.clear()
-        experience.engines._failures.clear()
-
-    forgive()
-    object.__setattr__(faulty.stack.app.hot._dispatcher, "retries", Retries())
+    faulty.peace()
     yield faulty
-    forgive()
+    faulty.peace()
 
 
 def test_an_outage_of_everything_is_not_multiplied(peaceful) -> None:
