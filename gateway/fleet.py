@@ -126,7 +126,7 @@ class Fleet:
             simulated=provider.simulated,
             backend=self._api_backends[provider_name],
             row=row,
-            features=_features(provider.features),
+            features=_fetching(_features(provider.features)),
             kinds=frozenset(Kind(kind) for kind in provider.kinds),
             context_tokens=None,
             accepts_salt=True,  # a provider's prefix cache is isolated by its own account
@@ -135,6 +135,11 @@ class Fleet:
         if len(self._apis) < PASSTHROUGH_LIMIT:
             self._apis[name] = target
         return target
+
+
+def _fetching(features: frozenset[Feature]) -> frozenset[Feature]:
+    """An API fetches from where it stands; an engine of ours from inside, so it must be told to."""
+    return features | {Feature.MEDIA_URLS} if Feature.IMAGES in features else features
 
 
 def _features(names: tuple[str, ...]) -> frozenset[Feature]:

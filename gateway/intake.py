@@ -3,6 +3,8 @@
 Bounds are enforced here, before anything reaches a target: `n`, prompt shapes, media addresses.
 """
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +26,11 @@ EMBEDDING_INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddin
 _CONTINUES = ("previous_response_id", "conversation")
 _LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
 _STOPS = (b'"', b"[", b"n")  # of `null`
-_IMAGE_PARTS = (b'"image_url"', b'"input_image"', b'"video_url"', b'"input_audio"')
+_MEDIA_PARTS = (
+    b'"image_url"', b'"input_image"', b'"video_url"', b'"audio_url"', b'"input_audio"',
+)  # fmt: skip
+# An address that is no data of its own: behind `url` itself or a part's short form.
+_ADDRESS = re.compile(rb'"(?:url|image_url|video_url|audio_url)"\s*:\s*"(?!data:)', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +215,21 @@ def _features(kind: Kind, members: Members, prompt: bytes, n: int) -> frozenset[
     logprobs = bytes(members.get("logprobs", b"null"))
     if logprobs not in (b"null", b"false"):
         used.add(Feature.LOGPROBS)
-    if kind is Kind.CHAT and any(part in prompt for part in _IMAGE_PARTS):
-        used.add(Feature.IMAGES)
+    if kind is Kind.CHAT:
+        used |= _media(prompt)
     return frozenset(used)
+
+
+def _media(prompt: bytes) -> frozenset[Feature]:
+    """Media, and whether the target would fetch them: an own engine stands inside the network."""
+    if b"\\u00" in prompt:  # names may be spelled with escapes; written again, none is
+        with suppress(msgspec.MsgspecError, RecursionError):
+            prompt = encode(msgspec.json.decode(prompt))
+    if not any(part in prompt for part in _MEDIA_PARTS):
+        return frozenset()
+    if _ADDRESS.search(prompt):
+        return frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
+    return frozenset((Feature.IMAGES,))
 
 
 def body_for(

@@ -49,6 +49,7 @@ _ASKED_BY = {  # the member that asks for a feature
     Feature.N: "n",
     Feature.REASONING: "reasoning_effort",
     Feature.STORE: "store",
+    Feature.MEDIA_URLS: "messages",
 }
 
 

@@ -32,6 +32,7 @@ class Feature(StrEnum):
     N = "n"
     REASONING = "reasoning"
     STORE = "store"  # the provider keeps the answer
+    MEDIA_URLS = "media_urls"  # the target fetches what an address in the request names
 
 
 class Residency(StrEnum):

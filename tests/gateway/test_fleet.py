@@ -3,6 +3,7 @@
 from gateway import fleet as fleet_module
 from gateway.fleet import Fleet
 from gateway.settings import resolve_model
+from router.types import Feature
 
 
 def targets(stack, name: str):
@@ -43,3 +44,17 @@ def test_every_wire_client_can_be_closed(stack) -> None:
     assert set(backends) == {
         "pool:main/0", "pool:embed/0", "alpha", "beta", "late", "steady",
     }  # fmt: skip
+
+
+def test_only_what_stands_outside_fetches_what_a_request_names(stack) -> None:
+    assert Feature.MEDIA_URLS in targets(stack, "api")[0].features
+    pools = {
+        name: pool.model_copy(
+            update={"engine": pool.engine.model_copy(update={"features": ("images",)})}
+        )
+        for name, pool in stack.settings.pools.items()
+    }
+    changed = stack.settings.model_copy(update={"pools": pools})
+    fleet = Fleet(changed, stack.runtime, lambda *_: None)
+    (own, *_) = fleet.targets("own", changed.models["own"])
+    assert own.features == {Feature.IMAGES}

@@ -73,6 +73,37 @@ def test_features_are_seen(members: dict[str, Any], feature: Feature) -> None:
     assert asked(**members).features == {feature}
 
 
+def part(**members: Any) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [{"type": "image_url", **members}]}]
+
+
+@pytest.mark.parametrize(
+    ("messages", "fetched"),
+    [
+        (part(image_url={"url": "data:image/png;base64,AAAA"}), False),
+        (part(image_url={"url": "DATA:image/png;base64,AAAA"}), False),
+        (part(image_url={"url": "http://169.254.169.254/latest/meta-data"}), True),
+        (part(image_url="https://example.com/x.png"), True),
+        (part(image_url={"url": "file:///etc/passwd"}), True),
+        (part(image_url={"url": " http://x"}), True),
+        (part(type="video_url", video_url={"url": "http://x"}), True),
+        (part(type="audio_url", audio_url={"url": "http://x"}), True),
+        (part(text='"url": "http://x"', image_url={"url": "data:,"}), False),
+    ],
+)
+def test_addresses_that_a_target_would_fetch_are_seen(messages, fetched: bool) -> None:
+    assert (Feature.MEDIA_URLS in asked(messages=messages).features) == fetched
+    assert Feature.IMAGES in asked(messages=messages).features
+
+
+def test_escapes_hide_no_address() -> None:
+    text = json.dumps({"model": "m", "messages": part(image_url={"url": "http://x"})})
+    hidden = text.replace("image_url", "image\\u005furl").replace('"url"', '"\\u0075rl"')
+    read_ = read("/v1/chat/completions", open_members(hidden.encode()), max_n=8, session=None)
+    assert read_.features == {Feature.IMAGES, Feature.MEDIA_URLS}
+    assert bytes(read_.members["messages"]) in hidden.encode(), "the bytes stay the client's"
+
+
 @pytest.mark.parametrize("name", ["alpha/" + "x" * 250, "alpha/m:8b@v1 (beta)", "alpha/größe-模型"])
 def test_names_of_models_are_taken_as_they_are(name: str) -> None:
     assert asked(model=name).model == name

@@ -1,0 +1,100 @@
+"""Requests made to hurt: refused in no time, or stripped; nothing of it reaches a target."""
+
+import json
+import random
+import time
+
+import httpx
+import pytest
+
+from gateway import intake
+from gateway.body import DENIED
+
+CHAT = "/v1/chat/completions"
+ASK = {"model": "own", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
+DEEP = 100_000
+
+
+def bombs() -> list[bytes]:
+    """Bodies that are hard to read, by shape and size; seeded, so that each run sends the same."""
+    rng = random.Random(4)
+    whole = json.dumps(ASK).encode()
+    shapes = [
+        b"[" * DEEP, b'{"a":' * DEEP, b'{"messages":' + b"[" * DEEP,
+        b'{"model":"own","messages":[{',
+        b'{"messages":[],"messages":[]}', b"{" + b'"a":1,' * 50_000 + b'"b":1}',
+        b'{"max_tokens":' + b"9" * 5000 + b"}", b'{"n":1e400}', b'{"model":NaN}', b'{"model":-}',
+        b'{"model":"\\ud800"}', b'{"model":"\xed\xa0\x80"}', b'{"model":"own\x00"}',
+        b"\xef\xbb\xbf{}",
+        b'{"messages":[' + b'{"role":"user","content":"x"},' * 1000 + b"]}", b"", b"\x00" * 100,
+        b'"' + b"\\" * 9999, b'{"model":{"a":[1]}}', b'{"model":[]}', b'{"stream":"yes"}',
+    ]  # fmt: skip
+    cut = [whole[: rng.randrange(1, len(whole))] for _ in range(60)]
+    turned = []
+    for _ in range(120):
+        place = rng.randrange(len(whole))
+        turned.append(whole[:place] + bytes([rng.randrange(256)]) + whole[place + 1 :])
+    return [*shapes, *cut, *turned]
+
+
+def test_no_body_is_a_crash_or_takes_long(faulty) -> None:
+    url, headers = faulty.stack.url + CHAT, faulty.stack.headers()
+    headers["content-type"] = "application/json"
+    times = []
+    with httpx.Client(trust_env=False) as client:
+        for body in bombs():
+            start_s = time.perf_counter()
+            answer = client.post(url, content=body, headers=headers)
+            times.append(time.perf_counter() - start_s)
+            assert answer.status_code in (200, 400, 404, 413), body[:100]
+            if answer.status_code != 200:
+                assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+    assert sorted(times)[len(times) * 9 // 10] <= 0.05, "a tenth may be late on a busy machine"
+
+
+@pytest.fixture
+def recorded(faulty, monkeypatch):
+    """Every body that is sent to a target."""
+    sent = []
+    usual = intake.body_for
+
+    def recording(*given, **named):
+        sent.append(usual(*given, **named))
+        return sent[-1]
+
+    monkeypatch.setattr("gateway.dispatch.body_for", recording)
+    return sent
+
+
+def test_what_is_denied_reaches_no_target(faulty, recorded) -> None:
+    for name in sorted(DENIED):
+        for value in ({"tokenize": True}, "http://127.0.0.1:1", 10**9, ["x"]):
+            assert faulty.stack.chat("own", **{name: value}, max_tokens=2).status_code == 200
+    assert len(recorded) == 4 * len(DENIED)
+    for body in recorded:
+        named = DENIED & set(json.loads(body)) - {"cache_salt"}  # that one is ours
+        assert named == set()
+    salts = {json.loads(body)["cache_salt"] for body in recorded}
+    assert len(salts) == 1
+
+
+@pytest.mark.parametrize("members", [{"n": 10**9}, {"n": 9}, {"max_tokens": 10**12}, {"n": 0}])
+def test_too_much_is_refused_before_any_target(faulty, recorded, members) -> None:
+    assert faulty.stack.chat("own", **members).status_code == 400
+    assert recorded == []
+
+
+@pytest.mark.parametrize("model", ["own", "api"])
+@pytest.mark.parametrize("url", ["http://169.254.169.254/", "file:///etc/passwd", "//x", "data:,"])
+def test_no_engine_of_ours_fetches_for_a_client(faulty, recorded, model, url) -> None:
+    """An API may: it stands outside. And an engine that was declared to take images gets data."""
+    content = [{"type": "image_url", "image_url": {"url": url}}]
+    faulty.stack.chat(model, messages=[{"role": "user", "content": content}], max_tokens=2)
+    assert bool(recorded) == (model == "api")
+
+
+def test_without_the_denied_list_all_of_it_would_go_through(faulty, recorded, monkeypatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr("gateway.body.DENIED", frozenset())
+    faulty.stack.chat("own", chat_template="x", max_tokens=2)
+    assert "chat_template" in json.loads(recorded[0])
