@@ -128,10 +128,8 @@ def build(
                 chore.cancel()
         await _emptied(hot, metrics)
         await desk.aclose()
-        for backend in fleet.backends.values():
-            await backend.aclose()
-        await clients.engines.aclose()
-        await clients.apis.aclose()
+        for wire in (*fleet.backends.values(), clients.engines, clients.apis):
+            await wire.aclose()
         board.clear(worker)
         journal.close()
         board.close()
