@@ -128,7 +128,12 @@ def build(
                 chore.cancel()
         await _emptied(hot, metrics)
         await desk.aclose()
-        for wire in (*fleet.backends.values(), clients.engines, clients.apis):
+        wires: list[Backend | HttpClient] = [
+            *fleet.backends.values(),
+            clients.engines,
+            clients.apis,
+        ]
+        for wire in wires:
             await wire.aclose()
         board.clear(worker)
         journal.close()

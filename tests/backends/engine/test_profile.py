@@ -185,7 +185,7 @@ async def test_a_live_engine_is_measured_within_its_budget(fake_spec):
         async with httpx.AsyncClient() as client:
             made = await profile(
                 status.base_url, "fake", client=client,
-                limits=Limits(budget_s=0.5, concurrencies=(2, 4), output_tokens=12, rounds=2),
+                limits=Limits(budget_s=5.0, concurrencies=(2, 4), output_tokens=12, rounds=2),
             )  # fmt: skip
     finally:
         await supervisor.stop()
