@@ -90,11 +90,8 @@ def build(
     clock = Clock()
     experience = Experience(board, worker, clock)
     learned = Learned(TokenRatio(), known_lengths(ledger.lengths))
-    metrics = Metrics(
-        exposition.registry,
-        models=list(settings.models),
-        targets=[*runtime.layout.engines, *runtime.layout.apis],
-    )
+    targets = [*runtime.layout.engines, *runtime.layout.apis]
+    metrics = Metrics(exposition.registry, models=list(settings.models), targets=targets)
     metering = Metering(journal, admission, metrics, experience, learned, clock)
     candidates = Candidates(
         board, ledger.prices, stale_s=settings.telemetry.stale_s, limits=model_limits(),
@@ -128,13 +125,10 @@ def build(
                 chore.cancel()
         await _emptied(hot, metrics)
         await desk.aclose()
-        wires: list[Backend | HttpClient] = [
-            *fleet.backends.values(),
-            clients.engines,
-            clients.apis,
-        ]
-        for wire in wires:
-            await wire.aclose()
+        for backend in fleet.backends.values():
+            await backend.aclose()
+        await clients.engines.aclose()
+        await clients.apis.aclose()
         board.clear(worker)
         journal.close()
         board.close()

@@ -32,9 +32,12 @@ def back_off_s(failures: float) -> float:
 
 def is_warming(seen: Sequence[Sequence[float]], now_s: float) -> bool:
     """Whether an API whose silence is over has as many requests out as it may have."""
-    opened_s = max([cells[_OPENED_S] for cells in seen])
-    if not opened_s:
+    for cells in seen:
+        if cells[_OPENED_S]:
+            break
+    else:  # the usual case, looked at for every candidate of every request
         return False
+    opened_s = max([cells[_OPENED_S] for cells in seen])
     again = [cells[_ANSWERED_S] for cells in seen if cells[_ANSWERED_S] > opened_s]
     limit = 1.0
     if again:
