@@ -12,7 +12,7 @@ from functools import partial
 from gateway.clock import Clock
 from gateway.experience import api_state
 from gateway.fleet import Target
-from gateway.openended import OpenEnd
+from gateway.openended import Cap, OpenEnd
 from gateway.slots import HEALTHS, Board
 from ledger.modellimits import ModelLimits
 from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
@@ -45,8 +45,7 @@ class Frozen:
         cap = self.open_end.cap(room_pusd)
         if cap.pusd > room_pusd:
             return None
-        candidate = replace(self.candidate, bound_pusd=cap.pusd, output_cap=cap.tokens)
-        return replace(self, candidate=candidate)
+        return replace(self, candidate=_capped(self.candidate, cap))
 
 
 @value(frozen=True, slots=True)
@@ -208,13 +207,23 @@ def _fitted(frozen: Frozen, ceiling_pusd: int | None) -> Frozen:
         limit for limit in (frozen.candidate.budget_room_pusd, ceiling_pusd) if limit is not None
     ]
     cap = frozen.open_end.cap(min(limits, default=None))
-    candidate = replace(frozen.candidate, bound_pusd=cap.pusd, output_cap=cap.tokens)
-    return replace(frozen, candidate=candidate)
+    return replace(frozen, candidate=_capped(frozen.candidate, cap))
+
+
+def _capped(candidate: Candidate, cap: Cap) -> Candidate:
+    """A shorter answer bounds what is expected, too."""
+    expected = candidate.expected_pusd
+    if expected is not None:
+        expected = min(expected, cap.pusd)
+    return replace(candidate, expected_pusd=expected, bound_pusd=cap.pusd, output_cap=cap.tokens)
 
 
 def expected_tokens(request: Request) -> Tokens:
-    """What the request is expected to use: the estimate and the mean output of its like."""
-    return Tokens(input=request.prompt_tokens, output=round(request.output.mean * request.n))
+    """The estimate, and the mean output of its like: never more than the client allows."""
+    mean = request.output.mean
+    if request.max_tokens is not None:
+        mean = min(mean, request.max_tokens)
+    return Tokens(input=request.prompt_tokens, output=round(mean * request.n))
 
 
 def output_bound(request: Request) -> int:

@@ -277,6 +277,49 @@ def test_no_open_ended_hold_exceeds_the_room(board: Board, room, ceiling, prompt
             assert one.candidate.bound_pusd > money
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    room=MONEY,
+    prompt=st.integers(1, 1500),
+    n=st.integers(1, 8),
+    max_tokens=st.none() | st.integers(1, 20_000),
+    mean=st.floats(0, 30_000),
+    rates=st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)),
+)
+def test_no_more_is_expected_than_may_be_charged(
+    board: Board, room, prompt, n, max_tokens, mean, rates
+) -> None:
+    """Answers are learned from requests of other limits than this one's."""
+    learned = OutputMoments(count=50, mean=mean, mean_square=2 * mean**2, p95=2 * mean)
+    asked = replace(
+        request(max_tokens), prompt_tokens=prompt, prompt_tokens_bound=4 * prompt, n=n,
+        output=learned,
+    )  # fmt: skip
+    listed = price(*rates)
+    _, api = frozen_within(board, room, None, asked, listed)
+    assert api.candidate.expected_pusd <= api.candidate.bound_pusd
+    shorter = api.within(api.candidate.bound_pusd // 2)
+    assert shorter is None or shorter.candidate.expected_pusd <= shorter.candidate.bound_pusd
+
+
+@pytest.mark.parametrize(("max_tokens", "output"), [(None, 240), (100, 240), (80, 240), (30, 90)])
+def test_a_request_is_worth_what_its_limit_lets_it_use(
+    board: Board, max_tokens: int | None, output: int
+) -> None:
+    """Its API would charge, and an own engine saves, the shorter of mean and limit, n times."""
+    asked = replace(request(max_tokens), n=3)
+    own, api = Candidates(board, PriceBook([price()]), stale_s=10.0).freeze(
+        [target(own=True), target(own=False)],
+        asked,
+        ["x/m"],
+        room=lambda _: None,
+        ceiling_pusd=None,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )
+    worth = 200 * 150_000 + output * 600_000
+    assert (own.candidate.avoided_pusd, api.candidate.expected_pusd) == (worth, worth)
+
+
 def api_limit(asked: Request) -> int:
     return min(16_384, 128_000 - asked.prompt_tokens_bound)
 
