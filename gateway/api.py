@@ -13,12 +13,14 @@ from functools import partial
 from typing import Any
 
 from gateway.auth import INFERENCE, authenticate, token_of
-from gateway.body import open_members
+from gateway.body import Members, encode, open_members
 from gateway.clock import Clock
+from gateway.dialects.reply import TranslatedReply
+from gateway.dialects.spoken import SPOKEN
 from gateway.dispatch import CLIENT_GONE, Dispatcher
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
-from gateway.intake import PATHS, read
+from gateway.intake import PATHS, Asked, read
 from gateway.metrics import Metrics
 from gateway.protocol import abort_of, has_arrived, listener_of
 from gateway.relay import error_event
@@ -32,6 +34,8 @@ SendMessage = Callable[[Message], Awaitable[None]]
 
 SWEEP_S = 0.5
 SESSION_HEADERS = (b"x-session-id", b"x-breakeven-session")
+HOT = frozenset((*PATHS, *SPOKEN))
+ESTIMATED: Header = (b"x-breakeven-tokens", b"estimated")
 
 _ENDINGS = {
     "total": ("timeout", "The request took too long."),
@@ -43,7 +47,7 @@ log = logging.getLogger("breakeven.api")
 
 
 class HotApi:
-    """Serves `intake.PATHS`; one per worker."""
+    """Serves `HOT`; one per worker."""
 
     def __init__(
         self,
@@ -70,7 +74,7 @@ class HotApi:
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
         task = asyncio.current_task()
         assert task is not None
-        reply = Reply(send, request_id=self.new_id(), clock=self._clock.now_s, task=task)
+        reply = self._reply(scope["path"], send, task)
         self._open.add(reply)
         self._metrics.working = len(self._open)
         unwatch: Callable[[], object] | None = None
@@ -84,13 +88,12 @@ class HotApi:
             )
             text = await self._body(scope, receive)
             unwatch = _watched(scope, receive, reply)
-            asked = read(
-                scope["path"],
-                open_members(text),
-                max_n=self._server.max_n,
-                session=_session(scope["headers"]),
-            )
-            await self._dispatcher.dispatch(asked, identity, reply)
+            asked = self._asked(scope, open_members(text), reply)
+            if isinstance(reply, TranslatedReply) and reply.counts:
+                counted = self._dispatcher.planner.prompt_tokens(asked, identity)
+                await reply.whole(200, [JSON, ESTIMATED], encode({"input_tokens": counted}))
+            else:
+                await self._dispatcher.dispatch(asked, identity, reply)
         except RequestError as error:
             await refuse(reply, error)
         except asyncio.CancelledError:
@@ -122,6 +125,19 @@ class HotApi:
                     reply.end("client_stall")
                 elif now - reply.opened_s > limits.total_s:
                     reply.end("total")
+
+    def _reply(self, path: str, send: SendMessage, task: asyncio.Task[Any]) -> Reply:
+        dialect, new_id, now_s = SPOKEN.get(path), self.new_id, self._clock.now_s
+        if dialect is None:
+            return Reply(send, request_id=new_id(), clock=now_s, task=task)
+        return TranslatedReply(dialect, send, request_id=new_id(), clock=now_s, task=task)
+
+    def _asked(self, scope: Message, members: Members, reply: Reply) -> Asked:
+        session, max_n = _session(scope["headers"]), self._server.max_n
+        if isinstance(reply, TranslatedReply):
+            wall_s = self._clock.wall_us() // 1_000_000
+            return reply.hear(members, max_n=max_n, session=session, wall_s=wall_s)
+        return read(scope["path"], members, max_n=max_n, session=session)
 
     def _admit(self, method: str) -> None:
         if method != "POST":
@@ -225,4 +241,4 @@ def _too_large(limit: int) -> RequestError:
 
 
 def is_hot(scope: Message) -> bool:
-    return scope["type"] == "http" and scope["path"] in PATHS
+    return scope["type"] == "http" and scope["path"] in HOT

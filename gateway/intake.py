@@ -50,6 +50,7 @@ class Asked:
     features: frozenset[Feature]
     session: str | None
     members: Members
+    caps_by_target: bool = False  # the limit was named in another dialect: by each target's name
 
 
 def read(path: str, members: Members, *, max_n: int, session: str | None) -> Asked:
@@ -255,6 +256,8 @@ def body_for(
         else:
             options.pop("continuous_usage_stats", None)
         members["stream_options"] = raw(options)
+    if asked.caps_by_target and "max_tokens" in members:
+        members[cap_name] = members.pop("max_tokens")
     if max_tokens_cap is not None:
         name = "max_completion_tokens" if "max_completion_tokens" in members else cap_name
         members[name] = raw(max_tokens_cap)

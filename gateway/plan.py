@@ -179,6 +179,11 @@ class Planner:
             decision_blob=_packed(request, policy, decision),
         )
 
+    def prompt_tokens(self, asked: Asked, identity: Identity) -> int:
+        """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`."""
+        name, _ = self._resolve(asked.model, identity)
+        return self._learned.ratio.estimate((name, identity.team_id), asked.prompt_bytes)[0]
+
     def _resolve(self, asked: str, identity: Identity) -> tuple[str, Model]:
         found = resolve_model(self._settings, asked)
         if found is None:

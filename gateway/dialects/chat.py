@@ -1,0 +1,101 @@
+"""What a chat completion says, whole or in chunks, as pieces that any dialect can tell.
+
+Read leniently: members of types that nobody expects say nothing, and no answer is lost for them.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from ledger.records import Tokens
+from ledger.usage import Convention, UsageError, tokens_from_usage
+
+Kind = Literal["text", "reasoning", "refusal", "call"]
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Piece(NamedTuple):
+    """A part of the answer. Of a call: `text` is a part of its arguments, `call` its number."""
+
+    kind: Kind
+    text: str
+    call: int = 0
+    id: str = ""
+    name: str = ""
+
+
+def read_object(payload: bytes) -> dict[str, Any] | None:
+    try:
+        return _decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
+    """Dialects have one answer: more is never asked for."""
+    choices = chunk.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return choices[0]
+    return None
+
+
+def pieces(said: Any) -> Iterator[Piece]:
+    """What a delta, or a whole message, says: reasoning first, as it was thought."""
+    if not isinstance(said, dict):
+        return
+    thought = _text(said.get("reasoning_content")) or _text(said.get("reasoning"))
+    if thought:
+        yield Piece("reasoning", thought)
+    content = said.get("content")
+    if isinstance(content, list):
+        yield from _parts(content)
+    elif _text(content):
+        yield Piece("text", _text(content))
+    if _text(said.get("refusal")):
+        yield Piece("refusal", _text(said["refusal"]))
+    calls = said.get("tool_calls")
+    for place, call in enumerate(calls if isinstance(calls, list) else ()):
+        if isinstance(call, dict):
+            yield _call(call, place)
+
+
+def _parts(content: list[Any]) -> Iterator[Piece]:
+    """Content as a list of parts, as some vendors write it."""
+    for part in content:
+        if not isinstance(part, dict):
+            continue
+        thought = part.get("thinking")
+        if isinstance(thought, list):
+            yield from (Piece("reasoning", piece.text) for piece in _parts(thought))
+        elif _text(thought):
+            yield Piece("reasoning", _text(thought))
+        if _text(part.get("text")):
+            yield Piece("text", _text(part["text"]))
+
+
+def _call(call: dict[str, Any], place: int) -> Piece:
+    function, index = call.get("function"), call.get("index")
+    function = function if isinstance(function, dict) else {}
+    return Piece(
+        "call",
+        _text(function.get("arguments")),
+        call=index if isinstance(index, int) else place,
+        id=_text(call.get("id")),
+        name=_text(function.get("name")),
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def tokens_of(usage: Any) -> Tokens:
+    """As the ledger reads them; nothing where it does not believe them either."""
+    if not isinstance(usage, dict):
+        return Tokens()
+    try:
+        return tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    except UsageError:
+        return Tokens()

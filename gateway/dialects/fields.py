@@ -1,0 +1,60 @@
+"""Reading what a client nested into its body: a wrong type is a 400 that names the place.
+
+Places are written as a person would look for them: `messages[2].content[0].source`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gateway.body import Members, member
+from gateway.errors import RequestError
+
+
+def missing(place: str) -> RequestError:
+    return RequestError("bad_request", f"`{place}` is required.", param=place)
+
+
+def wrong(place: str, why: str) -> RequestError:
+    return RequestError("bad_request", f"`{place}` {why}", param=place)
+
+
+def unsupported(place: str, why: str) -> RequestError:
+    """For what cannot be kept and cannot be left out without changing what was asked."""
+    return RequestError("unsupported", f"`{place}`: {why}", param=place)
+
+
+def text(value: Any, place: str) -> str:
+    if not isinstance(value, str):
+        raise wrong(place, "must be a string.")
+    return value
+
+
+def optional_text(value: Any, place: str) -> str | None:
+    return None if value is None else text(value, place)
+
+
+def mapping(value: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise wrong(place, "must be an object.")
+    return value
+
+
+def each(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The objects of a list, each with its place."""
+    if not isinstance(value, list):
+        raise wrong(place, "must be a list.")
+    for index, one in enumerate(value):
+        where = f"{place}[{index}]"
+        yield where, mapping(one, where)
+
+
+def refuse_given(members: Members, reasons: Mapping[str, str]) -> None:
+    """400 for the first of these members that says something."""
+    for name, why in reasons.items():
+        if name in members and bytes(members[name]) not in (b"null", b"[]", b"{}", b"false"):
+            raise unsupported(name, why)
+
+
+def opened(members: Members, name: str) -> Any:
+    """A member with all that it holds; `None` when it is not there."""
+    return member(members, name, Any)

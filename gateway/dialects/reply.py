@@ -1,0 +1,67 @@
+"""The client's side of a request in another dialect: takes chat's bytes, sends this dialect's.
+
+Everything behind it, from the dispatcher to the sweeper, sees an ordinary reply.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gateway.body import Members
+from gateway.dialects.base import Dialect
+from gateway.dialects.voice import Voice
+from gateway.intake import Asked, read
+from gateway.reply import Header, Reply, Send
+
+CHAT = "/v1/chat/completions"
+
+
+class TranslatedReply(Reply):
+    """`voice` is there once the request is understood; before that only errors are told."""
+
+    __slots__ = ("_dialect", "voice")
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        send: Send,
+        *,
+        request_id: str,
+        clock: Callable[[], float],
+        task: asyncio.Task[Any],
+    ) -> None:
+        super().__init__(send, request_id=request_id, clock=clock, task=task)
+        self._dialect = dialect
+        self.voice: Voice | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether only a number of tokens is asked for."""
+        return self._dialect.counts
+
+    def hear(self, members: Members, *, max_n: int, session: str | None, wall_s: int) -> Asked:
+        """The chat request that it comes to; from here on answers are translated."""
+        heard = self._dialect.hear(members)
+        asked = read(CHAT, heard.members, max_n=max_n, session=session or heard.session)
+        if not self.counts:
+            self.voice = heard.voice(self.request_id, wall_s)
+        return replace(asked, caps_by_target=True)
+
+    async def start(self, status: int, headers: Sequence[Header]) -> None:
+        await super().start(status, [*headers, *self._dialect.headers(self.request_id)])
+
+    async def body(self, data: bytes, *, more: bool) -> None:
+        """Part of a stream, in chat's events; what says nothing here is not sent."""
+        if self.voice is not None:
+            data = self.voice.feed(data) + (b"" if more else self.voice.end())
+        if data or not more:
+            await super().body(data, more=more)
+
+    async def whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+        voice, self.voice = self.voice, None
+        if status >= 400:
+            data = self._dialect.refusal(data, status, self.request_id)
+        elif voice is not None:
+            data = voice.whole(data)
+        await super().whole(status, headers, data)

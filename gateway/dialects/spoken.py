@@ -1,0 +1,12 @@
+"""Which paths are spoken to in another dialect than chat's."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.dialects.base import Dialect
+from gateway.dialects.messages import COUNT_TOKENS, MESSAGES
+
+SPOKEN: Final[Mapping[str, Dialect]] = {
+    "/v1/messages": MESSAGES,
+    "/v1/messages/count_tokens": COUNT_TOKENS,
+}

@@ -1,0 +1,99 @@
+"""Answers of chat, as targets give them, and the ways a stream may be cut."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+USAGE = {
+    "prompt_tokens": 30,
+    "completion_tokens": 12,
+    "total_tokens": 42,
+    "prompt_tokens_details": {"cached_tokens": 20},
+    "completion_tokens_details": {"reasoning_tokens": 5},
+}
+
+
+def chunk(**choice: Any) -> dict[str, Any]:
+    return {"id": "c1", "model": "m1", "choices": [{"index": 0, **choice}]}
+
+
+@pytest.fixture(scope="session")
+def stream_of() -> Callable[..., bytes]:
+    """`stream_of(delta, ..., finish="stop")`: chat's event stream with these deltas."""
+
+    def write(*deltas: dict[str, Any], finish: str = "stop", **last: Any) -> bytes:
+        chunks = [chunk(delta={"role": "assistant", "content": ""})]
+        chunks += [chunk(delta=delta) for delta in deltas]
+        chunks.append(chunk(delta={}, finish_reason=finish, **last))
+        chunks.append({"id": "c1", "model": "m1", "choices": [], "usage": USAGE})
+        events = [b"data: %b\n\n" % json.dumps(one).encode() for one in chunks]
+        return b"".join([*events, b"data: [DONE]\n\n"])
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def answer_of() -> Callable[..., bytes]:
+    """`answer_of(message, finish="stop")`: a chat completion."""
+
+    def write(message: dict[str, Any], finish: str = "stop", **more: Any) -> bytes:
+        choice = {"index": 0, "message": message, "finish_reason": finish, **more}
+        return json.dumps({"model": "m1", "choices": [choice], "usage": USAGE}).encode()
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def events() -> Callable[[bytes], list[dict[str, Any]]]:
+    """The documents of a named event stream."""
+
+    def read(stream: bytes) -> list[dict[str, Any]]:
+        found = []
+        for part in stream.decode().split("\n\n")[:-1]:
+            name, _, data = part.partition("\n")
+            found.append(json.loads(data.removeprefix("data: ")))
+            assert name == f"event: {found[-1]['type']}"
+        return found
+
+    return read
+
+
+ARGUMENTS = st.dictionaries(st.text(max_size=4), st.text(max_size=6) | st.integers(), max_size=3)
+
+
+@st.composite
+def _deltas(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """An answer: thoughts, texts and calls in any order, each in any number of parts."""
+    deltas: list[dict[str, Any]] = []
+    calls = 0
+    for kind in draw(st.lists(st.sampled_from(("reasoning", "content", "calls")), max_size=5)):
+        if kind != "calls":
+            deltas += [{kind: part} for part in draw(st.lists(st.text(max_size=8), max_size=4))]
+            continue
+        written = []
+        for _ in range(draw(st.integers(1, 3))):
+            text = json.dumps(draw(ARGUMENTS))
+            cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
+            parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+            head = {"index": calls, "id": f"call_{calls}", "type": "function"}
+            function = {"name": f"f{calls}", "arguments": ""}
+            written.append(
+                [
+                    {**head, "function": function},
+                    *({"index": calls, "function": {"arguments": part}} for part in parts),
+                ]
+            )
+            calls += 1
+        # Interleaved: every call keeps its own order.
+        while any(written):
+            one = draw(st.sampled_from([parts for parts in written if parts]))
+            deltas.append({"tool_calls": [one.pop(0)]})
+    return deltas
+
+
+@pytest.fixture(scope="session")
+def answers() -> st.SearchStrategy[list[dict[str, Any]]]:
+    return _deltas()

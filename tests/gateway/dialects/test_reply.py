@@ -1,0 +1,272 @@
+"""Whole requests in other dialects through the running gateway: booked, held back, billed, told."""
+
+import asyncio
+import json
+import socket
+
+import httpx
+import pytest
+
+from gateway.dialects.messages import Messages
+from gateway.dialects.reply import TranslatedReply
+
+MESSAGES = "/v1/messages"
+ASK = [{"role": "user", "content": "hello there"}]
+ASKED = {"messages": ASK, "max_tokens": 12}
+LONG = {"messages": ASK, "stream": True, "max_tokens": 20_000, "ignore_eos": True}
+TOOL = {
+    "name": "weather",
+    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+
+
+def told(stream: bytes) -> list[dict]:
+    """The events of a stream, each as it names itself."""
+    found = []
+    for part in stream.decode().split("\n\n"):
+        if part:
+            name, _, data = part.partition("\n")
+            found.append(json.loads(data.removeprefix("data: ")))
+            assert name == f"event: {found[-1]['type']}"
+    return found
+
+
+def counted(usage: dict) -> dict:
+    return {
+        "input_tokens": usage["input_tokens"],
+        "cached_tokens": usage["cache_read_input_tokens"],
+        "cache_write_tokens": usage["cache_creation_input_tokens"],
+        "output_tokens": usage["output_tokens"],
+    }
+
+
+def booked(stack, answer: httpx.Response) -> dict:
+    (row,) = stack.settled(answer)
+    assert (row["status"], row["basis"], row["kind"]) == ("finished", "reported", "chat")
+    return row
+
+
+@pytest.mark.parametrize("model", ["own", "api"])
+def test_a_message_is_answered_and_the_books_have_its_usage(stack, model: str) -> None:
+    chat = stack.chat(model, max_tokens=12)
+    answer = stack.post(MESSAGES, {"model": model, **ASKED})
+    assert answer.status_code == 200, answer.text
+    document = answer.json()
+    assert (document["type"], document["role"]) == ("message", "assistant")
+    (block,) = document["content"]
+    assert block == {"type": "text", "text": chat.json()["choices"][0]["message"]["content"]}
+    assert (document["stop_reason"], document["stop_sequence"]) == ("max_tokens", None)
+    row = booked(stack, answer)
+    assert counted(document["usage"]) == {name: row[name] for name in counted(document["usage"])}
+    assert row["output_tokens"] == 12
+    assert answer.headers["request-id"] == answer.headers["x-request-id"] == row["request_id"]
+    assert answer.headers["x-breakeven-cost-usd"]
+
+
+@pytest.mark.parametrize("model", ["own", "api"])
+def test_a_stream_says_the_same_and_ends_with_the_booked_usage(stack, model: str) -> None:
+    whole = stack.post(MESSAGES, {"model": model, **ASKED}).json()
+    answer = stack.post(MESSAGES, {"model": model, **ASKED, "stream": True})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = told(answer.content)
+    kinds = [event["type"] for event in events]
+    assert kinds[:2] == ["message_start", "content_block_start"]
+    assert kinds[-3:] == ["content_block_stop", "message_delta", "message_stop"]
+    assert set(kinds[2:-3]) == {"content_block_delta"}
+    assert len(kinds) > 6
+    text = "".join(event["delta"]["text"] for event in events[2:-3])
+    assert [{"type": "text", "text": text}] == whole["content"]
+    row = booked(stack, answer)
+    usage = counted(events[-2]["usage"])
+    assert usage == {name: row[name] for name in usage}
+    assert events[-2]["delta"] == {"stop_reason": "max_tokens", "stop_sequence": None}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_tools_are_called(stack, stream: bool) -> None:
+    asked = {"model": "own", **ASKED, "max_tokens": 60, "tools": [TOOL]}
+    asked["tool_choice"] = {"type": "any"}
+    answer = stack.post(MESSAGES, {**asked, "stream": stream})
+    if stream:
+        events = told(answer.content)
+        starts = [event for event in events if event["type"] == "content_block_start"]
+        parts = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+        assert len(parts) > 1
+        block = starts[-1]["content_block"]
+        block["input"] = json.loads("".join(part["partial_json"] for part in parts))
+        reason = events[-2]["delta"]["stop_reason"]
+    else:
+        (block,) = answer.json()["content"]
+        reason = answer.json()["stop_reason"]
+    assert (block["type"], block["name"], reason) == ("tool_use", "weather", "tool_use")
+    assert block["input"] == {"city": "simulated"}
+    # The result goes back as Anthropic's clients send it.
+    turn = [
+        {"role": "assistant", "content": [block]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": block["id"], "content": "rain"}],
+        },
+    ]
+    again = stack.post(MESSAGES, {**asked, "tool_choice": None, "messages": [*ASK, *turn]})
+    assert again.status_code == 200, again.text
+
+
+def test_what_fails_at_one_target_is_answered_by_the_next(stack) -> None:
+    stack.fault("alpha", fault="status", status=503)
+    try:
+        answer = stack.post(MESSAGES, {"model": "pair", **ASKED, "stream": True})
+    finally:
+        stack.forgive("alpha")
+    assert told(answer.content)[-1]["type"] == "message_stop"
+    first, second = stack.settled(answer, 2)
+    assert (first["status"], second["status"]) == ("rejected", "finished")
+    assert [first["target"], second["target"]] == ["alpha/m", "beta/m"]
+
+
+def test_it_spills_from_an_own_engine_to_an_api_in_the_same_dialect(run_stack) -> None:
+    policies = [{"name": "own first", "slo": {"ttft_ms": 0.001}}]
+    with run_stack(policies=policies) as stack:
+        answer = stack.post(MESSAGES, {"model": "chat", **ASKED})
+        assert answer.json()["type"] == "message", answer.text
+        (row,) = stack.settled(answer)
+        assert (row["target"], row["spill_reason"]) == ("alpha/m", "ttft")
+
+
+def test_an_answer_that_breaks_ends_with_an_error_event(stack) -> None:
+    stack.fault("alpha", fault="cut", after_tokens=3)
+    try:
+        answer = stack.post(MESSAGES, {"model": "api", **ASKED, "max_tokens": 50, "stream": True})
+    finally:
+        stack.forgive("alpha")
+    events = told(answer.content)
+    assert events[0]["type"] == "message_start"
+    assert events[-1]["type"] == "error"
+    assert events[-1]["error"]["type"] == "api_error"
+    assert "message_stop" not in [event["type"] for event in events]
+    (row,) = stack.settled(answer)
+    assert row["status"] == "upstream_error"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind", "said"),
+    [
+        ({"model": "nothing", **ASKED}, 404, "not_found_error", "`nothing` does not exist"),
+        ({"model": "own", "messages": ASK}, 400, "invalid_request_error", "`max_tokens`"),
+        ({"model": "own", **ASKED, "n": 2}, 400, "invalid_request_error", "`n`"),
+        (
+            {"model": "own", **ASKED, "previous_response_id": "x"},
+            400,
+            "invalid_request_error",
+            "`previous_response_id`",
+        ),
+        ([], 400, "invalid_request_error", "JSON object"),
+    ],
+)
+def test_errors_have_the_dialects_shape(stack, body, status: int, kind: str, said: str) -> None:
+    answer = stack.post(MESSAGES, body)
+    assert answer.status_code == status
+    document = answer.json()
+    assert set(document) == {"type", "error", "request_id"}
+    assert (document["type"], document["error"]["type"]) == ("error", kind)
+    assert said in document["error"]["message"]
+    assert document["request_id"] == answer.headers["request-id"]
+
+
+def test_keys_are_taken_as_anthropics_clients_send_them(stack) -> None:
+    def ask(**headers: str) -> httpx.Response:
+        sent = {"anthropic-version": "2023-06-01", **headers}
+        return stack.client.post(stack.url + MESSAGES, json={"model": "own", **ASKED}, headers=sent)
+
+    assert ask(**{"x-api-key": stack.token}).status_code == 200
+    assert ask(authorization=f"Bearer {stack.token}").status_code == 200
+    refused = ask(**{"x-api-key": "gw_no"})
+    assert (refused.status_code, refused.json()["error"]["type"]) == (401, "authentication_error")
+    assert ask().json()["error"]["type"] == "authentication_error"
+
+
+def test_tokens_are_counted_as_the_decision_would(stack) -> None:
+    long = [{"role": "user", "content": "hello there " * 100}]
+    short, more = (
+        stack.post(f"{MESSAGES}/count_tokens", {"model": "own", "messages": messages})
+        for messages in (ASK, long)
+    )
+    assert short.status_code == 200, short.text
+    assert short.headers["x-breakeven-tokens"] == "estimated"
+    assert set(short.json()) == {"input_tokens"}
+    assert 0 < short.json()["input_tokens"] < more.json()["input_tokens"] < 1200
+    nobody = stack.post(f"{MESSAGES}/count_tokens", {"model": "nothing", "messages": ASK})
+    assert (nobody.status_code, nobody.json()["type"]) == (404, "error")
+    assert stack.rows("request_id = :name", name=short.headers["x-request-id"]) == []
+
+
+def read_until(connection: socket.socket, mark: bytes, count: int) -> None:
+    read = b""
+    while read.count(mark) < count:
+        part = connection.recv(65536)
+        assert part, f"ended before {mark!r}: {read!r}"
+        read += part
+
+
+@pytest.mark.parametrize(("model", "upstream"), [("own", "engine"), ("steady", "steady")])
+def test_a_hang_up_ends_the_work_and_is_billed(stack, patiently, model, upstream) -> None:
+    before = len(stack.entries(upstream))
+    connection = stack.raw({"model": model, **LONG}, MESSAGES)
+    read_until(connection, b"content_block_delta", 5)
+    connection.close()
+    entry = patiently(lambda: stack.entries(upstream)[before:])[0]
+    mine = "attempt_id = :id AND settled_us IS NOT NULL"
+    (row,) = patiently(lambda: stack.rows(mine, id=entry["request_id"]))
+    assert (entry["status"], row["status"]) == ("aborted", "client_gone")
+    assert row["output_tokens"] > 0
+    assert stack.promises() == [0.0] * 4
+
+
+def test_the_end_waits_until_the_row_is_durable(stack, patiently, monkeypatch) -> None:
+    journal = stack.app.hot._dispatcher.metering._journal
+    asked, released = asyncio.Event(), asyncio.Event()
+    flush = journal.flush
+
+    async def slow_flush() -> None:
+        asked.set()
+        await released.wait()
+        await flush()
+
+    async def release() -> None:
+        released.set()
+
+    monkeypatch.setattr(journal, "flush", slow_flush)
+    connection = stack.raw({"model": "own", **ASKED, "stream": True}, MESSAGES)
+    patiently(asked.is_set)
+    early = connection.recv(1 << 20)
+    assert b"content_block_delta" in early
+    assert b"message_delta" not in early
+    assert b"content_block_stop" not in early
+    stack.call(release())
+    read_until(connection, b"message_stop", 2)
+    connection.close()
+
+
+def test_what_says_nothing_here_is_not_sent() -> None:
+    async def talk() -> list[dict]:
+        sent: list[dict] = []
+
+        async def send(message) -> None:
+            sent.append(message)
+
+        task = asyncio.current_task()
+        reply = TranslatedReply(Messages(), send, request_id="req_1", clock=lambda: 0.0, task=task)
+        body = {"model": b'"m"', "messages": json.dumps(ASK).encode(), "max_tokens": b"5"}
+        reply.hear(body, max_n=1, session=None, wall_s=0)
+        await reply.start(200, [])
+        await reply.body(b": a comment\n\n", more=True)
+        await reply.body(b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n', more=True)
+        await reply.body(b"data: [DONE]\n\n", more=False)
+        return sent
+
+    start, first, last = asyncio.run(talk())
+    assert (b"request-id", b"req_1") in start["headers"]
+    assert b"text_delta" in first["body"]
+    assert first["more_body"]
+    assert b"message_stop" in last["body"]
+    assert not last["more_body"]
