@@ -27,7 +27,7 @@ from gateway.dialects.fields import (
     wrong,
 )
 from gateway.dialects.messages_voice import MessagesVoice, error_document
-from gateway.dialects.turns import chat_messages, system_message
+from gateway.dialects.turns import chat_messages
 from gateway.dialects.voice import encode
 from gateway.reply import Header
 
@@ -82,11 +82,8 @@ class Messages:
             for name, value in members.items()
             if name not in _READ and name not in _ADVICE and name not in _REFUSED
         }
-        if "messages" not in members:
-            raise missing("messages")
-        system = system_message(opened(members, "system"))
-        turns = chat_messages(opened(members, "messages"))
-        heard["messages"] = raw(turns if system is None else [system, *turns])
+        system, messages = opened(members, "system"), opened(members, "messages")
+        heard["messages"] = raw(chat_messages(system, messages))
         if not self._counts:
             if member(members, "max_tokens", int) is None:
                 raise missing("max_tokens")

@@ -5,8 +5,10 @@ from typing import Final
 
 from gateway.dialects.base import Dialect
 from gateway.dialects.messages import COUNT_TOKENS, MESSAGES
+from gateway.dialects.responses import RESPONSES
 
 SPOKEN: Final[Mapping[str, Dialect]] = {
     "/v1/messages": MESSAGES,
     "/v1/messages/count_tokens": COUNT_TOKENS,
+    "/v1/responses": RESPONSES,
 }

@@ -1,8 +1,7 @@
 """The conversation of Anthropic's Messages as chat's messages.
 
-What chat templates do not take is avoided: turns of one role are joined, an instruction inside the
-conversation goes into the user's turn, and images of a tool's result follow it in a user's turn.
-Thinking of earlier turns is left out: whoever thought it signed it, and nobody else reads it.
+An instruction inside the conversation goes into the user's turn: many chat templates take none
+there. Thinking of earlier turns is left out: whoever thought it signed it, nobody else reads it.
 """
 
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from gateway.dialects.conversation import Conversation, Message, called, image_part, text_part
 from gateway.dialects.fields import each, mapping, missing, optional_text, text, unsupported, wrong
 
 # Claude Code's own accounting line: no instruction, and its changing hash would keep every prompt
@@ -18,31 +18,24 @@ ATTRIBUTION = "x-anthropic-billing-header:"
 _THOUGHT = ("thinking", "redacted_thinking")
 _NO_FORM = "chat completions have no form for it. Leave it out."
 
-Message = dict[str, Any]
 
-
-def system_message(system: Any) -> Message | None:
-    """The instructions, if any, as chat's first message."""
-    if system is None:
-        return None
-    told = _plain(system, "system")
-    return {"role": "system", "content": "\n\n".join(told)} if told else None
-
-
-def chat_messages(messages: Any) -> list[Message]:
-    """Every turn; raises `RequestError` with the place that chat cannot say."""
-    turns = _Turns()
+def chat_messages(system: Any, messages: Any) -> list[Message]:
+    """Instructions and turns; raises `RequestError` with the place that chat cannot say."""
+    found = Conversation()
+    instructions = [] if system is None else _plain(system, "system")
+    if instructions:
+        found.instructed("\n\n".join(instructions))
     where, role = "messages", ""
     for where, one in each(messages, "messages"):
         role = text(one.get("role"), f"{where}.role")
-        content = one.get("content")
+        content, place = one.get("content"), f"{where}.content"
         if role == "user":
-            _user(turns, content, f"{where}.content")
+            _user(found, content, place)
         elif role == "assistant":
-            _assistant(turns, content, f"{where}.content")
+            _assistant(found, content, place)
         elif role == "system":
-            told = "\n\n".join(_plain(content, f"{where}.content"))
-            turns.said(_text_part(f"<system-reminder>\n{told}\n</system-reminder>"))
+            told = "\n\n".join(_plain(content, place))
+            found.said(text_part(f"<system-reminder>\n{told}\n</system-reminder>"))
         else:
             raise wrong(f"{where}.role", "must be `user`, `assistant` or `system`.")
     if role == "assistant":
@@ -50,104 +43,65 @@ def chat_messages(messages: Any) -> list[Message]:
             where,
             "an answer cannot be begun for the model here. End with a message of the user.",
         )
-    return turns.messages
+    if not role:
+        raise wrong("messages", "must be a list with at least one message.")
+    return found.messages
 
 
-class _Turns:
-    """Messages so far; parts of one user's turn are gathered."""
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-
-    def said(self, *parts: Message) -> None:
-        if not parts:
-            return
-        if not self.messages or self.messages[-1]["role"] != "user":
-            self.messages.append({"role": "user", "content": []})
-        content = self.messages[-1]["content"]
-        if isinstance(content, str):
-            content = [_text_part(content)]
-        content = [*content, *parts]
-        # One text is told as text, which every template takes.
-        single = content[0]["text"] if len(content) == 1 and content[0]["type"] == "text" else None
-        self.messages[-1]["content"] = content if single is None else single
-
-
-def _user(turns: _Turns, content: Any, place: str) -> None:
+def _user(found: Conversation, content: Any, place: str) -> None:
     if isinstance(content, str):
-        turns.said(_text_part(content))
+        found.said(text_part(content))
         return
-    shown: list[Message] = []  # images of results: behind all of them, which stand together
     for where, block in each(content, place):
         if block.get("type") == "tool_result":
-            turns.messages.append(_result(block, where, shown))
+            call_id = text(block.get("tool_use_id"), f"{where}.tool_use_id")
+            found.resulted(call_id, _result(block, f"{where}.content"))
         else:
-            turns.said(*shown, *_parts(block, where))
-            shown = []
-    turns.said(*shown)
+            found.said(*_parts(block, where))
 
 
-def _assistant(turns: _Turns, content: Any, place: str) -> None:
+def _assistant(found: Conversation, content: Any, place: str) -> None:
+    if isinstance(content, str):
+        found.answered(content, [])
+        return
     told: list[str] = []
     calls: list[Message] = []
-    if isinstance(content, str):
-        told.append(content)
-    else:
-        for where, block in each(content, place):
-            kind = block.get("type")
-            if kind == "text":
-                told.append(text(block.get("text"), f"{where}.text"))
-            elif kind == "tool_use":
-                calls.append(_call(block, where))
-            elif kind not in _THOUGHT:
-                raise unsupported(where, f"a block of type `{kind}` in an answer: {_NO_FORM}")
-    message: Message = {"role": "assistant", "content": "".join(told) or None}
-    if calls:
-        message["tool_calls"] = calls
-    elif not told:
-        return  # nothing but thoughts
-    turns.messages.append(message)
+    for where, block in each(content, place):
+        kind = block.get("type")
+        if kind == "text":
+            told.append(text(block.get("text"), f"{where}.text"))
+        elif kind == "tool_use":
+            calls.append(_call(block, where))
+        elif kind not in _THOUGHT:
+            raise unsupported(where, f"a block of type `{kind}` in an answer: {_NO_FORM}")
+    found.answered("".join(told), calls)
 
 
 def _call(block: Mapping[str, Any], place: str) -> Message:
     given = mapping(block.get("input", {}), f"{place}.input")
-    return {
-        "id": text(block.get("id"), f"{place}.id"),
-        "type": "function",
-        "function": {
-            "name": text(block.get("name"), f"{place}.name"),
-            "arguments": msgspec.json.encode(given).decode(),
-        },
-    }
+    return called(
+        text(block.get("id"), f"{place}.id"),
+        text(block.get("name"), f"{place}.name"),
+        msgspec.json.encode(given).decode(),
+    )
 
 
-def _result(block: Mapping[str, Any], place: str, shown: list[Message]) -> Message:
-    """A tool's result; its images go to `shown`."""
-    content, told = block.get("content"), []
+def _result(block: Mapping[str, Any], place: str) -> list[Message]:
+    """A tool's result; chat has no mark for one that failed, so its text says so."""
+    content = block.get("content")
     if isinstance(content, str):
-        told.append(content)
-    elif content is not None:
-        for where, inner in each(content, f"{place}.content"):
-            for part in _parts(inner, where):
-                if part["type"] == "text":
-                    told.append(part["text"])
-                else:
-                    shown.append(part)
-    answer = "\n".join(told)
-    if block.get("is_error") is True:
-        answer = f"Error: {answer}"
-    return {
-        "role": "tool",
-        "tool_call_id": text(block.get("tool_use_id"), f"{place}.tool_use_id"),
-        "content": answer,
-    }
+        parts = [text_part(content)]
+    else:
+        inner = () if content is None else each(content, place)
+        parts = [part for where, one in inner for part in _parts(one, where)]
+    return [text_part("Error:"), *parts] if block.get("is_error") is True else parts
 
 
 def _parts(block: Mapping[str, Any], place: str) -> list[Message]:
     """A block of the user as parts of chat."""
     kind = block.get("type")
     if kind == "text":
-        return [_text_part(text(block.get("text"), f"{place}.text"))]
+        return [text_part(text(block.get("text"), f"{place}.text"))]
     if kind == "image":
         return [_image(mapping(block.get("source"), f"{place}.source"), f"{place}.source")]
     if kind == "document":
@@ -166,7 +120,7 @@ def _image(source: Mapping[str, Any], place: str) -> Message:
         url = f"data:{media};base64,{text(source.get('data'), f'{place}.data')}"
     else:
         raise unsupported(place, "an image must be of type `base64` or `url`.")
-    return {"type": "image_url", "image_url": {"url": url}}
+    return image_part(url)
 
 
 def _document(block: Mapping[str, Any], place: str) -> list[Message]:
@@ -180,7 +134,7 @@ def _document(block: Mapping[str, Any], place: str) -> list[Message]:
         told += _plain(source.get("content"), f"{place}.source.content")
     else:
         raise unsupported(f"{place}.source", "a document must be of type `text` or `content`.")
-    return [_text_part("\n\n".join(told))]
+    return [text_part("\n\n".join(told))]
 
 
 def _plain(content: Any, place: str) -> list[str]:
@@ -194,7 +148,3 @@ def _plain(content: Any, place: str) -> list[str]:
                 raise unsupported(where, "only blocks of type `text` can stand here.")
             found.append(text(block.get("text"), f"{where}.text"))
     return [one for one in found if one and not one.startswith(ATTRIBUTION)]
-
-
-def _text_part(told: str) -> Message:
-    return {"type": "text", "text": told}

@@ -11,9 +11,14 @@ from gateway.dialects.messages import Messages
 from gateway.dialects.reply import TranslatedReply
 
 MESSAGES = "/v1/messages"
+RESPONSES = "/v1/responses"
 ASK = [{"role": "user", "content": "hello there"}]
 ASKED = {"messages": ASK, "max_tokens": 12}
-LONG = {"messages": ASK, "stream": True, "max_tokens": 20_000, "ignore_eos": True}
+PATHS = {
+    MESSAGES: {"messages": ASK, "max_tokens": 12},
+    RESPONSES: {"input": "hello there", "max_output_tokens": 12},
+}
+LAST = {MESSAGES: "message_stop", RESPONSES: "response.incomplete"}
 TOOL = {
     "name": "weather",
     "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
@@ -36,6 +41,17 @@ def counted(usage: dict) -> dict:
         "input_tokens": usage["input_tokens"],
         "cached_tokens": usage["cache_read_input_tokens"],
         "cache_write_tokens": usage["cache_creation_input_tokens"],
+        "output_tokens": usage["output_tokens"],
+    }
+
+
+def counted_inside(usage: dict) -> dict:
+    cached = usage["input_tokens_details"]["cached_tokens"]
+    written = usage["input_tokens_details"]["cache_write_tokens"]
+    return {
+        "input_tokens": usage["input_tokens"] - cached - written,
+        "cached_tokens": cached,
+        "cache_write_tokens": written,
         "output_tokens": usage["output_tokens"],
     }
 
@@ -82,6 +98,46 @@ def test_a_stream_says_the_same_and_ends_with_the_booked_usage(stack, model: str
     assert events[-2]["delta"] == {"stop_reason": "max_tokens", "stop_sequence": None}
 
 
+@pytest.mark.parametrize("model", ["own", "api"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_response_is_whole_and_the_books_have_its_usage(stack, model: str, stream: bool) -> None:
+    chat = stack.chat(model, max_tokens=12)
+    answer = stack.post(RESPONSES, {"model": model, **PATHS[RESPONSES], "stream": stream})
+    assert answer.status_code == 200, answer.text
+    events = told(answer.content) if stream else []
+    response = events[-1]["response"] if stream else answer.json()
+    assert (response["object"], response["status"]) == ("response", "incomplete")
+    (item,) = response["output"]
+    text = item["content"][0]["text"]
+    assert text == chat.json()["choices"][0]["message"]["content"]
+    if stream:
+        assert "".join(event["delta"] for event in events if "delta" in event) == text
+        assert sum(event["type"] == "response.output_text.delta" for event in events) > 1
+    row = booked(stack, answer)
+    usage = counted_inside(response["usage"])
+    assert usage == {name: row[name] for name in usage}
+    assert row["output_tokens"] == 12
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_function_is_called_and_its_output_sent_back(stack, stream: bool) -> None:
+    tool = {"type": "function", "name": "weather", "parameters": TOOL["input_schema"]}
+    asked = {"model": "own", "tools": [tool], "stream": stream}
+    turn = [{"role": "user", "content": "hello there"}]
+    answer = stack.post(RESPONSES, {**asked, "input": turn, "tool_choice": "required"})
+    events = told(answer.content) if stream else []
+    (call,) = (events[-1]["response"] if stream else answer.json())["output"]
+    assert (call["type"], call["name"]) == ("function_call", "weather")
+    assert json.loads(call["arguments"]) == {"city": "simulated"}
+    if stream:
+        deltas = [event["delta"] for event in events if "delta" in event]
+        assert len(deltas) > 1
+        assert "".join(deltas) == call["arguments"]
+    output = {"type": "function_call_output", "call_id": call["call_id"], "output": "rain"}
+    again = stack.post(RESPONSES, {**asked, "input": [*turn, call, output]})
+    assert again.status_code == 200, again.text
+
+
 @pytest.mark.parametrize("stream", [True, False])
 def test_tools_are_called(stack, stream: bool) -> None:
     asked = {"model": "own", **ASKED, "max_tokens": 60, "tools": [TOOL]}
@@ -112,38 +168,60 @@ def test_tools_are_called(stack, stream: bool) -> None:
     assert again.status_code == 200, again.text
 
 
-def test_what_fails_at_one_target_is_answered_by_the_next(stack) -> None:
+@pytest.mark.parametrize("path", PATHS)
+def test_what_fails_at_one_target_is_answered_by_the_next(stack, path: str) -> None:
     stack.fault("alpha", fault="status", status=503)
     try:
-        answer = stack.post(MESSAGES, {"model": "pair", **ASKED, "stream": True})
+        answer = stack.post(path, {"model": "pair", **PATHS[path], "stream": True})
     finally:
         stack.forgive("alpha")
-    assert told(answer.content)[-1]["type"] == "message_stop"
+    assert told(answer.content)[-1]["type"] == LAST[path]
     first, second = stack.settled(answer, 2)
     assert (first["status"], second["status"]) == ("rejected", "finished")
     assert [first["target"], second["target"]] == ["alpha/m", "beta/m"]
 
 
-def test_it_spills_from_an_own_engine_to_an_api_in_the_same_dialect(run_stack) -> None:
-    policies = [{"name": "own first", "slo": {"ttft_ms": 0.001}}]
-    with run_stack(policies=policies) as stack:
-        answer = stack.post(MESSAGES, {"model": "chat", **ASKED})
-        assert answer.json()["type"] == "message", answer.text
-        (row,) = stack.settled(answer)
-        assert (row["target"], row["spill_reason"]) == ("alpha/m", "ttft")
+@pytest.mark.parametrize("path", PATHS)
+def test_it_spills_from_an_own_engine_to_an_api_in_the_same_dialect(run_stack, path: str) -> None:
+    """One model, asked under two names: an SLO that its engine cannot keep sends one to the API."""
+    chat = {"targets": ["pool:main", "alpha/m"], "compare_with": ["openai/gpt-4o-mini"]}
+    policies = [
+        {"name": "hasty", "match": {"models": ["hasty"]}, "slo": {"ttft_ms": 0.001}},
+        {"name": "plain"},
+    ]
+    with run_stack(models={"chat": chat, "hasty": chat}, policies=policies) as stack:
+        for stream in (True, False):
+            own, spilled = (
+                stack.post(path, {"model": name, **PATHS[path], "stream": stream})
+                for name in ("chat", "hasty")
+            )
+            (at_home,), (abroad,) = stack.settled(own), stack.settled(spilled)
+            assert (at_home["backend"], abroad["backend"]) == ("own", "api")
+            assert abroad["spill_reason"] == "ttft"
+            if stream:
+                kinds = [{event["type"] for event in told(one.content)} for one in (own, spilled)]
+            else:
+                kinds = [set(one.json()) for one in (own, spilled)]
+            assert kinds[0] == kinds[1]
 
 
-def test_an_answer_that_breaks_ends_with_an_error_event(stack) -> None:
+@pytest.mark.parametrize(
+    ("path", "first", "last"),
+    [
+        (MESSAGES, "message_start", ["error"]),
+        (RESPONSES, "response.created", ["error", "response.failed"]),
+    ],
+)
+def test_an_answer_that_breaks_ends_with_an_error(stack, path, first: str, last: list) -> None:
     stack.fault("alpha", fault="cut", after_tokens=3)
     try:
-        answer = stack.post(MESSAGES, {"model": "api", **ASKED, "max_tokens": 50, "stream": True})
+        answer = stack.post(path, {"model": "api", **PATHS[path], "stream": True})
     finally:
         stack.forgive("alpha")
-    events = told(answer.content)
-    assert events[0]["type"] == "message_start"
-    assert events[-1]["type"] == "error"
-    assert events[-1]["error"]["type"] == "api_error"
-    assert "message_stop" not in [event["type"] for event in events]
+    kinds = [event["type"] for event in told(answer.content)]
+    assert kinds[0] == first
+    assert kinds[-len(last) :] == last
+    assert LAST[path] not in kinds
     (row,) = stack.settled(answer)
     assert row["status"] == "upstream_error"
 
@@ -171,6 +249,24 @@ def test_errors_have_the_dialects_shape(stack, body, status: int, kind: str, sai
     assert (document["type"], document["error"]["type"]) == ("error", kind)
     assert said in document["error"]["message"]
     assert document["request_id"] == answer.headers["request-id"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "param"),
+    [
+        ({"model": "nothing", "input": "x"}, 404, "model"),
+        ({"model": "own"}, 400, "input"),
+        ({"model": "own", "input": "x", "store": True}, 400, "store"),
+        ({"model": "own", "input": "x", "previous_response_id": "r"}, 400, "previous_response_id"),
+        ({"model": "own", "input": "x", "background": True}, 400, "background"),
+    ],
+)
+def test_errors_of_responses_have_openais_shape(stack, body, status: int, param: str) -> None:
+    answer = stack.post(RESPONSES, body)
+    assert answer.status_code == status
+    error = answer.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert error["param"] == param
 
 
 def test_keys_are_taken_as_anthropics_clients_send_them(stack) -> None:
@@ -208,11 +304,14 @@ def read_until(connection: socket.socket, mark: bytes, count: int) -> None:
         read += part
 
 
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(("model", "upstream"), [("own", "engine"), ("steady", "steady")])
-def test_a_hang_up_ends_the_work_and_is_billed(stack, patiently, model, upstream) -> None:
+def test_a_hang_up_ends_the_work_and_is_billed(stack, patiently, path, model, upstream) -> None:
     before = len(stack.entries(upstream))
-    connection = stack.raw({"model": model, **LONG}, MESSAGES)
-    read_until(connection, b"content_block_delta", 5)
+    limit = "max_tokens" if path == MESSAGES else "max_output_tokens"
+    long = {limit: 20_000, "stream": True, "ignore_eos": True}
+    connection = stack.raw({"model": model, **PATHS[path], **long}, path)
+    read_until(connection, b'"delta":', 5)
     connection.close()
     entry = patiently(lambda: stack.entries(upstream)[before:])[0]
     mine = "attempt_id = :id AND settled_us IS NOT NULL"
@@ -222,7 +321,8 @@ def test_a_hang_up_ends_the_work_and_is_billed(stack, patiently, model, upstream
     assert stack.promises() == [0.0] * 4
 
 
-def test_the_end_waits_until_the_row_is_durable(stack, patiently, monkeypatch) -> None:
+@pytest.mark.parametrize("path", PATHS)
+def test_the_end_waits_until_the_row_is_durable(stack, patiently, monkeypatch, path) -> None:
     journal = stack.app.hot._dispatcher.metering._journal
     asked, released = asyncio.Event(), asyncio.Event()
     flush = journal.flush
@@ -236,14 +336,14 @@ def test_the_end_waits_until_the_row_is_durable(stack, patiently, monkeypatch) -
         released.set()
 
     monkeypatch.setattr(journal, "flush", slow_flush)
-    connection = stack.raw({"model": "own", **ASKED, "stream": True}, MESSAGES)
+    connection = stack.raw({"model": "own", **PATHS[path], "stream": True}, path)
     patiently(asked.is_set)
     early = connection.recv(1 << 20)
-    assert b"content_block_delta" in early
-    assert b"message_delta" not in early
-    assert b"content_block_stop" not in early
+    assert early.count(b'"delta":') > 1
+    for mark in (b"message_delta", b"block_stop", b"message_stop", b".done", LAST[path].encode()):
+        assert mark not in early
     stack.call(release())
-    read_until(connection, b"message_stop", 2)
+    read_until(connection, LAST[path].encode(), 2)
     connection.close()
 
 

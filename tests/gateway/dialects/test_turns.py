@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.dialects.turns import chat_messages, system_message
+from gateway.dialects.turns import chat_messages
 from gateway.errors import RequestError
 
 URL = "https://images.test/a.png"
@@ -81,7 +81,7 @@ SHOWN = image("data:image/png;base64,AAAA")
                 CALLED,
                 {"role": "tool", "tool_call_id": "t1", "content": "a\nb"},
                 {"role": "tool", "tool_call_id": "t2", "content": ""},
-                {"role": "tool", "tool_call_id": "t3", "content": "Error: broken"},
+                {"role": "tool", "tool_call_id": "t3", "content": "Error:\nbroken"},
                 user([SHOWN, text("go on")]),
             ],
         ),
@@ -123,13 +123,15 @@ SHOWN = image("data:image/png;base64,AAAA")
     ],
 )
 def test_turns(messages: list, expected: list) -> None:
-    assert chat_messages(messages) == expected
+    assert chat_messages(None, messages) == expected
 
 
 @pytest.mark.parametrize(
     ("messages", "place"),
     [
         ("hi", "messages"),
+        (None, "messages"),
+        ([], "messages"),
         ([1], "messages[0]"),
         ([{"content": "x"}], "messages[0].role"),
         ([{"role": "tool", "content": "x"}], "messages[0].role"),
@@ -157,7 +159,7 @@ def test_turns(messages: list, expected: list) -> None:
 )
 def test_what_cannot_be_said_is_refused_by_its_place(messages: object, place: str) -> None:
     with pytest.raises(RequestError) as caught:
-        chat_messages(messages)
+        chat_messages(None, messages)
     assert caught.value.row.status == 400
     assert caught.value.param == place
     assert f"`{place}`" in caught.value.message
@@ -174,10 +176,10 @@ def test_what_cannot_be_said_is_refused_by_its_place(messages: object, place: st
     ],
 )
 def test_system(system: object, expected: str | None) -> None:
-    told = None if expected is None else {"role": "system", "content": expected}
-    assert system_message(system) == told
+    told = [] if expected is None else [{"role": "system", "content": expected}]
+    assert chat_messages(system, [user("hi")]) == [*told, user("hi")]
 
 
 def test_an_instruction_that_is_no_text_is_refused() -> None:
     with pytest.raises(RequestError, match=r"system\[0\]"):
-        system_message([{"type": "image"}])
+        chat_messages([{"type": "image"}], [user("hi")])

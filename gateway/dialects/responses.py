@@ -1,0 +1,190 @@
+"""OpenAI's `/v1/responses`, heard as a chat completion.
+
+Nothing is kept between requests, so what goes on from a kept answer is refused, and an answer says
+`store: false`. The SDKs' default of keeping (no `store` at all) asks for nothing that they use
+unasked. What chat has under another name is renamed; its other members, and those that nobody here
+knows, go on untouched. Tools that run at OpenAI are refused by their place.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from gateway.body import Members, member, raw
+from gateway.dialects.base import Heard
+from gateway.dialects.fields import (
+    each,
+    mapping,
+    opened,
+    optional_text,
+    refuse_given,
+    text,
+    unsupported,
+    wrong,
+)
+from gateway.dialects.items import chat_messages
+from gateway.dialects.responses_voice import ResponsesVoice
+from gateway.dialects.voice import encode
+from gateway.reply import Header
+
+_KEPT = "no answer is kept here. Leave it out and send the whole conversation in `input`."
+_OF_CHAT = "is a member of chat completions and says nothing here. Leave it out."
+_REFUSED: Final[Mapping[str, str]] = {
+    "store": "no answer is kept here. Leave it out or send `false`.",
+    "previous_response_id": _KEPT,
+    "conversation": _KEPT,
+    "background": "every answer is given on the connection that asks for it. Leave it out.",
+    "prompt": "no prompt is kept here. Send its text in `instructions` and `input`.",
+    "context_management": "the conversation is sent as it is. Leave it out.",
+    "moderation": "the gateway moderates nothing. Leave it out.",
+    "top_logprobs": "log probabilities are told by chat completions only. Leave it out.",
+    **dict.fromkeys(
+        (
+            "n", "messages", "max_tokens", "max_completion_tokens", "response_format", "logprobs",
+            "functions", "function_call", "modalities", "audio", "prediction", "reasoning_effort",
+            "verbosity",
+        ),
+        _OF_CHAT,
+    ),
+}  # fmt: skip
+_READ = frozenset(
+    {
+        "input", "instructions", "max_output_tokens", "tools", "tool_choice", "text", "reasoning",
+        "truncation", "include",
+    }
+)  # fmt: skip
+_ADVICE = frozenset(
+    {
+        "client_metadata", "max_tool_calls", "metadata", "prompt_cache_options", "stream_options",
+        "access_programs",
+    }
+)  # fmt: skip
+_ECHOED = (
+    "instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls",
+    "prompt_cache_key", "reasoning", "safety_identifier", "temperature", "text", "tool_choice",
+    "tools", "top_p", "truncation", "user",
+)  # fmt: skip
+_HERE = {  # what chat's errors name, by its name here
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+    "verbosity": "text.verbosity",
+}
+
+
+class Responses:
+    @property
+    def counts(self) -> bool:
+        return False
+
+    def hear(self, members: Members) -> Heard:
+        refuse_given(members, _REFUSED)
+        _check(members)
+        left_out = _READ | _ADVICE | _REFUSED.keys()
+        heard = {name: value for name, value in members.items() if name not in left_out}
+        instructions = optional_text(opened(members, "instructions"), "instructions")
+        heard["messages"] = raw(chat_messages(instructions, opened(members, "input")))
+        if member(members, "max_output_tokens", int) is not None:
+            heard["max_tokens"] = members["max_output_tokens"]
+        if member(members, "stream", bool, False):
+            heard["stream_options"] = raw({"include_usage": True})
+        heard |= _tools(members) | _style(members)
+        echo = {
+            name: members[name]
+            for name in _ECHOED
+            if name in members and bytes(members[name]) != b"null"
+        }
+        session = member(members, "prompt_cache_key", str)
+        return Heard(heard, partial(ResponsesVoice, echo=echo), session)
+
+    def refusal(self, body: bytes, status: int, request_id: str) -> bytes:
+        """The same shape as chat's, with this dialect's names."""
+        del status, request_id  # told by the answer's head
+        error = dict(msgspec.json.decode(body).get("error") or {})
+        message, param = str(error.get("message")), str(error.get("param") or "")
+        for chats, ours in _HERE.items():
+            message = message.replace(f"`{chats}`", f"`{ours}`")
+        root = param.partition("[")[0].partition(".")[0]
+        if root in _HERE:
+            error["param"] = _HERE[root]
+        return encode({"error": {**error, "message": message}})
+
+    def headers(self, request_id: str) -> Sequence[Header]:
+        del request_id  # every answer has it
+        return ()
+
+
+def _check(members: Members) -> None:
+    """What may only be left out in some of its forms."""
+    if optional_text(opened(members, "truncation"), "truncation") not in (None, "disabled"):
+        raise unsupported("truncation", "the conversation is sent as it is. Send `disabled`.")
+    for index, one in enumerate(member(members, "include", list[str], [])):
+        if one.endswith("logprobs"):
+            why = "log probabilities are told by chat completions only. Leave it out."
+            raise unsupported(f"include[{index}]", why)
+
+
+def _tools(members: Members) -> Members:
+    declared, choice = opened(members, "tools"), opened(members, "tool_choice")
+    if not declared:  # there is nothing to choose from, and chat refuses to choose
+        return {}
+    found: dict[str, Any] = {
+        "tools": [_tool(tool, where) for where, tool in each(declared, "tools")]
+    }
+    if isinstance(choice, str):
+        found["tool_choice"] = choice
+    elif choice is not None:
+        chosen = mapping(choice, "tool_choice")
+        if chosen.get("type") != "function":
+            kind = chosen.get("type")
+            raise unsupported("tool_choice", f"a choice of type `{kind}` is not made here.")
+        name = text(chosen.get("name"), "tool_choice.name")
+        found["tool_choice"] = {"type": "function", "function": {"name": name}}
+    return {name: raw(value) for name, value in found.items()}
+
+
+def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
+    kind = tool.get("type")
+    if kind != "function":
+        raise unsupported(
+            place,
+            f"tools of type `{kind}` belong to OpenAI's own service. Declare a `function`, or "
+            "leave it out.",
+        )
+    function: dict[str, Any] = {"name": text(tool.get("name"), f"{place}.name")}
+    for name in ("description", "parameters", "strict"):
+        if tool.get(name) is not None:
+            function[name] = tool[name]
+    return {"type": "function", "function": function}
+
+
+def _style(members: Members) -> Members:
+    """The form of the answer and how much thought goes into it."""
+    found: dict[str, Any] = {}
+    config = mapping(opened(members, "text") or {}, "text")
+    shape = mapping(config.get("format") or {"type": "text"}, "text.format")
+    kind = shape.get("type")
+    if kind == "json_schema":
+        inner = {
+            name: shape[name]
+            for name in ("name", "description", "schema", "strict")
+            if shape.get(name) is not None
+        }
+        found["response_format"] = {"type": "json_schema", "json_schema": inner}
+    elif kind == "json_object":
+        found["response_format"] = {"type": "json_object"}
+    elif kind != "text":
+        raise wrong("text.format.type", "must be `text`, `json_object` or `json_schema`.")
+    reasoning = mapping(opened(members, "reasoning") or {}, "reasoning")
+    effort = optional_text(reasoning.get("effort"), "reasoning.effort")
+    verbosity = optional_text(config.get("verbosity"), "text.verbosity")
+    found |= {"reasoning_effort": effort} if effort else {}
+    found |= {"verbosity": verbosity} if verbosity else {}
+    return {name: raw(value) for name, value in found.items()}
+
+
+RESPONSES: Final = Responses()

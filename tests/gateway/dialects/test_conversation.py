@@ -1,0 +1,55 @@
+"""Turns of one role are one message, and results stand where their calls are."""
+
+from gateway.dialects.conversation import Conversation, called, image_part, text_part
+
+
+def test_turns_of_one_role_are_joined() -> None:
+    found = Conversation()
+    found.instructed("a")
+    found.instructed("b")
+    found.said(text_part("c"))
+    found.said(text_part("d"))
+    found.answered("e", [])
+    found.answered("f", [called("1", "look", "{}")])
+    found.answered(None, [called("2", "look", "{}")])
+    assert found.messages == [
+        {"role": "system", "content": "a\n\nb"},
+        {"role": "user", "content": [text_part("c"), text_part("d")]},
+        {
+            "role": "assistant",
+            "content": "ef",
+            "tool_calls": [called("1", "look", "{}"), called("2", "look", "{}")],
+        },
+    ]
+
+
+def test_images_of_results_follow_all_of_them() -> None:
+    found = Conversation()
+    image = image_part("data:image/png;base64,AA", "low")
+    found.answered(None, [called("1", "look", "{}"), called("2", "look", "{}")])
+    found.resulted("1", [text_part("a"), image, text_part("b")])
+    found.resulted("2", [])
+    expected = [
+        {"role": "tool", "tool_call_id": "1", "content": "a\nb"},
+        {"role": "tool", "tool_call_id": "2", "content": ""},
+        {"role": "user", "content": [image]},
+    ]
+    assert found.messages[1:] == expected
+    assert found.messages[1:] == expected  # looking changes nothing
+    assert image["image_url"] == {"url": "data:image/png;base64,AA", "detail": "low"}
+
+
+def test_an_instruction_on_the_way_stays_where_it_is() -> None:
+    found = Conversation()
+    found.said(text_part("a"))
+    found.instructed("b")
+    found.instructed("c")
+    roles = [message["role"] for message in found.messages]
+    assert roles == ["user", "system", "system"]
+
+
+def test_who_says_nothing_has_no_turn() -> None:
+    found = Conversation()
+    found.said()
+    found.answered("", [])
+    assert (found.messages, found.last_role) == ([], "")
