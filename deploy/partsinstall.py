@@ -23,7 +23,7 @@ from deploy.installer import (
 from gateway.stages import Stages
 
 ROOT = Path(__file__).resolve().parent.parent
-SDK_LOCKS = {"openai-2": "openai2", "openai-3": "openai3"}
+SDK_LOCKS = {"openai-2": "openai2", "openai-3": "openai3", "anthropic": "anthropic"}
 
 
 class Unavailable(Exception):

@@ -58,6 +58,7 @@ def test_an_sdk_environment_needs_the_sdk_in_it(elsewhere: Path) -> None:
     assert parts.find_sdk("openai3")() is None
     touch(elsewhere / "build/sdk/openai3/lib/python3.11/site-packages/openai/__init__.py")
     assert parts.find_sdk("openai3")() == python
+    assert parts.find_sdk("openai3", "anthropic")() is None
 
 
 def test_the_node_sdk_needs_node(elsewhere: Path) -> None:

@@ -13,6 +13,7 @@ from deploy import parts
 
 CLIENTS = Path(__file__).with_name("clients")
 SDKS = ("openai-2", "openai-3", "openai-node")
+PYTHONS = ("openai-2", "openai-3")
 PROGRAM_LIMIT_S = 120
 GPU = {"type": "H200", "billing": "owned", "usd_per_hour": 3.5, "source": "for the test"}
 
@@ -45,7 +46,10 @@ CONFIG = {
         "standin": {"simulated": True, "start": True, "prices_as": "openai/gpt-4o-mini"},
     },
     "policies": [{"name": "interactive", "slo": {"ttft_ms": 5000}}],
-    "budgets": [{"scope": f"team:poor-{name}", "usd": 0.000000001, "hard": True} for name in SDKS],
+    "budgets": [
+        {"scope": f"team:poor-{name}", "usd": 0.000000001, "hard": True}
+        for name in (*SDKS, "anthropic", *(f"responses-{name}" for name in PYTHONS))
+    ],
 }
 
 
@@ -82,21 +86,25 @@ def program(sdk: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
         command = [str(found), "-I", str(CLIENTS / "checks.py")]  # isolated: nothing of ours
 
     def run(base_url: str, key: str, poor_key: str, *checks: str) -> dict:
-        environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "OPENAI_BASE_URL": base_url,
-            "OPENAI_API_KEY": key,
-            "POOR_KEY": poor_key,
-        }
-        answer = subprocess.run(
-            [*command, *checks],
-            cwd=folder, env=environ, check=False, capture_output=True, timeout=PROGRAM_LIMIT_S,
-        )  # fmt: skip
-        assert answer.returncode == 0, answer.stderr.decode()[-4000:]
-        return json.loads(answer.stdout)
+        environ = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": key, "POOR_KEY": poor_key}
+        return seen_by([*command, *checks], folder, environ)
 
     return run
+
+
+def seen_by(command: list[str], folder: Path, environ: dict[str, str]) -> dict:
+    """What a client program tells; it sees nothing of this process's environment."""
+    answer = subprocess.run(
+        command, cwd=folder, env={"PATH": os.environ["PATH"], "HOME": str(folder), **environ},
+        check=False, capture_output=True, timeout=PROGRAM_LIMIT_S,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr.decode()[-4000:]
+    return json.loads(answer.stdout)
+
+
+def isolated(part: str, program: str) -> list[str]:
+    """The program under the SDK's own interpreter, with nothing of ours."""
+    return [str(parts.by_name(part).find()), "-I", str(CLIENTS / program)]
 
 
 @pytest.fixture(scope="session")
@@ -105,3 +113,32 @@ def told(gateway, sdk: str, program: Callable[..., dict]) -> dict:
     team, poor = f"team-{sdk}", f"poor-{sdk}"
     found = program(gateway.base_url, gateway.key(team=team), gateway.key(team=poor))
     return {**found, "team": team, "poor": poor}
+
+
+@pytest.fixture(scope="session", params=[pytest.param(None, marks=pytest.mark.part("anthropic"))])
+def messages_told(gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """What Anthropic's SDK saw."""
+    environ = {
+        "ANTHROPIC_BASE_URL": gateway.base_url.removesuffix("/v1"),
+        "ANTHROPIC_API_KEY": gateway.key(team="team-anthropic"),
+        "POOR_KEY": gateway.key(team="poor-anthropic"),
+    }
+    folder = tmp_path_factory.mktemp("messages")
+    return seen_by(isolated("anthropic", "messages_checks.py"), folder, environ)
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(name, marks=pytest.mark.part(name)) for name in PYTHONS],
+)
+def responses_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """What OpenAI's SDK saw of the Responses API, by its major."""
+    team = f"responses-{request.param}"
+    environ = {
+        "OPENAI_BASE_URL": gateway.base_url,
+        "OPENAI_API_KEY": gateway.key(team=f"team-{team}"),
+        "POOR_KEY": gateway.key(team=f"poor-{team}"),
+    }
+    folder = tmp_path_factory.mktemp("responses")
+    found = seen_by(isolated(request.param, "responses_checks.py"), folder, environ)
+    return {**found, "team": f"team-{team}", "poor": f"poor-{team}"}
