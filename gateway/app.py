@@ -1,7 +1,7 @@
 """The ASGI root: a FastAPI application whose hot `/v1` paths are answered in front of it.
 
 FastAPI serves the small endpoints (models, health, metrics, docs) and describes everything in its
-OpenAPI; `/v1/chat/completions`, `/v1/completions` and `/v1/embeddings` go to `gateway.api`.
+OpenAPI; the paths that models answer (`gateway.api.HOT`) go to `gateway.api`.
 """
 
 from collections.abc import AsyncIterator, Callable

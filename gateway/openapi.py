@@ -59,8 +59,61 @@ _HOT: dict[str, tuple[str, str, dict[str, Any]]] = {
         "input",
         {"input": {"type": ["string", "array"]}},
     ),
+    "/v1/messages": (
+        "Anthropic's Messages, as a chat completion",
+        "messages",
+        {
+            "messages": {"type": "array", "minItems": 1, "items": {"type": "object"}},
+            "system": {"type": ["string", "array"]},
+            "tools": {"type": "array", "items": {"type": "object"}},
+        },
+    ),
+    "/v1/messages/count_tokens": (
+        "How many tokens such a request may have (an estimate)",
+        "messages",
+        {"messages": {"type": "array", "minItems": 1, "items": {"type": "object"}}},
+    ),
+    "/v1/responses": (
+        "OpenAI's Responses, as a chat completion; nothing is kept",
+        "input",
+        {
+            "input": {"type": ["string", "array"]},
+            "instructions": {"type": ["string", "null"]},
+            "max_output_tokens": {"type": ["integer", "null"], "minimum": 1},
+            "tools": {"type": "array", "items": {"type": "object"}},
+        },
+    ),
 }
-
+_SHARED = {  # of the members that all paths have, those of a path that does not have all
+    "/v1/embeddings": ("model", "user"),
+    "/v1/messages": ("model", "stream", "max_tokens"),
+    "/v1/messages/count_tokens": ("model",),
+    "/v1/responses": ("model", "stream", "user"),
+}
+_REQUIRED = {"/v1/messages": ["max_tokens"]}
+_OF_ANTHROPIC = {
+    "description": "Anthropic-style error",
+    "content": {
+        "application/json": {
+            "schema": {
+                "type": "object",
+                "required": ["type", "error", "request_id"],
+                "properties": {
+                    "type": {"const": "error"},
+                    "error": {
+                        "type": "object",
+                        "required": ["type", "message"],
+                        "properties": {
+                            "type": {"type": "string"},
+                            "message": {"type": "string"},
+                        },
+                    },
+                    "request_id": {"type": "string"},
+                },
+            }
+        }
+    },
+}
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # a browser loads nothing for `page`
 _PAGE = """<!doctype html>
@@ -75,8 +128,8 @@ td {{ padding: 0 1.5rem 0 0; }}
 </head>
 <body>
 <h1>{title}</h1>
-<p>The API is OpenAI's. Its schema for tools is <a href="/openapi.json">/openapi.json</a>; requests
-marked with <i>key</i> carry <code>Authorization: Bearer gw_...</code>.</p>
+<p>The API is OpenAI's, and Anthropic's Messages. Its schema for tools is
+<a href="/openapi.json">/openapi.json</a>; requests marked with <i>key</i> carry <code>Authorization: Bearer gw_...</code>.</p>
 <table>
 {rows}
 </table>
@@ -113,9 +166,8 @@ def page(document: dict[str, Any]) -> str:
 
 
 def _operation(path: str, summary: str, required: str, prompt: dict[str, Any]) -> dict[str, Any]:
-    common = dict(_COMMON)
-    if path == "/v1/embeddings":
-        common = {name: common[name] for name in ("model", "user")}
+    common = {name: _COMMON[name] for name in _SHARED.get(path, _COMMON)}
+    error = _OF_ANTHROPIC if path.startswith("/v1/messages") else _ERROR
     return {
         "tags": ["inference"],
         "summary": summary,
@@ -126,7 +178,7 @@ def _operation(path: str, summary: str, required: str, prompt: dict[str, Any]) -
                 "application/json": {
                     "schema": {
                         "type": "object",
-                        "required": ["model", required],
+                        "required": ["model", required, *_REQUIRED.get(path, ())],
                         "properties": {**common, **prompt},
                         "additionalProperties": True,
                     }
@@ -135,10 +187,10 @@ def _operation(path: str, summary: str, required: str, prompt: dict[str, Any]) -
         },
         "responses": {
             "200": {
-                "description": "The target's answer, byte for byte; server-sent events if streamed",
+                "description": "The target's answer; server-sent events if streamed",
                 "content": {"application/json": {}, "text/event-stream": {}},
             },
-            "4XX": _ERROR,
-            "5XX": _ERROR,
+            "4XX": error,
+            "5XX": error,
         },
     }

@@ -18,7 +18,7 @@ _REASONS = {
     "tool_calls": "tool_use",
     "content_filter": "refusal",
 }
-_TYPES = {  # of statuses, by Anthropic's reference of errors (2026-11)
+_TYPES = {  # of statuses, in the words that Anthropic's SDK knows (anthropic 2.11.0)
     400: "invalid_request_error",
     401: "authentication_error",
     402: "billing_error",

@@ -12,8 +12,8 @@ import msgspec
 from gateway.dialects.conversation import Conversation, Message, called, image_part, text_part
 from gateway.dialects.fields import each, mapping, missing, optional_text, text, unsupported, wrong
 
-# Claude Code's own accounting line: no instruction, and its changing hash would keep every prompt
-# from the prefix cache. Its documentation tells gateways to take it out for other models.
+# Claude Code's accounting line for Anthropic's service: no instruction for a model, and its hash
+# would part prompts in the prefix cache that are alike else.
 ATTRIBUTION = "x-anthropic-billing-header:"
 _THOUGHT = ("thinking", "redacted_thinking")
 _NO_FORM = "chat completions have no form for it. Leave it out."

@@ -2,18 +2,20 @@
 
 import re
 
+from gateway.api import HOT
 from gateway.body import DENIED
-from gateway.intake import PATHS
 from gateway.openapi import POLICY, described, page
 
 
 def test_every_hot_path_is_described() -> None:
     paths = described({})["paths"]
-    assert set(paths) == set(PATHS)
+    assert set(paths) == HOT
     for path, required in (
         ("/v1/chat/completions", "messages"),
         ("/v1/completions", "prompt"),
         ("/v1/embeddings", "input"),
+        ("/v1/messages/count_tokens", "messages"),
+        ("/v1/responses", "input"),
     ):
         operation = paths[path]["post"]
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
@@ -36,10 +38,21 @@ def test_errors_have_openais_four_members() -> None:
     assert schema["required"] == ["message", "type", "param", "code"]
 
 
+def test_anthropics_path_has_its_own_errors_and_limit() -> None:
+    operation = described({})["paths"]["/v1/messages"]["post"]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["required"] == ["model", "messages", "max_tokens"]
+    assert schema["properties"].keys() == {
+        "model", "stream", "max_tokens", "messages", "system", "tools",
+    }  # fmt: skip
+    error = operation["responses"]["4XX"]["content"]["application/json"]["schema"]
+    assert error["required"] == ["type", "error", "request_id"]
+
+
 def test_the_page_shows_every_path_and_loads_nothing() -> None:
     document = described({"info": {"title": "A <b>"}, "paths": {"/x<y": {"get": {"summary": "&"}}}})
     shown = page(document)
-    assert all(f"<code>POST {path}</code></td>" in shown for path in PATHS)
+    assert all(f"<code>POST {path}</code></td>" in shown for path in HOT)
     assert "<code>GET /x&lt;y</code></td><td>&amp;</td><td></td>" in shown
     assert "A &lt;b&gt;" in shown
     assert re.findall(r'(?:src|href)="([^"]+)', shown) == ["/openapi.json"]

@@ -59,6 +59,15 @@ def test_every_choice_of_every_prompt_is_counted(plan_of) -> None:
     assert bounds[1] - bounds[0] >= 7 * 100 * 600_000
 
 
+def test_a_prompt_is_counted_as_for_a_decision(plan_of, identity, stack) -> None:
+    plan = plan_of(max_tokens=5)
+    counted = stack.app.hot._dispatcher.planner.prompt_tokens
+    assert counted(plan.asked, identity) == plan.request.prompt_tokens
+    with pytest.raises(RequestError) as forbidden:
+        counted(plan.asked, replace(identity, models=("own",)))
+    assert forbidden.value.row.status == 403
+
+
 def test_unknown_and_forbidden_models(plan_of, identity) -> None:
     with pytest.raises(RequestError) as unknown:
         plan_of(model="nothing")
