@@ -186,7 +186,7 @@ class Dispatcher:
     async def _open(self, attempt: Attempt) -> Exchange:
         plan, target = attempt.plan, attempt.step.frozen.target
         body = body_for(
-            plan.asked,
+            plan.asked.with_marks() if target.takes_marks else plan.asked,
             upstream_model=target.upstream_model,
             own=target.own,
             # Where money is limited, an open-ended request gets the limit its hold was sized for.

@@ -13,6 +13,7 @@ from gateway.settings import Model, Pool, Provider, Settings
 from ledger.money import usd_to_pusd
 from router.types import Feature, Kind
 
+CACHE_MARKED = frozenset({"anthropic", "bedrock", "vertex_ai"})
 PASSTHROUGH_LIMIT = 1024  # distinct pass-through models remembered per worker
 
 
@@ -39,6 +40,7 @@ class Target:
     price_name: str | None = None
     rate_pusd_per_hour: int | None = None
     bid_price_pusd_per_s: int = 0
+    takes_marks: bool = False  # of what to cache, in chat's messages
 
     @property
     def replica(self) -> str | None:
@@ -131,6 +133,7 @@ class Fleet:
             context_tokens=None,
             accepts_salt=True,  # a provider's prefix cache is isolated by its own account
             price_name=provider.prices_as or name,
+            takes_marks=_takes_marks(provider, provider_name),
         )
         if len(self._apis) < PASSTHROUGH_LIMIT:
             self._apis[name] = target
@@ -140,6 +143,11 @@ class Fleet:
 def _fetching(features: frozenset[Feature]) -> frozenset[Feature]:
     """An API fetches from where it stands; an engine of ours from inside, so it must be told to."""
     return features | {Feature.MEDIA_URLS} if Feature.IMAGES in features else features
+
+
+def _takes_marks(provider: Provider, name: str) -> bool:
+    """What LiteLLM translates for these it translates with `cache_control`."""
+    return provider.kind == "litellm" and (provider.litellm_prefix or name) in CACHE_MARKED
 
 
 def _features(names: tuple[str, ...]) -> frozenset[Feature]:

@@ -5,7 +5,7 @@ Bounds are enforced here, before anything reaches a target: `n`, prompt shapes, 
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -51,6 +51,10 @@ class Asked:
     session: str | None
     members: Members
     caps_by_target: bool = False  # the limit was named in another dialect: by each target's name
+    marked: Members | None = None  # in place of `members` where marks of what to cache are taken
+
+    def with_marks(self) -> "Asked":
+        return replace(self, members={**self.members, **self.marked}) if self.marked else self
 
 
 def read(path: str, members: Members, *, max_n: int, session: str | None) -> Asked:

@@ -1,7 +1,7 @@
 """What a dialect is: it hears a request as chat, and says answers and errors in its own words."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.body import Members
@@ -14,12 +14,13 @@ class Heard:
     """A request as chat's members, and who tells its answer.
 
     `voice` takes the request's id and the wall clock's seconds; `session` is what the dialect has
-    for one.
+    for one. `marked` are members in their form for targets that take marks of what to cache.
     """
 
     members: Members
     voice: Callable[[str, int], Voice]
     session: str | None = None
+    marked: Members = field(default_factory=dict)
 
 
 class Dialect(Protocol):

@@ -18,17 +18,18 @@ def chat_messages(instructions: str | None, given: Any) -> list[Message]:
     """Instructions and items; raises `RequestError` with the place that chat cannot say."""
     found = Conversation()
     if instructions:
-        found.instructed(instructions)
+        found.instructed(text_part(instructions))
     if given is None:
         raise missing("input")
     if isinstance(given, str):
         found.said(text_part(given))
-        return found.messages
+        return found.told()
     for where, item in each(given, "input"):
         _item(found, item, where)
-    if not found.messages:
+    told = found.told()
+    if not told:
         raise wrong("input", "must be a text or a list with at least one message.")
-    return found.messages
+    return told
 
 
 def _item(found: Conversation, item: Mapping[str, Any], place: str) -> None:
@@ -41,7 +42,7 @@ def _item(found: Conversation, item: Mapping[str, Any], place: str) -> None:
             text(item.get("name"), f"{place}.name"),
             text(item.get("arguments"), f"{place}.arguments"),
         )
-        found.answered(None, [call])
+        found.answered([], [call])
     elif kind == "function_call_output":
         call_id = text(item.get("call_id"), f"{place}.call_id")
         found.resulted(call_id, _content(item.get("output"), f"{place}.output"))
@@ -58,9 +59,9 @@ def _message(found: Conversation, item: Mapping[str, Any], place: str) -> None:
         return
     told = _plain(item.get("content"), f"{place}.content")
     if role == "assistant":
-        found.answered(told, [])
+        found.answered([text_part(told)], [])
     elif role in ("system", "developer"):
-        found.instructed(told)
+        found.instructed(text_part(told))
     else:
         raise wrong(f"{place}.role", "must be `user`, `assistant`, `system` or `developer`.")
 

@@ -1,9 +1,9 @@
 """Anthropic's `/v1/messages`, heard as a chat completion.
 
-What chat can say is translated, what only advises Anthropic's service (cache marks, thinking, the
-effort) is left to the target's own default, and what would be lost is refused by its name. Members
-that this dialect does not have go on untouched, as chat's do. Chat's own members are refused: an
-answer has one text here, and nobody should pay for two.
+What chat can say is translated, what only advises Anthropic's service (thinking, the effort) is
+left to the target's own default, and what would be lost is refused by its name. Marks of what to
+cache go to the targets that take them. Members that this dialect does not have go on untouched, as
+chat's do. Chat's own members are refused: an answer has one text, and nobody should pay for two.
 
 Whoever is named in `metadata.user_id` is a session to stick to, and is told to no target.
 """
@@ -15,6 +15,7 @@ import msgspec
 
 from gateway.body import Members, member, raw
 from gateway.dialects.base import Heard
+from gateway.dialects.conversation import MARK, Conversation, marked
 from gateway.dialects.fields import (
     each,
     mapping,
@@ -27,7 +28,7 @@ from gateway.dialects.fields import (
     wrong,
 )
 from gateway.dialects.messages_voice import MessagesVoice, error_document
-from gateway.dialects.turns import chat_messages
+from gateway.dialects.turns import conversation
 from gateway.dialects.voice import encode
 from gateway.reply import Header
 
@@ -82,8 +83,8 @@ class Messages:
             for name, value in members.items()
             if name not in _READ and name not in _ADVICE and name not in _REFUSED
         }
-        system, messages = opened(members, "system"), opened(members, "messages")
-        heard["messages"] = raw(chat_messages(system, messages))
+        found = conversation(opened(members, "system"), opened(members, "messages"))
+        heard["messages"] = raw(found.told())
         if not self._counts:
             if member(members, "max_tokens", int) is None:
                 raise missing("max_tokens")
@@ -96,7 +97,7 @@ class Messages:
         heard |= _tools(members) | _format(members)
         metadata = mapping(opened(members, "metadata") or {}, "metadata")
         session = optional_text(metadata.get("user_id"), "metadata.user_id")
-        return Heard(heard, _voice, session)
+        return Heard(heard, _voice, session, _marked(members, found))
 
     def refusal(self, body: bytes, status: int, request_id: str) -> bytes:
         error = msgspec.json.decode(body).get("error") or {}
@@ -107,6 +108,18 @@ class Messages:
 
     def headers(self, request_id: str) -> Sequence[Header]:
         return [(b"request-id", request_id.encode())]
+
+
+def _marked(members: Members, found: Conversation) -> Members:
+    """What has marks, with them; most requests have none."""
+    given = ("system", "messages", "tools")
+    if not any(MARK.encode() in bytes(members.get(name, b"")) for name in given):
+        return {}
+    with_marks: dict[str, Any] = {"messages": found.told(marks=True)}
+    if opened(members, "tools"):
+        tools = each(opened(members, "tools"), "tools")
+        with_marks["tools"] = [marked(_tool(tool, where), tool) for where, tool in tools]
+    return {name: raw(value) for name, value in with_marks.items()}
 
 
 def _voice(request_id: str, _: int) -> MessagesVoice:

@@ -9,7 +9,15 @@ from typing import Any
 
 import msgspec
 
-from gateway.dialects.conversation import Conversation, Message, called, image_part, text_part
+from gateway.dialects.conversation import (
+    MARK,
+    Conversation,
+    Message,
+    called,
+    image_part,
+    marked,
+    text_part,
+)
 from gateway.dialects.fields import each, mapping, missing, optional_text, text, unsupported, wrong
 
 # Claude Code's accounting line for Anthropic's service: no instruction for a model, and its hash
@@ -19,12 +27,11 @@ _THOUGHT = ("thinking", "redacted_thinking")
 _NO_FORM = "chat completions have no form for it. Leave it out."
 
 
-def chat_messages(system: Any, messages: Any) -> list[Message]:
+def conversation(system: Any, messages: Any) -> Conversation:
     """Instructions and turns; raises `RequestError` with the place that chat cannot say."""
     found = Conversation()
-    instructions = [] if system is None else _plain(system, "system")
-    if instructions:
-        found.instructed("\n\n".join(instructions))
+    if system is not None:
+        found.instructed(*_texts(system, "system"))
     where, role = "messages", ""
     for where, one in each(messages, "messages"):
         role = text(one.get("role"), f"{where}.role")
@@ -34,7 +41,7 @@ def chat_messages(system: Any, messages: Any) -> list[Message]:
         elif role == "assistant":
             _assistant(found, content, place)
         elif role == "system":
-            told = "\n\n".join(_plain(content, place))
+            told = "\n\n".join(part["text"] for part in _texts(content, place))
             found.said(text_part(f"<system-reminder>\n{told}\n</system-reminder>"))
         else:
             raise wrong(f"{where}.role", "must be `user`, `assistant` or `system`.")
@@ -45,7 +52,7 @@ def chat_messages(system: Any, messages: Any) -> list[Message]:
         )
     if not role:
         raise wrong("messages", "must be a list with at least one message.")
-    return found.messages
+    return found
 
 
 def _user(found: Conversation, content: Any, place: str) -> None:
@@ -55,26 +62,26 @@ def _user(found: Conversation, content: Any, place: str) -> None:
     for where, block in each(content, place):
         if block.get("type") == "tool_result":
             call_id = text(block.get("tool_use_id"), f"{where}.tool_use_id")
-            found.resulted(call_id, _result(block, f"{where}.content"))
+            found.resulted(call_id, _result(block, f"{where}.content"), block.get(MARK))
         else:
             found.said(*_parts(block, where))
 
 
 def _assistant(found: Conversation, content: Any, place: str) -> None:
     if isinstance(content, str):
-        found.answered(content, [])
+        found.answered([text_part(content)], [])
         return
-    told: list[str] = []
+    told: list[Message] = []
     calls: list[Message] = []
     for where, block in each(content, place):
         kind = block.get("type")
         if kind == "text":
-            told.append(text(block.get("text"), f"{where}.text"))
+            told.append(_text(block, where))
         elif kind == "tool_use":
-            calls.append(_call(block, where))
+            calls.append(marked(_call(block, where), block))
         elif kind not in _THOUGHT:
             raise unsupported(where, f"a block of type `{kind}` in an answer: {_NO_FORM}")
-    found.answered("".join(told), calls)
+    found.answered(told, calls)
 
 
 def _call(block: Mapping[str, Any], place: str) -> Message:
@@ -101,9 +108,10 @@ def _parts(block: Mapping[str, Any], place: str) -> list[Message]:
     """A block of the user as parts of chat."""
     kind = block.get("type")
     if kind == "text":
-        return [text_part(text(block.get("text"), f"{place}.text"))]
+        return [_text(block, place)]
     if kind == "image":
-        return [_image(mapping(block.get("source"), f"{place}.source"), f"{place}.source")]
+        source = mapping(block.get("source"), f"{place}.source")
+        return [marked(_image(source, f"{place}.source"), block)]
     if kind == "document":
         return _document(block, place)
     if kind is None:
@@ -131,20 +139,25 @@ def _document(block: Mapping[str, Any], place: str) -> list[Message]:
     if source.get("type") == "text":
         told.append(text(source.get("data"), f"{place}.source.data"))
     elif source.get("type") == "content":
-        told += _plain(source.get("content"), f"{place}.source.content")
+        inner = _texts(source.get("content"), f"{place}.source.content")
+        told += [part["text"] for part in inner]
     else:
         raise unsupported(f"{place}.source", "a document must be of type `text` or `content`.")
-    return [text_part("\n\n".join(told))]
+    return [marked(text_part("\n\n".join(told)), block)]
 
 
-def _plain(content: Any, place: str) -> list[str]:
+def _texts(content: Any, place: str) -> list[Message]:
     """Texts, where nothing else can stand."""
     if isinstance(content, str):
-        found = [content]
+        found = [text_part(content)]
     else:
         found = []
         for where, block in each(content, place):
             if block.get("type") != "text":
                 raise unsupported(where, "only blocks of type `text` can stand here.")
-            found.append(text(block.get("text"), f"{where}.text"))
-    return [one for one in found if one and not one.startswith(ATTRIBUTION)]
+            found.append(_text(block, where))
+    return [one for one in found if one["text"] and not one["text"].startswith(ATTRIBUTION)]
+
+
+def _text(block: Mapping[str, Any], place: str) -> Message:
+    return marked(text_part(text(block.get("text"), f"{place}.text")), block)

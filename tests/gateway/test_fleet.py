@@ -1,7 +1,8 @@
 """Every place a request can go: replicas of a pool, models of a provider, pass-through."""
 
 from gateway import fleet as fleet_module
-from gateway.fleet import Fleet
+from gateway.fleet import Fleet, _takes_marks
+from gateway.schema import Provider
 from gateway.settings import resolve_model
 from router.types import Feature
 
@@ -58,3 +59,15 @@ def test_only_what_stands_outside_fetches_what_a_request_names(stack) -> None:
     fleet = Fleet(changed, stack.runtime, lambda *_: None)
     (own, *_) = fleet.targets("own", changed.models["own"])
     assert own.features == {Feature.IMAGES}
+
+
+def test_marks_of_what_to_cache_go_where_they_are_understood(stack) -> None:
+    providers = {
+        "anthropic": {"kind": "litellm", "api_key_env": "A"},
+        "claude": {"kind": "litellm", "litellm_prefix": "bedrock", "api_key_env": "A"},
+        "gemini": {"kind": "litellm", "api_key_env": "A"},
+        "openai": {"api_key_env": "A"},
+    }
+    taken = {name: _takes_marks(Provider(**one), name) for name, one in providers.items()}
+    assert taken == {"anthropic": True, "claude": True, "gemini": False, "openai": False}
+    assert [target.takes_marks for target in targets(stack, "chat")] == [False, False]

@@ -1,11 +1,12 @@
 """What a client asked for: bounds before dispatch, features, and the body a target gets."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gateway.body import open_members
+from gateway.body import open_members, raw
 from gateway.errors import RequestError
 from gateway.intake import EMBEDDING_INPUTS_LIMIT, Asked, body_for, read
 from router.types import Feature, Kind
@@ -244,3 +245,30 @@ def test_the_clients_bytes_are_not_touched_otherwise() -> None:
     body = body_for(request, upstream_model="m", own=False, max_tokens_cap=None, salt=None)
     assert b'[ {"role":"user","content":"h\\u00e9 1.0e3"} ]' in body
     assert b'"x":1.00' in body
+
+
+def test_a_limit_named_in_another_dialect_has_the_targets_name() -> None:
+    request = replace(asked(max_tokens=5), caps_by_target=True)
+    for name in ("max_tokens", "max_completion_tokens"):
+        body = json.loads(
+            body_for(
+                request, upstream_model="u", own=False, max_tokens_cap=None, salt=None,
+                cap_name=name,
+            )
+        )  # fmt: skip
+        assert {key: body[key] for key in body if key.startswith("max")} == {name: 5}
+    # What a client of chat called it, it stays.
+    told = body_for(
+        asked(max_tokens=5), upstream_model="u", own=False, max_tokens_cap=None, salt=None,
+        cap_name="max_completion_tokens",
+    )  # fmt: skip
+    assert json.loads(told)["max_tokens"] == 5
+
+
+def test_marked_members_stand_in_for_their_bare_form() -> None:
+    plain = asked(temperature=0.5)
+    assert plain.with_marks() is plain
+    request = replace(plain, marked={"messages": raw([{"role": "user", "content": "other"}])})
+    members = request.with_marks().members
+    assert json.loads(bytes(members["messages"]))[0]["content"] == "other"
+    assert members["temperature"] == plain.members["temperature"]

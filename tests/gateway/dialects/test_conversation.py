@@ -1,18 +1,18 @@
 """Turns of one role are one message, and results stand where their calls are."""
 
-from gateway.dialects.conversation import Conversation, called, image_part, text_part
+from gateway.dialects.conversation import Conversation, called, image_part, marked, text_part
 
 
 def test_turns_of_one_role_are_joined() -> None:
     found = Conversation()
-    found.instructed("a")
-    found.instructed("b")
+    found.instructed(text_part("a"))
+    found.instructed(text_part("b"))
     found.said(text_part("c"))
     found.said(text_part("d"))
-    found.answered("e", [])
-    found.answered("f", [called("1", "look", "{}")])
-    found.answered(None, [called("2", "look", "{}")])
-    assert found.messages == [
+    found.answered([text_part("e")], [])
+    found.answered([text_part("f")], [called("1", "look", "{}")])
+    found.answered([], [called("2", "look", "{}")])
+    assert found.told() == [
         {"role": "system", "content": "a\n\nb"},
         {"role": "user", "content": [text_part("c"), text_part("d")]},
         {
@@ -26,7 +26,7 @@ def test_turns_of_one_role_are_joined() -> None:
 def test_images_of_results_follow_all_of_them() -> None:
     found = Conversation()
     image = image_part("data:image/png;base64,AA", "low")
-    found.answered(None, [called("1", "look", "{}"), called("2", "look", "{}")])
+    found.answered([], [called("1", "look", "{}"), called("2", "look", "{}")])
     found.resulted("1", [text_part("a"), image, text_part("b")])
     found.resulted("2", [])
     expected = [
@@ -34,22 +34,36 @@ def test_images_of_results_follow_all_of_them() -> None:
         {"role": "tool", "tool_call_id": "2", "content": ""},
         {"role": "user", "content": [image]},
     ]
-    assert found.messages[1:] == expected
-    assert found.messages[1:] == expected  # looking changes nothing
+    assert found.told()[1:] == expected
+    assert found.told()[1:] == expected  # looking changes nothing
     assert image["image_url"] == {"url": "data:image/png;base64,AA", "detail": "low"}
 
 
 def test_an_instruction_on_the_way_stays_where_it_is() -> None:
     found = Conversation()
     found.said(text_part("a"))
-    found.instructed("b")
-    found.instructed("c")
-    roles = [message["role"] for message in found.messages]
-    assert roles == ["user", "system", "system"]
+    found.instructed(text_part("b"))
+    found.said(text_part("c"))
+    found.instructed(text_part("d"))
+    roles = [message["role"] for message in found.told()]
+    assert roles == ["user", "system", "user", "system"]
 
 
 def test_who_says_nothing_has_no_turn() -> None:
     found = Conversation()
     found.said()
-    found.answered("", [])
-    assert (found.messages, found.last_role) == ([], "")
+    found.instructed()
+    found.answered([text_part("")], [])
+    assert found.told() == []
+
+
+def test_a_mark_makes_a_text_a_part() -> None:
+    part = marked(text_part("a"), {"cache_control": {"type": "ephemeral"}})
+    found = Conversation()
+    found.said(part)
+    found.resulted("1", [part])
+    user, tool = found.told(marks=True)
+    assert user["content"] == [part]
+    assert (tool["content"], tool["cache_control"]) == ("a", {"type": "ephemeral"})
+    assert [message["content"] for message in found.told()] == ["a", "a"]
+    assert marked(text_part("a"), {"cache_control": None}) == text_part("a")

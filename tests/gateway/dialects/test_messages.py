@@ -161,3 +161,18 @@ def test_errors(kind: str, status: int, told: str) -> None:
 
 def test_its_clients_look_for_a_header() -> None:
     assert list(MESSAGES.headers("req_1")) == [(b"request-id", b"req_1")]
+
+
+def test_marks_of_what_to_cache_are_for_those_that_take_them() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    asked = {
+        **ASK,
+        "system": [{"type": "text", "text": "be brief", **mark}],
+        "tools": [{**TOOL, **mark}],
+    }
+    found = MESSAGES.hear(open_members(json.dumps(asked).encode()))
+    assert not any(b"cache_control" in bytes(value) for value in found.members.values())
+    given = {name: json.loads(bytes(value)) for name, value in found.marked.items()}
+    assert given["tools"] == [{"type": "function", "function": FUNCTION, **mark}]
+    assert given["messages"][0] == {"role": "system", "content": asked["system"]}
+    assert MESSAGES.hear(open_members(json.dumps(ASK).encode())).marked == {}

@@ -3,6 +3,9 @@
 import asyncio
 import json
 import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -294,6 +297,70 @@ def test_tokens_are_counted_as_the_decision_would(stack) -> None:
     nobody = stack.post(f"{MESSAGES}/count_tokens", {"model": "nothing", "messages": ASK})
     assert (nobody.status_code, nobody.json()["type"]) == (404, "error")
     assert stack.rows("request_id = :name", name=short.headers["x-request-id"]) == []
+
+
+class Claude(BaseHTTPRequestHandler):
+    """Anthropic's service: keeps what was asked, and read all but three tokens from its cache."""
+
+    def do_POST(self) -> None:
+        length = int(self.headers["content-length"])
+        self.server.asked.append(json.loads(self.rfile.read(length)))
+        usage = {"input_tokens": 3, "cache_read_input_tokens": 40, "output_tokens": 2}
+        document = {
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude",
+            "content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn",
+            "usage": {**usage, "cache_creation_input_tokens": 7},
+        }  # fmt: skip
+        body = json.dumps(document).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def claude() -> Iterator[ThreadingHTTPServer]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Claude)
+    server.asked = []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_what_is_marked_for_anthropics_cache_reaches_it(run_stack, claude, tmp_path) -> None:
+    """Through chat and back: the marks arrive, and its way of counting is told as it was."""
+    key = tmp_path / "key"
+    key.write_text("no-key")
+    address = f"http://127.0.0.1:{claude.server_address[1]}"
+    provider = {"kind": "litellm", "api_key_file": str(key), "base_url": address}
+    model = {"targets": ["anthropic/claude-haiku-4-5"], "compare_with": ["openai/gpt-4o-mini"]}
+    mark = {"cache_control": {"type": "ephemeral"}}
+    asked = {
+        **ASKED,
+        "model": "claude",
+        "system": [{"type": "text", "text": "be brief", **mark}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hello", **mark}]}],
+        "tools": [{**TOOL, **mark}],
+    }
+    with run_stack(models={"claude": model}, providers={"anthropic": provider}) as stack:
+        answer = stack.post(MESSAGES, asked)
+        assert answer.status_code == 200, answer.text
+        (sent,) = claude.asked
+        assert sent["system"][0]["cache_control"] == mark["cache_control"]
+        assert sent["messages"][0]["content"][0]["cache_control"] == mark["cache_control"]
+        assert sent["tools"][0]["cache_control"] == mark["cache_control"]
+        assert answer.json()["content"] == [{"type": "text", "text": "Hello"}]
+        (row,) = stack.settled(answer)
+        usage = counted(answer.json()["usage"])
+        assert usage == {name: row[name] for name in usage}
+        assert list(usage.values()) == [3, 40, 7, 2]
 
 
 def read_until(connection: socket.socket, mark: bytes, count: int) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.dialects.turns import chat_messages
+from gateway.dialects.turns import conversation
 from gateway.errors import RequestError
 
 URL = "https://images.test/a.png"
@@ -123,7 +123,7 @@ SHOWN = image("data:image/png;base64,AAAA")
     ],
 )
 def test_turns(messages: list, expected: list) -> None:
-    assert chat_messages(None, messages) == expected
+    assert conversation(None, messages).told() == expected
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_turns(messages: list, expected: list) -> None:
 )
 def test_what_cannot_be_said_is_refused_by_its_place(messages: object, place: str) -> None:
     with pytest.raises(RequestError) as caught:
-        chat_messages(None, messages)
+        conversation(None, messages)
     assert caught.value.row.status == 400
     assert caught.value.param == place
     assert f"`{place}`" in caught.value.message
@@ -177,9 +177,39 @@ def test_what_cannot_be_said_is_refused_by_its_place(messages: object, place: st
 )
 def test_system(system: object, expected: str | None) -> None:
     told = [] if expected is None else [{"role": "system", "content": expected}]
-    assert chat_messages(system, [user("hi")]) == [*told, user("hi")]
+    assert conversation(system, [user("hi")]).told() == [*told, user("hi")]
 
 
 def test_an_instruction_that_is_no_text_is_refused() -> None:
     with pytest.raises(RequestError, match=r"system\[0\]"):
-        chat_messages([{"type": "image"}], [user("hi")])
+        conversation([{"type": "image"}], [user("hi")])
+
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+def test_marks_are_kept_where_they_were_and_left_out_where_they_are_not_taken() -> None:
+    system = [text("a"), {**text("b"), **MARK}]
+    messages = [
+        user([text("c"), {**text("d"), **MARK}]),
+        {"role": "assistant", "content": [{**text("e"), **MARK}, {**CALL, **MARK}]},
+        user([{**result("f"), **MARK}]),
+    ]
+    found = conversation(system, messages)
+    call = CALLED["tool_calls"][0]
+    assert found.told(marks=True) == [
+        {"role": "system", "content": system},
+        user([text("c"), {**text("d"), **MARK}]),
+        {
+            "role": "assistant",
+            "content": [{**text("e"), **MARK}],
+            "tool_calls": [{**call, **MARK}],
+        },
+        {"role": "tool", "content": "f", "tool_call_id": "t1", **MARK},
+    ]
+    assert found.told() == [
+        {"role": "system", "content": "a\n\nb"},
+        user([text("c"), text("d")]),
+        {"role": "assistant", "content": "e", "tool_calls": [call]},
+        {"role": "tool", "content": "f", "tool_call_id": "t1"},
+    ]
