@@ -20,13 +20,13 @@ from gateway.dialects.spoken import SPOKEN
 from gateway.dispatch import CLIENT_GONE, Dispatcher
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
-from gateway.intake import PATHS, Asked, read
+from gateway.intake import PATHS, read
 from gateway.metrics import Metrics
 from gateway.protocol import abort_of, has_arrived, listener_of
 from gateway.relay import error_event
 from gateway.reply import JSON, Header, Reply
 from gateway.settings import Server
-from ledger.identity import KeyRing
+from ledger.identity import Identity, KeyRing
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -74,7 +74,11 @@ class HotApi:
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
         task = asyncio.current_task()
         assert task is not None
-        reply = self._reply(scope["path"], send, task)
+        dialect, new_id, now_s = SPOKEN.get(scope["path"]), self.new_id, self._clock.now_s
+        if dialect is None:
+            reply = Reply(send, request_id=new_id(), clock=now_s, task=task)
+        else:
+            reply = TranslatedReply(dialect, send, request_id=new_id(), clock=now_s, task=task)
         self._open.add(reply)
         self._metrics.working = len(self._open)
         unwatch: Callable[[], object] | None = None
@@ -88,11 +92,12 @@ class HotApi:
             )
             text = await self._body(scope, receive)
             unwatch = _watched(scope, receive, reply)
-            asked = self._asked(scope, open_members(text), reply)
-            if isinstance(reply, TranslatedReply) and reply.counts:
-                counted = self._dispatcher.planner.prompt_tokens(asked, identity)
-                await reply.whole(200, [JSON, ESTIMATED], encode({"input_tokens": counted}))
+            members = open_members(text)
+            if isinstance(reply, TranslatedReply):
+                await self._translated(scope, members, identity, reply)
             else:
+                max_n, session = self._server.max_n, _session(scope["headers"])
+                asked = read(scope["path"], members, max_n=max_n, session=session)
                 await self._dispatcher.dispatch(asked, identity, reply)
         except RequestError as error:
             await refuse(reply, error)
@@ -126,18 +131,21 @@ class HotApi:
                 elif now - reply.opened_s > limits.total_s:
                     reply.end("total")
 
-    def _reply(self, path: str, send: SendMessage, task: asyncio.Task[Any]) -> Reply:
-        dialect, new_id, now_s = SPOKEN.get(path), self.new_id, self._clock.now_s
-        if dialect is None:
-            return Reply(send, request_id=new_id(), clock=now_s, task=task)
-        return TranslatedReply(dialect, send, request_id=new_id(), clock=now_s, task=task)
-
-    def _asked(self, scope: Message, members: Members, reply: Reply) -> Asked:
-        session, max_n = _session(scope["headers"]), self._server.max_n
-        if isinstance(reply, TranslatedReply):
-            wall_s = self._clock.wall_us() // 1_000_000
-            return reply.hear(members, max_n=max_n, session=session, wall_s=wall_s)
-        return read(scope["path"], members, max_n=max_n, session=session)
+    async def _translated(
+        self, scope: Message, members: Members, identity: Identity, reply: TranslatedReply
+    ) -> None:
+        """The same for a request in another dialect, or the number of its tokens."""
+        asked = reply.hear(
+            members,
+            max_n=self._server.max_n,
+            session=_session(scope["headers"]),
+            wall_s=self._clock.wall_us() // 1_000_000,
+        )
+        if reply.counts:
+            counted = self._dispatcher.planner.prompt_tokens(asked, identity)
+            await reply.whole(200, [JSON, ESTIMATED], encode({"input_tokens": counted}))
+        else:
+            await self._dispatcher.dispatch(asked, identity, reply)
 
     def _admit(self, method: str) -> None:
         if method != "POST":

@@ -50,11 +50,14 @@ class Asked:
     features: frozenset[Feature]
     session: str | None
     members: Members
-    caps_by_target: bool = False  # the limit was named in another dialect: by each target's name
-    marked: Members | None = None  # in place of `members` where marks of what to cache are taken
+    # From another dialect: what stands in for `members` at targets that take marks of what to
+    # cache. Its limit has each target's own name, because the client named none of chat's.
+    translated: Members | None = None
 
     def with_marks(self) -> "Asked":
-        return replace(self, members={**self.members, **self.marked}) if self.marked else self
+        if not self.translated:
+            return self
+        return replace(self, members={**self.members, **self.translated})
 
 
 def read(path: str, members: Members, *, max_n: int, session: str | None) -> Asked:
@@ -260,7 +263,7 @@ def body_for(
         else:
             options.pop("continuous_usage_stats", None)
         members["stream_options"] = raw(options)
-    if asked.caps_by_target and "max_tokens" in members:
+    if asked.translated is not None and "max_tokens" in members:
         members[cap_name] = members.pop("max_tokens")
     if max_tokens_cap is not None:
         name = "max_completion_tokens" if "max_completion_tokens" in members else cap_name

@@ -46,7 +46,7 @@ class TranslatedReply(Reply):
         asked = read(CHAT, heard.members, max_n=max_n, session=session or heard.session)
         if not self.counts:
             self.voice = heard.voice(self.request_id, wall_s)
-        return replace(asked, caps_by_target=True, marked=heard.marked)
+        return replace(asked, translated=heard.marked)
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         await super().start(status, [*headers, *self._dialect.headers(self.request_id)])

@@ -248,7 +248,7 @@ def test_the_clients_bytes_are_not_touched_otherwise() -> None:
 
 
 def test_a_limit_named_in_another_dialect_has_the_targets_name() -> None:
-    request = replace(asked(max_tokens=5), caps_by_target=True)
+    request = replace(asked(max_tokens=5), translated={})
     for name in ("max_tokens", "max_completion_tokens"):
         body = json.loads(
             body_for(
@@ -268,7 +268,7 @@ def test_a_limit_named_in_another_dialect_has_the_targets_name() -> None:
 def test_marked_members_stand_in_for_their_bare_form() -> None:
     plain = asked(temperature=0.5)
     assert plain.with_marks() is plain
-    request = replace(plain, marked={"messages": raw([{"role": "user", "content": "other"}])})
+    request = replace(plain, translated={"messages": raw([{"role": "user", "content": "other"}])})
     members = request.with_marks().members
     assert json.loads(bytes(members["messages"]))[0]["content"] == "other"
     assert members["temperature"] == plain.members["temperature"]
