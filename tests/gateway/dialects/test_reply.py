@@ -284,6 +284,13 @@ def test_keys_are_taken_as_anthropics_clients_send_them(stack) -> None:
     assert ask().json()["error"]["type"] == "authentication_error"
 
 
+def test_a_wrong_method_is_told_in_the_dialect(stack) -> None:
+    answer = stack.get(MESSAGES)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert answer.json()["type"] == "error"
+    assert stack.get(RESPONSES).json()["error"]["code"] == "method_not_allowed"
+
+
 def test_tokens_are_counted_as_the_decision_would(stack) -> None:
     long = [{"role": "user", "content": "hello there " * 100}]
     short, more = (
