@@ -1,8 +1,8 @@
 """Request heads that do not come, do not end, or come too slowly; clients that take nothing."""
 
 import asyncio
-import math
 import json
+import math
 import socket
 import time
 
