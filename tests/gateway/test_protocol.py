@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import socket
 import time
 
@@ -280,5 +281,5 @@ def test_under_other_servers_a_body_may_be_on_its_way_and_nobody_tells_of_a_hang
 
 def test_what_uvicorn_gets_makes_protocols() -> None:
     made = bounded(2.0, str)
-    assert made.keywords == {"head_s": 2.0, "new_id": str}
+    assert made.keywords == {"head_s": 2.0, "new_id": str, "most": math.inf}
     assert issubclass(made.func, asyncio.Protocol)
