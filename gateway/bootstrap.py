@@ -33,6 +33,7 @@ from gateway.ids import RequestIds
 from gateway.metering import Metering
 from gateway.metrics import Metrics
 from gateway.plan import Learned, Planner
+from gateway.recording import JOURNAL, Recording
 from gateway.retries import Retries
 from gateway.runtime import Runtime
 from gateway.sessions import Sessions
@@ -81,6 +82,7 @@ def build(
     limits = settings.server.timeouts
     board = Board(runtime.run_dir / "board", runtime.layout)
     journal = _journal(settings, runtime, worker)
+    recording = Recording(journal)
     desk = DeskClient(
         runtime.run_dir / DESK_SOCKET, worker=f"worker-{worker}", journal=journal.name
     )
@@ -118,7 +120,7 @@ def build(
         async with asyncio.TaskGroup() as tasks:
             chores = [
                 tasks.create_task(hot.sweep()),
-                tasks.create_task(_beat(board, worker, clock, metrics)),
+                tasks.create_task(_beat(board, worker, clock, metrics, recording)),
             ]
             yield
             for chore in chores:
@@ -134,7 +136,7 @@ def build(
         board.close()
 
     render = partial(_rendered, exposition, metrics)
-    operations = Operations(render, partial(readiness, hot, desk))
+    operations = Operations(render, partial(readiness, hot, desk, recording))
     app = create_app(settings, ledger.keys, operations, clock, lifespan)
     app.hot = hot
     return app
@@ -149,13 +151,15 @@ def _journal(settings: Settings, runtime: Runtime, worker: int) -> JournalWriter
     )
 
 
-def readiness(hot: HotApi, desk: DeskClient) -> list[str]:
+def readiness(hot: HotApi, desk: DeskClient, recording: Recording) -> list[str]:
     """What is missing before requests can be served and recorded."""
     missing = []
     if hot.draining:
         missing.append("draining")
     if not desk.connected:
         missing.append("ledger writer")
+    if not recording.look():
+        missing.append(JOURNAL)
     return missing
 
 
@@ -230,8 +234,11 @@ def _rendered(exposition: Exposition, metrics: Metrics) -> bytes:
     return exposition.render()
 
 
-async def _beat(board: Board, worker: int, clock: Clock, metrics: Metrics) -> None:
+async def _beat(
+    board: Board, worker: int, clock: Clock, metrics: Metrics, recording: Recording
+) -> None:
     while True:
+        recording.look()
         board.beat(worker, clock.now_s())
         metrics.flush()
         await asyncio.sleep(BEAT_S)

@@ -20,12 +20,12 @@ from queue import SimpleQueue
 from threading import Thread
 
 from ledger.frames import encode
-from ledger.records import Record
+from ledger.records import AttemptOpened, Record
+from ledger.reserve import Reserve
 
 SEGMENT_SUFFIX = ".journal"
 OWNER_FILE = "owner"
 RESERVE_FILE = "reserve"
-RESERVE_BYTES = 4 * 1024 * 1024  # kept on the disk for settles when it runs full
 RETIRED_LIMIT = 4
 SEGMENTS_AT_LEAST = 4
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -75,8 +75,9 @@ class JournalWriter:
         self._thread: Thread | None = None
         self._closed = False
         self._broken: OSError | None = None
-        self._reserve = os.open(self._home / RESERVE_FILE, os.O_RDWR | os.O_CREAT, 0o600)
-        self._reserved = False
+        self._reserve = Reserve(self._home / RESERVE_FILE)
+        self._unended = 0  # attempts whose end is to come: room is kept for it
+        self._full = False
         self._open_segment()
 
     @property
@@ -87,12 +88,25 @@ class JournalWriter:
     def append(self, record: Record) -> None:
         """Write before a dispatch. `JournalFull` means: refuse the request."""
         frame = encode(record)
-        if self.size_bytes + len(frame) > self._limit_bytes:
-            self._forget_removed()
-            if self.size_bytes + len(frame) > self._limit_bytes:
-                raise JournalFull(f"{self.size_bytes} bytes wait to be applied")
-        self._keep_reserve()
+        self._make_room(len(frame))
         self._write(frame)
+        self._full = False
+        self._unended += isinstance(record, AttemptOpened)
+
+    def refusal(self) -> str | None:
+        """Why new work would be refused; after a full disk, whether it still is, is looked at."""
+        if self._broken is not None:
+            return f"{self._home}: {self._broken.strerror}"
+        try:
+            self._make_room(0)
+            if self._full:
+                self._reserve.probe()
+        except JournalFull as full:
+            return str(full)
+        except OSError as error:
+            return f"{self._home}: {error.strerror}"
+        self._full = False
+        return None
 
     def append_ending(self, record: Record) -> None:
         """Write what ends an attempt when nobody waits for the disk; the size limit spares it."""
@@ -100,9 +114,9 @@ class JournalWriter:
         try:
             self._write(frame)
         except JournalFull:
-            self._reserved = False
-            os.ftruncate(self._reserve, 0)
+            self._reserve.give_up()
             self._write(frame)
+        self._unended = max(0, self._unended - 1)
 
     async def append_durable(self, record: Record) -> None:
         """Write what ends an attempt, and return when it is on the disk.
@@ -137,7 +151,8 @@ class JournalWriter:
             self._thread.join()
         if self._broken is None:
             _sync([*self._retired, self._file])
-        for file in (*self._retired, self._file, self._reserve, self._owner):
+        self._reserve.close()
+        for file in (*self._retired, self._file, self._owner):
             os.close(file)
         self._retired = []
 
@@ -188,18 +203,21 @@ class JournalWriter:
             if error.errno not in _NO_SPACE:
                 self._broken = error
                 raise JournalBroken(f"{self._home}: {error.strerror}") from error
+            self._full = True
             os.ftruncate(self._file, self._offset)
             raise JournalFull(f"{self._home}: {error.strerror}") from error
         self._offset += len(frame)
 
-    def _keep_reserve(self) -> None:
-        if self._reserved:
-            return
+    def _make_room(self, size: int) -> None:
+        """For a record of this size, and for the ends of what is in flight."""
+        if self.size_bytes + size > self._limit_bytes:
+            self._forget_removed()
+            if self.size_bytes + size > self._limit_bytes:
+                raise JournalFull(f"{self._home}: {self.size_bytes} bytes wait to be applied")
         try:
-            os.posix_fallocate(self._reserve, 0, RESERVE_BYTES)
+            self._reserve.keep(self._unended + 1)
         except OSError as error:
             raise JournalFull(f"{self._home}: {error.strerror}") from error
-        self._reserved = True
 
     def _rotate(self) -> None:
         before, path, size = self._file, self._path, self._offset
@@ -214,7 +232,12 @@ class JournalWriter:
     def _open_segment(self) -> None:
         path = self._home / f"{self._number + 1:012d}{SEGMENT_SUFFIX}"
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        _sync_directory(self._home)
+        try:
+            _sync_directory(self._home)
+        except OSError:  # a full disk: the same segment is opened again when there is room
+            os.close(file)
+            path.unlink()
+            raise
         self._file, self._path, self._offset = file, path, 0
         self._number += 1
 

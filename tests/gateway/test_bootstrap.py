@@ -57,17 +57,18 @@ def test_an_engines_key_is_optional(make_backend) -> None:
 
 
 @pytest.mark.parametrize(
-    ("draining", "connected", "missing"),
+    ("draining", "connected", "recorded", "missing"),
     [
-        (False, True, []),
-        (True, True, ["draining"]),
-        (False, False, ["ledger writer"]),
-        (True, False, ["draining", "ledger writer"]),
+        (False, True, True, []),
+        (True, True, True, ["draining"]),
+        (False, False, True, ["ledger writer"]),
+        (False, True, False, ["journal"]),
+        (True, False, False, ["draining", "ledger writer", "journal"]),
     ],
 )
-def test_what_is_missing_for_readiness(draining, connected, missing) -> None:
+def test_what_is_missing_for_readiness(draining, connected, recorded, missing) -> None:
     hot, desk = SimpleNamespace(draining=draining), SimpleNamespace(connected=connected)
-    assert readiness(hot, desk) == missing
+    assert readiness(hot, desk, SimpleNamespace(look=lambda: recorded)) == missing
 
 
 def test_a_stopped_worker_leaves_no_socket_and_no_promise(run_stack) -> None:

@@ -243,3 +243,88 @@ def test_what_was_appended_survives_sigkill(tmp_path):
         assert [record.request_id for record in names] == [f"r{n}" for n in range(len(names))]
         found += len(names)
     assert found >= acknowledged
+
+
+class Disk:
+    """A disk with so much room, in place of the one that the journal is on."""
+
+    def __init__(self, monkeypatch, room):
+        self.room, self._write, self._kept = room, os.write, {}
+        monkeypatch.setattr(os, "write", self.write)
+        monkeypatch.setattr(os, "posix_fallocate", self.fallocate)
+        monkeypatch.setattr(os, "ftruncate", self.ftruncate)
+
+    def write(self, file, data):
+        if len(data) > self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.room -= len(data)
+        return self._write(file, data)
+
+    def fallocate(self, file, _start, size):
+        more = size - self._kept.get(file, 0)
+        if more > self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._kept[file], self.room = size, self.room - more
+
+    def ftruncate(self, file, size):
+        if file in self._kept:
+            self.room += self._kept[file] - size
+            self._kept[file] = size
+
+
+def test_a_disk_with_room_for_a_smaller_reserve_only_takes_work(tmp_path, opened, monkeypatch):
+    disk = Disk(monkeypatch, 300_000)
+    writer = JournalWriter(tmp_path, "w0")
+    assert writer.refusal() is None
+    writer.append(opened(1))
+    assert disk.room < 300_000 - 64 * 1024  # something is kept
+    writer.close()
+
+
+async def test_a_full_disk_is_told_without_work_and_so_is_room(
+    tmp_path, opened, settled, monkeypatch
+):
+    disk = Disk(monkeypatch, 70_000)
+    writer = JournalWriter(tmp_path, "w0")
+    assert writer.refusal() is None
+    with pytest.raises(JournalFull):
+        collections.deque((writer.append(opened(number)) for number in range(1000)), maxlen=0)
+    assert "No space left" in writer.refusal()
+    assert "No space left" in writer.refusal()  # looking changes nothing
+    await writer.append_durable(settled(0))
+    assert "No space left" in writer.refusal()  # the reserve went to the end
+    disk.room += 400_000
+    assert writer.refusal() is None
+    writer.append(opened(2))
+    writer.close()
+
+
+def test_a_reserve_grows_with_what_is_in_flight(tmp_path, opened, settled, monkeypatch):
+    """Every attempt that was let in can be ended, however many there are."""
+    Disk(monkeypatch, 200_000)
+    writer = JournalWriter(tmp_path, "w0")
+    numbers = itertools.count()
+    with pytest.raises(JournalFull):
+        collections.deque((writer.append(opened(number)) for number in numbers), maxlen=0)
+    begun = next(numbers) - 1
+    assert begun > 64
+    for number in range(begun):
+        writer.append_ending(settled(number))
+    writer.close()
+
+
+def test_a_segment_that_a_full_disk_refused_is_opened_later(tmp_path, opened, monkeypatch):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=500)
+    writer.append(opened(1))
+    real = module._sync_directory
+
+    def fail(_path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, "_sync_directory", fail)
+    with pytest.raises(JournalFull):
+        writer.append(opened(2))
+    monkeypatch.setattr(module, "_sync_directory", real)
+    writer.append(opened(3))
+    writer.close()
+    assert read_all(tmp_path) == [opened(1), opened(3)]
