@@ -26,7 +26,7 @@ REASONS = {
     "loading": "engine still loading",
     "draining": "engine draining",
     "unknown_state": "engine state unknown",
-    "context": "prompt longer than the engine's context",
+    "context": "prompt and longest answer exceed the context",
     "residency": "data may not leave the network",
     "unpriced": "no price known",
     "price_cap": "above the policy's price cap",

@@ -54,9 +54,10 @@ class EngineSupervision:
         self._supervisors: list[Supervisor] = []
         self._children: list[Child] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ending = False
 
     async def run(self) -> None:
-        """Start everything; returns when every engine was started once."""
+        """Start everything; returns when every engine was started once, or the end is near."""
         seats = [(row, seat) for row, seat in enumerate(self._runtime.engines) if seat.managed]
         for row, seat in seats:
             if seat.simulated:
@@ -69,13 +70,20 @@ class EngineSupervision:
             return
         await self._ready()
         for row, seat in real:
+            if self._ending:
+                return
             supervisor = Supervisor(self._spec(seat), partial(self._publish, row))
             self._supervisors.append(supervisor)
             self._keep(self._supervise(supervisor))
             await _first_phase(supervisor)
 
+    def start_no_more(self) -> None:
+        """Engines that wait for their turn are not started; those that run go on."""
+        self._ending = True
+
     async def stop(self) -> None:
         """Drain and end every engine at once."""
+        self.start_no_more()
         await asyncio.gather(
             *(supervisor.stop() for supervisor in self._supervisors),
             *(child.stop(QUICK_GRACE_S) for child in self._children),

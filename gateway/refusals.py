@@ -35,10 +35,11 @@ _FIXES = {  # where no wait helps: the kind of the answer, the member to change,
     Reason.PRICE_CAP: ("bad_request", "max_tokens", _DEAR),
     Reason.SALT: ("isolation", "model", _ISOLATED),
 }
-_ROOM_COMES_BACK = frozenset(
+_FULL = frozenset({Reason.RATE_LIMIT, Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT})
+_AWAY = frozenset(
     {
-        Reason.RATE_LIMIT, Reason.CIRCUIT_OPEN, Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT,
-        Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING, Reason.UNKNOWN_STATE,
+        Reason.CIRCUIT_OPEN, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING,
+        Reason.UNKNOWN_STATE,
     }
 )  # fmt: skip
 _ASKED_BY = {  # the member that asks for a feature
@@ -65,7 +66,10 @@ def over_budget(refusal: Refusal) -> RequestError:
 
 
 def infeasible(plan: Plan) -> RequestError:
-    """No candidate may serve it, budgets apart: the reasons, and whether waiting can help."""
+    """No candidate may serve it, budgets apart: the reasons, and whether waiting can help.
+
+    A target that serves and has no room is a 429; where none serves, it is not the client's rate.
+    """
     decision = plan.decision
     detail = short(decision)
     if decision.reason is Reason.FEATURE:
@@ -74,11 +78,12 @@ def infeasible(plan: Plan) -> RequestError:
         kind, param, fix = _FIXES[decision.reason]
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(kind, message, param=param, retry=False)
-    wait_s = _room_in_s(plan.decision.verdicts)
+    wait_s = _room_in_s(decision.verdicts)
     shown = f"{wait_s:.1f}".removesuffix(".0")
     when = f"; there is room in {shown} s" if wait_s > RETRY_AFTER_S else ""
+    serving = any(verdict.reason in _FULL for verdict in decision.verdicts)
     return RequestError(
-        "no_capacity",
+        "unavailable" if decision.reason in _AWAY and not serving else "no_capacity",
         f"No target of `{plan.model}` can take this request: {detail}{when}.",
         retry_after_s=wait_s,
     )
@@ -89,7 +94,7 @@ def _room_in_s(verdicts: Sequence[Verdict]) -> float:
     waits = [
         verdict.candidate.api.retry_after_s if verdict.candidate.api else RETRY_AFTER_S
         for verdict in verdicts
-        if verdict.reason in _ROOM_COMES_BACK
+        if verdict.reason in _FULL or verdict.reason in _AWAY
     ]
     return max(RETRY_AFTER_S, min(waits, default=RETRY_AFTER_S))
 

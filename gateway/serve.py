@@ -109,6 +109,8 @@ class Serving:
     async def stop(self) -> None:
         """Drain, then end everything that was started; returns when nothing of it is left."""
         self._stopping = True
+        if self._engines is not None:
+            self._engines.start_no_more()
         if self._listener is not None:
             self._listener.close()
         limits = self._settings.server.timeouts

@@ -91,7 +91,8 @@ def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejectio
     prompt = min(request.prompt_tokens_bound, CONTEXT_MARGIN * request.prompt_tokens)
     if prompt + output <= candidate.context_tokens:
         return None
-    return Reason.CONTEXT, f"{prompt:.0f}+{output} tokens of {candidate.context_tokens}"
+    parts = f"{prompt:.0f} prompt + {output} answer tokens"
+    return Reason.CONTEXT, f"{parts}, context {candidate.context_tokens}"
 
 
 def residency(request: Request, policy: Policy, candidate: Candidate) -> Rejection | None:

@@ -123,6 +123,8 @@ class Supervisor:
     async def _turn(self, known: frozenset[str], client: httpx.AsyncClient) -> None:
         """One life, and the wait after it; no life while somebody else has its port."""
         taken, reason, served_s = await self._taken(self._spec.port), "", 0.0
+        if self._stop.is_set():
+            return
         if taken is None:
             reason, served_s = await self._live(known, client)
         crashed = not (self._stop.is_set() or self._restart.is_set())

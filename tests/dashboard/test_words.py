@@ -57,6 +57,10 @@ def test_one_gpu_among_the_machines_makes_them_gpus() -> None:
     assert words.hardware([]) == words.GPU
 
 
+def test_a_context_is_exceeded_by_prompt_and_answer_together() -> None:
+    assert words.reason("context") == "prompt and longest answer exceed the context"
+
+
 def test_every_reason_of_the_router_has_words() -> None:
     assert {reason.value for reason in Reason} <= set(words.REASONS)
     assert words.reason(None) == "not spilled"

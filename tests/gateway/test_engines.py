@@ -141,6 +141,59 @@ async def test_a_stranger_on_a_simulated_engines_port_is_not_taken_for_it(
     await engines.stop()
 
 
+class Loading:
+    """A supervisor whose engine loads until it is stopped, or is said to serve."""
+
+    def __init__(self, spec, publish) -> None:
+        self.status, self._publish = Status(spec.name, Phase.STARTING), publish
+        self._stop, self._ended = asyncio.Event(), asyncio.Event()
+
+    def is_in(self, phase: Phase) -> None:
+        self.status = Status(self.status.name, phase)
+        self._publish(self.status)
+
+    async def run(self) -> None:
+        self.is_in(Phase.LOADING)
+        await self._stop.wait()
+        self.is_in(Phase.STOPPED)
+        self._ended.set()
+
+    async def stop(self) -> None:
+        self._stop.set()
+        await self._ended.wait()
+
+
+@pytest.mark.parametrize("serves", [False, True])
+async def test_nothing_is_started_once_the_end_is_near(supervision, monkeypatch, serves) -> None:
+    """Neither when the engine before ends, nor when it serves while streams finish."""
+    monkeypatch.setattr("gateway.engines.Supervisor", Loading)
+    engines = supervision(("real",))
+    run = asyncio.create_task(engines.run())
+    await until(lambda: supervision.said)
+    if serves:
+        engines.start_no_more()
+        engines._supervisors[0].is_in(Phase.SERVING)
+        await asyncio.wait_for(run, 10)
+    await engines.stop()
+    await asyncio.wait_for(run, 10)
+    middle = ["pool:real/0 is serving"] if serves else []
+    assert supervision.said == [
+        "pool:real/0 is loading", *middle, "pool:real/0 is stopped",
+    ]  # fmt: skip
+
+
+async def test_the_next_engine_is_started_when_the_first_serves(supervision, monkeypatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr("gateway.engines.Supervisor", Loading)
+    engines = supervision(("real",))
+    run = asyncio.create_task(engines.run())
+    await until(lambda: supervision.said)
+    engines._supervisors[0].is_in(Phase.SERVING)
+    await until(lambda: "pool:real/1 is loading" in supervision.said)
+    await engines.stop()
+    await asyncio.wait_for(run, 10)
+
+
 def test_every_phase_of_a_supervisor_has_its_word_on_the_board(supervision) -> None:
     engines = supervision(("real",))
     assert set(STAGES) == {phase.value for phase in Phase} | {"waiting"}

@@ -70,6 +70,9 @@ ANSWERS = {
     Reason.RESIDENCY: (403, "permission_error"),
     Reason.SALT: (403, "permission_error"),
 }
+AWAY = {
+    Reason.CIRCUIT_OPEN, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING, Reason.UNKNOWN_STATE,
+}  # fmt: skip
 NEVER_REFUSED_FOR = {
     Reason.CHEAPEST, Reason.STICKY, Reason.ONLY, Reason.BEST_EFFORT, Reason.COSTLIER,
     Reason.BID_PRICE, Reason.BUSIER,
@@ -88,10 +91,18 @@ def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
 def test_only_what_passes_by_itself_invites_to_come_back(reason: Reason) -> None:
     told = nothing_feasible(reason, reason, reason)
     permanent = ANSWERS.get(reason)
-    assert told.row[:2] == (permanent or (429, "rate_limit_error"))
+    passing = (503, "server_error") if reason in AWAY else (429, "rate_limit_error")
+    assert told.row[:2] == (permanent or passing)
     assert told.retry is (False if permanent else None)
     assert told.retry_after_s == (None if permanent else 1.0)
     assert "`chat`" in told.message
+
+
+@pytest.mark.parametrize("full", [Reason.RATE_LIMIT, Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT])
+def test_a_target_without_room_beside_one_that_is_away_is_a_rate_limit(full: Reason) -> None:
+    assert nothing_feasible(Reason.LOADING, Reason.LOADING, full).row.status == 429
+    assert nothing_feasible(full, Reason.LOADING, full).row.status == 429
+    assert nothing_feasible(Reason.LOADING, Reason.LOADING, Reason.MODEL).row.status == 503
 
 
 def test_what_no_wait_changes_is_what_the_router_says_it_is() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from router.decide import decide
-from router.filters import FILTERS, FORECAST_FILTERS, PERMANENT
+from router.filters import FILTERS, FORECAST_FILTERS, PERMANENT, context
 from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
 from router.types import Feature, Health, Kind, OutputMoments, Reason, Residency, Slo
@@ -30,6 +30,24 @@ def test_the_unremarkable_pass_every_filter(ask, rule, own, api):
             else forecast_api(work, candidate)
         )
         assert [test(rule(), candidate, forecast) for test in FORECAST_FILTERS] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"max_tokens": 3000}, "1531 prompt + 3000 answer tokens, context 4096"),
+        ({"prompt_tokens_bound": 4100, "max_tokens": 3000, "kind": Kind.EMBEDDING}, None),
+        (
+            {"prompt_tokens": 4097, "prompt_tokens_bound": 4097, "max_tokens": None},
+            "4097 prompt + 1 answer tokens, context 4096",
+        ),
+    ],
+)
+def test_a_context_that_is_too_small_names_both_parts(ask, rule, own, changes, told):
+    """A short prompt with a long answer is not called a long prompt."""
+    asked = replace(ask(), **{"prompt_tokens": 1531, "prompt_tokens_bound": 1531, **changes})
+    rejection = context(asked, rule(), replace(own(), context_tokens=4096))
+    assert rejection == (None if told is None else (Reason.CONTEXT, told))
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,16 @@ async def test_start_serve_stop(fake_spec):
     assert not watched.worker_lives()
 
 
+async def test_a_stop_while_the_port_is_looked_at_begins_no_life(fake_spec, monkeypatch):
+    async def taken(self, _port: int) -> None:
+        self._stop.set()
+
+    monkeypatch.setattr(Supervisor, "_taken", taken)
+    async with Watched(fake_spec()) as watched:
+        await watched.task
+    assert watched.phases() == [Phase.STOPPED]
+
+
 async def test_a_crash_at_start_is_retried_after_a_visible_wait(fake_spec):
     async with Watched(fake_spec("crash-once")) as watched:
         await watched.supervisor.wait_for(Phase.SERVING, 20)
