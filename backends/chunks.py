@@ -11,6 +11,7 @@ import msgspec
 
 from backends.errors import BadAnswer, Reported
 from backends.refusal import KEY_LIKE
+from backends.said import said_bytes, said_in, text_bytes
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
 _NULL = msgspec.Raw(b"null")
@@ -47,6 +48,21 @@ class Choice(msgspec.Struct, gc=False):
             or (delta.function_call is not _NULL and bytes(delta.function_call) not in _EMPTY)
             or (delta.audio is not _NULL and bytes(delta.audio) not in _EMPTY)
         )
+
+    def said_bytes(self) -> int:
+        """How much it said, in bytes of text."""
+        said = text_bytes(self.text) if self.text else 0
+        delta = self.delta
+        if delta is None:
+            return said
+        thought = delta.reasoning_content or delta.reasoning  # one text under two names
+        for text in (delta.content, thought, delta.refusal):
+            if text:
+                said += text_bytes(text)
+        for raw in (delta.tool_calls, delta.function_call, delta.audio):
+            if raw is not _NULL:
+                said += said_in(bytes(raw))
+        return said
 
 
 class Chunk(msgspec.Struct, gc=False):
@@ -114,7 +130,7 @@ def _odd_choice(choice: dict[str, Any]) -> Choice:
     return Choice(
         index=index if isinstance(index, int) else 0,
         finish_reason=str(finish) if finish else None,
-        text="?" if any(said) else None,
+        text="?" * max(1, said_bytes(said)) if any(said) else None,
     )
 
 

@@ -1,7 +1,7 @@
 """One try at one target, from dispatch to its outcome."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from gateway.experience import Passage
@@ -61,7 +61,8 @@ class Attempt:
 class Outcome:
     """How an attempt ended; `usage` as the target reported it (None: it did not).
 
-    `billable`: whether the target may charge for it although it reported nothing.
+    `billable`: whether the target may charge for it although it reported nothing; `said_bytes`:
+    of text in what came of a stream; `answer`: one in one piece, measured only if need be.
     """
 
     status: Status
@@ -72,6 +73,8 @@ class Outcome:
     error: str | None = None
     billable: bool = True
     tier: str | None = None  # the service tier that the answer named
+    said_bytes: int = 0
+    answer: bytes | None = field(default=None, repr=False)
 
     @classmethod
     def cut(
@@ -93,4 +96,5 @@ class Outcome:
             error=error,
             billable=billable,
             tier=None if relay is None else relay.tier,
+            said_bytes=0 if relay is None else relay.said_bytes,
         )

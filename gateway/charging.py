@@ -1,19 +1,27 @@
 """What an attempt used and what that costs: an API's tokens at its price, or engine time.
 
-Reported usage counts if there is any; else what was seen, marked as an estimate. An own engine's
-time follows from its tokens by the step model. Of an answer in one piece that was given up, no
-token is ever seen: the engine's time is then what the model says of the time that passed, because
-that work was done, and somebody's money paid for it.
+Reported usage counts if it can be meant. Without it an API's answer is estimated from its text, a
+stream that broke off from what came. Of an API's answer in one piece that was given up nothing was
+seen, and no provider promises to stop when we hang up: it is booked at the hold's bound, as a lost
+attempt is, and `basis` tells the invoice's reconciliation. Booking less would let a client spend
+beyond a hard budget by hanging up. An own engine's time follows from its tokens by the step model;
+of an answer in one piece that was given up, from the time that passed: it stops when told to.
 """
 
 from dataclasses import dataclass
+from math import ceil
 
 from backends.chunks import plain_word
+from backends.errors import ServerError
+from backends.said import said_in_answer
 from gateway.attempt import Attempt, Outcome
+from gateway.candidates import output_bound
 from ledger.accounts import provisional_charge_pusd
 from ledger.prices import tier_cost_pusd, tier_of
+from ledger.rates import TOKENS_LIMIT
 from ledger.records import Basis, Tokens
 from ledger.usage import Convention, UsageError, tokens_from_usage
+from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
 from router.types import EngineState, StepModel
 
@@ -33,11 +41,11 @@ class Charge:
     unknown_tier: bool = False  # the price does not list it: booked at standard rates
 
 
-def charge(attempt: Attempt, outcome: Outcome, *, now_s: float) -> Charge:
-    """The attempt's charge at its end."""
-    tokens, basis = _tokens(attempt, outcome)
+def charge(attempt: Attempt, outcome: Outcome, ratio: TokenRatio, *, now_s: float) -> Charge:
+    """The attempt's charge at its end; `ratio` says how many tokens a text is."""
     if not attempt.own:
-        return _of_api(attempt, outcome, tokens, basis)
+        return _of_api(attempt, outcome, *_api_tokens(attempt, outcome, ratio))
+    tokens, basis = _own_tokens(attempt, outcome)
     engine = attempt.step.frozen.candidate.engine
     if engine is None or engine.step is None:
         return Charge(tokens, basis, 0, _own_cost(attempt, 0))
@@ -48,20 +56,68 @@ def charge(attempt: Attempt, outcome: Outcome, *, now_s: float) -> Charge:
     return Charge(tokens, basis, engine_us, _own_cost(attempt, engine_us))
 
 
-def _tokens(attempt: Attempt, outcome: Outcome) -> tuple[Tokens, Basis]:
-    if outcome.usage is not None:
-        try:
-            tokens = tokens_from_usage(outcome.usage, Convention.CACHED_INSIDE)
-        except UsageError:
-            pass  # implausible usage is not money: estimated below, `basis` shows it
-        else:
-            return tokens, "reported" if outcome.usage_final else "continuous"
-    # Of an own engine nobody else keeps an account: what it did not report is not charged.
-    unseen = attempt.own and outcome.status != "finished" and not attempt.events
+def _reported(outcome: Outcome) -> tuple[Tokens, Basis] | None:
+    if outcome.usage is None:
+        return None
+    try:
+        tokens = tokens_from_usage(outcome.usage, Convention.CACHED_INSIDE)
+    except UsageError:
+        return None  # implausible usage is not money: `basis` shows it
+    return tokens, "reported" if outcome.usage_final else "continuous"
+
+
+def _own_tokens(attempt: Attempt, outcome: Outcome) -> tuple[Tokens, Basis]:
+    """Of an own engine nobody else keeps an account: what it did not report is not charged."""
+    found = _reported(outcome)
+    if found is not None:
+        return found
+    unseen = outcome.status != "finished" and not attempt.events
     if unseen or not outcome.billable:
         return _NOTHING, "estimated"
     prompt = attempt.plan.request.prompt_tokens
     return Tokens(input=prompt, output=attempt.events), "estimated"
+
+
+def _api_tokens(attempt: Attempt, outcome: Outcome, ratio: TokenRatio) -> tuple[Tokens, Basis]:
+    request, streamed = attempt.plan.request, attempt.plan.asked.stream
+    seen = attempt.events if streamed else 0  # an event is a token at least
+    found, finished = _reported(outcome), outcome.status == "finished"
+    if found is not None and _is_whole(found[0].output, outcome, seen):
+        return found
+    if not outcome.billable:
+        return _NOTHING, "estimated"
+    most = _most(attempt)
+    if not finished and not streamed:
+        if outcome.error == ServerError.kind:  # it said that it failed
+            return Tokens(input=request.prompt_tokens), "estimated"
+        return Tokens(input=request.prompt_tokens_bound, output=most), "bound"
+    output, said = max(seen, min(most, int(finished))), _said_bytes(outcome)
+    if said:
+        estimate, _ = ratio.estimate(attempt.plan.learning_key, said)
+        # A tenant's own prompts teach the ratio: they must not make its answers cheap.
+        estimate = max(estimate, ceil(said / PRIOR_BYTES_PER_TOKEN))
+        output = max(output, min(estimate, most))
+    return Tokens(input=request.prompt_tokens, output=output), "estimated"
+
+
+def _is_whole(output: int, outcome: Outcome, seen: int) -> bool:
+    """Whether reported output is of all that came: a running figure may be of the beginning."""
+    if output == 0:
+        return not seen and not _said_bytes(outcome)
+    return outcome.usage_final or output >= seen
+
+
+def _most(attempt: Attempt) -> int:
+    """The output tokens that the hold's bound was made of."""
+    request, frozen = attempt.plan.request, attempt.step.frozen
+    cap = frozen.candidate.output_cap
+    if cap is None:
+        cap = output_bound(request) if frozen.open_end is None else frozen.open_end.limit_tokens
+    return min(cap * request.n, TOKENS_LIMIT)
+
+
+def _said_bytes(outcome: Outcome) -> int:
+    return outcome.said_bytes if outcome.answer is None else said_in_answer(outcome.answer)
 
 
 def _of_api(attempt: Attempt, outcome: Outcome, tokens: Tokens, basis: Basis) -> Charge:

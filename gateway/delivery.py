@@ -68,6 +68,7 @@ class Delivery:
                 usage_final=relay.usage_final,
                 finish_reason=relay.finish_reason,
                 tier=relay.tier,
+                said_bytes=relay.said_bytes,
             ),
         )
         if not reply.started:
@@ -92,6 +93,7 @@ class Delivery:
                 usage_final=True,
                 finish_reason=said.finish_reason,
                 tier=said.tier,
+                answer=body,
             ),
         )
         headers = _headers(attempt, JSON)

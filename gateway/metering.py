@@ -123,7 +123,7 @@ class Metering:
 
     def _settled(self, attempt: Attempt, outcome: Outcome) -> AttemptSettled:
         now_s = self._clock.now_s()
-        bill = charge(attempt, outcome, now_s=now_s)
+        bill = charge(attempt, outcome, self._learned.ratio, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
         ttft_s = _ttft_s(attempt)
         record = AttemptSettled(

@@ -62,6 +62,7 @@ class ByteRelay:
         "content_events",
         "finish_reason",
         "first_content",
+        "said_bytes",
         "tier",
         "usage_final",
     )
@@ -72,6 +73,7 @@ class ByteRelay:
         self.content_events = 0
         self.finish_reason: str | None = None
         self.first_content = False
+        self.said_bytes = 0  # of text in what came: tokens are estimated from it
         self.tier: str | None = None
         self.usage_final = False
         self._choices = choices
@@ -172,7 +174,9 @@ class ByteRelay:
     def _observe(self, choices: list[Choice]) -> None:
         content = False
         for choice in choices:
-            content = content or choice.has_content()
+            if choice.has_content():
+                content = True
+                self.said_bytes += choice.said_bytes()
             if choice.finish_reason:
                 self.finish_reason = plain_word(choice.finish_reason)
                 self._finished.add(choice.index)

@@ -1,16 +1,20 @@
 """What attempts cost: tiers of providers, engine time, and work that a client walked away from."""
 
+from functools import partial
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.attempt import Attempt, Outcome
-from gateway.charging import TIER_LIMIT, charge
+from gateway.charging import TIER_LIMIT
+from gateway.charging import charge as charge_by
 from ledger.accounts import provisional_charge_pusd
 from ledger.prices import Price, Schedule, Terms, rates_from
 from ledger.records import Tokens
+from router.estimates import TokenRatio
 from router.types import StepModel
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
@@ -31,8 +35,11 @@ PRICE = Price(
 )
 
 
-def api(outcome, price=PRICE):
-    return charge(attempt(own=False, price=price), outcome, now_s=12.0)
+charge = partial(charge_by, ratio=TokenRatio())
+
+
+def api(outcome, price=PRICE, **more):
+    return charge(attempt(own=False, price=price, **more), outcome, now_s=12.0)
 
 
 def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None, events=0, **more):
@@ -42,11 +49,20 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
     frozen = SimpleNamespace(
         target=target,
         price=price,
-        candidate=SimpleNamespace(engine=engine if own else None, bound_pusd=0),
+        candidate=SimpleNamespace(
+            engine=engine if own else None, bound_pusd=0, output_cap=more.get("output_cap")
+        ),
+        open_end=more.get("open_end"),
     )
     plan = SimpleNamespace(
         request_id="r",
-        request=SimpleNamespace(prompt_tokens=500, n=1, max_tokens=max_tokens),
+        request=SimpleNamespace(
+            prompt_tokens=500,
+            prompt_tokens_bound=2000,
+            n=more.get("n", 1),
+            max_tokens=max_tokens,
+        ),
+        learning_key=("m", "t"),
         asked=SimpleNamespace(stream=stream),
     )
     seen = verdict or SimpleNamespace(ttft_ms=100.0, tpot_ms=5.0)
@@ -177,3 +193,128 @@ def test_engine_time_never_exceeds_the_time_that_passed(
         assert isinstance(found.cost_pusd, int)
         costs.append(found.cost_pusd)
     assert costs[0] <= costs[1], "who stays longer never pays less"
+
+
+def whole(text, usage=None, status="finished", **more):
+    body = msgspec.json.encode(
+        {"id": "x" * 99, "choices": [{"message": {"role": "assistant", "content": text}}]}
+    )
+    return Outcome(status, 200, usage, usage_final=True, answer=body, **more)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        GONE,
+        Outcome("timeout", 499),
+        Outcome("timeout", 504, error="head_timeout"),
+        Outcome("timeout", 504, error="idle_timeout"),
+        Outcome("upstream_error", 502, error="upstream_broken"),
+        Outcome("upstream_error", 502, error="bad_answer"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("asked", "output"),
+    [
+        ({"max_tokens": 300}, 300),
+        ({"max_tokens": 300, "n": 8}, 2400),
+        ({"output_cap": 70}, 70),
+        ({"open_end": SimpleNamespace(limit_tokens=9000)}, 9000),
+        ({"max_tokens": 2**31 - 1, "n": 8}, 100_000_000),
+        ({"max_tokens": 0}, 0),  # an embedding
+    ],
+)
+def test_an_apis_answer_in_one_piece_that_was_given_up_is_booked_at_its_bound(
+    outcome, asked, output
+):
+    """Nobody saw a token, and the provider may have generated all of them."""
+    found = api(outcome, **asked)
+    assert (found.tokens, found.basis) == (Tokens(input=2000, output=output), "bound")
+    assert found.cost_pusd == 2000 * 20 + output * 40
+
+
+@pytest.mark.parametrize(
+    ("outcome", "tokens"),
+    [
+        (Outcome("upstream_error", 502, error="server_error"), Tokens(input=500)),
+        (Outcome("upstream_error", 502, error="unreachable", billable=False), Tokens()),
+        (Outcome("rejected", 429, error="overloaded", billable=False), Tokens()),
+    ],
+)
+def test_an_api_that_said_it_did_nothing_is_not_booked_at_the_bound(outcome, tokens):
+    found = api(outcome, max_tokens=300)
+    assert (found.tokens, found.basis) == (tokens, "estimated")
+
+
+@pytest.mark.parametrize(
+    ("said", "events", "more", "output"),
+    [
+        (1344, 125, {}, 336),  # an event carries several tokens
+        (1344, 213, {"n": 4}, 336),
+        (40, 25, {}, 25),  # and at least one
+        (0, 0, {}, 0),
+        (1344, 125, {"max_tokens": 200}, 200),  # never more than was asked for
+        (1344, 250, {"max_tokens": 200}, 250),
+    ],
+)
+def test_an_apis_stream_that_is_left_is_booked_by_its_text(said, events, more, output):
+    outcome = Outcome("client_gone", 499, said_bytes=said)
+    found = api(outcome, stream=True, events=events, **more)
+    assert (found.tokens, found.basis) == (Tokens(input=500, output=output), "estimated")
+
+
+def test_bytes_per_token_are_what_was_learned_but_never_more_than_the_prior():
+    outcome = Outcome("client_gone", 499, said_bytes=1000)
+    for bytes_per_token, output in ((2, 400), (100, 250)):
+        ratio = TokenRatio()
+        for _ in range(1000):
+            ratio.observe(("m", "t"), bytes_per_token * 1000, 1000)
+        left = attempt(own=False, price=PRICE, stream=True, events=9)
+        found = charge_by(left, outcome, ratio, now_s=12.0)
+        assert found.tokens.output >= output
+
+
+def test_running_usage_of_the_beginning_does_not_stand_for_the_rest():
+    usage = {"prompt_tokens": 100, "completion_tokens": 1}
+    outcome = Outcome("client_gone", 499, usage, said_bytes=400)
+    found = api(outcome, stream=True, events=50)
+    assert (found.tokens, found.basis) == (Tokens(input=500, output=100), "estimated")
+    found = api(Outcome("client_gone", 499, USAGE, said_bytes=400), stream=True, events=10)
+    assert (found.tokens.output, found.basis) == (10, "continuous")
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": 10, "completion_tokens": -5},
+        {"prompt_tokens": 10, "completion_tokens": 4.5},
+        {"prompt_tokens": 10, "completion_tokens": "many"},
+        {"prompt_tokens": 10, "completion_tokens": 10**12},
+        {"prompt_tokens": 10, "completion_tokens": 0},
+        {"prompt_tokens": 10},
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_finished_answer_without_usable_usage_is_estimated_from_its_text(usage, stream):
+    outcome = whole("word " * 3600, usage)
+    if stream:
+        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=18_000)
+    found = api(outcome, stream=stream, events=1, max_tokens=10_000)
+    assert (found.tokens, found.basis) == (Tokens(input=500, output=4500), "estimated")
+
+
+def test_a_finished_answer_that_says_nothing_is_one_token_and_reported_usage_stands():
+    assert api(whole("")).tokens == Tokens(input=500, output=1)
+    found = api(whole("word " * 3600, USAGE))
+    assert (found.tokens.output, found.basis) == (10, "reported")
+
+
+def test_an_embedding_has_no_output():
+    body = b'{"data":[{"embedding":"AAAAAAAA"}]}'
+    usage = {"prompt_tokens": 10}
+    found = api(Outcome("finished", 200, usage, usage_final=True, answer=body), max_tokens=0)
+    assert (found.tokens, found.basis) == (Tokens(input=10), "reported")
+    found = api(Outcome("finished", 200, answer=body), max_tokens=0)
+    assert (found.tokens, found.basis) == (Tokens(input=500), "estimated")

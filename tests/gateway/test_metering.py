@@ -70,11 +70,13 @@ def attempt(price: Price) -> Attempt:
     """An API's attempt, streamed, dispatched at 10 s; its first token came at 10.5 s."""
     target = SimpleNamespace(name="alpha/m", own=False, row=0, rate_pusd_per_hour=None)
     frozen = SimpleNamespace(
-        target=target, price=price, candidate=SimpleNamespace(engine=None, bound_pusd=0)
-    )
+        target=target, price=price, open_end=None,
+        candidate=SimpleNamespace(engine=None, bound_pusd=0, output_cap=None),
+    )  # fmt: skip
     plan = SimpleNamespace(
         request_id="r", model="m", comparators=(price,), learning_key=("m", "t"),
-        request=SimpleNamespace(prompt_tokens=90, n=1), spill_reason=None,
+        request=SimpleNamespace(prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20),
+        spill_reason=None,
         asked=SimpleNamespace(prompt_bytes=400, stream=True, kind=Kind.CHAT),
         policy=SimpleNamespace(name="p", slo=Slo(ttft_ms=1000, tpot_ms=100)),
         identity=SimpleNamespace(key_id="k", team_id="t", org_id="o"), decision_blob=b"",
@@ -83,6 +85,16 @@ def attempt(price: Price) -> Attempt:
     made = Attempt(plan, step, 1, 10.0, holds=("held",))
     made.first_token_s, made.last_token_s, made.events = 10.5, 11.5, 9
     return made
+
+
+def test_the_hold_of_an_answer_that_was_given_up_is_released_to_its_bound_only(
+    metering, parts, attempt
+) -> None:
+    attempt.plan.asked.stream, attempt.events = False, 0
+    metering.settle_later(attempt, Outcome("client_gone", 499))
+    (record,) = parts.journal.records
+    assert (record.basis, record.cost_pusd) == ("bound", 99 * 150_000 + 20 * 600_000)
+    assert parts.admission.calls == [("release", ("r.1", record.cost_pusd), {})]
 
 
 async def test_reported_usage_is_priced_and_released_once(metering, parts, attempt) -> None:
