@@ -144,7 +144,7 @@ def _price(price: PriceRange) -> str:
 
 def _show_plan(out: Console, made: Plan) -> None:
     title = f"{made.model} on {made.gpus} x {made.gpu}: {'fits' if made.fits else 'does not fit'}"
-    cells = [[figure.name, amount(figure), figure.formula] for figure in made.figures]
+    cells = [[label(figure), amount(figure), figure.formula] for figure in made.figures]
     out.print(table(title, ("figure", ">value", "formula"), cells))
     if made.flags:
         out.print(f"\nflags: {' '.join(made.flags)}")
@@ -152,11 +152,18 @@ def _show_plan(out: Console, made: Plan) -> None:
         out.print(f"warning: {warning}")
 
 
+def label(figure: Figure) -> str:
+    """A figure's name; a time's without its unit, which `amount` chooses."""
+    return figure.name.removesuffix("_s") if figure.unit == "s" else figure.name
+
+
 def amount(figure: Figure) -> str:
-    """A figure's value as people read it: many bytes in GiB, parts of a second in ms."""
+    """A figure's value as people read it: many bytes in GiB, parts of a second in ms or us."""
     if figure.unit == "B" and abs(figure.value) >= GIB:
         return f"{figure.value / GIB:,.2f} GiB"
-    if figure.unit == "s" and abs(figure.value) < 1:
-        return f"{1000 * figure.value:.2f} ms"
+    if figure.unit == "s" and 0 < figure.value < 1:
+        scale, unit = (1e6, "us") if figure.value < 1e-3 else (1e3, "ms")
+        scaled = figure.value * scale
+        return f"{scaled:.3g} {unit}" if scaled < 999.5 else f"{scaled:.0f} {unit}"
     digits = 0 if float(figure.value).is_integer() else 2
     return f"{figure.value:,.{digits}f} {figure.unit}".rstrip()

@@ -37,6 +37,7 @@ class Gpu:
     interconnect: str
     interconnect_bytes_s: float
     source: str
+    flops_note: str = ""  # how `flops` follow from what is printed there
     inline_ecc: bool = False
     nvlink: bool = False
     measured_bandwidth_bytes_s: float | None = None
@@ -69,7 +70,8 @@ class Gpu:
 
     def flops_basis(self, number: Number) -> str:
         """The same for `best_flops`."""
-        sheet = f"data sheet ({self.source})"
+        note = f", {self.flops_note}" if self.flops_note else ""
+        sheet = f"data sheet ({self.source}{note})"
         if number not in self.measured_flops:
             return f"{number}, {sheet}; not measured here"
         stated = f"{self.flops[number] / 1e12:g} TFLOP/s in the {sheet}"
@@ -111,7 +113,8 @@ def _hopper(dense_bf16: float, dense_fp8: float) -> dict[Number, float]:
 
 
 _A100 = "NVIDIA A100 Tensor Core GPU data sheet, 2021-06"
-_H100 = "NVIDIA H100 Tensor Core GPU data sheet, 2023 (halved: printed with sparsity)"
+_H100 = "NVIDIA H100 Tensor Core GPU data sheet, 2023"
+_SPARSE = "halved: printed with sparsity"
 _AMPERE_FLOPS: dict[Number, float] = {"bf16": 312e12, "fp16": 312e12, "int8": 624e12}
 _AZURE = "Azure list price, pay-as-you-go, as recorded with arXiv:2606.11690"
 _AZURE_SEEN = date(2026, 6, 1)
@@ -127,24 +130,26 @@ GPUS: tuple[Gpu, ...] = (
     ),
     Gpu(
         "H100", "NVIDIA", 80, 3.35e12, _hopper(989.5e12, 1979e12), "NVLink 4", 900e9, _H100,
-        nvlink=True, price=PriceRange(Decimal("6.98"), Decimal("6.98"), _AZURE, _AZURE_SEEN),
+        _SPARSE, nvlink=True,
+        price=PriceRange(Decimal("6.98"), Decimal("6.98"), _AZURE, _AZURE_SEEN),
     ),
     Gpu(
         "H100-PCIe", "NVIDIA", 80, 2.0e12, _hopper(756e12, 1513e12), "PCIe 5 x16", 128e9, _H100,
+        _SPARSE,
     ),
     Gpu(
         "H100-NVL", "NVIDIA", 94, 3.9e12, _hopper(835.5e12, 1670.5e12), "NVLink 4 bridge", 600e9,
-        _H100, nvlink=True,
+        _H100, _SPARSE, nvlink=True,
     ),
     Gpu(
         "H200", "NVIDIA", 141, 4.8e12, _hopper(989.5e12, 1979e12), "NVLink 4", 900e9,
-        "NVIDIA H200 Tensor Core GPU data sheet, 2024 (halved: printed with sparsity)", nvlink=True,
+        "NVIDIA H200 Tensor Core GPU data sheet, 2024", _SPARSE, nvlink=True,
         measured_bandwidth_bytes_s=4.3e12, measured_flops={"bf16": 790e12, "fp16": 790e12},
         measured_source="copy and matrix product on one H200, torch 2.11, 2026-11-20",
     ),
     Gpu(
         "B200", "NVIDIA", 180, 8.0e12, _hopper(2.25e15, 4.5e15), "NVLink 5", 1.8e12,
-        "NVIDIA DGX B200 data sheet, 2024 (an eighth; halved: printed with sparsity)", nvlink=True,
+        "NVIDIA DGX B200 data sheet, 2024 (an eighth)", _SPARSE, nvlink=True,
     ),
     Gpu(
         "L40S", "NVIDIA", 48, 864e9, _hopper(362.05e12, 733e12), "PCIe 4 x16", 64e9,
@@ -152,7 +157,7 @@ GPUS: tuple[Gpu, ...] = (
     ),
     Gpu(
         "L4", "NVIDIA", 24, 300e9, _hopper(121e12, 242.5e12), "PCIe 4 x16", 64e9,
-        "NVIDIA L4 data sheet, 2023 (halved: printed with sparsity)", inline_ecc=True,
+        "NVIDIA L4 data sheet, 2023", _SPARSE, inline_ecc=True,
     ),
     Gpu(
         "A10G", "NVIDIA", 24, 600e9, {"bf16": 70e12, "fp16": 70e12, "int8": 140e12},
@@ -168,7 +173,7 @@ GPUS: tuple[Gpu, ...] = (
     ),
     Gpu(
         "RTX-4090", "NVIDIA", 24, 1.008e12, _hopper(165.2e12, 330.3e12), "PCIe 4 x16", 64e9,
-        "NVIDIA Ada GPU architecture whitepaper 2.01, 2022 (FP32 accumulation)",
+        "NVIDIA Ada GPU architecture whitepaper 2.01, 2022", "FP32 accumulation",
     ),
     Gpu(
         "MI300X", "AMD", 192, 5.3e12, _hopper(1307.4e12, 2614.9e12), "Infinity Fabric", 896e9,

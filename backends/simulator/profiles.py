@@ -30,7 +30,7 @@ PROFILES: dict[str, Profile] = {
     for profile in (
         Profile(
             name="rtx4090-llama-3.1-8b",
-            gpu="RTX 4090",
+            gpu="RTX-4090",
             shape=Shape(
                 step=StepModel(
                     a_s=20.556e-3, b_s=31.097e-6, c_s=28.247e-9, d_s=108.032e-6, t0_s=2.296e-3

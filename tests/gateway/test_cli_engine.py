@@ -49,7 +49,9 @@ def test_a_plan_shows_each_figure_with_its_formula(model):
     assert figures["kv_bytes_per_token"]["value"] == 2 * 32 * 8 * 128 * 2
     for figure in figures.values():
         assert figure["formula"]
-        assert figure["name"] in answer.stdout
+        shown = figure["name"].removesuffix("_s") if figure["unit"] == "s" else figure["name"]
+        assert shown in answer.stdout
+    assert "_floor_s" not in answer.stdout, "shown in ms"
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
@@ -84,6 +86,16 @@ def test_list_and_plan_say_which_rate_is_measured(model):
     ]
     assert "data sheet (NVIDIA L4 data sheet, 2023" in row
     assert "not measured here" in row
+
+
+def test_only_compute_is_halved_for_sparsity(model):
+    """A data sheet prints its bandwidth as it is."""
+    document = json.loads(invoke("plan", model, "--gpu", "H200", "--json").stdout)
+    formulas = {figure["name"]: figure["formula"] for figure in document["figures"]}
+    assert "4.8 TB/s in the data sheet" in formulas["bandwidth"]
+    assert "halved" not in formulas["bandwidth"]
+    assert "989.5 TFLOP/s in the data sheet" in formulas["compute"]
+    assert "halved: printed with sparsity" in formulas["compute"]
 
 
 def test_an_unknown_gpu_is_answered_with_the_known_ones(model):
@@ -125,6 +137,11 @@ def test_an_installation_that_breaks_has_status_1(tmp_path):
         (3 << 29, "B", "1.50 GiB"),
         (131_072, "B", "131,072 B"),
         (0.00872, "s", "8.72 ms"),
+        (0.089, "s", "89 ms"),
+        (0.9999, "s", "1000 ms"),
+        (0.00000049, "s", "0.49 us"),
+        (0.000003412, "s", "3.41 us"),
+        (0, "s", "0 s"),
         (1.5, "s", "1.50 s"),
         (291_424, "tokens", "291,424 tokens"),
         (8, "", "8"),

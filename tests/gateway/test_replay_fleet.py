@@ -5,6 +5,7 @@ from importlib.resources import files
 
 import pytest
 
+from backends.engine.catalog import GPUS
 from gateway.demand import arrival
 from gateway.replay_fleet import Fleet
 from gateway.settings import parse
@@ -44,6 +45,10 @@ def sent(fleet, settings, request, name="a", at_s=0.0):
     one = arrival(random.Random(1), at_s)
     replica.submit(name, one, chosen, 6000)
     return one
+
+
+def test_the_demo_names_its_gpus_as_the_catalogue_does(settings):
+    assert {pool.gpu.type for pool in settings.pools.values()} <= {gpu.name for gpu in GPUS}
 
 
 def test_engines_and_apis_are_candidates(fleet, settings, request_of):

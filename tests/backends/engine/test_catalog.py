@@ -3,6 +3,7 @@
 import pytest
 
 from backends.engine.catalog import GPUS, UnknownGpu, find
+from backends.simulator.profiles import PROFILES
 
 
 @pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
@@ -62,6 +63,10 @@ def test_a_name_that_only_looks_alike_is_not(name):
 def test_an_unknown_name_is_answered_with_those_that_are_near():
     with pytest.raises(UnknownGpu, match="A100-40GB, A100-80GB"):
         find("A100")
+
+
+def test_profiles_name_their_gpu_as_the_catalogue_does():
+    assert {profile.gpu for profile in PROFILES.values()} <= {gpu.name for gpu in GPUS}
 
 
 def test_measured_figures_win_over_the_data_sheet():
