@@ -33,6 +33,8 @@ MONEY_COLOURS: Mapping[str, str] = {
 PALETTE = (OWN, API, SUBSTITUTE, "#B4478F", SAME_WEIGHTS, "#4C9F70", "#8A6D3B", "#A3A9B5")
 Records = Sequence[Mapping[str, Any]]
 Chart = Any  # Altair's charts, layers and concatenations have no common public type
+SHARE = ".0%"
+FEW = 0.04  # four ticks of whole percents need more
 HEIGHT = 300
 PLOT_WIDTH = 960  # pixels, about: bars are sized by it
 _TIME = "%d %b %H:%M"
@@ -84,14 +86,20 @@ def stacked(
 def lines(
     records: Records, *, value: str, title: str, form: str = ",.0f", kinds: Sequence[str] = ()
 ) -> Chart:
-    axis = alt.Axis(format=form, tickCount=4, tickMinStep=1 if form == ",.0f" else 0.001)
+    scale: Any = alt.Undefined
+    step = 1.0 if form == ",.0f" else 0.001
+    if form == SHARE:  # as fine as its ticks, or several would read alike
+        top = max(record[value] for record in records)
+        form, step = (".1%", 0.001) if top < FEW else (SHARE, 0.01)
+        scale = alt.Scale(domain=[0, max(top, 4 * step)])
+    axis = alt.Axis(format=form, tickCount=4, tickMinStep=step)
     names = list(kinds) or sorted({record["kind"] for record in records})
     chart = (
         alt.Chart(_data(records), height=210)
         .mark_line(strokeWidth=2, interpolate="monotone")
         .encode(
             x=_time("at", [record["at"] for record in records]),
-            y=alt.Y(f"{value}:Q", title=title, axis=axis),
+            y=alt.Y(f"{value}:Q", title=title, axis=axis, scale=scale),
             color=_colour(dict(zip(names, PALETTE, strict=False)), columns=2),
             tooltip=[
                 alt.Tooltip(

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 from sqlalchemy import Engine
@@ -17,6 +18,7 @@ from dashboard import words
 from ledger import queries
 from ledger.database import DatabaseError, open_readonly
 from ledger.economics import TokenBasis
+from ledger.lag import Lag, read_lag
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.survey import Survey
 from ledger.survey import survey as read_survey
@@ -34,6 +36,7 @@ PERIODS = {
     "30 d": 30 * DAY_US,
 }
 _US = 10**6
+SAMPLES_US = 10 * _US  # how far apart an engine's samples are
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +55,23 @@ class View:
 
     @property
     def scope(self) -> Scope:
-        return Scope(self.now_us - self.span_us, self.now_us, self.team)
+        return Scope.last(self.span_us, self.now_us, self.team)
 
 
 def ledger_url() -> str | None:
     """`-- --ledger URL` on the command line, else the environment."""
+    return _argument("--ledger") or os.environ.get(URL_VARIABLE) or None
+
+
+def lag() -> Lag | None:
+    """What this host's ledger writer says, where `-- --run-dir DIR` tells of one."""
+    run_dir = _argument("--run-dir")
+    return None if run_dir is None else read_lag(Path(run_dir))
+
+
+def _argument(name: str) -> str | None:
     arguments = sys.argv[1:]
-    if "--ledger" in arguments[:-1]:
-        return arguments[arguments.index("--ledger") + 1]
-    return os.environ.get(URL_VARIABLE) or None
+    return arguments[arguments.index(name) + 1] if name in arguments[:-1] else None
 
 
 def rounded_now_us(span_us: int) -> int:
@@ -135,15 +146,16 @@ def ttft_pairs(view: View, limit: int) -> list[queries.Pair]:
 
 
 @st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
-def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow]]:
-    """The latest sample of every engine, and a thinned history of the period."""
+def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
+    """The latest sample of every engine, a thinned history of the period, and by what it is."""
     with engine(view.url).connect() as connection:
         first = queries.first_sample_us(connection, view.scope)
         length = view.span_us if first is None else view.now_us - first
-        bucket = max(10 * _US, length // 360)
+        bucket = max(1, -(-length // (360 * SAMPLES_US))) * SAMPLES_US
         return (
             queries.engines_now(connection),
             queries.engine_samples(connection, view.scope, bucket_us=bucket),
+            bucket,
         )
 
 

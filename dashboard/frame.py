@@ -1,7 +1,8 @@
 """What every page has around it: the sidebar's choices, the refresh, and one place for absence.
 
 A page is a module with `show(view)`. The frame reads the sidebar, runs the page as a fragment that
-repeats, and turns a ledger that is missing or away into a sentence instead of a stack trace.
+repeats, and turns a ledger that is missing or away into a sentence instead of a stack trace. The
+choices stand in the address: they outlive a change of page and a reload, and can be shared.
 """
 
 from contextlib import nullcontext
@@ -12,15 +13,28 @@ import streamlit as st
 
 from dashboard import data, words
 from dashboard.data import View
+from ledger.lag import Lag
+from ledger.queries import Freshness
 
 EVERYONE = "All teams"
 REFRESH_S = 5
+CURRENT_US = 15 * 10**6  # a writer that looked this lately is at work
 
 
-def page(module: ModuleType, url: str, title: str, icon: str, *, default: bool = False) -> Any:
+def page(
+    module: ModuleType,
+    url: str,
+    title: str,
+    icon: str,
+    *,
+    default: bool = False,
+    fleet: bool = False,
+) -> Any:
+    """A `fleet` page is of all teams, whichever is chosen."""
+
     def run() -> None:
         st.title(f"Are the {_own(url)} worth it?" if default else title, anchor=False)
-        _framed(module, url)
+        _framed(module, url, fleet=fleet)
 
     path = module.__name__.rpartition("page_")[2]
     return st.Page(run, title=title, icon=icon, url_path=path, default=default)
@@ -33,10 +47,15 @@ def _own(url: str) -> str:
         return words.GPU.many
 
 
-def _framed(module: ModuleType, url: str) -> None:
+def _framed(module: ModuleType, url: str, *, fleet: bool) -> None:
     with st.sidebar:
         period = st.segmented_control(
-            "Period", list(data.PERIODS), default="30 d", required=True, key="period"
+            "Period",
+            list(data.PERIODS),
+            default="30 d",
+            required=True,
+            key="period",
+            bind="query-params",
         )
         now_us = data.rounded_now_us(data.PERIODS[period])
         try:
@@ -44,16 +63,20 @@ def _framed(module: ModuleType, url: str) -> None:
         except data.AWAY as error:
             _away(url, error)
             return
-        team = st.selectbox("Team", [EVERYONE, *names], key="team")
-        live = st.toggle("Refresh by itself", value=True, key="live")
+        stays = [st.session_state.get("team"), st.query_params.get("team")]  # without traffic, too
+        options = [EVERYONE, *sorted({*names, *filter(None, stays)} - {EVERYONE})]
+        team = st.selectbox("Team", options, key="team", bind="query-params")
+        live = st.toggle("Refresh by itself", value=True, key="live", bind="query-params")
 
     @st.fragment(run_every=REFRESH_S if live else None)
     def body() -> None:
         at_us = data.rounded_now_us(data.PERIODS[period])
-        view = View(url, period, None if team == EVERYONE else team, at_us)
+        view = View(url, period, None if fleet or team == EVERYONE else team, at_us)
         shown = (module.__name__, period, team)
         first = st.session_state.get("shown") != shown
         try:
+            if fleet and team != EVERYONE:
+                st.caption(f"Of all teams: own {_own(url)} break even as a fleet, not for {team}.")
             with st.spinner("Reading the ledger ...") if first else nullcontext():
                 module.show(view)
             _as_of(view)
@@ -66,11 +89,23 @@ def _framed(module: ModuleType, url: str) -> None:
 
 def _as_of(view: View) -> None:
     fresh = data.survey(view).freshness
-    applied = "no journal applied so far"
-    if fresh.applied_us is not None:
-        applied = f"journals applied {words.ago(fresh.applied_us, view.now_us)}"
+    applied = standing_of_books(fresh, data.lag(), view.now_us)
     held = f"; {fresh.quarantined} records quarantined" if fresh.quarantined else ""
     st.caption(f"As of {words.moment(view.now_us)}; {applied}{held}. Read-only.")
+
+
+def standing_of_books(fresh: Freshness, lag: Lag | None, now_us: int) -> str:
+    """How complete the books are; hours without a request are not hours behind."""
+    if lag is None:  # the writer is on another host: only what it left in the books is known
+        if fresh.applied_us is None:
+            return "no journal applied so far"
+        return f"the last record was applied {words.ago(fresh.applied_us, now_us)}"
+    if not lag.backlog_bytes and not lag.away and now_us - lag.applied_us <= CURRENT_US:
+        return "everything journaled is applied"
+    text = f"journals applied as they were {words.ago(lag.applied_us, now_us)}"
+    if lag.backlog_bytes:
+        text += f", {words.plural(lag.backlog_bytes, 'byte')} to go"
+    return text + (", the ledger cannot be written" if lag.away else "")
 
 
 def _away(url: str, error: BaseException) -> None:

@@ -2,14 +2,16 @@
 
 Top to bottom: a label when nothing here is real traffic, the answer in one sentence, each
 comparator with its gauge, what was spent, how well it was served, what spills at this moment.
+The verdict is the fleet's, whichever team is chosen; of a team there are its own figures.
 """
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import charts, data, look, words
+from dashboard import charts, data, look, team, words
 from dashboard.data import View
 from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
 from dashboard.sentences import capacity, cures, headline, trend
@@ -29,11 +31,13 @@ def show(view: View) -> None:
     if not survey.cells and not survey.contracts:
         _empty()
         return
+    if view.team is not None:
+        _of_team(view, survey)
+        return
     alone = _only_apis(view)
     if alone:  # no own engine answers yet: that is what a newcomer sees happen
         _spilling(view)
-    head = headline(survey.standing, data.PERIOD_WORDS[view.period])
-    look.answer(head.question, head.text, head.more, head.colour)
+    _headline(view, survey)
     _rates(survey.standing)
     if survey.standing.verdicts:
         columns = st.columns(len(survey.standing.verdicts))
@@ -58,6 +62,27 @@ def show(view: View) -> None:
             title="dollars",
         )
         st.altair_chart(chart, width="stretch")
+
+
+def _of_team(view: View, survey: Survey) -> None:
+    """The fleet's verdict, said to be that, and what the team itself spent and got."""
+    _headline(view, data.survey(replace(view, team=None)))
+    st.caption(team.words_of(survey))
+    first, second = st.columns(2)
+    with first:
+        team.spent(survey)
+        _served(survey, sum(row.requests for row in data.refusals(view)))
+    with second:
+        team.compared(survey)
+        _spilling(view)
+    st.subheader("What was spent, over time", anchor=False)
+    team.over_the_period(survey)
+
+
+def _headline(view: View, survey: Survey) -> None:
+    head = headline(survey.standing, data.PERIOD_WORDS[view.period])
+    of = "" if view.team is None else "All teams. "
+    look.answer(f"{of}{head.question}", head.text, head.more, head.colour)
 
 
 def _verdict(survey: Survey, verdict: Verdict) -> None:

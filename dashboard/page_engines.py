@@ -21,7 +21,7 @@ HEALTH = {"healthy": look.GAIN, "loading": "#B54708", "draining": "#B54708"}
 def show(view: View) -> None:
     for text in labels(data.survey(view)):
         look.label(text)
-    now, history = data.engines(view)
+    now, history, bucket_us = data.engines(view)
     if not now:
         st.info(
             "No engine has been seen. A pool with `replicas` is started by `breakeven serve`; one "
@@ -38,7 +38,8 @@ def show(view: View) -> None:
         return
     left, right = st.columns(2)
     with left:
-        _chart("KV cache in use", _gauge(history, "kv_usage_ppm", 1e-6), "share", ".0%")
+        kv = f"KV cache in use, highest in each {words.length(bucket_us)}"
+        _chart(kv, _gauge(history, "kv_usage_ppm", 1e-6), "share", charts.SHARE)
         _chart("Output tokens per second", _rate(history, "output_tokens_total"), "tokens/s", ",~r")
     with right:
         _chart("Sequences", _sequences(history), "sequences", ",.0f")

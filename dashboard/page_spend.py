@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import streamlit as st
 
-from dashboard import charts, data, look, words
+from dashboard import charts, data, look, team, words
 from dashboard.data import View
 from dashboard.figures import (
     dollars,
@@ -63,26 +63,29 @@ def _totals(survey: Survey) -> None:
     bills = survey.standing.bills
     used = sum(bill.used_pusd for bill in bills)
     idle = sum(bill.idle_pusd + bill.unavailable_pusd for bill in bills)
-    own = own_hardware(survey)
-    columns = st.columns(5)
-    figures = (
-        ("Total", words.usd(survey.own_pusd + survey.api_pusd)),
+    own, one = own_hardware(survey), survey.scope.team
+    if one is not None:  # idle time is nobody's
+        used, idle = team.own_pusd(survey), 0
+    figures = [
+        ("Total", words.usd(used + idle + survey.api_pusd)),
         ("APIs", words.usd(survey.api_pusd)),
-        (f"Own {own}, used by teams", words.usd(used)),
-        (f"Own {own}, idle or unavailable", words.usd(idle)),
+        (f"Own {own}, used by {one or 'teams'}", words.usd(used)),
         ("Answers without a price", words.count(survey.unpriced)),
-    )
-    for column, (name, figure) in zip(columns, figures, strict=True):
+    ]
+    if one is None:
+        figures.insert(3, (f"Own {own}, idle or unavailable", words.usd(idle)))
+    for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
             look.card(name, look.big(figure, size="mid"))
     missing = [bill.pool for bill in bills if not bill.rated]
     if missing:
         st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
-    if survey.scope.team:
-        st.caption("Own bills are of the whole pool; the table shows this team's share.")
 
 
 def _over_time(survey: Survey, by: str) -> None:
+    if by == "kind of cost" and survey.scope.team is not None:
+        team.over_the_period(survey)
+        return
     if by == "kind of cost":
         chart = charts.stacked(
             money_over_time(survey),
@@ -134,16 +137,27 @@ def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
         ),
         key=lambda row: -row["spend"],
     )
-    money = {
-        one: NUMBER(format=money_format(row[one] for row in table))
-        for one in ("spend", "APIs", own)
-    }
+    money = _dollar_columns(table, ("spend", "APIs", own))
     counts = {
         one: NUMBER(format="localized") for one in ("answers", "input tokens", "output tokens")
     }
     st.dataframe(table, hide_index=True, column_config={**money, **counts}, width="stretch")
-    shares = "their share of closed hours" if name == "team" else "the provisional charge"
-    st.caption(f"O{own[1:]}: {shares}. Input tokens include cached ones.")
+    st.caption(f"O{own[1:]}: {_charged(survey, name)}. Input tokens include cached ones.")
+
+
+def _dollar_columns(table: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, Any]:
+    """One format for all of a table's dollars, so that columns can be compared."""
+    form = money_format(row[name] for row in table for name in names)
+    return {name: NUMBER(format=form) for name in names}
+
+
+def _charged(survey: Survey, name: str) -> str:
+    """What the column of own hardware rests on."""
+    if name != "team":
+        return "the provisional charge, engine seconds"
+    if not survey.hours:
+        return "their share of the running hour, provisional until it is closed"
+    return "their share of closed hours, and provisionally of the running one"
 
 
 def _requests(view: View, survey: Survey) -> None:
@@ -169,10 +183,7 @@ def _requests(view: View, survey: Survey) -> None:
         key="requests",
         column_config={
             "at (UTC)": st.column_config.DatetimeColumn(format="D MMM HH:mm:ss"),
-            **{
-                one: NUMBER(format=money_format(row[one] for row in frame))
-                for one in ("cost", "at the comparator")
-            },
+            **_dollar_columns(frame, ("cost", "at the comparator")),
         },
     )
     st.caption(f"The latest {len(found)}, newest first. Select a row to see why it went there.")
@@ -194,18 +205,18 @@ def _frame(found: list[AttemptRow]) -> list[dict[str, Any]]:
     return [
         {
             "at (UTC)": words.instant(row.opened_us),
-            "request": row.request_id,
             "team": row.team,
             "model": row.model,
             "went to": row.target,
-            "why": words.reason(row.spill_reason or row.reason),
             "input": row.input_tokens,
             "output": row.output_tokens,
             "cost": None if row.cost_pusd is None else dollars(row.cost_pusd),
             "at the comparator": None if row.compared_pusd is None else dollars(row.compared_pusd),
+            "why": words.reason(row.spill_reason or row.reason),
             "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,
             "status": row.status or "open",
             "flag": row.flag or "",
+            "request": row.request_id,
         }
         for row in found
     ]

@@ -19,7 +19,7 @@ def run() -> None:
         return
     pages = [
         page(page_answer, url, "Are we winning?", ":material/balance:", default=True),
-        page(page_breakeven, url, "Break-even", ":material/show_chart:"),
+        page(page_breakeven, url, "Break-even", ":material/show_chart:", fleet=True),
         page(page_spend, url, "Spend", ":material/payments:"),
         page(page_routing, url, "Routing", ":material/alt_route:"),
         page(page_engines, url, "Engines", ":material/memory:"),

@@ -91,7 +91,13 @@ def count(number: int) -> str:
 
 
 def percent(share: Exact | float | None, *, digits: int = 0) -> str:
-    return "n/a" if share is None else f"{100 * float(share):.{digits}f} %"
+    """What these digits would round to nothing is not nothing: `< 1 %`."""
+    if share is None:
+        return "n/a"
+    shown = f"{100 * float(share):.{digits}f}"
+    if share > 0 and not float(shown):
+        return f"< {10**-digits:g} %"
+    return f"{shown} %"
 
 
 def times(ratio: Exact | float) -> str:
@@ -112,8 +118,13 @@ def instant(at_us: int) -> datetime:
 
 
 def ago(then_us: int, now_us: int) -> str:
-    seconds = max(0, now_us - then_us) // 10**6
+    return f"{length(max(0, now_us - then_us))} ago"
+
+
+def length(span_us: int) -> str:
+    """`45 s`, `90 s`, `2 h`: in whole units, of which there are two at least."""
+    seconds = span_us // 10**6
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
-            return f"{seconds // size} {unit} ago"
-    return f"{seconds} s ago"
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

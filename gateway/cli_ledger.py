@@ -35,7 +35,7 @@ def report(
 ) -> None:
     """Spend by team, model and target; own GPUs used and idle; what an API would have cost."""
     now_us = Clock().wall_us()
-    scope = Scope(now_us - days * DAY_US, now_us, team=team)
+    scope = Scope.last(days * DAY_US, now_us, team)
     with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
         found = report_of(connection, scope)
     emit(asdict(found), as_json=as_json, show=lambda out: _show(out, found))
@@ -67,6 +67,8 @@ def _show(out: Console, found: Report) -> None:
     if found.running:
         out.print()
         out.print(_pools("Own GPUs since then, provisional", found.running))
+    if found.team is not None:
+        out.print(_whose(found.team, found.team_used_pusd or 0), markup=False)
     compared = [
         [one.model, one.comparator, f"{one.tokens:,}", _usd(one.avoided_pusd)]
         for one in found.comparators
@@ -75,6 +77,13 @@ def _show(out: Console, found: Report) -> None:
     out.print()
     out.print(table("What own engines served inside the SLO, at API prices", titles, compared))
     out.print(f"\n{found.refused} requests were refused.")
+
+
+def _whose(team: str, used_pusd: int) -> str:
+    return (
+        "Bills, idle time and whether own GPUs are worth it are of all teams; "
+        f"{team} used {_usd(used_pusd)} of these bills."
+    )
 
 
 def _spend(title: str, lines: Sequence[Line]) -> object:

@@ -227,16 +227,18 @@ def first_sample_us(connection: Connection, scope: Scope) -> int | None:
 
 
 def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> list[EngineRow]:
-    """The last sample of every engine in every bucket, in time order."""
+    """The last sample of every engine in every bucket, with the bucket's highest KV usage."""
     bucket = (EngineSample.at_us - EngineSample.at_us % bucket_us).label("bucket_us")
+    highest = func.max(EngineSample.kv_usage_ppm).label("kv_usage_ppm")
     last = (
-        select(EngineSample.engine, func.max(EngineSample.seq).label("seq"), bucket)
+        select(EngineSample.engine, func.max(EngineSample.seq).label("seq"), highest, bucket)
         .where(EngineSample.at_us >= scope.start_us, EngineSample.at_us < scope.end_us)
         .group_by(EngineSample.engine, "bucket_us")
         .subquery()
     )
+    columns = [last.c.kv_usage_ppm if one.key == "kv_usage_ppm" else one for one in _ENGINE_COLUMNS]
     statement = (
-        select(*_ENGINE_COLUMNS)
+        select(*columns)
         .join(last, last.c.seq == EngineSample.seq)
         .order_by(EngineSample.at_us, EngineSample.engine)
         .limit(SAMPLES_LIMIT)

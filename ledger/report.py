@@ -2,7 +2,8 @@
 
 The figures are the dashboard's: both add up the same cells, hours and comparisons. Spend counts
 what was settled; own engines' bills are used, idle and unavailable: closed hours, and apart from
-them what runs since, which stays provisional until its hour is closed.
+them what runs since, which stays provisional until its hour is closed. A bill is the pool's: of it
+a team has the part that it used.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +13,7 @@ from sqlalchemy import Connection
 
 from ledger import queries
 from ledger.queries import Cell, Contract, HourCell, Scope
-from ledger.running import running
+from ledger.running import Running, running
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class ComparedLine:
 class Report:
     start_us: int
     end_us: int
+    team: str | None  # whose attempts and comparisons these are; bills are of all teams
+    team_used_pusd: int | None  # its part of the bills: closed hours, and what runs since
     total: Line
     teams: tuple[Line, ...]
     models: tuple[Line, ...]
@@ -77,16 +80,19 @@ def report(connection: Connection, scope: Scope) -> Report:
     cells = queries.cells(connection, scope, bucket_us=queries.DAY_US)
     closed = queries.hours(connection, scope, bucket_us=queries.DAY_US)
     contracts = {contract.pool: contract for contract in queries.contracts(connection)}
+    rests = [running(connection, contract, closed, scope) for contract in contracts.values()]
     return Report(
         start_us=scope.start_us,
         end_us=scope.end_us,
+        team=scope.team,
+        team_used_pusd=_team_used(connection, rests, scope),
         total=_line("total", cells),
         teams=_by(cells, [cell.team for cell in cells]),
         models=_by(cells, [cell.model for cell in cells]),
         backends=_by(cells, [cell.backend for cell in cells]),
         targets=_by(cells, [cell.target for cell in cells]),
         pools=_pools(closed, contracts),
-        running=tuple(_running(connection, contracts.values(), closed, scope)),
+        running=tuple(_running(rests, contracts, scope)),
         comparators=tuple(
             ComparedLine(
                 one.model,
@@ -143,11 +149,18 @@ def _pools(closed: Iterable[HourCell], contracts: Mapping[str, Contract]) -> tup
     )
 
 
+def _team_used(connection: Connection, rests: Iterable[Running], scope: Scope) -> int | None:
+    if scope.team is None:
+        return None
+    hours = queries.hours_by_team(connection, scope, bucket_us=queries.DAY_US)
+    closed = sum(one.used_pusd for one in hours)
+    return closed + sum(rest.used_pusd.get(scope.team, 0) for rest in rests)
+
+
 def _running(
-    connection: Connection, contracts: Iterable[Contract], closed: list[HourCell], scope: Scope
+    rests: Iterable[Running], contracts: Mapping[str, Contract], scope: Scope
 ) -> Iterator[PoolLine]:
-    for contract in contracts:
-        rest = running(connection, contract, closed, scope)
+    for rest in rests:
         if rest.bill_pusd:
             yield PoolLine(
                 rest.pool,
@@ -156,6 +169,6 @@ def _running(
                 sum(rest.used_pusd.values()),
                 rest.idle_pusd,
                 rest.unavailable_pusd,
-                contract.machine,
-                contract.share_ppm,
+                contracts[rest.pool].machine,
+                contracts[rest.pool].share_ppm,
             )

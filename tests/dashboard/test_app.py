@@ -176,6 +176,37 @@ def test_the_answer_is_there_without_a_click(served, browser_page: Page, month) 
         assert box["y"] + box["height"] <= 768
 
 
+def test_choices_outlive_a_change_of_page_and_a_reload(served, browser_page: Page, month) -> None:
+    """They stand in the address, so that a view can be shared."""
+    address = served(month.url)
+    open_page(browser_page, address, "")
+    browser_page.get_by_role("radio", name="24 h").click()
+    browser_page.get_by_role("combobox", name="Team").click()
+    browser_page.get_by_role("option", name="finance").click()
+    browser_page.get_by_text("Refresh by itself").click()
+    expect(browser_page.get_by_text("Below: team finance alone")).to_be_visible()
+    for name in ("Break-even", "Spend"):
+        browser_page.get_by_test_id("stSidebarNav").get_by_text(name, exact=True).click()
+        expect(browser_page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+        chosen_as_before(browser_page)
+        if name == "Break-even":
+            expect(browser_page.get_by_text("Of all teams: own GPUs break even")).to_be_visible()
+    browser_page.reload()
+    chosen_as_before(browser_page)
+
+
+def chosen_as_before(page: Page) -> None:
+    expect(page.get_by_role("radio", name="24 h")).to_be_checked()
+    expect(page.get_by_label("Team", exact=True)).to_have_value("finance")
+    expect(page.get_by_role("switch", name="Refresh by itself")).not_to_be_checked()
+
+
+def test_a_shared_address_opens_as_it_was_sent(served, browser_page: Page, month) -> None:
+    words = open_page(browser_page, served(month.url), "?period=7+d&team=finance")
+    assert "All teams. Last 7 days" in words
+    expect(browser_page.get_by_role("radio", name="7 d")).to_be_checked()
+
+
 SLOW = """
 import importlib.abc, pathlib, runpy, sys, time
 GATES = pathlib.Path({gates!r})

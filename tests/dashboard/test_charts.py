@@ -109,3 +109,22 @@ def test_break_even_shades_beyond_capacity_only_inside_the_chart() -> None:
         assert any(layer["mark"]["type"] == "rect" for layer in spec["layer"]) is shaded
         titles = [layer["encoding"]["x"].get("title", "") for layer in spec["layer"]]
         assert "tokens a month (output only)" in titles
+
+
+@pytest.mark.parametrize("top", [0.0, 0.0003, 0.0095, 0.039, 0.04, 0.3, 0.97])
+def test_no_two_ticks_of_a_share_read_the_same(top: float) -> None:
+    """Thousandths under labels of whole percents read `0%  0%  1%`."""
+    records = [{"at": DAY + timedelta(hours=n), "kind": "a", "value": top * n} for n in (0, 1)]
+    y = charts.lines(records, value="value", title="share", form=charts.SHARE).to_dict()[
+        "encoding"
+    ]["y"]
+    digits = int(y["axis"]["format"][1])
+    assert y["axis"]["tickMinStep"] >= 10.0 ** (-2 - digits)
+    low, high = y["scale"]["domain"]
+    assert low == 0
+    assert high >= max(top, 4 * y["axis"]["tickMinStep"])
+
+
+def test_other_lines_keep_their_scale() -> None:
+    records = [{"at": DAY + timedelta(hours=n), "kind": "a", "value": n} for n in (0, 1)]
+    assert "scale" not in charts.lines(records, value="value", title="x").to_dict()["encoding"]["y"]

@@ -5,6 +5,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.frame import standing_of_books
+from ledger.lag import Lag, write_lag
+from ledger.queries import Freshness
+
+S = 10**6
+NOW_US = 1_780_000_000 * S
 APP = str(Path(__file__).resolve().parents[2] / "dashboard" / "app.py")
 
 
@@ -25,11 +31,41 @@ def test_choices_and_as_of(app, month) -> None:
     assert test.selectbox(key="team").options == ["All teams", *sorted(
         {first.team_id for first in month.opened}
     )]  # fmt: skip
-    assert any("As of" in one.value and "journals applied" in one.value for one in test.caption)
+    assert any("As of" in one.value and "last record was" in one.value for one in test.caption)
     test.segmented_control(key="period").set_value("7 d").run()
     assert not test.exception
     test.selectbox(key="team").set_value("finance").run()
     assert not test.exception
+
+
+@pytest.mark.parametrize(
+    ("lag", "said"),
+    [
+        (Lag(0, NOW_US - 2 * S, False, 0), "everything journaled is applied"),
+        (Lag(0, NOW_US - 60 * S, False, 0), "journals applied as they were 60 s ago"),
+        (Lag(900, NOW_US - S, False, 0), "journals applied as they were 1 s ago, 900 bytes to go"),
+        (
+            Lag(1, NOW_US - 180 * S, True, 0),
+            "journals applied as they were 3 min ago, 1 byte to go, the ledger cannot be written",
+        ),
+        (None, "the last record was applied 2 min ago"),
+    ],
+)
+def test_minutes_without_a_request_are_no_lag(lag: Lag | None, said: str) -> None:
+    fresh = Freshness(NOW_US - 120 * S, 0, NOW_US - 120 * S, 0)
+    assert standing_of_books(fresh, lag, NOW_US) == said
+
+
+def test_books_that_nothing_was_written_to() -> None:
+    assert standing_of_books(Freshness(None, None, None, 0), None, NOW_US) == (
+        "no journal applied so far"
+    )
+
+
+def test_the_writer_of_this_host_is_asked(app, month, tmp_path, monkeypatch) -> None:
+    write_lag(tmp_path, Lag(12_000, month.now_us, False, 0))
+    monkeypatch.setattr("sys.argv", ["app.py", "--run-dir", str(tmp_path)])
+    assert any("12,000 bytes to go" in one.value for one in app(month.url).caption)
 
 
 def test_the_question_names_the_hardware(app, books) -> None:

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 from sqlalchemy import create_engine, text
 
+from dashboard.words import usd
 from ledger.database import migrate
 
 USD = 10**12
@@ -155,3 +156,26 @@ def test_a_team_sees_its_own_requests(page, month, text_of) -> None:
     assert api > 0
     figure = re.search(r"APIs\s+\$([0-9.]+)", shown).group(1)
     assert float(figure) == pytest.approx(api / USD, rel=0.01)
+
+
+def test_a_team_is_not_charged_the_fleet(page, month, text_of) -> None:
+    """Its own share of the bill; the verdict is the fleet's, and says so."""
+    everyone = text_of(page("answer", month.url))
+    shown = text_of(page("answer", month.url, team="finance"))
+    lost = re.search(r"\$[0-9.]+ lost against anthropic/claude-haiku-4-5", everyone).group()
+    assert lost in shown, "of all teams"
+    assert shown.count(" lost") == 2, "in the one headline, not in cards of the team's"
+    assert "All teams. Last 30 days" in shown
+    assert "The verdict, break-even and idle time are of all teams." in shown
+    assert "Cannot break even" in everyone
+    assert "Cannot break even" not in shown
+    used = scalar(month.url, "SELECT sum(used_pusd) FROM gpu_hour_teams WHERE team_id = 'finance'")
+    assert used > 0
+    assert len(re.findall(rf"its used share\s+{re.escape(usd(used))}", shown)) == 2
+    elsewhere = scalar(
+        month.url,
+        "SELECT sum(c.cost_pusd) FROM compared c JOIN attempts a USING (attempt_id)"
+        " WHERE a.backend = 'own' AND a.slo_met AND a.team_id = 'finance'"
+        " AND c.comparator = 'anthropic/claude-haiku-4-5'",
+    )
+    assert re.search(rf"anthropic/claude-haiku-4-5\s+{re.escape(usd(elsewhere))}", shown)

@@ -27,6 +27,11 @@ def test_the_latest_sample_is_shown(page, books, text_of) -> None:
     assert len(test.get("vega_lite_chart")) == 4
 
 
+def test_the_chart_of_the_cache_says_what_its_points_are(page, books, text_of) -> None:
+    shown = text_of(page("engines", books(peak=2.0, days=1).url, period="24 h"))
+    assert "KV cache in use, highest in each 20 s" in shown
+
+
 def test_an_old_sample_is_never_the_present(page, tmp_path, text_of) -> None:
     url = f"sqlite:///{tmp_path / 'old.db'}"
     migrate(url)

@@ -1,8 +1,12 @@
 """Spend by team, model and backend equals SQL, and adds up to the total with idle as a line."""
 
+import json
+import re
+
 import pytest
 from sqlalchemy import create_engine, text
 
+from dashboard.words import usd
 from ledger.database import migrate
 
 USD = 10**12
@@ -66,6 +70,45 @@ def test_single_requests_can_be_narrowed(page, month) -> None:
         if (first.team_id, first.model) == ("finance", "gpt-4o-mini")
     ]
     assert {row["request"] for row in narrowed} == {first.request_id for first in mine}
+
+
+def test_what_a_request_cost_stands_before_what_explains_it(page, month) -> None:
+    columns = list(page("spend", month.url).dataframe[3].value.columns)
+    assert columns[3:8] == ["went to", "input", "output", "cost", "at the comparator"]
+    assert columns[-1] == "request", "the widest, and the least read"
+
+
+@pytest.mark.parametrize(("day", "closed"), [(None, False), (30, True)])
+def test_closed_hours_are_named_when_there_are_some(
+    page, books, month, text_of, day: int | None, closed: bool
+) -> None:
+    url = month.url if day else books(peak=2.0, days=1, rate_pusd=None).url
+    shown = text_of(page("spend", url))
+    assert ("their share of closed hours" in shown) is closed
+    assert ("provisional until it is closed" in shown) is not closed
+
+
+def test_dollars_of_one_table_have_one_format(page, month) -> None:
+    for element in page("spend", month.url).dataframe:
+        columns = json.loads(element.proto.columns)
+        forms = {
+            one["type_config"]["format"]
+            for name, one in columns.items()
+            if name in {"spend", "APIs", "own GPUs", "cost", "at the comparator"}
+        }
+        assert len(forms) == 1
+
+
+def test_a_team_is_charged_its_share_and_no_idle_time(page, month, text_of) -> None:
+    shown = text_of(page("spend", month.url, team="finance"))
+    engine = create_engine(month.url)
+    statement = "SELECT sum(used_pusd) FROM gpu_hour_teams WHERE team_id = 'finance'"
+    with engine.connect() as connection:
+        used = connection.execute(text(statement)).scalar_one()
+    engine.dispose()
+    assert re.search(rf"Own GPUs, used by finance\s+{re.escape(usd(used))}", shown)
+    assert "idle or unavailable" not in shown
+    assert "idle or unavailable" in text_of(page("spend", month.url))
 
 
 @pytest.mark.parametrize("by_what", ["team", "model", "backend"])

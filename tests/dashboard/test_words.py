@@ -70,6 +70,10 @@ def test_every_reason_of_the_router_has_words() -> None:
 def test_small_words() -> None:
     assert words.percent(None) == "n/a"
     assert words.percent(Fraction(1, 8), digits=1) == "12.5 %"
+    assert words.percent(0) == "0 %"
+    assert words.percent(0.0035) == "< 1 %"
+    assert words.percent(0.0035, digits=1) == "0.4 %"
+    assert words.percent(0.0003, digits=1) == "< 0.1 %"
     assert (words.times(3.454), words.times(28)) == ("3.45x", "28x")
     assert (words.plural(1, "answer"), words.plural(1_200, "answer")) == (
         "1 answer",

@@ -96,6 +96,12 @@ def test_one_team_alone(ledger):
     assert document["total"]["cost_pusd"] == sum(COSTS["ads"])
 
 
+def test_a_teams_report_says_whose_the_bills_are(ledger):
+    said = "whether own GPUs are worth it are of all teams; ads used $0.0000 of these bills."
+    assert said in " ".join(ledger("report", "--team", "ads").stdout.split())
+    assert "of all teams" not in ledger("report").stdout
+
+
 def test_a_report_needs_a_day_at_least(ledger):
     assert ledger("report", "--days", "0").exit_code == 2
 

@@ -67,6 +67,35 @@ def test_groups_add_up_and_are_dearest_first(engine, opened, settled, refused):
     assert not found.simulated
 
 
+def test_of_a_teams_bill_it_has_what_it_used(engine, opened, settled, refused):
+    """Closed hours and what runs since; the bills stay the pool's."""
+    fill(engine, opened, settled, refused)
+    with engine.begin() as connection:
+        for hour in (0, 1):  # one attempt more, in the running hour
+            at = DAY_US + hour * HOUR_US
+            connection.execute(
+                insert(orm.EngineSample),
+                {"at_us": at, "pool": "chat", "engine": "chat/0", "health": "healthy"},
+            )
+    own = {"backend": "own", "pool": "chat", "target": "pool:chat/0", "provider": None}
+    at_us = DAY_US + HOUR_US + 10
+    records = [
+        opened(90, team_id="ads", holds=(), bound_pusd=10**13, opened_us=at_us, **own),
+        settled(90, cost_pusd=100, engine_us=HOUR_US // 20, settled_us=at_us + 10),
+    ]
+    Repository(engine, host="h").import_records(records, journal="j2", at_us=1)
+    span = (DAY_US, DAY_US + HOUR_US + HOUR_US // 2)
+    with engine.connect() as connection:
+        found = {team: report(connection, Scope(*span, team)) for team in (None, "search", "ads")}
+    assert found[None].team_used_pusd is None
+    assert found["search"].team_used_pusd == 2 * RATE // 10
+    assert found["ads"].team_used_pusd == RATE // 10 + RATE // 20
+    assert found["ads"].team == "ads"
+    assert found["ads"].pools == found[None].pools
+    used = found[None].pools[0].used_pusd + found[None].running[0].used_pusd
+    assert sum(found[team].team_used_pusd for team in ("search", "ads")) == used
+
+
 def test_what_runs_since_the_last_closed_hour_is_apart_and_split_alike(
     engine, opened, settled, refused
 ):
