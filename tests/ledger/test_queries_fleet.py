@@ -53,7 +53,11 @@ def connection(engine):
         writing.execute(insert(orm.GpuHourTeam), shares)
         writing.execute(
             insert(orm.EngineSample),
-            [sample(name, 10 * n) for n in range(12) for name in ("llama/0", "llama/1")],
+            [
+                sample(name, 10 * n, kv_usage_ppm=900 if (name, n) == ("llama/1", 8) else 5)
+                for n in range(12)
+                for name in ("llama/0", "llama/1")
+            ],
         )
         rows = [
             {
@@ -119,6 +123,7 @@ def test_samples_are_thinned_to_the_last_of_each_bucket(connection) -> None:
     assert [(row.engine, row.running) for row in found] == [
         ("llama/0", 50), ("llama/1", 50), ("llama/0", 110), ("llama/1", 110),
     ]  # fmt: skip
+    assert [row.kv_usage_ppm for row in found] == [5, 5, 5, 900], "a peak between is not lost"
     assert queries.first_sample_us(connection, scope) == START_US
     assert queries.first_sample_us(connection, Scope(0, 1)) is None
 
