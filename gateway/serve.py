@@ -171,6 +171,7 @@ class Serving:
             *("run", str(script), "--server.headless", "true"),
             *("--server.address", settings.host, "--server.port", str(settings.port)),
             *("--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none"),
+            *("--", "--run-dir", str(self.runtime.run_dir)),
         ]
 
     def _launch(
