@@ -1,16 +1,20 @@
 """A survey's load and bill as a staircase, restated per month of 720 hours.
 
 The staircase is computed for the period (its own minutes, its own bill) and every volume and
-amount is multiplied by `scale` when shown, so that a day's traffic and a month's read alike.
+amount is multiplied by `scale` when shown, so that a day's traffic and a month's read alike. At
+today's volume and engines the total is what the books say: the bill and what overflow cost.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
 from dashboard import words
 from dashboard.figures import dollars
+from ledger.bills import PoolBill
+from ledger.bought import OverflowPrice
 from ledger.capability import PoolCapability
 from ledger.economics import Exact, Volume
 from ledger.staircase import (
@@ -23,11 +27,12 @@ from ledger.staircase import (
     load_curve,
     windowed,
 )
-from ledger.standing import HOURS_OF_A_MONTH, Against, Standing, Verdict
+from ledger.standing import HOURS_OF_A_MONTH, Against, Standing, Verdict, with_spares
 from ledger.survey import Survey
 
 POINTS = 60
 MOST_STEPS = 8
+ENGINE = words.Hardware("engine", "engines")
 
 
 class Reach(StrEnum):
@@ -54,7 +59,8 @@ class Ladder:
     staircase: Staircase
     gpu_type: str
     gpus: int  # steps in use: replicas
-    gpus_per_step: Fraction  # below one where pools share a GPU
+    gpus_per_step: Fraction
+    shared: bool  # a step is an engine on a part of a machine
     scale: Fraction
     volume: int  # asked of the pool
     meetings: tuple[Meeting, ...]
@@ -74,32 +80,42 @@ class Ladder:
 
     @property
     def hardware(self) -> words.Hardware:
-        return words.hardware([self.gpu_type])
+        return ENGINE if self.shared else words.hardware([self.gpu_type])
 
     def unit(self, steps: int) -> str:
+        if self.shared:
+            return f"{steps} {ENGINE.one if steps == 1 else ENGINE.many}"
         return words.hardware_count(self.gpu_type, steps * self.gpus_per_step)
 
+    def paid(self, steps: int) -> str:
+        """The steps and the spares that are paid for beside them."""
+        return f"{self.unit(steps)}{self.and_spares}" if steps else f"no own {self.hardware.one}"
 
-def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladder | None:
-    """`None` when the pool has neither load, rate nor capacity to draw with."""
+    @property
+    def and_spares(self) -> str:
+        spares = self.staircase.spares
+        return f" + {spares} {'spare' if spares == 1 else 'spares'}" if spares else ""
+
+    @property
+    def share(self) -> str | None:
+        """What of a machine one engine is charged, where it is not all of it."""
+        each = words.hardware_count(self.gpu_type, self.gpus_per_step)
+        return f"One engine is charged {each}." if self.shared else None
+
+
+def ladder(survey: Survey, pool: str, bought_at: str, *, spares: int) -> Ladder | None:
+    """`None` when the pool has neither load, rate nor capacity to draw with.
+
+    `bought_at` names one of the pool's prices of overflow.
+    """
     look = survey.pools[pool]
     (bill,) = look.standing.bills
-    verdict = next((one for one in look.standing.verdicts if one.against is against), None)
+    price = next((one for one in look.overflow if one.name == bought_at), None)
     able = look.capability
-    if verdict is None or verdict.average is None or not bill.rated or not bill.hours:
+    if price is None or not bill.rated or not bill.hours or able is None or not any(look.load):
         return None
-    if able is None or not any(look.load):
-        return None
-    window = able.window_minutes
-    steps = Staircase(
-        gpu_pusd=Fraction(bill.bill_pusd, bill.replicas),
-        other_pusd=bill.ops_pusd,
-        spares=spares,
-        capacity_per_minute=able.per_minute / bill.replicas * window,
-        api=verdict.average,
-        load=load_curve(windowed(look.load, window)),
-    )
-    volume = Volume(steps.load.total, verdict.average.basis)
+    steps = _staircase(look.load, bill, able, price, spares)
+    volume = Volume(steps.load.total, price.average.basis)
     most = max(MOST_STEPS, 2 * bill.replicas)
     return Ladder(
         standing=look.standing,
@@ -108,17 +124,36 @@ def ladder(survey: Survey, pool: str, against: Against, *, spares: int) -> Ladde
         gpu_type=bill.gpu_type,
         gpus=bill.replicas,
         gpus_per_step=bill.gpus // bill.replicas * bill.share,
+        shared=bill.share < 1,
         scale=HOURS_OF_A_MONTH / bill.hours,
         volume=steps.load.total,
         meetings=tuple(
             Meeting(one, _where(steps, bill.replicas, one, able))
-            for one in look.standing.verdicts
+            for one in with_spares(look.standing, spares)
             if one.average is not None
         ),
         bands=bands(steps, most_gpus=most),
         best=best(steps, volume, most_gpus=most),
         configured_pusd=steps.total_pusd(bill.replicas, volume),
     )
+
+
+def _staircase(
+    load: Sequence[int], bill: PoolBill, able: PoolCapability, price: OverflowPrice, spares: int
+) -> Staircase:
+    """What overflow cost beyond what the capacity explains does not scale; it may be below zero."""
+    window = able.window_minutes
+    steps = Staircase(
+        gpu_pusd=Fraction(bill.bill_pusd, bill.replicas),
+        other_pusd=bill.ops_pusd,
+        spares=spares,
+        capacity_per_minute=able.per_minute / bill.replicas * window,
+        api=price.average,
+        load=load_curve(windowed(load, window)),
+    )
+    room = bill.replicas * steps.capacity_per_minute
+    explained = steps.load.overflow(room, volume=steps.load.total) * price.average.pusd_per_token
+    return replace(steps, other_pusd=bill.ops_pusd + price.pusd - explained)
 
 
 def _where(steps: Staircase, gpus: int, verdict: Verdict, able: PoolCapability) -> Fraction | None:
@@ -150,7 +185,7 @@ def curves(
         palette[name] = colours[verdict.against]
         price = verdict.average.pusd_per_token
         records += [_point(steps, at, at * price, name) for at in (Fraction(0), end)]
-    own, ideal = f"own, {steps.unit(steps.gpus)}", f"own, best number of {steps.hardware.many}"
+    own, ideal = f"own, {steps.paid(steps.gpus)}", f"own, best number of {steps.hardware.many}"
     palette |= {own: "#0F766E", ideal: "#6FB5AC"}
     numbers = sorted({band.gpus for band in steps.bands})
     for n in range(POINTS + 1):

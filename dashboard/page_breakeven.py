@@ -14,9 +14,10 @@ from dashboard.data import View
 from dashboard.figures import dollars, labels
 from dashboard.ladder import Ladder, Meeting, Reach, curves, ladder, marks
 from dashboard.sentences import cures
-from ledger.capability import Known
+from ledger.bought import AS_BOUGHT, OverflowPrice
+from ledger.capability import Known, PoolCapability
 from ledger.economics import TokenBasis, allocation_unit_cost
-from ledger.standing import Against, Standing
+from ledger.standing import Against
 from ledger.survey import Survey
 
 COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_WEIGHTS}
@@ -42,15 +43,15 @@ def show(view: View) -> None:
         _nothing(survey)
         return
     pool = left.selectbox("Pool", drawn, key="pool")
-    standing = survey.pools[pool].standing
-    against = middle.selectbox(
+    prices = {one.name: one for one in survey.pools[pool].overflow}
+    bought_at = middle.selectbox(
         "What overflows is bought at",
-        [verdict.against for verdict in standing.verdicts if verdict.average],
-        format_func=lambda one: _named(standing, one),
+        list(prices),
+        format_func=lambda name: _named(prices[name], basis),
         key="against",
     )
     spares = right.number_input("Spares (N+1)", 0, 8, 0, key="spares")
-    steps = ladder(survey, pool, against, spares=int(spares))
+    steps = ladder(survey, pool, bought_at, spares=int(spares))
     if steps is None:
         _nothing(survey)
         return
@@ -80,6 +81,7 @@ def _chart(steps: Ladder, basis: TokenBasis, reach: Reach) -> None:
         f"beyond the capacity of {steps.unit(steps.gpus)} inside the SLO. Solid own line: as "
         "configured, overflow bought. Dashed own line: the best number of "
         f"{steps.hardware.many} at each volume. Diamonds: break-even. {known(steps)}"
+        + (f" {steps.share}" if steps.share else "")
     )
 
 
@@ -88,21 +90,34 @@ def known(steps: Ladder) -> str:
     able = steps.capability
     capacity = f"**{words.tokens(able.per_minute)} tokens a minute**"
     if able.known is Known.SPILLS:
-        text = f"Capacity: {capacity}, as what really spilled for lack of room shows"
-        if able.measured_per_minute is not None:
-            text += (
-                f"; step times alone, at these requests' lengths, would say "
-                f"{words.tokens(able.measured_per_minute)}"
-            )
-    elif able.known is Known.MEASURED:
-        text = f"Capacity: {capacity}, from measured step times at these requests' lengths"
+        text = f"Capacity: {capacity}, as {_spilled(able)} for lack of room show{_alone(able)}"
+    elif able.known is Known.SERVED:
+        text = f"Capacity: {capacity}, as was served for whole hours{_alone(able)}"
     else:
-        text = f"Capacity: at least {capacity}, the busiest minutes served; nothing is measured"
+        text = f"Capacity: {capacity}, from measured step times at these requests' lengths"
+        if able.known is Known.FLOOR:
+            text = f"Capacity: at least {capacity}, the busiest minutes served; nothing is measured"
+        if able.capability.spilled_requests:
+            weight = "explained by it" if able.spills_tell else "too few to tell anything"
+            text += f" ({_spilled(able)} for lack of room: {weight})"
     share = steps.overflow / steps.volume
     return (
         f"{text}. Overflow is counted in windows of {able.window_minutes} min: "
         f"{words.percent(share, digits=1)} of what is asked today."
     )
+
+
+def _spilled(able: PoolCapability) -> str:
+    count = able.capability.spilled_requests
+    return f"{count:,} {'request that' if count == 1 else 'requests that'} spilled"
+
+
+def _alone(able: PoolCapability) -> str:
+    """What step times would say, where something else is believed."""
+    if able.measured_per_minute is None:
+        return ""
+    rate = words.tokens(able.measured_per_minute)
+    return f"; step times alone, at these requests' lengths, would say {rate}"
 
 
 def _advice(steps: Ladder, basis: TokenBasis) -> None:
@@ -116,20 +131,21 @@ def _advice(steps: Ladder, basis: TokenBasis) -> None:
         rows.append(
             (
                 f"{name}{mark}",
-                steps.unit(band.gpus) if band.gpus else f"no own {steps.hardware.one}",
+                steps.paid(band.gpus),
                 None,
             )
         )
-    text = steps.unit(best.gpus) if best.gpus else f"No own {steps.hardware.one}"
+    text = steps.paid(best.gpus)
+    text = text[0].upper() + text[1:]
     look.card(
         f"Cheapest at the present {words.tokens(steps.volume * steps.scale)} tokens a month asked",
         look.big(text, size="mid"),
         look.small(
             f"costs **{words.usd(best.total_pusd * steps.scale)}** a month, overflow included; "
             + (
-                "that is what runs."
+                f"that is what runs{steps.and_spares}."
                 if best.gpus == steps.gpus
-                else f"what runs ({steps.unit(steps.gpus)}) costs "
+                else f"what runs{steps.and_spares} ({steps.paid(steps.gpus)}) costs "
                 f"**{words.usd(steps.configured_pusd * steps.scale)}**."
             ),
             f"Tokens a month ({basis}) and the number that is cheapest there:",
@@ -165,7 +181,10 @@ def met(steps: Ladder, meeting: Meeting) -> list[str]:
     even = verdict.even
     if even is None or even.volume is None or not even.feasible:
         return [f"No break-even against the {verdict.against}.", *cures(steps.standing, verdict)]
-    served = f"**{words.tokens(even.volume.tokens * steps.scale)}** tokens a month on own engines"
+    served = (
+        f"**{words.tokens(even.volume.tokens * steps.scale)}** tokens a month on own engines"
+        f"{steps.and_spares}"
+    )
     if meeting.asked is None:
         shape = "which they could carry; but this load, grown in its shape, overflows before"
         return [f"Break-even against the {verdict.against}: {served}, {shape}."]
@@ -174,11 +193,11 @@ def met(steps: Ladder, meeting: Meeting) -> list[str]:
     return [f"Break-even against the {verdict.against}: {served}; {where}."]
 
 
-def _named(standing: Standing, against: Against) -> str:
-    for verdict in standing.verdicts:
-        if verdict.against is against:
-            return f"{', '.join(verdict.comparators)} ({against})"
-    return str(against)
+def _named(price: OverflowPrice, basis: TokenBasis) -> str:
+    each = f"{words.usd(Fraction(price.average.pusd_per_token) * 10**6)} per 1M tokens, {basis}"
+    if price.name == AS_BOUGHT:
+        return f"{AS_BOUGHT}: {each}"
+    return f"{', '.join(price.comparators)} ({price.name}): {each}"
 
 
 def _nothing(survey: Survey) -> None:

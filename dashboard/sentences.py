@@ -26,7 +26,8 @@ _LEVERS = {
 }
 _RESTS_ON = {
     Known.MEASURED: "Capacity: measured step times, at the mix of requests of this period.",
-    Known.SPILLS: "Capacity: as what really spilled for lack of room shows, at this period's mix.",
+    Known.SERVED: "Capacity: more was served for whole hours than step times say; that stands.",
+    Known.SPILLS: "Capacity: as {} requests that spilled for lack of room show, at this mix.",
     Known.FLOOR: "Seen at best: the busiest minutes served; nothing was measured.",
 }
 
@@ -86,7 +87,8 @@ def cures(standing: Standing, verdict: Verdict) -> list[str]:
 
 def capacity(standing: Standing) -> list[str]:
     """What the capacity in the gauge rests on."""
-    return [] if standing.capability is None else [_RESTS_ON[standing.capability.known]]
+    able = standing.capability
+    return [] if able is None else [_RESTS_ON[able.known].format(f"{able.spilled_requests:,}")]
 
 
 def trend(survey: Survey, verdict: Verdict) -> list[str]:

@@ -27,7 +27,7 @@ class Configuration:
     capacity_each: Volume
     ops_pusd: Exact = 0
     overhead_pusd: Exact = 0
-    spares: int = 0
+    spares: Exact = 0
 
     @property
     def fixed(self) -> FixedCost:

@@ -2,9 +2,9 @@
 
 The step-time model of a pool's engines gives a rate at the traffic really asked (`capacity`).
 What spilled judges it: engines even out bursts over some minutes, at most an hour, so the overflow
-computed with that rate has a range; inside it the rate stands, outside it the capacity is the one
-that explains what spilled. Without a measured rate the busiest minutes served are a floor under
-it. Every page reads these values, so that no two pages can disagree.
+computed with that rate has a range. Inside it the rate stands. Above it the capacity is the one
+that explains what spilled, if that was often enough to tell; below it more was served than the
+rate allows, and what was served stands. Without a measured rate the busiest minutes are a floor.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +22,10 @@ from ledger.queries_scope import HOUR_US, MINUTE_US
 from ledger.staircase import WINDOWS_MINUTES, fitted_window, load_curve, windowed
 
 BUSY_MINUTES = 5  # the floor under a capacity is the mean of this many busiest minutes
+# Fewer requests than these have a mean of tokens that is off by more than a fifth (spread about
+# the mean, over the root of 30); in fewer minutes it is the shape of one burst that is seen.
+TELLING_REQUESTS = 30
+TELLING_MINUTES = 5
 SECONDS_PER_MINUTE = 60
 MINUTES_PER_HOUR = 60
 
@@ -30,6 +34,7 @@ class Known(StrEnum):
     """The best first."""
 
     MEASURED = "measured"  # step times, at the traffic asked
+    SERVED = "served"  # more than step times say was served for whole hours
     SPILLS = "spills"  # what spilled says
     FLOOR = "floor"  # seen to be served; it may be more
 
@@ -40,6 +45,7 @@ class Capability:
 
     volume: Volume
     known: Known
+    spilled_requests: int = 0  # for lack of capacity, in the span
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,7 @@ class PoolCapability:
     window_minutes: int
     measured_per_minute: Fraction | None
     decodes: bool
+    spills_tell: bool = False  # enough spilled, and often enough
 
     @property
     def known(self) -> Known:
@@ -81,19 +88,21 @@ def pool_capability(
     known = Known.FLOOR if measured is None else Known.MEASURED
     window = WINDOWS_MINUTES[0]
     shortest, longest = (_overflow(load, rate, width) for width in _ends())
-    if overflowed > shortest:
+    enough = telling(minutes)
+    if overflowed > shortest and enough:
         known, rate = Known.SPILLS, load_curve(load).explaining(overflowed)
-    elif overflowed < longest:
-        known, window = Known.SPILLS, WINDOWS_MINUTES[-1]
+    elif overflowed < longest and (enough or measured is not None):
+        known = Known.SPILLS if measured is None else Known.SERVED
+        window = WINDOWS_MINUTES[-1]
         rate = load_curve(windowed(load, window)).explaining(overflowed) / window
     else:
         window = fitted_window(load, capacity_per_minute=rate, overflowed=overflowed)
     if not rate:
         return None
     tokens = rate * MINUTES_PER_HOUR * bill.hours * bill.available_share
-    return PoolCapability(
-        Capability(Volume(tokens, basis), known), rate, window, measured, traffic.decodes
-    )
+    requests = sum(row.spilled_requests for row in minutes)
+    able = Capability(Volume(tokens, basis), known, requests)
+    return PoolCapability(able, rate, window, measured, traffic.decodes, enough)
 
 
 def together(
@@ -122,7 +131,14 @@ def together(
         return None
     order = list(Known)
     known = max((one.known for one in found), key=order.index)
-    return Capability(Volume(whole * min(scales), basis), known)
+    requests = sum(one.capability.spilled_requests for one in found)
+    return Capability(Volume(whole * min(scales), basis), known, requests)
+
+
+def telling(minutes: Sequence[Minute]) -> bool:
+    """Whether enough spilled, and often enough, to say anything about capacity."""
+    counts = [row.spilled_requests for row in minutes if row.spilled_requests]
+    return sum(counts) >= TELLING_REQUESTS and len(counts) >= TELLING_MINUTES
 
 
 def load_of(

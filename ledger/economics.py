@@ -77,7 +77,7 @@ def same_basis(*figures: Volume | UnitPrice) -> TokenBasis:
     return basis
 
 
-def gpu_cost(*, gpus: int, pusd_per_hour: Exact, hours: Exact) -> Exact:
+def gpu_cost(*, gpus: Exact, pusd_per_hour: Exact, hours: Exact) -> Exact:
     """What GPUs cost over a period: every hour of the contract counts, busy or not."""
     return gpus * pusd_per_hour * hours
 

@@ -10,10 +10,12 @@ from ledger.queries_attempts import (
     Cell,
     Comparison,
     Minute,
+    Overflowed,
     cells,
     comparisons,
     homes,
     load_per_minute,
+    overflowed,
     traffic,
 )
 from ledger.queries_fleet import (
@@ -57,6 +59,7 @@ __all__ = [
     "Freshness",
     "HourCell",
     "Minute",
+    "Overflowed",
     "Pair",
     "Refused",
     "Scope",
@@ -76,6 +79,7 @@ __all__ = [
     "hours",
     "hours_by_team",
     "load_per_minute",
+    "overflowed",
     "refusals",
     "teams",
     "traffic",

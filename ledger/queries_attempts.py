@@ -7,7 +7,7 @@ their figures agree with one another.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Double, and_, case, cast, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Double, and_, case, cast, func, null, or_, select
 
 from ledger.capacity import Traffic
 from ledger.orm import Attempt, ComparedCost, exact_sum
@@ -70,6 +70,18 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Overflowed:
+    """What spilled of a model for lack of capacity, and its price: paid, or at a comparator."""
+
+    model: str
+    comparator: str | None  # `None`: what was really paid
+    position: int | None
+    tokens: int
+    output_tokens: int
+    pusd: int
+
+
+@dataclass(frozen=True, slots=True)
 class Minute:
     """What was asked of a pool in one minute: served inside the SLO, spilled for lack of room.
 
@@ -83,6 +95,7 @@ class Minute:
     served_output_tokens: int
     spilled_tokens: int
     spilled_output_tokens: int
+    spilled_requests: int
 
 
 def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[Cell]:
@@ -140,6 +153,29 @@ def comparisons(connection: Connection, scope: Scope) -> list[Comparison]:
     return [Comparison(*row) for row in found]
 
 
+def overflowed(
+    connection: Connection, scope: Scope, *, spills: Collection[str]
+) -> list[Overflowed]:
+    """What overflow of these models cost, and would have cost; what has no price is left out."""
+    tokens = (total(INPUT_TOKENS + OUTPUT_TOKENS), total(OUTPUT_TOKENS))
+    bought = (
+        select(Attempt.model, null(), null(), *tokens, exact_sum(Attempt.cost_pusd))
+        .where(_spilled(spills), Attempt.cost_pusd.is_not(None))
+        .group_by(Attempt.model)
+        .order_by(Attempt.model)
+    )
+    by = (Attempt.model, ComparedCost.comparator, ComparedCost.position)
+    elsewhere = (
+        select(*by, *tokens, exact_sum(ComparedCost.cost_pusd))
+        .join(ComparedCost, ComparedCost.attempt_id == Attempt.attempt_id)
+        .where(_spilled(spills), Attempt.status.in_(ANSWERED))
+        .group_by(*by)
+        .order_by(*by)
+    )
+    found = [row for one in (bought, elsewhere) for row in rows(connection, scope.narrow(one))]
+    return [Overflowed(*row) for row in found]
+
+
 def homes(connection: Connection) -> dict[str, str]:
     """The pool that a model's spills belong to: the one that answers most of its requests.
 
@@ -170,6 +206,7 @@ def load_per_minute(
             total(case((good, OUTPUT_TOKENS), else_=0)),
             total(case((spilled, INPUT_TOKENS + OUTPUT_TOKENS), else_=0)),
             total(case((spilled, OUTPUT_TOKENS), else_=0)),
+            total(case((spilled, 1), else_=0)),
         )
         .where(or_(Attempt.pool == pool, spilled), Attempt.status.in_(ANSWERED))
         .group_by("minute_us")

@@ -33,6 +33,16 @@ class Scope:
     end_us: int
     team: str | None = None
 
+    @classmethod
+    def last(cls, span_us: int, end_us: int, team: str | None = None) -> "Scope":
+        """The span up to `end_us`. Beyond an hour it starts at a full one.
+
+        Bills are by hours: a start within one would count its traffic and leave out its bill.
+        An hour or less is cut exactly, by what ran in it.
+        """
+        start_us = end_us - span_us
+        return cls(start_us - start_us % HOUR_US if span_us > HOUR_US else start_us, end_us, team)
+
     @property
     def hours(self) -> float:
         return (self.end_us - self.start_us) / HOUR_US

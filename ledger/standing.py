@@ -7,7 +7,7 @@ apart: the substitute that a team would buy, and the same weights at their cheap
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil
@@ -83,6 +83,21 @@ def standing(
     )
     unrated = tuple(bill.pool for bill in bills if not bill.rated)
     return Standing(tuple(bills), unrated, hours, fixed, served, capability, verdicts)
+
+
+def with_spares(alone: Standing, spares: int) -> tuple[Verdict, ...]:
+    """The verdicts of one pool if it also paid for so many replicas that only stand by."""
+    (bill,) = alone.bills
+    if not spares or alone.capability is None:
+        return alone.verdicts
+    plain = _configuration([bill], alone.fixed, alone.capability)
+    spared = replace(plain, spares=Fraction(spares * plain.gpus, bill.replicas))
+    return tuple(
+        one
+        if one.even is None or one.average is None
+        else replace(one, even=assess(spared, one.average))
+        for one in alone.verdicts
+    )
 
 
 def rated_pools(bills: Iterable[PoolBill]) -> frozenset[str]:

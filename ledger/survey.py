@@ -5,13 +5,14 @@ disagree. Reading and deciding stay apart: the statements are in `queries_*`, th
 `bills`, `standing` and `breakeven`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
 from ledger import queries
 from ledger.bills import PoolBill, pool_bill
+from ledger.bought import OverflowPrice, overflow_prices
 from ledger.capability import PoolCapability, load_of, pool_capability, together
 from ledger.economics import TokenBasis, Volume
 from ledger.queries import Cell, Comparison, Contract, Freshness, HourCell, Scope, TeamCell
@@ -21,11 +22,12 @@ from ledger.standing import Standing, rated_pools, standing
 
 @dataclass(frozen=True, slots=True)
 class PoolLook:
-    """One pool alone: its own bill, comparators and capacity, and the load of its minutes."""
+    """One pool alone: its bill, comparators, capacity, load by minute, and prices of overflow."""
 
     standing: Standing
     capability: PoolCapability | None
     load: tuple[int, ...]  # tokens asked in every minute of the billed hours
+    overflow: tuple[OverflowPrice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def _pools(
     connection: Connection,
     scope: Scope,
     bills: Iterable[PoolBill],
-    found: Iterable[Comparison],
+    found: Sequence[Comparison],
     served: Mapping[str, Volume],
 ) -> dict[str, PoolLook]:
     """Every pool alone. A capacity is the pool's, so everyone's traffic tells it."""
@@ -126,14 +128,17 @@ def _pools(
         )
         if scope != everyone:
             minutes = queries.load_per_minute(connection, scope, pool=pool, spills=spills)
+        mine = [one for one in found if one.pool == pool]
         alone = standing(
             [bill],
-            [one for one in found if one.pool == pool],
+            mine,
             served=served[pool],
             capability=None if able is None else able.capability,
         )
         load = load_of(minutes, bill, scope.end_us, basis)
-        looks[pool] = PoolLook(alone, able, tuple(load))
+        over = queries.overflowed(connection, scope, spills=spills)
+        prices = overflow_prices(over, mine, alone.verdicts, basis)
+        looks[pool] = PoolLook(alone, able, tuple(load), prices)
     return looks
 
 

@@ -44,4 +44,6 @@ def test_the_ledger_is_named_by_flag_or_environment(monkeypatch) -> None:
 def test_a_view_is_a_scope() -> None:
     view = data.View("u", "7 d", "search", 8 * DAY_US)
     assert view.scope == Scope(DAY_US, 8 * DAY_US, "search")
+    later = data.View("u", "24 h", None, 8 * DAY_US + MINUTE_US)
+    assert later.scope == Scope(7 * DAY_US, 8 * DAY_US + MINUTE_US), "from a full hour on"
     assert set(data.PERIOD_WORDS) == set(data.PERIODS)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 from sqlalchemy import insert
+from sqlalchemy import text as sql
 
 from dashboard import data
 from dashboard.ladder import Reach, curves, ladder, marks
@@ -21,12 +22,17 @@ from ledger.standing import Against
 from ledger.survey import survey
 
 S, HOUR = 10**6, 3_600 * 10**6
+BOTH = TokenBasis.INPUT_OUTPUT
 COLOURS = dict(zip(Against, ("#111111", "#222222"), strict=True))
 
 
 @pytest.fixture(scope="module")
-def look(books):
-    filled = books(peak=60.0, days=8)
+def filled(books):
+    return books(peak=60.0, days=8)
+
+
+@pytest.fixture(scope="module")
+def look(filled):
     engine = data.open_readonly(filled.url)
     scope = Scope(filled.now_us - 7 * DAY_US, filled.now_us)
     with engine.connect() as connection:
@@ -56,6 +62,50 @@ def test_the_model_explains_what_spilled_and_agrees_with_the_verdict(look) -> No
     assert steps.scale == Fraction(720) / look.standing.hours
     assert steps.unit(1) == "1 GPU"
     assert steps.unit(3) == "3 GPUs"
+
+
+SPILLED = (
+    " FROM attempts a {join} WHERE a.backend = 'api' AND a.spill_reason IN"
+    " ('ttft', 'kv_headroom', 'tpot', 'bid_price') AND a.opened_us >= :start"
+)
+
+
+@pytest.mark.parametrize("hours", [7 * 24, 1])
+@pytest.mark.parametrize(
+    ("bought_at", "select", "join"),
+    [
+        ("as bought", "a.cost_pusd", ""),
+        *(
+            (against, "c.cost_pusd", f"JOIN compared c USING (attempt_id) WHERE position = {place}")
+            for place, against in enumerate(Against)
+        ),
+    ],
+)
+def test_what_runs_costs_what_the_books_say(filled, bought_at, select, join, hours) -> None:
+    """The bill, ops and what spilled for lack of capacity really cost; an hour's few spills too."""
+    start_us = filled.now_us - hours * HOUR
+    statement = f"SELECT count(*), sum({select}){SPILLED.format(join=join)}"
+    statement = statement.replace("WHERE a.", "AND a.") if join else statement
+    with data.open_readonly(filled.url).connect() as connection:
+        found = survey(connection, Scope(start_us, filled.now_us), bucket_us=HOUR, basis=BOTH)
+        count, paid = connection.execute(sql(statement), {"start": start_us}).one()
+    assert count
+    steps = ladder(found, "llama-70b", bought_at, spares=0)
+    (bill,) = steps.standing.bills
+    assert abs(steps.configured_pusd - (bill.bill_pusd + bill.ops_pusd + paid)) < 1
+    here, *_ = marks(steps, Reach.TODAY)
+    assert here["usd"] == pytest.approx(float(steps.configured_pusd * steps.scale) / 1e12)
+    if hours == 1:
+        assert not steps.capability.spills_tell, "a single burst"
+
+
+def test_the_price_of_overflow_is_not_that_of_what_was_served(look) -> None:
+    """What spilled here has other lengths; at the average over what was served it is mispriced."""
+    prices = {one.name: one.average.pusd_per_token for one in look.pools["llama-70b"].overflow}
+    (substitute, _) = look.standing.verdicts
+    assert list(prices) == ["as bought", *Against]
+    assert prices["as bought"] == pytest.approx(float(prices[Against.SUBSTITUTE]), rel=0.01)
+    assert prices[Against.SUBSTITUTE] != substitute.average.pusd_per_token
 
 
 @pytest.mark.parametrize("reach", list(Reach))
@@ -97,6 +147,16 @@ def test_spares_cost_and_add_nothing(look) -> None:
     spare = 400_000_000_000 * bill.hours
     assert float(spared.configured_pusd - lean.configured_pusd) == pytest.approx(float(spare))
     assert spared.capacity == lean.capacity
+    assert (lean.paid(1), spared.paid(1), spared.paid(0)) == (
+        "1 GPU",
+        "1 GPU + 1 spare",
+        "no own GPU",
+    )
+    assert "own, 1 GPU + 1 spare" in curves(spared, COLOURS, Reach.TODAY)[1]
+    fixed = lean.standing.fixed.total_pusd
+    for one, other in zip(lean.meetings, spared.meetings, strict=True):
+        needed = other.verdict.even.volume.tokens / one.verdict.even.volume.tokens
+        assert float(needed) == pytest.approx(float((fixed + spare) / fixed))
 
 
 @pytest.fixture(scope="module")
@@ -190,15 +250,21 @@ def test_of_two_pools_each_is_drawn_with_its_own_figures(pair) -> None:
     assert whole < chat.capacity + embed.capacity, "an embedding engine has no room for chat"
     bills = sum(steps.standing.fixed.total_pusd for steps in (chat, embed))
     assert bills == pair.standing.fixed.total_pusd
-    assert chat.unit(1) == "50 % of a machine"
+    assert (chat.unit(1), chat.unit(2)) == ("1 engine", "2 engines")
+    assert chat.share == "One engine is charged 50 % of a machine."
+    _, palette = curves(chat, COLOURS, Reach.TODAY)
+    assert {"own, 1 engine", "own, best number of engines"} <= set(palette)
 
 
 @pytest.mark.parametrize("books_of", ["look", "pair"])
-@pytest.mark.parametrize("against", list(Against))
+@pytest.mark.parametrize("against", ["as bought", *Against])
 def test_the_printed_break_even_is_where_the_drawn_lines_cross(books_of, against, request) -> None:
     found = request.getfixturevalue(books_of)
     met_once = 0
-    for pool in found.pools:
+    for pool, drawn in found.pools.items():
+        if against not in [one.name for one in drawn.overflow]:
+            assert (pool, against) == ("embed", "as bought"), "none of its requests spilled"
+            continue
         steps = ladder(found, pool, against, spares=0)
         for meeting in steps.meetings:
             (text, *_) = met(steps, meeting)
@@ -221,15 +287,22 @@ def figure(text: str) -> float:
 
 def test_both_pages_say_the_same_capacity(look) -> None:
     """One pool: the gauge of page 1 and the limit of page 2, over one period."""
-    steps = ladder(look, "llama-70b", Against.SUBSTITUTE, spares=0)
+    pool = "llama-70b"
+    drawn, average = look.pools[pool], look.standing.verdicts[0].average
+    steps = ladder(look, pool, "as bought", spares=0)
     assert steps.capacity == look.standing.capability.volume.tokens
+    bought = replace(
+        drawn.overflow[0], average=average, pusd=round(steps.overflow * average.pusd_per_token)
+    )
+    alike = replace(look, pools={pool: replace(drawn, overflow=(bought,))})
+    steps = ladder(alike, pool, "as bought", spares=0)
     for meeting, verdict in zip(steps.meetings, look.standing.verdicts, strict=True):
         if meeting.asked is None:
             assert verdict.even.volume is None or not verdict.even.feasible
             continue
         room = steps.gpus * steps.staircase.capacity_per_minute
         kept = meeting.asked - steps.staircase.load.overflow(room, volume=meeting.asked)
-        if verdict.against is Against.SUBSTITUTE:  # overflow is bought there
+        if verdict.against is Against.SUBSTITUTE:  # overflow is bought at its average
             assert float(kept) == pytest.approx(float(verdict.even.volume.tokens), rel=1e-6)
 
 

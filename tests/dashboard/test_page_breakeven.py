@@ -58,7 +58,31 @@ def test_a_spare_gpu_costs_and_the_best_number_follows(page, books, text_of) -> 
     test = page("breakeven", filled.url, period="7 d")
     assert not test.exception
     before = text_of(test)
-    test.number_input(key="spares").set_value(2).run()
+    test.number_input(key="spares").set_value(1).run()
+    assert not test.exception
+    after = text_of(test)
+    assert "what runs + 1 spare (1 GPU + 1 spare) costs" in after
+    assert "spare" not in before.replace("Spares (N+1)", "")
+    even = [
+        float(re.search(r"substitute model:\s+([0-9.]+)M\s+tokens a month", shown).group(1))
+        for shown in (before, after)
+    ]
+    ops = 720 / 168 * 10
+    assert even[1] / even[0] == pytest.approx((2 * 288 + ops) / (288 + ops), rel=0.01)
+
+
+def test_what_overflows_is_priced_as_bought_unless_asked_otherwise(page, books, text_of) -> None:
+    test = page("breakeven", books(peak=60.0, days=8).url, period="7 d")
+    box = test.selectbox(key="against")
+    assert box.value == "as bought"
+    assert [one.partition(":")[0] for one in box.options] == [
+        "as bought",
+        "anthropic/claude-haiku-4-5 (substitute model)",
+        "deepinfra/llama-3.3-70b (same weights elsewhere)",
+    ]
+    assert "1M tokens, input + output" in box.options[0]
+    before = text_of(test)
+    box.set_value("same weights elsewhere").run()
     assert not test.exception
     assert text_of(test) != before
 
@@ -88,8 +112,10 @@ def steps(month):
 @pytest.mark.parametrize(
     ("basis", "measured", "said"),
     [
-        (Known.SPILLS, 9_000, "lack of room shows; step times alone, at these requests' lengths"),
-        (Known.SPILLS, None, "as what really spilled for lack of room shows. Overflow"),
+        (Known.SPILLS, 9_000, "lack of room show; step times alone, at these requests' lengths"),
+        (Known.SPILLS, None, "as 812 requests that spilled for lack of room show. Overflow"),
+        (Known.SERVED, 9_000, "as was served for whole hours; step times alone"),
+        (Known.FLOOR, None, "nothing is measured (812 requests that spilled for lack of room: too"),
         (Known.FLOOR, None, "at least **20.0k tokens a minute**, the busiest minutes served"),
         (Known.MEASURED, 20_000, "**20.0k tokens a minute**, from measured step times"),
     ],
@@ -97,7 +123,8 @@ def steps(month):
 def test_each_basis_of_a_capacity_is_said(steps, basis, measured, said) -> None:
     able = replace(
         steps.capability,
-        capability=Capability(steps.capability.capability.volume, basis),
+        capability=Capability(steps.capability.capability.volume, basis, 812),
+        spills_tell=False,
         per_minute=Fraction(20_000),
         measured_per_minute=None if measured is None else Fraction(measured),
     )

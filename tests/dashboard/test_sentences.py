@@ -96,12 +96,13 @@ def test_out_of_reach_says_by_how_much_and_what_could() -> None:
     ("known", "said"),
     [
         (Known.MEASURED, "Capacity: measured step times"),
-        (Known.SPILLS, "Capacity: as what really spilled"),
+        (Known.SERVED, "Capacity: more was served for whole hours"),
+        (Known.SPILLS, "Capacity: as 812 requests that spilled"),
         (Known.FLOOR, "Seen at best: the busiest minutes"),
     ],
 )
 def test_what_a_capacity_rests_on_is_said(known: Known, said: str) -> None:
-    look = standing(capability=Capability(Volume(1, BOTH), known))
+    look = standing(capability=Capability(Volume(1, BOTH), known, 812))
     (text,) = sentences.capacity(look)
     assert text.startswith(said)
     assert sentences.capacity(standing(capability=None)) == []

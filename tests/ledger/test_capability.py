@@ -38,13 +38,19 @@ TRAFFIC = Traffic(10, 900, 0, 100, 9_000, 1_000)
 MEASURED = 6_000
 
 
-def minutes(*loads: int, over: int = 0, after: int = 0) -> list[Minute]:
-    """Consecutive minutes up to the end; of the whole load, `over` tokens spilled."""
+def minutes(*loads: int, over: int = 0, after: int = 0, requests: int = 30) -> list[Minute]:
+    """Consecutive minutes up to the end; of the whole load, `over` tokens spilled.
+
+    The requests that spilled are spread over five minutes, the first without tokens.
+    """
     first = END_US - (len(loads) + after) * MINUTE_US
-    return [
+    each = requests // 5 if over else 0
+    quiet = range(5, 1, -1) if over else ()
+    early = [Minute(END_US - HOUR_US - n * MINUTE_US, 0, 0, 0, 0, 0, 0, each) for n in quiet]
+    return early + [
         Minute(
             first + n * MINUTE_US, load, load // 10, load - gone, (load - gone) // 10, gone,
-            gone // 10,
+            gone // 10, each if gone else 0,
         )
         for n, load in enumerate(loads)
         for gone in [over if load == max(loads) and n == loads.index(load) else 0]
@@ -91,7 +97,7 @@ def test_what_spills_beyond_the_measured_rate_tells_the_capacity() -> None:
 def test_engines_that_served_more_than_computed_for_an_hour_could_do_so() -> None:
     rows = minutes(*[8_000] * 60)
     found = judged(rows)
-    assert (found.known, found.window_minutes) == (Known.SPILLS, 60)
+    assert (found.known, found.window_minutes) == (Known.SERVED, 60)
     assert found.per_minute == 8_000
     assert modelled(found, rows) == 0
 
@@ -109,6 +115,27 @@ def test_the_busiest_minutes_are_a_floor_and_spills_may_teach_less() -> None:
     learned = judged(busy, engines=())
     assert learned.known is Known.SPILLS
     assert learned.per_minute == Fraction(6_000 - 900, 6) < floor(busy, BOTH)
+
+
+@pytest.mark.parametrize(("requests", "counts"), [(25, False), (30, True)])
+def test_a_few_spills_teach_nothing(requests: int, counts: bool) -> None:
+    rows = minutes(5_000, 9_000, 2_000, over=7_000, requests=requests)
+    found = judged(rows)
+    assert found.known is (Known.SPILLS if counts else Known.MEASURED)
+    assert found.spills_tell is counts
+    assert found.capability.spilled_requests == requests
+    assert found.per_minute == (3_500 if counts else found.measured_per_minute)
+    busy = minutes(*[1_000] * 6, over=900, requests=requests)
+    unmeasured = judged(busy, engines=())
+    assert unmeasured.known is (Known.SPILLS if counts else Known.FLOOR)
+
+
+def test_one_burst_teaches_nothing_however_many_spill_in_it() -> None:
+    rows = minutes(5_000, 9_000, 2_000, over=7_000)
+    burst = [replace(row, spilled_requests=900 if row.spilled_tokens else 0) for row in rows]
+    found = judged(burst)
+    assert (found.known, found.capability.spilled_requests) == (Known.MEASURED, 900)
+    assert found.per_minute == found.measured_per_minute
 
 
 def test_engines_count_as_many_as_are_paid_for() -> None:
@@ -135,7 +162,7 @@ def test_the_load_has_a_minute_for_every_billed_one() -> None:
 
 
 def test_each_basis_counts_its_tokens() -> None:
-    row = Minute(0, 6, 5, 4, 3, 2, 1)
+    row = Minute(0, 6, 5, 4, 3, 2, 1, 1)
     assert [read(row, BOTH) for read in (asked, served, spilled)] == [6, 4, 2]
     assert [read(row, OUTPUT) for read in (asked, served, spilled)] == [5, 3, 1]
 

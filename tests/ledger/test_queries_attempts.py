@@ -153,11 +153,31 @@ def test_load_counts_what_was_served_and_what_spilled_for_lack_of_capacity(engin
     assert sum(row.spilled_tokens for row in found) == sum(
         one.input + one.cached + one.cache_write + one.output for one in spilled
     )
+    assert sum(row.spilled_requests for row in found) == len(spilled)
     assert all(row.start_us % MINUTE_US == 0 for row in found)
     assert [row.start_us for row in found] == sorted(row.start_us for row in found)
     assert other == []
     only = [b.tokens.output for a, b in answered if lacked(a) and a.model == "code"]
     assert sum(row.spilled_output_tokens for row in code) == sum(only)
+
+
+def test_overflow_is_priced_as_paid_and_at_every_comparator(engine, traffic) -> None:
+    with engine.connect() as connection:
+        found = queries.overflowed(connection, SCOPE, spills=["chat-large", "code"])
+        none = queries.overflowed(connection, SCOPE, spills=[])
+    over = [(a, b) for a, b in inside(traffic) if a.backend == "api" and lacked(a)]
+    for model in ("chat-large", "code"):
+        mine = [b for a, b in over if a.model == model]
+        bought = [b for b in mine if b.cost_pusd is not None]
+        answered = [b.tokens.output for b in mine if b.status in queries.ANSWERED]
+        rows = {one.comparator: one for one in found if one.model == model}
+        assert rows[None].pusd == sum(b.cost_pusd for b in bought)
+        assert rows[None].output_tokens == sum(b.tokens.output for b in bought)
+        assert (rows["a/x"].position, rows["b/x"].position) == (0, 1)
+        assert (rows["a/x"].pusd, rows["b/x"].pusd) == (7 * sum(answered), sum(answered))
+        assert rows["a/x"].output_tokens == sum(answered) < rows["a/x"].tokens
+    assert len(found) == 6
+    assert none == []
 
 
 def test_traffic_is_the_sums_of_the_same_requests(engine, traffic) -> None:

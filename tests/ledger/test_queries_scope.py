@@ -15,6 +15,18 @@ def test_hours() -> None:
 
 
 @pytest.mark.parametrize(
+    ("span", "end", "start"),
+    [
+        (HOUR_US, 5 * HOUR_US + 7, 4 * HOUR_US + 7),
+        (24 * HOUR_US, 50 * HOUR_US + 7, 26 * HOUR_US),
+        (24 * HOUR_US, 50 * HOUR_US, 26 * HOUR_US),
+    ],
+)
+def test_a_period_beyond_an_hour_starts_at_a_full_one(span: int, end: int, start: int) -> None:
+    assert Scope.last(span, end, "search") == Scope(start, end, "search")
+
+
+@pytest.mark.parametrize(
     ("start", "end", "team", "expected"),
     [(1, 4, None, {1, 2, 3}), (2, 3, None, {2}), (1, 9, "support", {3}), (1, 9, "nobody", set())],
 )

@@ -1,6 +1,7 @@
 """One look at the books: the parts of a survey agree with one another and with the records."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from sqlalchemy import insert
@@ -69,7 +70,12 @@ def test_a_running_hour_without_any_closed_one(engine, fill) -> None:
     assert (verdict.avoided_pusd, verdict.missed_pusd) == (9 * USD, USD)
     assert verdict.result_pusd == 8 * USD
     assert (look.api_pusd, look.own_pusd, look.unpriced) == (USD, USD, 0)
-    assert look.standing.capability.known is Known.SPILLS, "one request of eleven overflowed"
+    assert look.standing.capability.known is Known.FLOOR, "one spill teaches nothing"
+    (bought, substitute) = look.pools["llama"].overflow
+    assert (bought.name, bought.pusd, bought.average.pusd_per_token) == (
+        "as bought", USD, Fraction(USD, 1_100),
+    )  # fmt: skip
+    assert (substitute.name, substitute.comparators) == ("substitute model", ("openai/x",))
     totals = dict.fromkeys(Line, 0)
     for amount in spend(look):
         totals[amount.line] += amount.pusd
