@@ -54,6 +54,27 @@ class Reader(threading.Thread):
                 return
 
 
+async def test_no_engine_is_started_while_streams_finish(tmp_path) -> None:
+    """First of all, not when it is the engines' turn to end."""
+    order: list[str] = []
+
+    class Engines:
+        def start_no_more(self) -> None:
+            order.append("no more")
+
+        async def stop(self) -> None:
+            order.append("engines")
+
+    class Worker:
+        async def stop(self, _grace_s: float) -> None:
+            order.append("streams")
+
+    serving = serve.Serving(parse("{}", name="t"), tmp_path / "t.yaml", order.append)
+    serving._engines, serving._front = Engines(), [Worker()]
+    await serving.stop()
+    assert order == ["no more", "streams", "engines"]
+
+
 def test_sigterm_lets_open_streams_finish_and_leaves_nothing(make_host) -> None:
     """What does not finish within the grace is told so, and billed for what it had."""
     host = make_host(server={"port": 0, "workers": 2, "timeouts": {"drain_s": 5}})
