@@ -1,19 +1,23 @@
 """What the configuration declares to the books: GPU contracts, budgets, the file itself.
 
 Contracts and budgets are versioned by adding rows: a changed rate begins when it was declared and
-never rewrites a closed hour. A budget that the file no longer names is retired.
+never rewrites a closed hour. A budget that the file no longer names is retired; one that is new or
+changed begins with what its window has seen already.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
+from typing import cast
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
+from ledger.booked import book
 from ledger.escrow import budget_key
 from ledger.orm_books import ConfigVersion
 from ledger.orm_budgets import Budget
 from ledger.orm_fleet import GpuContract
+from ledger.windows import Period, window_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +89,25 @@ def _contract(connection: Connection, contract: Contract, at_us: int) -> None:
 
 def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> None:
     wanted = {budget_key(spec.scope, spec.period): spec for spec in budgets}
-    stored = set(connection.execute(select(Budget.id)).scalars())
+    columns = (Budget.timezone, Budget.limit_pusd, Budget.hard, Budget.retired_us)
+    stored = {row[0]: row[1:] for row in connection.execute(select(Budget.id, *columns))}
     for budget_id, spec in wanted.items():
         values = {**asdict(spec), "retired_us": None}
-        if budget_id in stored:
+        known = stored.get(budget_id)
+        if known is not None:
             connection.execute(update(Budget).where(Budget.id == budget_id).values(**values))
         else:
             connection.execute(insert(Budget), [{**values, "id": budget_id, "created_us": at_us}])
-    gone = stored - set(wanted)
+        if known != (spec.timezone, spec.limit_pusd, spec.hard, None):
+            book(
+                connection,
+                spec.scope,
+                budget_id,
+                window_at(cast("Period", spec.period), spec.timezone, at_us // 10**6),
+                limit_pusd=spec.limit_pusd if spec.hard else None,
+                moved=known is not None and known[0] != spec.timezone,
+            )
+    gone = set(stored) - set(wanted)
     if gone:
         connection.execute(
             update(Budget)

@@ -26,7 +26,7 @@ from sqlalchemy.orm import aliased
 from ledger.database import reading
 from ledger.escrow import loan_pusd, scope_order
 from ledger.orm_books import Attempt
-from ledger.orm_budgets import Budget, BudgetWindow, Grant, HoldRow
+from ledger.orm_budgets import BOOKED, NO_HOST, Budget, BudgetWindow, Grant, HoldRow
 from ledger.orm_types import exact_sum
 
 
@@ -113,7 +113,7 @@ def spent_of_windows(engine: Engine) -> dict[Account, int]:
 
 
 def spent_by_journal(engine: Engine, journals: Iterable[str]) -> dict[tuple[str, Account], int]:
-    """What the attempts of some journals have spent, by account."""
+    """What the attempts of some journals have spent of their host's grant, by account."""
     query = (
         select(
             Attempt.journal,
@@ -122,7 +122,11 @@ def spent_by_journal(engine: Engine, journals: Iterable[str]) -> dict[tuple[str,
             exact_sum(HoldRow.actual_pusd),
         )
         .join(HoldRow, HoldRow.attempt_id == Attempt.attempt_id)
-        .where(Attempt.journal.in_(list(journals)), HoldRow.actual_pusd.is_not(None))
+        .where(
+            Attempt.journal.in_(list(journals)),
+            HoldRow.actual_pusd.is_not(None),
+            HoldRow.state != BOOKED,
+        )
         .group_by(Attempt.journal, HoldRow.budget_id, HoldRow.window)
     )
     with reading(engine) as connection:
@@ -144,9 +148,12 @@ def _raise(
         granted_pusd=before.granted_pusd + by_pusd,
         mine_pusd=before.mine_pusd + by_pusd,
     )
-    connection.execute(
-        update(BudgetWindow).where(_is_window(account)).values(granted_pusd=after.granted_pusd)
-    )
+    window = {"granted_pusd": after.granted_pusd}
+    if by_pusd > 0:
+        highest = select(BudgetWindow.limit_pusd).where(_is_window(account))
+        known = connection.execute(highest).scalar_one()
+        window["limit_pusd"] = max(known or 0, before.limit_pusd)
+    connection.execute(update(BudgetWindow).where(_is_window(account)).values(**window))
     connection.execute(
         update(Grant)
         .where(_is_window(account, Grant), Grant.host == host)
@@ -180,7 +187,9 @@ def _locked(connection: Connection, host: str, account: Account) -> Standing:
 
 
 def _others(connection: Connection, account: Account, host: str) -> int:
-    others = select(func.count()).where(_is_window(account, Grant), Grant.host != host)
+    others = select(func.count()).where(
+        _is_window(account, Grant), Grant.host.not_in([host, NO_HOST])
+    )
     return int(connection.execute(others).scalar_one())
 
 
@@ -198,6 +207,7 @@ def _standings() -> Select[Any]:
             other.budget_id == Grant.budget_id,
             other.window == Grant.window,
             other.host != bindparam("own_host"),
+            other.host != NO_HOST,
         )
         .scalar_subquery()
     )

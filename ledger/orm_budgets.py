@@ -10,6 +10,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from ledger.orm_types import Base, Total
 
+BOOKED = "booked"  # state of a hold that was made after the fact, out of no host's grant
+NO_HOST = ""  # holder of the grant that covers booked spending
+
 
 class Budget(Base):
     """`id` is `escrow.budget_key(scope, period)`, which is what `records.Hold.scope` carries."""
@@ -27,7 +30,10 @@ class Budget(Base):
 
 
 class BudgetWindow(Base):
-    """`granted_pusd` is the sum of the window's grants, kept under the same row lock."""
+    """`granted_pusd` is the sum of the window's grants, kept under the same row lock.
+
+    `limit_pusd` is the highest limit that a host's grant was raised under.
+    """
 
     __tablename__ = "budget_windows"
 
@@ -35,6 +41,7 @@ class BudgetWindow(Base):
     window: Mapped[int] = mapped_column(BigInteger, primary_key=True)  # start, epoch seconds
     spent_pusd: Mapped[int] = mapped_column(Total, default=0)
     granted_pusd: Mapped[int] = mapped_column(Total, default=0)
+    limit_pusd: Mapped[int | None] = mapped_column(Total)
 
 
 class Grant(Base):
@@ -50,7 +57,7 @@ class Grant(Base):
 
 
 class HoldRow(Base):
-    """`state` is a `holds.HoldState`: held, then once posted, voided or suspense."""
+    """`state` is a `holds.HoldState` (held, then once posted, voided or suspense) or `BOOKED`."""
 
     __tablename__ = "holds"
     __table_args__ = (

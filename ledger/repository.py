@@ -165,7 +165,7 @@ class Repository:
             here = {"of_budget": budget_id, "of_window": start, "of_host": self._host}
             found = say.spent.find(connection, here)
             if found is None:
-                zeros = {"spent_pusd": 0, "granted_pusd": 0}
+                zeros = {"spent_pusd": 0, "granted_pusd": 0, "limit_pusd": None}
                 say.windows.run(connection, [{"budget_id": budget_id, "window": start, **zeros}])
                 found = say.spent.find(connection, here)
                 assert found is not None

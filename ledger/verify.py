@@ -15,7 +15,7 @@ from sqlalchemy.orm import aliased
 
 from ledger.holds import HoldState
 from ledger.orm_books import Attempt, JournalPosition, Posting, PriceVersion, Quarantined
-from ledger.orm_budgets import Budget, BudgetWindow, Grant, HoldRow
+from ledger.orm_budgets import NO_HOST, Budget, BudgetWindow, Grant, HoldRow
 from ledger.orm_types import exact_sum
 from ledger.prices import Price, tier_cost_pusd
 from ledger.records import Tokens
@@ -170,29 +170,38 @@ def holds_end(connection: Connection) -> Found:
 
 
 def grants_are_within_limits(connection: Connection) -> Found:
-    """Grants of a window add up to what the window says; no host spends beyond its grant.
+    """Grants of a hard budget's window add up to what the window says; none is overspent.
 
-    A limit that was lowered below what is granted is a finding only as far as it is overspent.
+    Hosts' grants are within the highest limit that they were made under: that one was lowered
+    later, or that money was spent before there was a budget, is no fault of the books.
     """
     sums: dict[tuple[str, int], int] = {}
-    for budget_id, start, host, granted, spent in connection.execute(
-        select(Grant.budget_id, Grant.window, Grant.host, Grant.granted_pusd, Grant.spent_pusd)
-    ):
+    hosts: dict[tuple[str, int], int] = {}
+    query = select(
+        Grant.budget_id, Grant.window, Grant.host, Grant.granted_pusd, Grant.spent_pusd
+    ).join(Budget, and_(Budget.id == Grant.budget_id, Budget.hard))
+    for budget_id, start, host, granted, spent in connection.execute(query):
         sums[budget_id, start] = sums.get((budget_id, start), 0) + granted
+        if host != NO_HOST:
+            hosts[budget_id, start] = hosts.get((budget_id, start), 0) + granted
         if spent > granted:
             yield f"{budget_id} {start}", f"{host} spent {spent} of a grant of {granted}"
-    query = select(
+    windows = select(
         BudgetWindow.budget_id,
         BudgetWindow.window,
         BudgetWindow.granted_pusd,
+        BudgetWindow.limit_pusd,
         BudgetWindow.spent_pusd,
         Budget.limit_pusd,
     ).join(Budget, and_(Budget.id == BudgetWindow.budget_id, Budget.hard))
-    for budget_id, start, granted, spent, limit in connection.execute(query):
+    for budget_id, start, granted, limit, spent, current in connection.execute(windows):
         if granted != sums.get((budget_id, start), 0):
             yield f"{budget_id} {start}", f"window says {granted} granted, grants differ"
-        if spent > limit:
-            yield f"{budget_id} {start}", f"spent {spent} of {limit}"
+        given = hosts.get((budget_id, start), 0)
+        if limit is not None and given > limit:
+            yield f"{budget_id} {start}", f"{given} granted under a limit of {limit}"
+        if spent > max(granted, current):
+            yield f"{budget_id} {start}", f"spent {spent} of {current}, which nobody was granted"
 
 
 def totals_equal_sums(connection: Connection) -> Found:

@@ -9,7 +9,8 @@ from ledger.rows import Rows as EmptyRows
 from ledger.rows import add_opened, refusal_row, settled_values
 from ledger.statements import Prepared, Statements
 
-WINDOW = {"budget_id": "b", "window": 7, "spent_pusd": 3, "granted_pusd": 10**25}
+WINDOW = {"budget_id": "b", "window": 7, "spent_pusd": 3, "granted_pusd": 10**25,
+          "limit_pusd": None}  # fmt: skip
 HERE = {"of_budget": "b", "of_window": 7, "of_host": "h"}
 
 

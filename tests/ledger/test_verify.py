@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from sqlalchemy import event, insert, text
+from sqlalchemy import event, insert, text, update
 
 from ledger import orm
 from ledger.fold import Item
@@ -43,7 +43,7 @@ def books(engine, opened, settled):
         },
         orm.BudgetWindow: {
             "budget_id": "team:search@month", "window": 1_778_000_000, "spent_pusd": 0,
-            "granted_pusd": 9_000,
+            "granted_pusd": 9_000, "limit_pusd": 10_000,
         },
         orm.Grant: {
             "budget_id": "team:search@month", "window": 1_778_000_000, "host": "h",
@@ -76,6 +76,19 @@ def test_empty_books_are_sound(engine):
     assert findings(engine).holds
 
 
+def test_a_limit_that_is_lowered_below_what_was_spent_is_no_fault(books):
+    with books.begin() as connection:
+        connection.execute(update(orm.Budget).values(limit_pusd=1))
+    assert findings(books).holds
+
+
+def test_grants_of_a_soft_budget_bind_nobody(books):
+    with books.begin() as connection:
+        connection.execute(update(orm.Grant).values(granted_pusd=1, spent_pusd=2))
+        connection.execute(update(orm.Budget).values(hard=False))
+    assert findings(books).holds
+
+
 BROKEN = {
     "postings_balance": "UPDATE postings SET amount_pusd = amount_pusd + 1 WHERE line = 1 "
     "AND entry_id = 'r1.1'",
@@ -83,7 +96,7 @@ BROKEN = {
     "attempts_are_whole": "UPDATE attempts SET basis = NULL WHERE attempt_id = 'r1.1'",
     "costs_rederive": "UPDATE attempts SET output_tokens = 6 WHERE attempt_id = 'r1.1'",
     "holds_end": "UPDATE holds SET state = 'held' WHERE attempt_id = 'r1.1'",
-    "grants_are_within_limits": "UPDATE budgets SET limit_pusd = '1'",
+    "grants_are_within_limits": "UPDATE budget_windows SET limit_pusd = '8999'",
     "totals_equal_sums": "UPDATE holds SET actual_pusd = 1 WHERE attempt_id = 'r1.1'",
     "hours_add_up": "INSERT INTO gpu_hours (pool, hour_us, contract_id, replicas, bill_pusd,"
     " used_pusd, idle_pusd, unavailable_pusd, busy_us, unavailable_us, closed_us)"
@@ -103,7 +116,7 @@ def test_every_check_is_broken_below():
 def test_what_is_broken_is_found(books, check):
     statement = BROKEN[check]
     if books.dialect.name == "postgresql":
-        statement = statement.replace("limit_pusd = '1'", "limit_pusd = 1")
+        statement = statement.replace("'8999'", "8999")
     with books.begin() as connection:
         connection.execute(text(statement))
     result = findings(books)
@@ -116,6 +129,10 @@ def test_what_is_broken_is_found(books, check):
     [
         ("UPDATE grants SET granted_pusd = 8000", "grants_are_within_limits"),
         ("UPDATE grants SET spent_pusd = 9001", "grants_are_within_limits"),
+        (
+            "UPDATE budget_windows SET spent_pusd = 10001",
+            "grants_are_within_limits",
+        ),
         ("UPDATE budget_windows SET spent_pusd = 5", "totals_equal_sums"),
         ("DELETE FROM budget_windows", "totals_equal_sums"),
         ("DELETE FROM journal_positions", "holds_end"),

@@ -1,0 +1,150 @@
+"""What a window has seen before its budget was declared counts in it: exact, from the attempts.
+
+A budget that is new, comes back or changes its calendar in mid-period finds attempts that held
+nothing on it. Each gets its row in `holds`, ended and marked `booked`, so that the window is the
+sum of its holds as ever. No host was granted that money: it stands as the grant of `NO_HOST`, or
+hosts could spend it once more. What hosts hold idle beyond the limit is taken back.
+An attempt under way is not counted: what it will cost is not in the books.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    String,
+    and_,
+    exists,
+    insert,
+    literal,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ledger.escrow import EscrowError
+from ledger.orm_books import Attempt
+from ledger.orm_budgets import BOOKED, NO_HOST, BudgetWindow, Grant, HoldRow
+from ledger.orm_types import exact_sum
+from ledger.windows import Window
+
+_NAMED = {
+    "org": Attempt.org_id,
+    "team": Attempt.team_id,
+    "user": Attempt.user_id,
+    "key": Attempt.key_id,
+    "model": Attempt.model,
+    "provider": Attempt.provider,
+}
+
+
+def book(
+    connection: Connection,
+    scope: str,
+    budget_id: str,
+    window: Window,
+    *,
+    limit_pusd: int | None,
+    moved: bool,
+) -> None:
+    """Count what the window has seen of the scope; `limit_pusd` is `None` for a soft budget.
+
+    `moved`: the calendar changed, and what was held in its other windows belongs to this one.
+    """
+    within = and_(
+        _of_scope(scope),
+        Attempt.opened_us >= window.start_s * 10**6,
+        Attempt.opened_us < window.end_s * 10**6,
+        Attempt.cost_pusd.is_not(None),
+    )
+    if moved:
+        for start in _move(connection, budget_id, window, within):
+            _total(connection, budget_id, start)
+    known = exists().where(HoldRow.attempt_id == Attempt.attempt_id, HoldRow.budget_id == budget_id)
+    missed = select(
+        Attempt.attempt_id,
+        literal(budget_id, String),
+        literal(window.start_s, BigInteger),
+        Attempt.cost_pusd,
+        literal(BOOKED, String),
+        Attempt.cost_pusd,
+    ).where(within, ~known)
+    columns = ["attempt_id", "budget_id", "window", "amount_pusd", "state", "actual_pusd"]
+    connection.execute(insert(HoldRow).from_select(columns, missed))
+    spent = _total(connection, budget_id, window.start_s)
+    if limit_pusd is not None:
+        _grant(connection, budget_id, window.start_s, spent, limit_pusd)
+
+
+def _of_scope(scope: str) -> ColumnElement[bool]:
+    """Which attempts fall under a scope, as admission names the scopes of an attempt."""
+    kind, _, name = scope.partition(":")
+    if kind == "global":
+        return true()
+    if kind == "external":
+        return and_(Attempt.provider.is_not(None), Attempt.simulated.is_(False))
+    if kind not in _NAMED:
+        raise EscrowError(f"`{scope}` is no budget scope")
+    return _NAMED[kind] == name
+
+
+def _move(
+    connection: Connection, budget_id: str, window: Window, within: ColumnElement[bool]
+) -> list[int]:
+    """Ended holds of the window's attempts come to it; returns the windows that they left."""
+    elsewhere = and_(
+        HoldRow.budget_id == budget_id,
+        HoldRow.window != window.start_s,
+        HoldRow.actual_pusd.is_not(None),
+        HoldRow.attempt_id.in_(select(Attempt.attempt_id).where(within)),
+    )
+    left = list(connection.execute(select(HoldRow.window).where(elsewhere).distinct()).scalars())
+    connection.execute(
+        update(HoldRow)
+        .where(elsewhere)
+        .values(window=window.start_s, state=BOOKED, amount_pusd=HoldRow.actual_pusd)
+    )
+    return left
+
+
+def _total(connection: Connection, budget_id: str, start: int) -> int:
+    """Lock the window (made if missing) and set what it spent to the sum of its holds."""
+    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    row = {"budget_id": budget_id, "window": start, "spent_pusd": 0, "granted_pusd": 0}
+    connection.execute(add(BudgetWindow).on_conflict_do_nothing(), [row])
+    here = and_(BudgetWindow.budget_id == budget_id, BudgetWindow.window == start)
+    connection.execute(select(BudgetWindow.spent_pusd).where(here).with_for_update())
+    total = select(exact_sum(HoldRow.actual_pusd)).where(
+        HoldRow.budget_id == budget_id, HoldRow.window == start
+    )
+    spent = int(connection.execute(total).scalar_one())
+    connection.execute(update(BudgetWindow).where(here).values(spent_pusd=spent))
+    return spent
+
+
+def _grant(
+    connection: Connection, budget_id: str, start: int, spent_pusd: int, limit_pusd: int
+) -> None:
+    """What no host spent is granted to none; hosts keep what they spent, and what is in reach."""
+    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    here = and_(Grant.budget_id == budget_id, Grant.window == start)
+    query = select(Grant.host, Grant.granted_pusd, Grant.spent_pusd).where(here)
+    hosts = {row[0]: (row[1], row[2]) for row in connection.execute(query.order_by(Grant.host))}
+    hosts.pop(NO_HOST, None)
+    booked = max(0, spent_pusd - sum(spent for _, spent in hosts.values()))
+    left = max(0, limit_pusd - booked - sum(spent for _, spent in hosts.values()))
+    total = booked
+    for host, (granted, spent) in hosts.items():
+        idle = min(left, max(0, granted - spent))
+        left -= idle
+        total += spent + idle
+        connection.execute(
+            update(Grant).where(here, Grant.host == host).values(granted_pusd=spent + idle)
+        )
+    nobody = {"budget_id": budget_id, "window": start, "host": NO_HOST}
+    amount = {"granted_pusd": booked, "spent_pusd": booked}
+    if booked:
+        connection.execute(add(Grant).on_conflict_do_nothing(), [{**nobody, **amount}])
+    connection.execute(update(Grant).where(here, Grant.host == NO_HOST).values(**amount))
+    window = and_(BudgetWindow.budget_id == budget_id, BudgetWindow.window == start)
+    connection.execute(update(BudgetWindow).where(window).values(granted_pusd=total))
