@@ -1,11 +1,14 @@
 """Reads: read-only by the database, rounded in time, bars that fit the data."""
 
+from fractions import Fraction
+
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from dashboard import data
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.survey import survey
 
 
 def test_the_connection_cannot_write(month) -> None:
@@ -39,6 +42,16 @@ def test_the_ledger_is_named_by_flag_or_environment(monkeypatch) -> None:
     monkeypatch.setattr("sys.argv", ["app.py", "--ledger"])
     monkeypatch.setenv("BREAKEVEN_LEDGER_URL", "")
     assert data.ledger_url() is None
+
+
+@pytest.mark.parametrize("period", ["1 h", "24 h", "7 d"])
+def test_traffic_and_bill_cover_the_same_time(books, period: str) -> None:
+    filled = books(peak=3.0, days=8)
+    view = data.View(filled.url, period, None, filled.now_us)
+    with data.open_readonly(filled.url).connect() as connection:
+        look = survey(connection, view.scope, bucket_us=HOUR_US, basis=view.basis)
+    (bill,) = look.standing.bills
+    assert bill.hours == Fraction(view.scope.end_us - view.scope.start_us, HOUR_US)
 
 
 def test_a_view_is_a_scope() -> None:
