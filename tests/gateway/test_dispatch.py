@@ -83,7 +83,9 @@ def test_a_hang_up_ends_the_work_and_is_settled_once(
         assert row["basis"] == "continuous"
         assert entry["sent_tokens"] - 200 < row["output_tokens"] <= entry["completion_tokens"]
     else:
-        assert row["basis"] == "estimated"
+        assert row["basis"] == ("estimated" if body.get("stream") else "bound")
+        assert row["cost_pusd"] > 0
+        assert body.get("stream") or row["cost_pusd"] > row["bound_pusd"] / 2
     assert budgeted.promises() == [0.0] * 4
     assert held(budgeted) == []
     assert budgeted.app.hot.in_flight == 0
