@@ -25,6 +25,7 @@ from gateway.clock import Clock
 from gateway.engines import EngineSupervision, installed
 from gateway.errors import ConfigError
 from gateway.prepare import Prepared, moved, prepare
+from gateway.recording import follow
 from gateway.runtime import Runtime
 from gateway.settings import Settings
 from gateway.slots import Board
@@ -92,6 +93,7 @@ class Serving:
             self._settings, self.runtime, self._board, self._say, self._ready
         )
         self._tasks.append(asyncio.create_task(self._engines.run()))
+        self._tasks.append(asyncio.create_task(follow(self.address, self._say, "logs/worker-*")))
 
     @property
     def address(self) -> tuple[str, int]:

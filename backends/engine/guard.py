@@ -1,10 +1,11 @@
-"""Stands between a supervisor and an engine, so that no process of an engine is ever orphaned.
+"""Stands between a supervisor and an engine, so that the engine's processes end with either.
 
 An engine is a tree: server, core, workers. This script starts it in a session of its own, becomes
 the reaper of every descendant, and ends only when the last of them is gone. If its own parent
-dies, even by SIGKILL, Linux sends it SIGHUP and it kills the tree. Asked to end (SIGTERM) it asks
-the engine, and kills what is left when the grace is over. What the engine prints goes to a log
-that rotates, so that a chatty engine cannot fill the disk.
+dies, even by SIGKILL, Linux sends it SIGHUP and it kills the tree. If it is killed itself, nobody
+reaps: so it keeps a record of the tree, by which its parent ends what is left then, and the next
+start does where the parent was killed too (`leftovers`). Asked to end (SIGTERM) it asks the
+engine, and kills what is left after the grace. The engine's output goes to a log that rotates.
 
 A script on purpose, standard library only: `python -I -S guard.py ... -- COMMAND`. One thread, so
 that a call between fork and exec is safe.
@@ -19,10 +20,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _POLL_S = 0.5
+_RECORD_S = 1.0
 
 
 def main(arguments: list[str]) -> int:
@@ -50,6 +52,7 @@ def main(arguments: list[str]) -> int:
         return 127
     code = _watch(engine, given, wake_read, log)
     kill_descendants()
+    given.tree.unlink(missing_ok=True)
     return code if code >= 0 else 128 - code
 
 
@@ -58,9 +61,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--grace", type=float, default=10.0)
     parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--tree", type=Path)
     parser.add_argument("--log-bytes", type=int, default=8 << 20)
     parser.add_argument("command", nargs="+")
-    return parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
+    given.tree = given.tree or given.log.with_name(given.log.name + ".tree")
+    return given
 
 
 def _watch(
@@ -71,7 +77,9 @@ def _watch(
     output = engine.stdout.fileno()
     sources = [output, wake]
     deadline: float | None = None
+    record = Record(given.tree)
     while (code := engine.poll()) is None:
+        record.keep()
         ready, _, _ = select.select(sources, [], [], _POLL_S)
         if output in ready:
             chunk = os.read(output, 1 << 16)
@@ -118,9 +126,18 @@ def kill_descendants() -> dict[int, int]:
         time.sleep(0.01)
 
 
-def descendants(root: int) -> list[int]:
-    """Every process below `root`, parents before children."""
-    children: dict[int, list[int]] = {}
+class Process(NamedTuple):
+    """What tells a process from a later one of the same id: its start, in ticks since boot."""
+
+    parent: int
+    session: int
+    start: int
+    is_gone: bool
+
+
+def processes() -> dict[int, Process]:
+    """Every process that can be seen."""
+    found: dict[int, Process] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208  (names only; one call)
         if not entry.isdigit():
             continue
@@ -129,8 +146,17 @@ def descendants(root: int) -> list[int]:
         except OSError:
             continue
         # The second field is a name in brackets that may itself hold brackets and spaces.
-        parent = int(stat.rpartition(b")")[2].split()[1])
-        children.setdefault(parent, []).append(int(entry))
+        fields = stat.rpartition(b")")[2].split()
+        is_gone = fields[0] in (b"Z", b"X")
+        found[int(entry)] = Process(int(fields[1]), int(fields[3]), int(fields[19]), is_gone)
+    return found
+
+
+def descendants(root: int, among: dict[int, Process] | None = None) -> list[int]:
+    """Every process below `root`, parents before children."""
+    children: dict[int, list[int]] = {}
+    for pid, process in (processes() if among is None else among).items():
+        children.setdefault(process.parent, []).append(pid)
     found: list[int] = []
     waiting = [root]
     while waiting:
@@ -138,6 +164,39 @@ def descendants(root: int) -> list[int]:
         found += below
         waiting += below
     return found
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+class Record:
+    """The guard and those below it, by id, start and session; for who finds them without it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._boot = boot_id()
+        self._written = ""
+        self._due_s = 0.0
+
+    def keep(self) -> None:
+        """Write it when it has changed; looks once in a while."""
+        if time.monotonic() < self._due_s:
+            return
+        self._due_s = time.monotonic() + _RECORD_S
+        seen, own = processes(), os.getpid()
+        tree = (own, *descendants(own, seen))
+        lines = (f"{pid} {seen[pid].start} {seen[pid].session}" for pid in tree)
+        text = "\n".join((self._boot, *lines))
+        if text == self._written:
+            return
+        draft = self._path.with_name(self._path.name + ".draft")
+        try:
+            draft.write_text(text, encoding="ascii")
+            draft.replace(self._path)
+        except OSError:
+            return  # a full disk ends no engine; the next look tries again
+        self._written = text
 
 
 class Log:

@@ -1,7 +1,8 @@
-"""One life of an engine: the guard as a child process, its log, a free port."""
+"""One life of an engine: the guard as a child process, how it ended, its log, a free port."""
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import sys
@@ -11,32 +12,39 @@ from pathlib import Path
 
 from backends.engine.environment import CpuOptions, variables
 from backends.engine.flags import Launch
+from backends.engine.leftovers import end_left
 
 _GUARD = Path(__file__).with_name("guard.py")
 # The engine gets its own drain time; what has not ended then is killed this much later.
 _GRACE_AFTER_DRAIN_S = 5.0
+_CAUSE = re.compile(r"\b\w*(Error|Exception)\b|\b[Ee]rror\b|\bERROR\b|\bCRITICAL\b|\bFATAL\b")
+_NO_CAUSE = re.compile(r"\b(WARNING|INFO|DEBUG|\w*Warning)\b")
 
 
 class EngineProcess:
     """Made by `start`. `send(SIGTERM)` drains, `send(SIGHUP)` kills at once."""
 
-    def __init__(self, guard: Process) -> None:
+    def __init__(self, guard: Process, log: Path, log_from: int) -> None:
         self._guard = guard
+        self._log = log
+        self._log_from = log_from
 
     @classmethod
     async def start(
         cls, words: Sequence[str], launch: Launch, *, log: Path, cpu: CpuOptions
     ) -> "EngineProcess":
+        await asyncio.to_thread(end_left, tree_of(log))  # of a life whose end nobody saw
+        log_from = await asyncio.to_thread(_size, log)
         options = CpuOptions(cpu.kv_cache_gib, cpu.omp_binding, launch.eager)
         guard = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", str(_GUARD),
             "--parent", str(os.getpid()),
             "--grace", str(launch.drain_s + _GRACE_AFTER_DRAIN_S),
-            "--log", str(log), "--", *words,
+            "--log", str(log), "--tree", str(tree_of(log)), "--", *words,
             env=variables(os.environ, flavour=launch.flavour, cpu=options),
             stdin=DEVNULL, start_new_session=True, preexec_fn=_hear_hang_ups,
         )  # fmt: skip
-        return cls(guard)
+        return cls(guard, log, log_from)
 
     @property
     def pid(self) -> int:
@@ -45,11 +53,29 @@ class EngineProcess:
 
     async def wait(self) -> int:
         """The engine's exit code, once every process of it is gone."""
-        return await self._guard.wait()
+        code = await self._guard.wait()
+        await asyncio.to_thread(end_left, tree_of(self._log), died_now=True)
+        return code
+
+    def cause(self, code: int) -> str:
+        """How it ended, and what its log says of that."""
+        number = -code if code < 0 else code - 128
+        if number <= 0:
+            return f"exited with {code}: {log_tail(self._log, since=self._log_from)}"
+        name = signal.strsignal(number) or "unknown"
+        ended = f"{'its guard was ' if code < 0 else ''}ended by signal {number} ({name})"
+        if number == signal.SIGKILL:  # whoever is killed so has no time to say why
+            return ended
+        told = log_tail(self._log, since=self._log_from, errors_only=True)
+        return f"{ended}: {told}" if told else ended
 
     def send(self, number: signal.Signals) -> None:
         if self._guard.returncode is None:
             self._guard.send_signal(number)
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
 
 
 def _hear_hang_ups() -> None:
@@ -64,13 +90,22 @@ def free_port() -> int:
     return port
 
 
-def log_tail(log: Path, lines: int = 3) -> str:
-    """The last lines that look like a cause, on one line, for a status."""
+def tree_of(log: Path) -> Path:
+    """The guard's record of the engine's processes, beside its log."""
+    return log.with_name(log.name + ".tree")
+
+
+def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = False) -> str:
+    """The last lines that look like a cause, on one line, for a status; `since`: of one life."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - (1 << 16)))
+            size = log.stat().st_size
+            start = since if since <= size else 0  # it was rotated
+            file.seek(max(start, size - (1 << 16)))
             text = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return "no log"
-    causes = [line for line in text if "Error" in line or "error" in line] or text
+    causes = [line for line in text if _CAUSE.search(line) and not _NO_CAUSE.search(line)]
+    if not causes and not errors_only:
+        causes = text
     return " | ".join(line.strip()[-300:] for line in causes[-lines:])

@@ -178,7 +178,7 @@ class Supervisor:
                 process.send(signal.SIGTERM if problem is None else signal.SIGHUP)
                 await exited
             else:
-                problem = f"exited with {exited.result()}: {log_tail(spec.log)}"
+                problem = process.cause(exited.result())
         finally:
             if not exited.done():  # cancelled: nobody is left to wait for a drain
                 process.send(signal.SIGHUP)

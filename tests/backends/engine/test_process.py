@@ -28,6 +28,24 @@ def test_the_tail_of_a_log_shows_the_cause(tmp_path, text, tail):
     assert log_tail(tmp_path / "log") == tail
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (3, "exited with 3: ValueError: of this life"),
+        (128 + 9, "ended by signal 9 (Killed)"),
+        (128 + 11, "ended by signal 11 (Segmentation fault): ValueError: of this life"),
+        (-9, "its guard was ended by signal 9 (Killed)"),
+    ],
+)
+def test_how_it_ended_is_told_without_what_is_unrelated(tmp_path, code, told):
+    before = "RuntimeError: of the life before\n"
+    log = tmp_path / "log"
+    log.write_text(f"{before}WARNING an error that was none\nValueError: of this life\nINFO end\n")
+    assert EngineProcess(None, log, len(before)).cause(code) == told
+    log.write_text(f"{before}WARNING an error that was none\n")
+    assert EngineProcess(None, log, len(before)).cause(128 + 6) == "ended by signal 6 (Aborted)"
+
+
 def test_a_missing_log_is_said(tmp_path):
     assert log_tail(tmp_path / "nothing") == "no log"
 

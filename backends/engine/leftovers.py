@@ -1,0 +1,76 @@
+"""Ends what is left of an engine whose guard was killed: nobody reaps those processes any more.
+
+The guard's record names them by id and start, so that nobody is taken for them who got a used id.
+What was born after the last look is found as their descendant or in their session: engines make
+processes, but no sessions of their own. Nothing of the record is believed after a reboot.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from backends.engine.guard import Process, boot_id, descendants, processes
+
+PATIENCE_S = 30.0  # a process inside the kernel (a GPU driver) dies late
+_POLL_S = 0.02
+
+
+class Recorded(NamedTuple):
+    start: int
+    session: int
+
+
+def end_left(tree: Path, *, died_now: bool = False) -> list[int]:
+    """SIGKILL all of it and wait until it is gone; returns what would not go in time.
+
+    `died_now`: the guard ended a moment ago, so that the sessions in its record are the engine's
+    even where nobody lives who proves it.
+    """
+    recorded = _read(tree)
+    if not recorded:
+        tree.unlink(missing_ok=True)
+        return []
+    ours = {pid: one.start for pid, one in recorded.items()}
+    outside = next(iter(recorded.values())).session  # the guard's own; its engine has another
+    sessions = {one.session for one in recorded.values()} - {outside} if died_now else set()
+    deadline_s = time.monotonic() + PATIENCE_S
+    while left := _left(ours, sessions, outside):
+        if time.monotonic() > deadline_s:
+            return left
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(_POLL_S)
+    tree.unlink(missing_ok=True)
+    return []
+
+
+def _left(ours: dict[int, int], sessions: set[int], outside: int) -> list[int]:
+    """Who of them lives; adds to both what is found to belong to them."""
+    seen = processes()
+    first = min(ours.values())
+    proved = [pid for pid, start in ours.items() if pid in seen and seen[pid].start == start]
+    sessions.update({seen[pid].session for pid in proved} - {outside})
+    below = [pid for root in proved for pid in descendants(root, seen)]
+    inside = [pid for pid, one in seen.items() if one.session in sessions and one.start >= first]
+    found = {*proved, *below, *inside} - {os.getpid()}
+    ours.update((pid, seen[pid].start) for pid in found)
+    return [pid for pid in sorted(found) if _lives(seen[pid])]
+
+
+def _lives(process: Process) -> bool:
+    return not process.is_gone
+
+
+def _read(tree: Path) -> dict[int, Recorded]:
+    try:
+        boot, *lines = tree.read_text(encoding="ascii").splitlines()
+        rows = [tuple(map(int, line.split())) for line in lines]
+        found = {pid: Recorded(start, session) for pid, start, session in rows}
+    except (OSError, ValueError):
+        return {}
+    return found if boot == boot_id() else {}
