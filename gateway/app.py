@@ -21,7 +21,7 @@ from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.openapi import POLICY, described, page
 from gateway.plan import allowed
-from gateway.settings import Settings, resolve_model
+from gateway.settings import Model, Settings, resolve_model
 from ledger.identity import Identity, KeyRing
 
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
@@ -138,7 +138,15 @@ def _usable(settings: Settings, identity: Identity, name: str) -> bool:
     found = resolve_model(settings, name)
     resolved = name if found is None else found[0]
     known = found is not None or name in settings.models
-    return known and allowed(identity.models, name, resolved)
+    if not known or not allowed(identity.models, name, resolved):
+        return False
+    model = None if found is None else found[1]
+    confined = identity.residency == "internal_only"
+    return not confined or (model is not None and _has_own(model))
+
+
+def _has_own(model: Model) -> bool:
+    return any(target.startswith("pool:") for target in model.targets)
 
 
 def _card(name: str, created: int) -> dict[str, Any]:

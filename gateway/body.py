@@ -163,7 +163,10 @@ def member(members: Members, name: str, kind: Any, default: Any = None) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise RequestError("bad_request", f"`{name}`: {error}", param=name) from error
+        words, _, place = str(error).partition(" - at ")
+        if place and "[...]" not in place:  # a place without its names helps nobody
+            words = str(error)
+        raise RequestError("bad_request", f"`{name}`: {words}", param=name) from error
     except RecursionError as error:
         raise RequestError("bad_request", f"`{name}` is nested too deeply.", param=name) from error
 

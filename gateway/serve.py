@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -204,7 +205,10 @@ class Serving:
         if name.startswith("worker-") and self._board is not None:
             self._board.clear(int(name.partition("-")[2]))
         if not self._stopping:
-            self._say(f"{name} ended with {code}; it is started again (see logs/{name}.log)")
+            at = datetime.now(UTC).strftime("%H:%M:%S")
+            self._say(
+                f"{at} UTC: {name} ended with {code}; it is started again (see logs/{name}.log)"
+            )
 
 
 async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> None:

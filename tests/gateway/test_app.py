@@ -39,6 +39,18 @@ def test_a_name_is_shown_where_a_request_may_use_it(stack) -> None:
     assert stack.get("/v1/models/alpha/brand-new", other).status_code == 404
 
 
+def test_a_confined_key_is_shown_what_it_can_use(stack) -> None:
+    confined = stack.key("confined", residency="internal_only").token
+    names = [card["id"] for card in stack.get("/v1/models", confined).json()["data"]]
+    assert "own" in names
+    assert not {"api", "alpha/*"} & set(names)
+    assert stack.get("/v1/models/api", confined).status_code == 404
+    assert stack.chat("own", confined, max_tokens=2).status_code == 200
+    assert stack.chat("api", confined, max_tokens=2).status_code != 200
+    open_to_all = [card["id"] for card in stack.get("/v1/models").json()["data"]]
+    assert {"api", "alpha/*"} <= set(open_to_all)
+
+
 def test_models_need_a_key(stack) -> None:
     answer = httpx.get(stack.url + "/v1/models", trust_env=False)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")

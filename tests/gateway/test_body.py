@@ -134,3 +134,10 @@ def test_whole_characters_pass(text: bytes) -> None:
 def test_a_long_body_is_refused_without_a_search() -> None:
     with pytest.raises(RequestError, match="The body holds invalid Unicode"):
         open_members(b'{"a":"%s\xff"}' % (b"x" * SEARCHED_BYTES))
+
+
+def test_a_number_out_of_range_is_told_without_a_nameless_place() -> None:
+    text = b'{"messages": [{"n": 1e999}]}'
+    with pytest.raises(RequestError) as told:
+        member(open_members(text), "messages", list[dict[str, float]])
+    assert told.value.message == "`messages`: Number out of range"
