@@ -13,6 +13,8 @@ from yaml.reader import ReaderError
 
 from gateway.faults import Fault, Place
 
+_NO_NAME = "a key must be a name, not a list or a mapping: put `{...}` and `[...]` into quotes"
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -84,7 +86,10 @@ def _not_yaml(error: yaml.MarkedYAMLError) -> Fault:
 
 
 def _repeated(root: yaml.Node) -> list[Fault]:
-    """Keys stated twice in one mapping. Each node is looked at once, whatever refers to it."""
+    """Keys stated twice in one mapping, and those that are no names, which go.
+
+    Each node is looked at once, whatever refers to it.
+    """
     faults: list[Fault] = []
     seen: set[int] = set()
     waiting: list[tuple[yaml.Node, Place]] = [(root, ())]
@@ -97,8 +102,10 @@ def _repeated(root: yaml.Node) -> list[Fault]:
             waiting += [(item, (*place, index)) for index, item in enumerate(node.value)]
         elif isinstance(node, yaml.MappingNode):
             first: dict[str, int] = {}
-            for key, value in node.value:
+            for key, value in tuple(node.value):
                 if not isinstance(key, yaml.ScalarNode):
+                    node.value.remove((key, value))  # or it would hide every other fault
+                    faults.append(Fault(place, _NO_NAME, line=key.start_mark.line + 1))
                     continue
                 here, line = (*place, key.value), key.start_mark.line + 1
                 if key.value in first and key.value != "<<":

@@ -99,3 +99,10 @@ def test_values_are_what_they_look_like(text, value):
 
 def test_a_mapping_that_holds_itself_ends():
     assert read_document("a: &a {b: *a, c: 1}\n").faults == ()
+
+
+def test_a_key_that_is_no_name_hides_nothing_else() -> None:
+    found = read_document("a: 1\n{x: y}: 2\n? [1, 2]\n: 3\nb: {[c]: 4, d: 5}\na: 6\n")
+    assert found.value == {"a": 6, "b": {"d": 5}}
+    assert sorted(fault.line for fault in found.faults) == [2, 3, 5, 6]
+    assert sum("a key must be a name" in fault.message for fault in found.faults) == 3
