@@ -26,6 +26,7 @@ from gateway.errors import body as error_body
 ABORT = "breakeven.abort"
 ARRIVED = "breakeven.arrived"
 LISTEN = "breakeven.listen"
+PUSH = "breakeven.push"
 HEAD_LIMIT_BYTES = 64 * 1024
 PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
 TICK_S = 0.001  # of the loop's clock
@@ -101,6 +102,20 @@ class BoundedProtocol(HttpToolsProtocol):
         """Whether the body of the request in work is here: receiving it does not wait."""
         return self._working is not None and not self._working.more_body
 
+    def push(self, part: bytes) -> bool:
+        """Send a part of the answer in work, whose head is out; False if that must wait.
+
+        As uvicorn's `send` does it, which costs a coroutine and a message.
+        """
+        cycle = self._working
+        if cycle is None or not cycle.chunked_encoding or cycle.response_complete:
+            return False
+        if not cycle.disconnected:
+            if self.flow.write_paused:
+                return False
+            self.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
+        return True
+
     def data_received(self, data: bytes) -> None:
         if self._deaf:
             return
@@ -164,7 +179,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        offered: Any = {ABORT: self.transport.abort, ARRIVED: self.arrived, LISTEN: self.listen}
+        offered: Any = {
+            ABORT: self.transport.abort,
+            ARRIVED: self.arrived,
+            LISTEN: self.listen,
+            PUSH: self.push,
+        }
         self.scope["extensions"] = offered
         self._await_head()
 
@@ -270,6 +290,12 @@ def listener_of(scope: Any) -> Callable[[Callable[[], None]], Callable[[], None]
     """`BoundedProtocol.listen` of the request's connection, where the server offers it."""
     found: Callable[[Callable[[], None]], Callable[[], None]] | None
     found = (scope.get("extensions") or {}).get(LISTEN)
+    return found
+
+
+def push_of(scope: Any) -> Callable[[bytes], bool] | None:
+    """`BoundedProtocol.push` of the request's connection, where the server offers it."""
+    found: Callable[[bytes], bool] | None = (scope.get("extensions") or {}).get(PUSH)
     return found
 
 
