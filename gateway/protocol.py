@@ -64,6 +64,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._due_s = math.inf
         self._overdue: Callable[[], None] = _nothing
         self._timer: asyncio.TimerHandle | None = None
+        self._lost = False
         self._deaf = False  # what still arrives is no request
         self._working: RequestResponseCycle | None = None
         self._on_gone: Callable[[], None] | None = None
@@ -85,13 +86,24 @@ class BoundedProtocol(HttpToolsProtocol):
             self._working.message_event.set()
             if self._on_gone is not None:
                 self._on_gone()
+        self._lost = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Of all that leads back here: a circle would wait long for the collector, 10 KB each."""
+        nothing: Any = None
+        self.scope = self.headers = self.cycle = nothing
+        self._working = self._on_gone = None
+        self._overdue = _nothing
+        self.pipeline.clear()
 
     def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:
         """Call it when the client of the request in work hangs up; returns what ends that."""
+        if self._lost or (self._working is not None and self._working.disconnected):
+            on_gone()
+            return _nothing
         self._on_gone = on_gone
         self.flow.resume_reading()  # or nobody would see it
-        if self._working is not None and self._working.disconnected:
-            on_gone()
         return partial(self._forget, on_gone)
 
     def _forget(self, on_gone: Callable[[], None]) -> None:
@@ -107,6 +119,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
         As uvicorn's `send` does it, which costs a coroutine and a message.
         """
+        if self._lost:
+            return True
         cycle = self._working
         if cycle is None or not cycle.chunked_encoding or cycle.response_complete:
             return False

@@ -254,8 +254,9 @@ async def test_after_a_no_what_comes_waits_in_bounds(upstream, client):
 async def test_silence_while_pouring_times_out(upstream, wire, client):
     upstream.script = lambda n: [CHUNKED + b"1\r\na\r\n", 0.01, b"1\r\nb\r\n", wire.HANG]
     exchange, sink = await begin(client, upstream, Deadlines(idle_s=0.05)), Sink()
-    with pytest.raises(IdleTimeout):
-        await pour(exchange, sink)
+    async with asyncio.timeout(10):
+        with pytest.raises(IdleTimeout):
+            await pour(exchange, sink)
     assert b"".join(sink.got) == b"ab"
 
 
