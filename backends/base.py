@@ -5,7 +5,7 @@ The body is then read as chunks exactly as they came. Closing before the end abo
 upstream: a hang-up must never leave an engine generating.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -32,6 +32,10 @@ class Call:
     stream: bool
     headers: Mapping[str, str] = field(default_factory=dict)
     deadlines: Deadlines = Deadlines()
+
+
+# Takes a piece of a body; returns whether the next may follow at once. It must not raise.
+Sink = Callable[[bytes], bool]
 
 
 class Exchange(Protocol):

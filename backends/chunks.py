@@ -227,6 +227,23 @@ def decode_usage(raw: bytes | None) -> dict[str, Any] | None:
         return None
 
 
+class _Counts(msgspec.Struct, gc=False):
+    prompt_tokens: int
+    completion_tokens: int
+
+
+_decode_counts = msgspec.json.Decoder(_Counts).decode
+
+
+def read_counts(raw: bytes) -> tuple[int, int] | None:
+    """(prompt, output) tokens of a usage object that says both in whole numbers."""
+    try:
+        counts = _decode_counts(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return counts.prompt_tokens, counts.completion_tokens
+
+
 def sum_running(running: dict[int, bytes], n: int) -> dict[str, Any]:
     """Outputs add up over choices; inputs over prompts, whose choices are numbered in blocks."""
     prompts: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Reading an answer to its end, within bounds: whole bodies, and the rest after the last event.
+"""Reading an answer to its end, within bounds: piece by piece, whole, or only to have it ended.
 
 An answer that is dropped before its end costs its connection, so a few milliseconds spent on
 the terminator that follows `[DONE]` save the next request a handshake.
@@ -6,8 +6,19 @@ the terminator that follows `[DONE]` save the next request a handshake.
 
 import asyncio
 
-from backends.base import Exchange
+from backends.base import Exchange, Sink
 from backends.errors import BackendError, IdleTimeout, UpstreamBroken
+from backends.http_connection import HttpExchange
+
+
+async def pour(exchange: Exchange, sink: Sink) -> bool:
+    """Hand each piece to `sink` as it comes. True at the end, False once `sink` takes no more."""
+    if isinstance(exchange, HttpExchange):
+        return await exchange.pour(sink)
+    async for piece in exchange:
+        if not sink(piece):
+            return False
+    return True
 
 
 async def read_all(

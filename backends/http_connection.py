@@ -15,6 +15,7 @@ from typing import cast
 
 import httptools
 
+from backends.base import Sink
 from backends.errors import BackendError, BadAnswer, HeadTimeout, IdleTimeout, UpstreamBroken
 
 HEAD_LIMIT_BYTES = 64 * 1024
@@ -34,6 +35,7 @@ class HttpExchange:
         "_error",
         "_idle_s",
         "_parts",
+        "_sink",
         "_size",
         "_waiter",
         "headers",
@@ -47,6 +49,7 @@ class HttpExchange:
         self._error: BackendError | StaleConnection | None = None
         self._idle_s = idle_s
         self._parts: list[bytes] = []
+        self._sink: Sink | None = None
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
 
@@ -61,10 +64,25 @@ class HttpExchange:
             if self._connection is None:
                 raise StopAsyncIteration
             await self._wait(self._connection, self._idle_s)
-        parts, self._parts, self._size = self._parts, [], 0
-        if self._connection is not None:
-            self._connection.resume()
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return self._taken()
+
+    async def pour(self, sink: Sink) -> bool:
+        """Hand on each piece in the moment it comes: waking a task for it would cost as much again.
+
+        True at the answer's end. False once `sink` takes no more: what comes then waits here.
+        """
+        self._sink = sink
+        try:
+            self._hand_on()
+            while self._sink is not None:
+                if self._connection is None:
+                    if self._error is not None:
+                        raise self._error
+                    return True
+                await self._wait(self._connection, self._idle_s)
+        finally:
+            self._sink = None
+        return False
 
     async def aclose(self) -> None:
         """Give the answer up; before its end this aborts the connection."""
@@ -92,7 +110,23 @@ class HttpExchange:
         finally:
             self._waiter = None
 
+    def _taken(self) -> bytes:
+        parts, self._parts, self._size = self._parts, [], 0
+        if self._connection is not None:
+            self._connection.resume()
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _hand_on(self) -> None:
+        if self._parts and self._sink is not None and not self._sink(self._taken()):
+            self._sink = None
+
     def wake(self) -> None:
+        """There is news: for the sink as long as it takes more, else for the task that waits."""
+        if self._sink is not None:
+            self._hand_on()
+            if self._sink is not None and self._connection is not None:
+                self._connection.arm(self._idle_s)
+                return
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

@@ -22,7 +22,7 @@ from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.intake import PATHS, read
 from gateway.metrics import Metrics
-from gateway.protocol import abort_of, has_arrived, listener_of
+from gateway.protocol import abort_of, has_arrived, listener_of, push_of
 from gateway.relay import error_event
 from gateway.reply import JSON, Header, Reply
 from gateway.settings import Server
@@ -76,7 +76,8 @@ class HotApi:
         assert task is not None
         dialect, new_id, now_s = SPOKEN.get(scope["path"]), self.new_id, self._clock.now_s
         if dialect is None:
-            reply = Reply(send, request_id=new_id(), clock=now_s, task=task)
+            push = push_of(scope)
+            reply = Reply(send, request_id=new_id(), clock=now_s, task=task, push=push)
         else:
             reply = TranslatedReply(dialect, send, request_id=new_id(), clock=now_s, task=task)
         self._open.add(reply)

@@ -48,10 +48,9 @@ class Attempt:
         self.last_token_s = now_s
         if self.flight is not None:
             self.flight.first_token()
-            usage = (None if self.relay is None else self.relay.usage) or {}
-            prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
-            if isinstance(prompt, int) and isinstance(output, int):
-                self.flight.counted(prompt, output, now_s)
+            counts = None if self.relay is None else self.relay.counts
+            if counts is not None:
+                self.flight.counted(*counts, now_s)
             else:
                 self.flight.grew(events - self.events)
         self.events = events

@@ -5,10 +5,11 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 """
 
 import math
+from collections.abc import Callable
 
 from backends.base import Exchange
-from backends.errors import HeadTimeout, Refused, TooLong, WrongAddress
-from backends.exchange import drain, read_all
+from backends.errors import BackendError, HeadTimeout, Refused, TooLong, WrongAddress
+from backends.exchange import drain, pour, read_all
 from backends.refusal import TOO_LONG, names_model, openai_refusal
 from gateway.attempt import Attempt, Outcome
 from gateway.clock import Clock
@@ -44,17 +45,14 @@ class Delivery:
     async def _stream(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
         attempt.relay = relay = relay_for(attempt)
         headers = _headers(attempt, STREAM, NO_CACHE)
-        now_s = self._clock.now_s
-        async for chunk in exchange:
-            out = relay.feed(chunk)
-            if relay.content_events > attempt.events:
-                attempt.saw(now_s(), relay.content_events)
-            elif attempt.first_token_s is None:
-                self._expect(attempt)
-            if out:
+        stream = Stream(attempt, relay, reply, self._clock.now_s, self._first_s)
+        while not await pour(exchange, stream):
+            if stream.held:
                 if not reply.started:
                     await reply.start(200, headers)
-                await reply.body(out, more=True)
+                await reply.body(stream.held, more=True)
+            if stream.error is not None:
+                raise stream.error
             if relay.complete:  # an upstream that stays open after `[DONE]` has nothing to add
                 await drain(exchange)
                 break
@@ -74,11 +72,6 @@ class Delivery:
         if not reply.started:
             await reply.start(200, headers)
         await reply.body(rest, more=False)
-
-    def _expect(self, attempt: Attempt) -> None:
-        """Comments that keep a connection alive are not the answer that its client waits for."""
-        if self._clock.now_s() - attempt.dispatched_s > self._first_s:
-            raise HeadTimeout("no token in time")
 
     async def _whole(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
         body = await read_all(exchange, ANSWER_LIMIT_BYTES)
@@ -119,6 +112,54 @@ class Delivery:
         secrets = attempt.step.frozen.target.backend.secrets
         told = openai_refusal(body, exchange.status, secrets)
         await reply.whole(exchange.status, _headers(attempt, JSON), told)
+
+
+class Stream:
+    """Where the pieces of a streamed answer go, in the moment they come: a `backends.base.Sink`.
+
+    It stops the flow where something must be waited for: the head of the answer, a client that
+    reads slowly (`held` could not leave), the end; and where the answer is broken.
+    """
+
+    __slots__ = ("_attempt", "_first_s", "_now_s", "_relay", "_reply", "error", "held")
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        relay: ByteRelay,
+        reply: Reply,
+        now_s: Callable[[], float],
+        first_s: float,
+    ) -> None:
+        """`first_s`: as for `Delivery`."""
+        self.error: BackendError | None = None
+        self.held = b""
+        self._attempt = attempt
+        self._relay = relay
+        self._reply = reply
+        self._now_s = now_s
+        self._first_s = first_s
+
+    def __call__(self, piece: bytes) -> bool:
+        relay, attempt = self._relay, self._attempt
+        try:
+            out = relay.feed(piece)
+        except BackendError as error:
+            return self._broken(error)
+        if relay.content_events > attempt.events:
+            attempt.saw(self._now_s(), relay.content_events)
+        elif attempt.first_token_s is None and self._is_late():
+            return self._broken(HeadTimeout("no token in time"))
+        self.held = self._reply.push(out) if out else b""
+        return not self.held and not relay.complete
+
+    def _broken(self, error: BackendError) -> bool:
+        self.error, self.held = error, b""
+        return False
+
+    def _is_late(self) -> bool:
+        """Comments that keep a connection alive are not the answer that its client waits for."""
+        return self._now_s() - self._attempt.dispatched_s > self._first_s
 
 
 def relay_for(attempt: Attempt) -> EventRelay | ByteRelay:

@@ -13,6 +13,9 @@ from router.forecast import kv_longest_tokens, kv_promise_tokens, kv_rounded, wo
 from router.types import StepModel
 
 COUNT_LIMIT = 2**31  # tokens; sums of more are not exact in a cell, and no engine holds them
+# Written with every token: adding a plain number costs half of adding an enumeration's member.
+_HELD, _FINAL = int(Resident.HELD_TOKENS), int(Resident.FINAL_TOKENS)
+_HEARD, _PACE = int(Resident.HEARD_S), int(Resident.TOKENS_PER_S)
 
 
 class Flights:
@@ -69,11 +72,11 @@ class Flight:
         "_kv",
         "_landed",
         "_place",
+        "_place_row",
         "_places",
         "_promise",
         "_row",
         "_start",
-        "_worker",
     )
 
     def __init__(
@@ -86,7 +89,6 @@ class Flight:
     ) -> None:
         """`places`: the free ones of this engine; one is borrowed until landing."""
         self._board = board
-        self._worker = worker
         self._engine = engine
         self._row = row = board.load_row(worker, engine)
         self._promise = promise
@@ -100,12 +102,14 @@ class Flight:
         cells[row + Load.PROMISED_TOKENS] += promise.kv_tokens
         self._places = places
         self._place: int | None = None
+        self._place_row = 0
         self._final = 0
         self._first: tuple[float, int] | None = None  # when the engine counted first, and what
         if promise.output_tokens is not None:
             self._final = promise.prompt_tokens + promise.output_tokens
             if places:
                 self._place = places.pop()
+                self._place_row = board.resident_row(worker, engine, self._place)
                 self._stands(promise.prompt_tokens, self._final)
 
     def first_token(self) -> None:
@@ -189,8 +193,8 @@ class Flight:
     def _stands(self, held: int, final: int, heard_s: float = 0.0, pace: float = 0.0) -> None:
         """Readers may see the one cell without the other: held against an old final, at worst."""
         if self._place is not None:
-            row = self._board.resident_row(self._worker, self._engine, self._place)
-            self._board.cells[row + Resident.HELD_TOKENS] = held
-            self._board.cells[row + Resident.FINAL_TOKENS] = final
-            self._board.cells[row + Resident.TOKENS_PER_S] = pace
-            self._board.cells[row + Resident.HEARD_S] = heard_s
+            cells, row = self._board.cells, self._place_row
+            cells[row + _HELD] = held
+            cells[row + _FINAL] = final
+            cells[row + _PACE] = pace
+            cells[row + _HEARD] = heard_s

@@ -26,6 +26,7 @@ from gateway.errors import body as error_body
 ABORT = "breakeven.abort"
 ARRIVED = "breakeven.arrived"
 LISTEN = "breakeven.listen"
+PUSH = "breakeven.push"
 HEAD_LIMIT_BYTES = 64 * 1024
 PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
 TICK_S = 0.001  # of the loop's clock
@@ -63,6 +64,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._due_s = math.inf
         self._overdue: Callable[[], None] = _nothing
         self._timer: asyncio.TimerHandle | None = None
+        self._lost = False
         self._deaf = False  # what still arrives is no request
         self._working: RequestResponseCycle | None = None
         self._on_gone: Callable[[], None] | None = None
@@ -84,13 +86,24 @@ class BoundedProtocol(HttpToolsProtocol):
             self._working.message_event.set()
             if self._on_gone is not None:
                 self._on_gone()
+        self._lost = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Of all that leads back here: a circle would wait long for the collector, 10 KB each."""
+        nothing: Any = None
+        self.scope = self.headers = self.cycle = nothing
+        self._working = self._on_gone = None
+        self._overdue = _nothing
+        self.pipeline.clear()
 
     def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:
         """Call it when the client of the request in work hangs up; returns what ends that."""
+        if self._lost or (self._working is not None and self._working.disconnected):
+            on_gone()
+            return _nothing
         self._on_gone = on_gone
         self.flow.resume_reading()  # or nobody would see it
-        if self._working is not None and self._working.disconnected:
-            on_gone()
         return partial(self._forget, on_gone)
 
     def _forget(self, on_gone: Callable[[], None]) -> None:
@@ -100,6 +113,22 @@ class BoundedProtocol(HttpToolsProtocol):
     def arrived(self) -> bool:
         """Whether the body of the request in work is here: receiving it does not wait."""
         return self._working is not None and not self._working.more_body
+
+    def push(self, part: bytes) -> bool:
+        """Send a part of the answer in work, whose head is out; False if that must wait.
+
+        As uvicorn's `send` does it, which costs a coroutine and a message.
+        """
+        if self._lost:
+            return True
+        cycle = self._working
+        if cycle is None or not cycle.chunked_encoding or cycle.response_complete:
+            return False
+        if not cycle.disconnected:
+            if self.flow.write_paused:
+                return False
+            self.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
+        return True
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
@@ -164,7 +193,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        offered: Any = {ABORT: self.transport.abort, ARRIVED: self.arrived, LISTEN: self.listen}
+        offered: Any = {
+            ABORT: self.transport.abort,
+            ARRIVED: self.arrived,
+            LISTEN: self.listen,
+            PUSH: self.push,
+        }
         self.scope["extensions"] = offered
         self._await_head()
 
@@ -270,6 +304,12 @@ def listener_of(scope: Any) -> Callable[[Callable[[], None]], Callable[[], None]
     """`BoundedProtocol.listen` of the request's connection, where the server offers it."""
     found: Callable[[Callable[[], None]], Callable[[], None]] | None
     found = (scope.get("extensions") or {}).get(LISTEN)
+    return found
+
+
+def push_of(scope: Any) -> Callable[[bytes], bool] | None:
+    """`BoundedProtocol.push` of the request's connection, where the server offers it."""
+    found: Callable[[bytes], bool] | None = (scope.get("extensions") or {}).get(PUSH)
     return found
 
 

@@ -22,6 +22,7 @@ from backends.chunks import (
     parse_answer,
     plain_word,
     read_chunk,
+    read_counts,
     sum_running,
 )
 from backends.errors import BackendError, BadAnswer, ServerError, UpstreamBroken
@@ -91,6 +92,15 @@ class ByteRelay:
     def usage(self) -> dict[str, Any] | None:
         """The usage known so far: the final chunk's, else the last reported."""
         return decode_usage(self._usage_raw)
+
+    @property
+    def counts(self) -> tuple[int, int] | None:
+        """(prompt, output) tokens as the target counts them so far, where it says both."""
+        usage = self.usage or {}
+        prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        if isinstance(prompt, int) and isinstance(output, int):
+            return prompt, output
+        return None
 
     @property
     def ended(self) -> bool:
@@ -225,6 +235,14 @@ class EventRelay(ByteRelay):
         if self.usage_final or not self._running:
             return decode_usage(self._usage_raw)
         return sum_running(self._running, self._n)
+
+    @property
+    def counts(self) -> tuple[int, int] | None:
+        if self._choices == 1 and not self.usage_final and self._running:  # of every chunk
+            counts = read_counts(self._running[0])
+            if counts is not None:
+                return counts
+        return super().counts
 
     def _usage(self, event: bytes, choices: list[Choice] | None, raw: bytes) -> bytes:
         if not choices:

@@ -4,7 +4,7 @@ import pytest
 
 from backends.base import Deadlines
 from backends.errors import IdleTimeout, UpstreamBroken
-from backends.exchange import drain, read_all
+from backends.exchange import drain, pour, read_all
 from backends.http import HttpClient, Origin
 
 
@@ -33,6 +33,28 @@ class Scripted:
 
     async def aclose(self) -> None:
         self.closed += 1
+
+
+async def test_pieces_are_poured_until_the_sink_has_enough():
+    exchange, got = Scripted(b"a", b"b", 0.001, b"c"), []
+
+    def sink(piece):
+        got.append(piece)
+        return piece != b"b"
+
+    assert not await pour(exchange, sink)
+    assert (got, exchange.closed) == ([b"a", b"b"], 0)
+    assert await pour(exchange, sink)  # the rest of it
+    assert got == [b"a", b"b", b"c"]
+    assert await pour(exchange, sink)  # an answer that has ended has ended
+    assert got == [b"a", b"b", b"c"]
+
+
+async def test_what_breaks_while_it_is_poured_is_raised():
+    got = []
+    with pytest.raises(UpstreamBroken, match="gone"):
+        await pour(Scripted(b"a", UpstreamBroken("gone")), lambda piece: not got.append(piece))
+    assert got == [b"a"]
 
 
 async def test_the_whole_body_is_joined_and_the_exchange_closed():

@@ -5,7 +5,7 @@ import pytest
 
 from backends.base import Deadlines
 from backends.errors import BackendError, BadAnswer, IdleTimeout, UpstreamBroken
-from backends.exchange import read_all
+from backends.exchange import pour, read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import BUFFER_LIMIT_BYTES
 
@@ -194,6 +194,90 @@ async def test_cancelling_the_wait_for_a_head_aborts_the_upstream(upstream, wire
     with pytest.raises(asyncio.CancelledError):
         await task
     await upstream.until(lambda: upstream.gone_at)
+
+
+class Sink:
+    """Keeps the pieces, and wants no more after one of those that it refuses."""
+
+    def __init__(self, *refusing: bytes) -> None:
+        self.got: list[bytes] = []
+        self.refusing = refusing
+
+    def __call__(self, piece: bytes) -> bool:
+        self.got.append(piece)
+        return piece not in self.refusing
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+@pytest.mark.parametrize("name", GOOD)
+async def test_what_is_poured_is_what_is_read(upstream, wire, client, name, size):
+    raw, body, kept = GOOD[name]
+    steps = [step for at in range(0, len(raw), size) for step in (raw[at : at + size], 0)]
+    upstream.script = lambda n: steps if kept else [*steps, wire.CLOSE]
+    for _ in range(2):
+        exchange, sink = await begin(client, upstream), Sink()
+        assert await pour(exchange, sink)
+        assert b"".join(sink.got) == body
+    assert upstream.connections == (1 if kept else 2)
+
+
+async def test_a_piece_is_poured_before_the_read_returns(upstream, wire, client):
+    """No task is woken for it; whoever stops listening gets nothing more."""
+    upstream.script = lambda n: [CHUNKED, wire.HANG]
+    exchange, sink = await begin(client, upstream), Sink()
+    connection = exchange._connection
+    pouring = asyncio.create_task(pour(exchange, sink))
+    await asyncio.sleep(0)
+    connection.data_received(b"1\r\na\r\n")
+    assert sink.got == [b"a"]
+    pouring.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pouring
+    connection.data_received(b"1\r\nb\r\n")
+    assert sink.got == [b"a"]
+    assert await anext(exchange) == b"b"
+    await exchange.aclose()
+
+
+async def test_after_a_no_what_comes_waits_in_bounds(upstream, client):
+    block = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    upstream.script = lambda n: [CHUNKED, b"1\r\na\r\n", 0.02, *[block] * 160, b"0\r\n\r\n"]
+    exchange, sink = await begin(client, upstream, Deadlines(idle_s=0.2)), Sink(b"a")
+    assert not await pour(exchange, sink)
+    await asyncio.sleep(0.5)  # longer than the upstream may be silent, which it is not to blame for
+    assert sink.got == [b"a"]
+    assert await pour(exchange, sink)
+    assert sum(map(len, sink.got)) == 1 + 160 * 65536
+    assert max(map(len, sink.got)) <= BUFFER_LIMIT_BYTES + 300 * 1024
+
+
+async def test_silence_while_pouring_times_out(upstream, wire, client):
+    upstream.script = lambda n: [CHUNKED + b"1\r\na\r\n", 0.01, b"1\r\nb\r\n", wire.HANG]
+    exchange, sink = await begin(client, upstream, Deadlines(idle_s=0.05)), Sink()
+    async with asyncio.timeout(10):
+        with pytest.raises(IdleTimeout):
+            await pour(exchange, sink)
+    assert b"".join(sink.got) == b"ab"
+
+
+async def test_a_steady_trickle_is_poured_to_its_end(upstream, client):
+    trickle = [step for _ in range(12) for step in (b"1\r\na\r\n", 0.1)]
+    upstream.script = lambda n: [CHUNKED, *trickle, b"0\r\n\r\n"]
+    exchange, sink = await begin(client, upstream, Deadlines(idle_s=0.6)), Sink()
+    assert await pour(exchange, sink)
+    assert b"".join(sink.got) == b"a" * 12
+
+
+@pytest.mark.parametrize("ending", ["CLOSE", "RESET", b"no chunk size\r\n"])
+async def test_a_body_that_breaks_while_it_is_poured_is_never_a_good_one(
+    upstream, wire, client, ending
+):
+    last = getattr(wire, ending) if isinstance(ending, str) else ending
+    upstream.script = lambda n: [CHUNKED + b"1\r\na\r\n", 0.05, last, wire.HANG]
+    exchange, sink = await begin(client, upstream), Sink()
+    with pytest.raises(UpstreamBroken):
+        await pour(exchange, sink)
+    assert sink.got == [b"a"]
 
 
 async def test_a_slow_reader_bounds_what_is_buffered(upstream, wire, client):

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import socket
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from backends.errors import BackendError, Reported, WrongAddress
+from backends.errors import BackendError, HeadTimeout, Reported, UpstreamBroken, WrongAddress
 from gateway import delivery
 from gateway.delivery import _usd, relay_for
 from gateway.relay import ByteRelay, EventRelay
@@ -332,3 +334,115 @@ def told_of(monkeypatch):
         return sent[0]
 
     return told
+
+
+def event(text: str, finish: str = "null") -> bytes:
+    choice = f'{{"index":0,"delta":{{"content":"{text}"}},"finish_reason":{finish}}}'
+    return f'data: {{"choices":[{choice}]}}\n\n'.encode()
+
+
+@pytest.fixture
+def stream():
+    """A stream to a client that takes `taken` parts; what was pushed to it, what was seen."""
+
+    def made(taken: int = 99, first_s: float = 60.0):
+        pushed, seen = [], []
+
+        def push(part: bytes) -> bytes:
+            if len(pushed) == taken:
+                return part
+            pushed.append(part)
+            return b""
+
+        attempt = SimpleNamespace(
+            events=0, dispatched_s=0.0, first_token_s=None, saw=lambda *what: seen.append(what)
+        )
+        reply = SimpleNamespace(push=push)
+        return delivery.Stream(attempt, ByteRelay(False), reply, lambda: 7.0, first_s), pushed, seen
+
+    return made
+
+
+def test_content_flows_and_its_end_stops_the_flow(stream) -> None:
+    flowing, pushed, seen = stream()
+    assert flowing(event("a"))
+    assert flowing(event("b")[:20])  # half an event is nothing to send, and no reason to stop
+    assert flowing(event("b")[20:])
+    assert pushed == [event("a"), event("b")]
+    assert seen[0] == (7.0, 1)
+    assert flowing(event("", '"stop"'))  # withheld, and `[DONE]` may follow
+    assert not flowing(b"data: [DONE]\n\n")
+    assert (len(pushed), flowing.held, flowing.error) == (2, b"", None)
+
+
+def test_what_the_client_does_not_take_is_held_and_stops_the_flow(stream) -> None:
+    flowing, pushed, _ = stream(taken=1)
+    assert flowing(event("a"))
+    assert not flowing(event("b"))
+    assert (pushed, flowing.held) == ([event("a")], event("b"))
+
+
+def test_what_breaks_stops_the_flow_after_what_was_good(stream) -> None:
+    flowing, pushed, _ = stream(taken=1)
+    assert flowing(event("a") + event("b") + b"data: nonsense\n\n")
+    assert pushed == [event("a") + event("b")]
+    assert not flowing(event("c"))
+    assert isinstance(flowing.error, UpstreamBroken)
+    assert (len(pushed), flowing.held) == (1, b"")
+
+
+def test_comments_do_not_prolong_the_wait_for_the_first_token(stream) -> None:
+    flowing, pushed, _ = stream(first_s=8.0)
+    assert flowing(b": alive\n\n")
+    flowing, _, _ = stream(first_s=6.0)
+    assert not flowing(b": alive\n\n")
+    assert isinstance(flowing.error, HeadTimeout)
+    assert flowing.held == b""
+    assert stream(first_s=6.0)[0](event("a"))  # late, and here
+    assert pushed == [b": alive\n\n"]
+
+
+def test_a_client_that_pauses_gets_every_byte_in_its_order(stack) -> None:
+    """Its buffers fill, the flow stops and goes on: the text is that of a client that reads on."""
+    body = {**BODY, "model": "own", "stream": True, "ignore_eos": True, "logprobs": True}
+    body |= {"max_tokens": 3000, "n": 4}
+
+    def read(*, paused_s: float) -> tuple[list[str], int]:
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", stack.port))
+        connection.settimeout(30)
+        data = json.dumps(body).encode()
+        connection.sendall(
+            b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nconnection: close\r\n"
+            b"content-type: application/json\r\nauthorization: Bearer %s\r\n"
+            b"content-length: %d\r\n\r\n%s" % (stack.token.encode(), len(data), data)
+        )
+        raw = connection.recv(4096)
+        time.sleep(paused_s)
+        while more := connection.recv(1 << 16):
+            raw += more
+        connection.close()
+        _, _, framed = raw.partition(b"\r\n\r\n")
+        text = unchunked(framed)
+        assert text.endswith(b"data: [DONE]\n\n")
+        told = [""] * 4
+        events = text.split(b"\n\n")[:-2]
+        for one in events:
+            for choice in json.loads(one.removeprefix(b"data: "))["choices"]:
+                told[choice["index"]] += choice["delta"].get("content") or ""
+        return told, len(text)
+
+    slow, size = read(paused_s=1.0)
+    assert size > 1 << 20  # more than all buffers on the way hold
+    assert slow == read(paused_s=0.0)[0]
+
+
+def unchunked(framed: bytes) -> bytes:
+    parts = []
+    while framed:
+        size, _, framed = framed.partition(b"\r\n")
+        parts.append(framed[: int(size, 16)])
+        assert framed[len(parts[-1]) : len(parts[-1]) + 2] == b"\r\n"
+        framed = framed[len(parts[-1]) + 2 :]
+    return b"".join(parts)

@@ -1,15 +1,27 @@
 """Request heads that do not come, do not end, or come too slowly; clients that take nothing."""
 
 import asyncio
+import gc
 import json
 import math
 import socket
 import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from gateway.errors import TABLE
-from gateway.protocol import HEAD_LIMIT_BYTES, abort_of, bounded, has_arrived, listener_of
+from gateway.protocol import (
+    HEAD_LIMIT_BYTES,
+    BoundedProtocol,
+    abort_of,
+    bounded,
+    has_arrived,
+    listener_of,
+    push_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -283,3 +295,78 @@ def test_what_uvicorn_gets_makes_protocols() -> None:
     made = bounded(2.0, str)
     assert made.keywords == {"head_s": 2.0, "new_id": str, "most": math.inf}
     assert issubclass(made.func, asyncio.Protocol)
+
+
+@pytest.fixture
+def answering() -> Callable[..., Any]:
+    """A protocol whose answer has begun, and what it wrote."""
+
+    def made(**state: Any) -> tuple[BoundedProtocol, list[bytes]]:
+        written: list[bytes] = []
+        begun = {"disconnected": False, "response_complete": False, "chunked_encoding": True}
+        protocol = object.__new__(BoundedProtocol)
+        protocol._lost = state.pop("lost", False)
+        protocol.flow = SimpleNamespace(write_paused=state.pop("write_paused", False))
+        protocol.transport = SimpleNamespace(write=written.append)
+        protocol._working = SimpleNamespace(**(begun | state))
+        return protocol, written
+
+    return made
+
+
+def test_a_part_is_framed_and_written_at_once(answering) -> None:
+    protocol, written = answering()
+    assert protocol.push(b"data: {}" + b"x" * 12)
+    assert written == [b"14\r\ndata: {}xxxxxxxxxxxx\r\n"]
+
+
+@pytest.mark.parametrize(
+    ("state", "taken"),
+    [
+        ({"write_paused": True}, False),  # the client reads slowly: whoever sends must wait
+        ({"chunked_encoding": None}, False),  # no head is out
+        ({"chunked_encoding": False}, False),
+        ({"response_complete": True}, False),
+        ({"disconnected": True}, True),  # as after any hang-up: nobody is there to wait for
+        ({"disconnected": True, "write_paused": True}, True),
+        ({"lost": True}, True),
+    ],
+)
+def test_nothing_is_written_where_it_must_wait_or_has_no_place(answering, state, taken) -> None:
+    protocol, written = answering(**state)
+    assert protocol.push(b"a") is taken
+    assert written == []
+
+
+def test_before_any_request_there_is_nothing_to_push_to(answering) -> None:
+    protocol, written = answering()
+    protocol._lost, protocol._working = False, None
+    assert not protocol.push(b"a")
+    assert written == []
+    assert push_of({"type": "http"}) is push_of({"extensions": None}) is None
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_connection_leaves_nothing_for_the_collector(brief, patiently, stream) -> None:
+    """What only it would free is kept long: it runs seldom, so that no answer waits for it."""
+
+    def left() -> int:
+        return sum(isinstance(one, BoundedProtocol) for one in gc.get_objects())
+
+    body = {"model": "own", "max_tokens": 2, "stream": stream, "messages": []}
+    body["messages"] = [{"role": "user", "content": "hi"}]
+    patiently(lambda: brief.connections() == 0)
+    gc.collect()
+    gc.disable()
+    try:
+        before = left()
+        for hang_up in (False, True, True):
+            connection = brief.raw(body)
+            if not hang_up:
+                while b"[DONE]" not in (got := connection.recv(1 << 16)) and b"usage" not in got:
+                    assert got
+            connection.close()
+        patiently(lambda: brief.connections() == 0 and brief.app.hot.in_flight == 0)
+        patiently(lambda: left() == before)
+    finally:
+        gc.enable()

@@ -71,3 +71,30 @@ async def test_the_first_reason_ends_it_and_a_full_answer_stands() -> None:
     await done.whole(200, [], b"")
     done.end("client_gone")
     assert done.ended_by is None
+
+
+async def test_a_part_is_pushed_once_the_answer_has_begun() -> None:
+    pushed: list[bytes] = []
+    wire, room = Wire(), True
+
+    def push(part: bytes) -> bool:
+        if room:
+            pushed.append(part)
+        return room
+
+    task = asyncio.current_task()
+    assert task is not None
+    reply = Reply(wire, request_id="req_1", clock=lambda: 7.0, task=task, push=push)
+    assert reply.push(b"before the head") == b"before the head"
+    await reply.start(200, [])
+    assert reply.push(b"a") == b""
+    room = False
+    assert reply.push(b"b") == b"b"
+    assert pushed == [b"a"]
+    assert len(wire.sent) == 1
+
+
+async def test_under_other_servers_every_part_is_for_the_task_to_send() -> None:
+    reply = reply_on(Wire())
+    await reply.start(200, [])
+    assert reply.push(b"a") == b"a"
