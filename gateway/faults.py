@@ -55,7 +55,8 @@ def dotted(place: Place) -> str:
     """A place as it is shown: `policies[0].slo.ttft_ms`."""
     path = ""
     for part in place:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}"
+        plain = isinstance(part, str) and part.isprintable()
+        path += f"[{part!r}]" if part == "" or not plain else f".{part}"
     return path.removeprefix(".")
 
 

@@ -18,6 +18,8 @@ Positive = Annotated[float, Field(gt=0.0)]
 # Down to the pico-USD; a row of the ledger holds nine million dollars, a total much more.
 Usd = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=12)]
 TotalUsd = Annotated[Decimal, Field(ge=0, le=1_000_000_000_000, decimal_places=12)]
+NAME = r"^[!-~]([ -~]*[!-~])?$"  # stands in headers, metrics and addresses
+Named = Annotated[str, Field(pattern=NAME, max_length=200)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -235,7 +237,7 @@ class PolicySlo(Section):
 
 
 class PolicyRule(Section):
-    name: str = Field(min_length=1, description="shown in headers, metrics and the ledger")
+    name: Named = Field(description="shown in headers, metrics and the ledger")
     match: Match = Match()
     slo: PolicySlo = PolicySlo()
     kv_headroom_floor: Floor = Field(
@@ -279,9 +281,9 @@ class Settings(Section):
     ledger: Ledger = Ledger()
     telemetry: Telemetry = Telemetry()
     dashboard: Dashboard = Dashboard()
-    models: dict[str, ModelEntry] = Field(default_factory=dict, description="what apps ask for")
-    pools: dict[str, Pool] = Field(default_factory=dict, description="own engines")
-    providers: dict[str, Provider] = Field(default_factory=dict, description="external APIs")
+    models: dict[Named, ModelEntry] = Field(default_factory=dict, description="what apps ask for")
+    pools: dict[Named, Pool] = Field(default_factory=dict, description="own engines")
+    providers: dict[Named, Provider] = Field(default_factory=dict, description="external APIs")
     policies: tuple[PolicyRule, ...] = Field((), description="first match wins")
     budgets: tuple[Budget, ...] = Field((), description="limits on spend")
     prices: tuple[str, ...] = Field(

@@ -11,9 +11,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from gateway.faults import Fault, Place, nearest
-from gateway.schema import Settings, section_of
+from gateway.schema import NAME, Settings, section_of
 
 SHOWN_CHARACTERS = 60
+NAME_WORDS = "printable ASCII characters, without a space at either end"
 
 
 def fault_of(finding: Mapping[str, Any], document: Any) -> Fault:
@@ -28,6 +29,8 @@ def _sentence(finding: Mapping[str, Any], place: Place) -> str:
     if by_place is not None:
         return by_place(place)
     if finding["loc"][-1] == "[key]":
+        if isinstance(value, str):
+            return f"a name is {NAME_WORDS}"
         return f"a name must be text: put `{_shown(value)}` into quotes"
     if value is None:
         return "is empty: give it a value or leave the key out"
@@ -182,9 +185,13 @@ _SENTENCES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
         else f"must be text, not {_form(value)}"
     ),
     "string_too_short": lambda _, __: "must not be empty",
-    "string_pattern_mismatch": lambda _, __: (
-        "must be the name of an environment variable like OPENAI_API_KEY, never the secret itself"
+    "string_pattern_mismatch": lambda value, ctx: (
+        ("must not be empty" if value == "" else f"must be {NAME_WORDS}")
+        if ctx["pattern"] == NAME
+        else "must be the name of an environment variable like OPENAI_API_KEY, never the secret "
+        "itself"
     ),
+    "string_too_long": lambda _, ctx: f"must have at most {ctx['max_length']} characters",
     "greater_than": _bound("more than", "gt"),
     "greater_than_equal": _bound("at least", "ge"),
     "less_than_equal": _bound("at most", "le"),

@@ -30,6 +30,15 @@ def test_what_a_field_cannot_mean_is_refused(section, given):
         section.model_validate(given)
 
 
+@pytest.mark.parametrize("name", ["", "a\r\nx-evil: 1", "süß", "a" * 201])
+def test_a_name_that_no_header_can_carry_is_refused(name):
+    with pytest.raises(ValidationError):
+        Settings(models={name: {"targets": ["openai/gpt-4o-mini"]}})
+    with pytest.raises(ValidationError):
+        PolicyRule(name=name)
+    assert PolicyRule(name="a name: 1").name == "a name: 1"
+
+
 def test_what_it_can_mean_is_read():
     assert Server.model_validate({"workers": 2, "host": "0.0.0.0"}).workers == 2
     assert PolicyRule.model_validate({"name": "x", "kv_headroom_floor": "off"}).kv_headroom_floor
