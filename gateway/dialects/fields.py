@@ -9,6 +9,8 @@ from typing import Any
 from gateway.body import Members, member
 from gateway.errors import RequestError
 
+OF_CHAT = "is a member of chat completions and says nothing here. Leave it out."
+
 
 def missing(place: str) -> RequestError:
     return RequestError("bad_request", f"`{place}` is required.", param=place)

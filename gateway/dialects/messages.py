@@ -17,6 +17,7 @@ from gateway.body import Members, member, raw
 from gateway.dialects.base import Heard
 from gateway.dialects.conversation import MARK, Conversation, marked
 from gateway.dialects.fields import (
+    OF_CHAT,
     each,
     mapping,
     missing,
@@ -44,7 +45,6 @@ _READ = frozenset(
         "output_config", "output_format", "context_management", "inference_geo",
     }
 )  # fmt: skip
-_OF_CHAT = "is a member of chat completions and says nothing here. Leave it out."
 _REFUSED = {
     "container": "no target here keeps a container. Leave it out.",
     "mcp_servers": "the gateway calls no tool servers. Declare their tools in `tools`.",
@@ -55,7 +55,7 @@ _REFUSED = {
             "functions", "function_call", "stream_options", "parallel_tool_calls", "modalities",
             "audio", "prediction", "store", "reasoning_effort",
         ),
-        _OF_CHAT,
+        OF_CHAT,
     ),
 }  # fmt: skip
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}

@@ -15,6 +15,7 @@ import msgspec
 from gateway.body import Members, member, raw
 from gateway.dialects.base import Heard
 from gateway.dialects.fields import (
+    OF_CHAT,
     each,
     mapping,
     opened,
@@ -30,7 +31,6 @@ from gateway.dialects.voice import encode
 from gateway.reply import Header
 
 _KEPT = "no answer is kept here. Leave it out and send the whole conversation in `input`."
-_OF_CHAT = "is a member of chat completions and says nothing here. Leave it out."
 _REFUSED: Final[Mapping[str, str]] = {
     "store": "no answer is kept here. Leave it out or send `false`.",
     "previous_response_id": _KEPT,
@@ -46,7 +46,7 @@ _REFUSED: Final[Mapping[str, str]] = {
             "functions", "function_call", "modalities", "audio", "prediction", "reasoning_effort",
             "verbosity",
         ),
-        _OF_CHAT,
+        OF_CHAT,
     ),
 }  # fmt: skip
 _READ = frozenset(
