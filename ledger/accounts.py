@@ -136,13 +136,14 @@ def postings_for_void(opened: AttemptOpened) -> tuple[Posting, ...]:
 
 
 def postings_for_invoice(
-    provider: str, *, booked_pusd: int, invoiced_pusd: int
+    account: str, owed_to: str, *, booked_pusd: int, invoiced_pusd: int
 ) -> tuple[Posting, ...]:
-    """Bring the books to an invoice: the difference is a line of its own, on nobody's account."""
+    """Bring the books to an invoice: the difference is a line of its own, on nobody's expense.
+
+    `account` is the `adjustments` that take it, `owed_to` the payable that was invoiced.
+    """
     difference = invoiced_pusd - booked_pusd
-    return balanced(
-        [(adjustments(provider), difference), (provider_payable(provider), -difference)]
-    )
+    return balanced([(account, difference), (owed_to, -difference)])
 
 
 def provisional_charge_pusd(engine_us: int, usd_per_hour_pusd: int, gpus: int) -> int:

@@ -13,9 +13,12 @@ from sqlalchemy import (
     Connection,
     String,
     and_,
+    column,
     exists,
+    func,
     insert,
     literal,
+    or_,
     select,
     true,
     update,
@@ -52,7 +55,7 @@ def book(
     `moved`: the calendar changed, and what was held in its other windows belongs to this one.
     """
     within = and_(
-        _of_scope(scope),
+        _of_scope(connection, scope),
         Attempt.opened_us >= window.start_s * 10**6,
         Attempt.opened_us < window.end_s * 10**6,
         Attempt.cost_pusd.is_not(None),
@@ -76,16 +79,26 @@ def book(
         _grant(connection, budget_id, window.start_s, spent, limit_pusd)
 
 
-def _of_scope(scope: str) -> ColumnElement[bool]:
+def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
     """Which attempts fall under a scope, as admission names the scopes of an attempt."""
     kind, _, name = scope.partition(":")
     if kind == "global":
         return true()
     if kind == "external":
         return and_(Attempt.provider.is_not(None), Attempt.simulated.is_(False))
+    if kind == "tag":
+        return _tagged(connection, name)
     if kind not in _NAMED:
         raise EscrowError(f"`{scope}` is no budget scope")
     return _NAMED[kind] == name
+
+
+def _tagged(connection: Connection, name: str) -> ColumnElement[bool]:
+    """Attempts with a tag of that name, or of that name and value: `app` or `app=web`."""
+    pairs = func.json_each_text if connection.dialect.name == "postgresql" else func.json_each
+    tag = pairs(Attempt.tags).table_valued(column("key", String), column("value", String))
+    both = tag.c.key + "=" + tag.c.value
+    return exists(select(literal(1)).select_from(tag).where(or_(tag.c.key == name, both == name)))
 
 
 def _move(

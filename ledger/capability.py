@@ -106,21 +106,27 @@ def pool_capability(
 
 
 def together(
-    pools: Mapping[str, PoolCapability | None], served: Mapping[str, int], basis: TokenBasis
+    pools: Mapping[str, PoolCapability | None],
+    served: Mapping[str, int],
+    basis: TokenBasis,
+    *,
+    kinds: Mapping[str, frozenset[str] | None] | None = None,
 ) -> Capability | None:
     """The pools as one, at the mix of their traffic.
 
     Pools that decode can take one another's requests, so their volumes add up, and so do those of
-    embedding pools. Between the two kinds the mix stays: the kind that is full first limits both.
-    A pool that was asked nothing has no figure and adds none.
+    embedding pools, and of pools that rank (`kinds`: what each does). Between two kinds the mix
+    stays: the kind that is full first limits all. A pool that was asked nothing has no figure and
+    adds none.
     """
     found = [one for one in pools.values() if one is not None]
     if not found:
         return None
     whole = sum(served.get(pool, 0) for pool in pools)
     scales = []
-    for decodes in (True, False):
-        kind = {p: one for p, one in pools.items() if one is not None and one.decodes is decodes}
+    groups = {pool: _group(one, (kinds or {}).get(pool)) for pool, one in pools.items() if one}
+    for group in sorted(set(groups.values())):
+        kind = {p: one for p, one in pools.items() if one is not None and groups[p] == group}
         volume = sum(served.get(pool, 0) for pool in kind)
         capacity = sum(
             (Fraction(one.capability.volume.tokens) for one in kind.values()), Fraction(0)
@@ -133,6 +139,11 @@ def together(
     known = max((one.known for one in found), key=order.index)
     requests = sum(one.capability.spilled_requests for one in found)
     return Capability(Volume(whole * min(scales), basis), known, requests)
+
+
+def _group(pool: PoolCapability, kinds: frozenset[str] | None) -> str:
+    """Requests go from one pool to another within it."""
+    return "" if pool.decodes else ",".join(sorted(kinds or ("embedding",)))
 
 
 def telling(minutes: Sequence[Minute]) -> bool:

@@ -9,6 +9,8 @@ What only reads is read-only on both, enforced by the database and not by good m
 
 import importlib
 import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -20,6 +22,7 @@ from sqlalchemy.pool import NullPool, QueuePool
 
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_S = 5
+SQLITE_STEPS = 20_000  # instructions between two looks at the clock: well under a millisecond
 _READING = "breakeven_reading"
 _HERE = Path(__file__).resolve().parent
 
@@ -95,6 +98,29 @@ def open_readonly(url: str) -> Engine:
         )
 
     return create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[Connection]:
+    """A connection of `open_readonly` that sees one state of the books, however long it reads."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN")  # the driver itself begins with writes only
+        else:
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        yield connection
+
+
+def limit_time(connection: Connection, limit_s: float, ended: Callable[[], bool]) -> None:
+    """End what the connection's transaction runs from here on, as a database that is away does.
+
+    `ended` is asked while SQLite works, in the thread that does; PostgreSQL counts for itself.
+    """
+    if connection.dialect.name == "sqlite":
+        driver: Any = connection.connection.driver_connection
+        driver.set_progress_handler(ended, SQLITE_STEPS)
+    else:
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(limit_s * 1000)}")
 
 
 def check_durable(engine: Engine) -> None:

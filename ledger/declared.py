@@ -1,8 +1,8 @@
 """What the configuration declares to the books: GPU contracts, budgets, the file itself.
 
 Contracts and budgets are versioned by adding rows: a changed rate begins when it was declared and
-never rewrites a closed hour. A budget that the file no longer names is retired; one that is new or
-changed begins with what its window has seen already.
+never rewrites a closed hour. A budget that the file no longer names is retired; one that is new,
+or whose calendar changed, begins with what its window has seen already.
 """
 
 from collections.abc import Sequence
@@ -98,7 +98,8 @@ def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) 
             connection.execute(update(Budget).where(Budget.id == budget_id).values(**values))
         else:
             connection.execute(insert(Budget), [{**values, "id": budget_id, "created_us": at_us}])
-        if known != (spec.timezone, spec.limit_pusd, spec.hard, None):
+        # Another limit alone moves no money: only desks know what of their grants is held.
+        if known is None or (known[0], *known[2:]) != (spec.timezone, spec.hard, None):
             book(
                 connection,
                 spec.scope,

@@ -9,17 +9,20 @@ settle and hold nothing. If the desk is away, slices go on being used; beyond th
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ledger import desk_wire as wire
-from ledger.escrow import Slice, hold, scope_order, settle
+from ledger.escrow import NOTHING, Slice, hold, scope_order, settle
 from ledger.records import Hold
 from ledger.windows import Window, window_at
 
 ANSWER_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 10.0
 RETRY_S = 0.05
+TURN_S = 3600  # windows are looked at again, also when none ended
+SCOPES_LIMIT = 4096  # sets of scopes whose budgets are remembered
+_US_PER_S = 1_000_000
 
 
 class DeskAway(Exception):
@@ -38,16 +41,13 @@ class Refusal:
 
 @dataclass(slots=True)
 class _Budget:
-    """One line with its account in the window that holds this moment (`starts_s <= now < ends_s`).
-
-    Every request looks at several of them for each place it may go: all that is asked is ready.
-    """
+    """One line with its account in the window of this moment, which ends at `ends_s`."""
 
     line: wire.Line
+    hard: bool
     limit_pusd: int
     place: tuple[int, str]  # in the one order in which scopes are taken
     account: wire.AccountKey
-    starts_s: int = 0
     ends_s: int = 0
 
 
@@ -73,7 +73,10 @@ class DeskClient:
         self.journal = journal or worker
         self._socket, self._worker, self._now_us = socket, worker, now_us
         self._budgets: dict[str, list[_Budget]] | None = None  # by scope
+        self._of_scopes: dict[tuple[str, ...], tuple[_Budget, ...]] = {}
         self._windows: dict[str, Window] = {}
+        self._windows_us = (0, 0)  # from and until when all of these hold
+        self._edition = 0
         self._slices: dict[wire.AccountKey, Slice] = {}
         self._spent: dict[wire.AccountKey, int] = {}
         self._small: frozenset[wire.AccountKey] = frozenset()
@@ -106,6 +109,13 @@ class DeskClient:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    def edition(self) -> int:
+        """Another number whenever a room may be another: news came, or a window ended."""
+        since_us, until_us = self._windows_us
+        if not since_us <= self._now_us() < until_us:
+            self._turn()
+        return self._edition
+
     def room(self, scopes: Sequence[str]) -> int | None:
         """What the least of the hard budgets has not spent; None without a hard budget.
 
@@ -120,24 +130,34 @@ class DeskClient:
         if found is None:
             return None
         room_pusd, budget = found
-        return Refusal(budget.line.id, budget.limit_pusd, room_pusd, budget.ends_s * 1_000_000)
+        return Refusal(budget.line.id, budget.limit_pusd, room_pusd, budget.ends_s * _US_PER_S)
 
     async def hold(
         self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
     ) -> tuple[Hold, ...] | Refusal:
         if self._budgets is None:
             raise DeskAway("the budgets are not known yet")
-        budgets = sorted(self._of(scopes), key=_place)
-        holds = tuple(Hold(*one.account, bound_pusd if one.line.hard else 0) for one in budgets)
-        hard = [one.account for one in budgets if one.line.hard]
-        short = [key for key in hard if not self._take(key, bound_pusd)]
+        slices, holds = self._slices, []
+        taken: list[wire.AccountKey] = []
+        short: list[wire.AccountKey] = []
+        for budget in self._of(scopes):
+            account = budget.account
+            if not budget.hard:
+                holds.append(Hold(*account, 0))
+                continue
+            holds.append(Hold(*account, bound_pusd))
+            piece = hold(slices.get(account, NOTHING), bound_pusd)
+            if piece is None:
+                short.append(account)
+            else:
+                slices[account] = piece
+                taken.append(account)
         if short:
-            taken = [key for key in hard if key not in short]
             refusal = await self._borrow(short, taken, bound_pusd)
             if refusal is not None:
                 return self._refusal(refusal)
-        self._held[attempt_id] = holds
-        return holds
+        held = self._held[attempt_id] = tuple(holds)
+        return held
 
     def release(self, attempt_id: str, actual_pusd: int) -> None:
         """End an attempt's holds; a second call changes nothing."""
@@ -149,13 +169,6 @@ class DeskClient:
                 if key in self._small:
                     self._give_back([key])
 
-    def _take(self, key: wire.AccountKey, bound_pusd: int) -> bool:
-        piece = hold(self._slices.get(key, Slice()), bound_pusd)
-        if piece is None:
-            return False
-        self._slices[key] = piece
-        return True
-
     async def _borrow(
         self, short: list[wire.AccountKey], taken: list[wire.AccountKey], bound_pusd: int
     ) -> wire.Refused | None:
@@ -165,7 +178,7 @@ class DeskClient:
             raise DeskAway("the budget desk cannot be reached")
         returns = self._freed(short)
         asks = tuple(
-            wire.amount(key, bound_pusd + self._slices.get(key, Slice()).overdrawn_pusd)
+            wire.amount(key, bound_pusd + self._slices.get(key, NOTHING).overdrawn_pusd)
             for key in short
         )
         self._number += 1
@@ -205,28 +218,45 @@ class DeskClient:
         found = [
             (budget.limit_pusd - self._spent.get(budget.account, 0), budget.place, budget)
             for budget in self._of(scopes)
-            if budget.line.hard
+            if budget.hard
         ]
         if not found:
             return None
         room_pusd, _, budget = min(found)  # places differ
         return room_pusd, budget
 
-    def _of(self, scopes: Sequence[str]) -> list[_Budget]:
-        """The budgets on these scopes, each on its account of this moment."""
-        known = self._budgets or {}
-        found = [budget for scope in set(scopes) if scope in known for budget in known[scope]]
-        if not found:
-            return found
-        now_s = self._now_us() // 1_000_000
-        for budget in found:
-            if not budget.starts_s <= now_s < budget.ends_s:
-                line = budget.line
-                window = window_at(line.period, line.timezone, now_s)  # type: ignore[arg-type]  # checked where budgets are made
-                self._windows[line.id] = window
-                budget.account = line.id, window.start_s
-                budget.starts_s, budget.ends_s = window.start_s, window.end_s
+    def _of(self, scopes: Sequence[str]) -> tuple[_Budget, ...]:
+        """The budgets on these scopes in their order, each on its account of this moment."""
+        self.edition()
+        names = tuple(scopes)
+        found = self._of_scopes.get(names)
+        if found is None:
+            known = self._budgets or {}
+            budgets = [one for scope in set(names) for one in known.get(scope, ())]
+            found = tuple(sorted(budgets, key=_place))
+            if len(self._of_scopes) < SCOPES_LIMIT:
+                self._of_scopes[names] = found
         return found
+
+    def _turn(self) -> None:
+        """Every budget counts on the account of the window that holds this moment.
+
+        Slices of windows that ended go, when nothing is held of them any more.
+        """
+        now_s = self._now_us() // _US_PER_S
+        since_s, until_s = now_s, now_s + TURN_S
+        for budget in [one for some in (self._budgets or {}).values() for one in some]:
+            line = budget.line
+            window = window_at(line.period, line.timezone, now_s)  # type: ignore[arg-type]  # checked where budgets are made
+            self._windows[line.id] = window
+            budget.account, budget.ends_s = (line.id, window.start_s), window.end_s
+            until_s = min(until_s, window.end_s)
+        self._windows_us = since_s * _US_PER_S, until_s * _US_PER_S
+        self._edition += 1
+        for key in [key for key, piece in self._slices.items() if not piece.held_pusd]:
+            current = self._windows.get(key[0])
+            if current is not None and key[1] < current.start_s:
+                del self._slices[key]
 
     def _refusal(self, refused: wire.Refused) -> Refusal:
         ends_s = self._windows[refused.budget_id].end_s
@@ -234,18 +264,18 @@ class DeskClient:
             refused.budget_id,
             int(refused.limit_pusd),
             int(refused.room_pusd),
-            ends_s * 1_000_000,
+            ends_s * _US_PER_S,
         )
 
     def _freed(self, keys: Sequence[wire.AccountKey]) -> tuple[wire.Amount, ...]:
         """Take the free money out of slices, to be sent back."""
         freed = []
         for key in keys:
-            piece = self._slices.get(key, Slice())
+            piece = self._slices.get(key, NOTHING)
             if piece.free_pusd > 0:
                 freed.append(wire.amount(key, piece.free_pusd))
-                self._slices[key] = replace(
-                    piece, granted_pusd=piece.granted_pusd - piece.free_pusd
+                self._slices[key] = piece._replace(
+                    granted_pusd=piece.granted_pusd - piece.free_pusd
                 )
         return tuple(freed)
 
@@ -302,10 +332,10 @@ class DeskClient:
     def _accept(self, answer: wire.Lent, asked: _Asked | None) -> None:
         waited_for = asked is not None and not asked.answer.done()
         for loan in answer.loans:
-            piece = self._slices.get(loan.key, Slice())
-            piece = replace(piece, granted_pusd=piece.granted_pusd + loan.pusd)
+            piece = self._slices.get(loan.key, NOTHING)
+            piece = piece._replace(granted_pusd=piece.granted_pusd + loan.pusd)
             if waited_for and asked is not None:
-                piece = replace(piece, held_pusd=piece.held_pusd + asked.bound_pusd)
+                piece = piece._replace(held_pusd=piece.held_pusd + asked.bound_pusd)
             self._slices[loan.key] = piece
         keys = {loan.key for loan in answer.loans}
         self._small = (self._small - keys) | set(answer.small)
@@ -316,20 +346,15 @@ class DeskClient:
         if news.lines is not None:
             budgets: dict[str, list[_Budget]] = {}
             for line in news.lines:
-                budget = _Budget(line, int(line.limit_pusd), scope_order(line.id), (line.id, 0))
+                limit_pusd, place = int(line.limit_pusd), scope_order(line.id)
+                budget = _Budget(line, line.hard, limit_pusd, place, (line.id, 0))
                 budgets.setdefault(line.scope, []).append(budget)
-            self._budgets, self._windows = budgets, {}
+            self._budgets, self._windows, self._of_scopes = budgets, {}, {}
+            self._turn()
         self._spent.update({(name, start): int(text) for name, start, text in news.spent})
-        self._drop_ended()
+        self._edition += 1
         if self._budgets is not None:
             self._told.set()
-
-    def _drop_ended(self) -> None:
-        now_s = self._now_us() // 1_000_000
-        ended = {name for name, window in self._windows.items() if window.end_s <= now_s}
-        for key in [key for key in self._slices if key[0] in ended]:
-            if not self._slices[key].held_pusd:
-                del self._slices[key]
 
 
 def _place(budget: _Budget) -> tuple[int, str]:

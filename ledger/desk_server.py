@@ -55,6 +55,7 @@ class BudgetDesk:
         self._engine, self._host, self._socket = engine, host, socket
         self._book = LoanBook()
         self._workers: set[_Worker] = set()
+        self._buried: set[str] = set()  # a name is one process's, and never comes back
         self._one_at_a_time = asyncio.Lock()
         self._recalls: dict[int, tuple[set[_Worker], asyncio.Future[None]]] = {}
         self._recall_number = 0
@@ -96,8 +97,11 @@ class BudgetDesk:
         self._book.applied(spent)
 
     def bury(self, journal: str) -> None:
-        """Its worker is gone and all of it is in the books."""
+        """Its worker is gone and all of it is in the books: what it still said is void."""
         self._book.bury(journal)
+        self._buried.add(journal)
+        for worker in [one for one in self._workers if one.journal == journal]:
+            self._hang_up(worker)
 
     def look(self) -> Seen:
         """Read what `refresh` and `share` need, a few times a second; blocks."""
@@ -121,10 +125,14 @@ class BudgetDesk:
                 self._send(worker, news)
 
     async def share(self, seen: Seen) -> None:
-        """Leave other hosts what lies idle here, once that is more than is left for everyone."""
+        """Leave other hosts what lies idle here, once that is more than is left for everyone.
+
+        Below a limit that was lowered nothing lies idle, other hosts or not.
+        """
         for account, standing in seen.standings.items():
             idle = self._book.room_pusd(account) + self._book.lent_pusd(account)
-            if not standing.others or standing.room_pusd >= idle:
+            wanted = standing.others or standing.room_pusd < 0
+            if not wanted or standing.room_pusd >= idle:
                 continue
             async with self._one_at_a_time:
                 if self._book.lent_pusd(account):
@@ -153,13 +161,12 @@ class BudgetDesk:
             async for payload in wire.payloads(reader):
                 self._receive(worker, wire.REQUESTS.decode(payload))
         finally:
-            self._workers.discard(worker)
-            for number in list(self._recalls):
-                self._answered(number, worker)
-            writer.close()
+            self._hang_up(worker)
             self._serving.discard(serving)
 
     def _receive(self, worker: _Worker, request: wire.Request) -> None:
+        if worker not in self._workers:
+            return  # buried, while this lay in the socket: its money is free already
         if isinstance(request, wire.Hello):
             self._declare(worker, request)
         elif isinstance(request, wire.Return):
@@ -172,7 +179,16 @@ class BudgetDesk:
             worker.tasks.add(task)
             task.add_done_callback(worker.tasks.discard)
 
+    def _hang_up(self, worker: _Worker) -> None:
+        self._workers.discard(worker)
+        for number in list(self._recalls):
+            self._answered(number, worker)
+        worker.writer.close()
+
     def _declare(self, worker: _Worker, hello: wire.Hello) -> None:
+        if hello.journal in self._buried:
+            self._hang_up(worker)
+            return
         worker.journal = hello.journal
         self._book.declare(hello.journal, {Account(*one.key): one.pusd for one in hello.granted})
         self._send(worker, wire.News(self._news, self._lines))

@@ -7,15 +7,16 @@ no past is rewritten. What a price file drops is ended by a `withdrawn` version;
 bundled map drops stays priced, because it may still be served.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 
-from ledger.prices import Price, PriceError, Terms, check
+from ledger.prices import Price, PriceError, Terms, check, is_open
 
-BUNDLED_RANK = 0
+BUNDLED_RANK = 0  # price lists of the market; files that are configured count from 1
+APPROVED_RANK = 1_000_000  # negotiated prices that a person imported: over all that is configured
 Key = tuple[str, str]  # book, name
 T = TypeVar("T", Price, "PriceDraft")
 
@@ -68,16 +69,24 @@ class Changes:
     rows: tuple[Change, ...]
     unchanged: int
     gone: tuple[Price, ...]  # bundled prices that the map has dropped: kept, for a person to see
+    waiting: int = 0  # names for which the map has another price, until a person approves it
 
     def prices(self, first_version: int) -> list[Price]:
         return [row.price(first_version + place) for place, row in enumerate(self.rows)]
 
 
-def diff(current: Iterable[Price], drafts: Sequence[PriceDraft], *, at_us: int) -> Changes:
+def diff(
+    current: Iterable[Price],
+    drafts: Sequence[PriceDraft],
+    *,
+    at_us: int,
+    priced: Container[str] = (),
+) -> Changes:
     """The rows that bring the stored versions to what the drafts say, from `at_us` on.
 
-    A name's first prices also cover the past: nothing else is known of it. Raises `PriceError`
-    with every draft that fails its dry run or is stated twice.
+    A name's first prices also cover the past, when nothing else is known of it: `priced` are names
+    whose past other books know. Raises `PriceError` with every draft that fails its dry run or is
+    stated twice.
     """
     _refuse_faults(drafts)
     stored: dict[Key, list[Price]] = {}
@@ -93,22 +102,24 @@ def diff(current: Iterable[Price], drafts: Sequence[PriceDraft], *, at_us: int) 
         if not wanted and versions[-1].rank == BUNDLED_RANK:
             gone.append(versions[-1])
         else:
-            rows += _missing(versions, wanted, at_us)
+            start_us = at_us if versions or key[1] in priced else 0
+            rows += _missing(versions, wanted, start_us)
     changed = {(row.draft.book, row.draft.name) for row in rows}
     return Changes(tuple(rows), len({*stated} - changed), tuple(gone))
 
 
-def _missing(versions: list[Price], drafts: list[PriceDraft], at_us: int) -> list[Change]:
-    """One name of one book: rows wherever, from the import on, stored and stated differ."""
-    start = at_us if versions else 0
+def _missing(versions: list[Price], drafts: list[PriceDraft], start: int) -> list[Change]:
+    """One name of one book: rows wherever, from `start` on, stored and stated differ."""
     since = {draft.effective_from_us or 0 for draft in drafts}
     since |= {price.effective_from_us for price in versions}
     rows: list[Change] = []
     for moment in sorted({start, *(one for one in since if one > start)}):
         standing = _last([one for one in versions if one.effective_from_us <= moment])
         wanted = _last([one for one in drafts if (one.effective_from_us or 0) <= moment])
-        if standing is not None and standing.withdrawn:
+        if standing is not None and not is_open(standing, moment):
             standing = None
+        if wanted is not None and (wanted.effective_until_us or moment + 1) <= moment:
+            wanted = None  # it is over: a row that ends before it begins is none
         if wanted is not None and (standing is None or not _same(standing, wanted)):
             row = Change(wanted, moment)
         elif wanted is None and standing is not None:

@@ -6,6 +6,7 @@ zero. A rate that is stated later closes them. A settle that reaches the books a
 closed is answered by a correction: rows and postings of differences, and nothing is edited.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -31,6 +32,7 @@ from ledger.use import Use, uses
 
 GRACE_US = 120_000_000  # settles of an hour may reach the books a little later
 HOURS_PER_CALL = 2_000
+_GPU_ENTRY = re.compile(r"gpu:(.+?):(\d+)(?::(\d+))?$")
 
 
 @dataclass(slots=True)
@@ -83,6 +85,12 @@ def correct_hours(
 def gpu_entry(pool: str, hour_us: int, correction: int = 0) -> str:
     """The entry id under which an hour's close, or its nth correction, is posted."""
     return f"gpu:{pool}:{hour_us}" + (f":{correction}" if correction else "")
+
+
+def hour_of(entry: str) -> tuple[str, int, int] | None:
+    """Pool, hour and correction of an entry id as `gpu_entry` makes it; None for any other."""
+    found = _GPU_ENTRY.match(entry)
+    return (found[1], int(found[2]), int(found[3] or 0)) if found else None
 
 
 def _close_pool(connection: Connection, pool: str, until_us: int, at_us: int) -> int:

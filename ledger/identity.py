@@ -166,6 +166,8 @@ def _refuse_faults(spec: KeySpec, now_us: int) -> None:
         raise IdentityError(f"a model's name is at most {TEXT_LIMIT} printable characters")
     if not all(_plain(text, TEXT_LIMIT) for tag in spec.tags for text in tag):
         raise IdentityError(f"tags are at most {TEXT_LIMIT} printable characters each")
+    if any("=" in name for name, _ in spec.tags):
+        raise IdentityError("a tag's name has no `=`: budgets name a tag as `NAME=VALUE`")
     for what in (spec.team, spec.org, spec.user):
         if what is not None and not (what and _plain(what, 128)):
             raise IdentityError("organisation, team and user ids are 1 to 128 printable characters")

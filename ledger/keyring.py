@@ -7,6 +7,7 @@ the database away a cached key goes on; a key that would have to be read raises 
 """
 
 import asyncio
+import hashlib
 import mmap
 import os
 import struct
@@ -23,9 +24,11 @@ from ledger.tokens import GENERATION_FILE, PEPPER_FILE, TokenParts, matches, spl
 
 CACHED_KEYS = 10_000
 CACHED_UNKNOWN = 10_000
+CACHED_TOKENS = 10_000
 LOOKUPS_AT_ONCE = 4
 LOOKUP_TIMEOUT_S = 5.0
 _COUNTER = struct.Struct("<Q")
+K = TypeVar("K")
 V = TypeVar("V")
 
 
@@ -56,11 +59,11 @@ class _Entry:
 
 
 class Generation:
-    """The published counter: written by the ledger writer, read by every worker, in place."""
+    """A published counter: written by the ledger writer, read by every worker, in place."""
 
-    def __init__(self, run_dir: Path) -> None:
+    def __init__(self, run_dir: Path, name: str = GENERATION_FILE) -> None:
         run_dir.mkdir(parents=True, exist_ok=True)
-        file = os.open(run_dir / GENERATION_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        file = os.open(run_dir / name, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.ftruncate(file, _COUNTER.size)
             self._memory = mmap.mmap(file, _COUNTER.size)
@@ -89,7 +92,19 @@ class KeyRing:
         self._seen = self._generation.read()
         self._known: OrderedDict[str, _Entry] = OrderedDict()
         self._unknown: OrderedDict[str, None] = OrderedDict()
+        self._checked: OrderedDict[bytes, _Entry] = OrderedDict()  # by digests of whole tokens
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+
+    def recall(self, token: str, now_us: int) -> Identity | None:
+        """The identity of a token that a lookup found valid since any key changed; else look it up.
+
+        Its digest stands for it, so that no token is kept and no comparison tells of one.
+        """
+        self._follow_generation()
+        entry = self._checked.get(_digest(token))
+        if entry is None or _is_over(entry, now_us):
+            return None
+        return entry.identity
 
     async def lookup(self, token: str, now_us: int) -> Identity | None:
         """The identity of a valid token; None if it is malformed, unknown, expired or revoked."""
@@ -104,7 +119,20 @@ class KeyRing:
             entry = await self._read(parts.key_id)
             if entry is None:
                 return None
-        return self._judge(entry, parts, now_us)
+        identity = self._judge(entry, parts, now_us)
+        if identity is not None and self._known.get(parts.key_id) is entry:
+            _remember(self._checked, _digest(token), entry, CACHED_TOKENS)
+        return identity
+
+    async def delegated(self, key_id: str, now_us: int) -> Identity | None:
+        """The identity of a key in force, for who proved otherwise to act for it: no secret."""
+        self._follow_generation()
+        if key_id in self._unknown:
+            return None
+        entry = self._known.get(key_id) or await self._read(key_id)
+        if entry is None or (entry.expires_us is not None and now_us >= entry.expires_us):
+            return None
+        return entry.identity
 
     def close(self) -> None:
         self._generation.close()
@@ -114,15 +142,14 @@ class KeyRing:
             return None  # no key was ever made here
         if not matches(entry.stored, self._pepper, parts):
             return None
-        if entry.expires_us is not None and now_us >= entry.expires_us:
-            return None
-        return entry.identity
+        return None if _is_over(entry, now_us) else entry.identity
 
     def _follow_generation(self) -> None:
         published = self._generation.read()
         if published != self._seen:
             self._known.clear()
             self._unknown.clear()
+            self._checked.clear()
             self._seen = published
 
     async def _read(self, key_id: str) -> _Entry | None:
@@ -167,7 +194,15 @@ class KeyRing:
         return _Entry(row["secret_hash"], identity, row["expires_us"])
 
 
-def _remember(cache: OrderedDict[str, V], key: str, value: V, limit: int) -> None:
+def _digest(token: str) -> bytes:
+    return hashlib.blake2b(token.encode(errors="surrogatepass"), digest_size=32).digest()
+
+
+def _is_over(entry: _Entry, now_us: int) -> bool:
+    return entry.expires_us is not None and now_us >= entry.expires_us
+
+
+def _remember(cache: OrderedDict[K, V], key: K, value: V, limit: int) -> None:
     cache[key] = value
     if len(cache) > limit:
         cache.popitem(last=False)

@@ -48,6 +48,12 @@ def usd_per_million_to_pusd(usd: Decimal | int) -> int:
     return per_token // 1_000_000
 
 
+def usd_exact(pusd: int) -> str:
+    """`0.000000004200`: all twelve places, for files and programs; never an exponent."""
+    whole, rest = divmod(abs(pusd), PUSD_PER_USD)
+    return f"{'-' if pusd < 0 else ''}{whole}.{rest:012d}"
+
+
 def format_usd(pusd: int, places: int | None = None) -> str:
     """`$1,234.50`; `places` rounds half-even, without it every significant digit is shown."""
     sign = "-" if pusd < 0 else ""

@@ -1,9 +1,11 @@
 """Every table of the ledger in one namespace: `from ledger import orm`, then `orm.Attempt`.
 
-The definitions live by subject in `orm_identity`, `orm_books`, `orm_budgets` and `orm_fleet`;
-importing this module registers all of them on `Base.metadata`, which the migrations compare with.
+The definitions live by subject in `orm_identity`, `orm_books`, `orm_budgets`, `orm_fleet`,
+`orm_invoices`, `orm_seals` and `orm_batches`; importing this module registers all of them on
+`Base.metadata`, which the migrations compare with.
 """
 
+from ledger.orm_batches import Batch, BatchLine, File, FileChunk
 from ledger.orm_books import (
     Attempt,
     AttemptDecision,
@@ -11,11 +13,12 @@ from ledger.orm_books import (
     ConfigVersion,
     JournalPosition,
     Posting,
+    PriceImport,
     PriceVersion,
     Quarantined,
     Refusal,
 )
-from ledger.orm_budgets import Budget, BudgetWindow, Grant, HoldRow
+from ledger.orm_budgets import Budget, BudgetAlert, BudgetWindow, Grant, HoldRow
 from ledger.orm_fleet import (
     Capacity,
     CatalogEntry,
@@ -24,33 +27,46 @@ from ledger.orm_fleet import (
     GpuHour,
     GpuHourTeam,
 )
-from ledger.orm_identity import Key, Meta, Organisation, Team, User
+from ledger.orm_identity import Key, Meta, Organisation, Submission, Team, User
+from ledger.orm_invoices import Invoice, InvoiceItem
+from ledger.orm_seals import Seal, SealMark
 from ledger.orm_types import Base, Total, exact_sum
 
 __all__ = [
     "Attempt",
     "AttemptDecision",
     "Base",
+    "Batch",
+    "BatchLine",
     "Budget",
+    "BudgetAlert",
     "BudgetWindow",
     "Capacity",
     "CatalogEntry",
     "ComparedCost",
     "ConfigVersion",
     "EngineSample",
+    "File",
+    "FileChunk",
     "GpuContract",
     "GpuHour",
     "GpuHourTeam",
     "Grant",
     "HoldRow",
+    "Invoice",
+    "InvoiceItem",
     "JournalPosition",
     "Key",
     "Meta",
     "Organisation",
     "Posting",
+    "PriceImport",
     "PriceVersion",
     "Quarantined",
     "Refusal",
+    "Seal",
+    "SealMark",
+    "Submission",
     "Team",
     "Total",
     "User",

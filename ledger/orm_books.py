@@ -69,6 +69,8 @@ class Attempt(Base):
     reasoning_tokens: Mapped[int | None]
     audio_input_tokens: Mapped[int | None]
     audio_output_tokens: Mapped[int | None]
+    audio_ms: Mapped[int | None] = mapped_column(BigInteger)
+    searches: Mapped[int | None]
     basis: Mapped[str | None]  # reported | continuous | estimated | bound
     cost_pusd: Mapped[int | None] = mapped_column(BigInteger)
     ttft_us: Mapped[int | None] = mapped_column(BigInteger)
@@ -77,7 +79,8 @@ class Attempt(Base):
     finish_reason: Mapped[str | None]
     error: Mapped[str | None]
     slo_met: Mapped[bool | None]
-    flag: Mapped[str | None]  # lost | late | unpriced | over_bound | unknown_tier
+    # lost | late | unpriced | disputed | over_bound | unknown_tier
+    flag: Mapped[str | None]
     tier: Mapped[str | None]  # the service tier that the answer named, in the price book's words
     compared_with: Mapped[str | None]  # the first comparator, repeated here to spare a join
     compared_pusd: Mapped[int | None] = mapped_column(BigInteger)
@@ -179,6 +182,23 @@ class PriceVersion(Base):
     price: Mapped[dict[str, object]] = mapped_column(Json)
     source: Mapped[str]
     recorded_us: Mapped[int] = mapped_column(BigInteger)
+    recorded_by: Mapped[str | None]
+    import_seq: Mapped[int | None] = mapped_column(BigInteger)  # `PriceImport.seq`
+
+
+class PriceImport(Base):
+    """Who stored versions of a book, when, and from what; also a reading that changed nothing."""
+
+    __tablename__ = "price_imports"
+
+    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    at_us: Mapped[int] = mapped_column(BigInteger)
+    actor: Mapped[str]
+    origin: Mapped[str]  # `start`, or the source as it was named
+    book: Mapped[str]
+    digest: Mapped[str | None]  # SHA-256 of the file that was read
+    read_on: Mapped[str | None]  # ISO day on which the whole source was last stated
+    stored: Mapped[int]  # versions
 
 
 class ConfigVersion(Base):

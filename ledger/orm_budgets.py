@@ -77,3 +77,19 @@ class HoldRow(Base):
     amount_pusd: Mapped[int] = mapped_column(BigInteger)
     state: Mapped[str]
     actual_pusd: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class BudgetAlert(Base):
+    """A threshold that a budget's window reached: noted once, told until somebody hears it."""
+
+    __tablename__ = "budget_alerts"
+
+    budget_id: Mapped[str] = mapped_column(primary_key=True)
+    window: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    threshold_ppm: Mapped[int] = mapped_column(primary_key=True)  # of the limit
+    spent_pusd: Mapped[int] = mapped_column(Total)
+    limit_pusd: Mapped[int] = mapped_column(Total)
+    reached_us: Mapped[int] = mapped_column(BigInteger)
+    due_us: Mapped[int] = mapped_column(BigInteger)  # nobody tells it before
+    tries: Mapped[int]
+    told_us: Mapped[int | None] = mapped_column(BigInteger)

@@ -65,3 +65,15 @@ class Meta(Base):
 
     name: Mapped[str] = mapped_column(primary_key=True)
     value: Mapped[int] = mapped_column(BigInteger)
+
+
+class Submission(Base):
+    """An `Idempotency-Key` of a key, and the request that it stands for until it expires."""
+
+    __tablename__ = "submissions"
+
+    key_id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)  # as the client sent it
+    digest: Mapped[bytes] = mapped_column(LargeBinary(32))  # HMAC-SHA-256(pepper, path and body)
+    request_id: Mapped[str]
+    expires_us: Mapped[int] = mapped_column(BigInteger, index=True)

@@ -25,9 +25,9 @@ CANNOT_SERVE = frozenset(
 )
 
 BY_CHOICE = frozenset(
-    # Money or order decided, or the engine was chosen and failed, or there was no own engine.
+    # Money or order decided, it could wait, the engine was chosen and failed, or there was none.
     {
         "costlier", "unpriced", "price_cap", "budget", "rate_limit",
-        "cheapest", "sticky", "only", "best_effort",
+        "cheapest", "sticky", "only", "best_effort", "batch",
     }
 )  # fmt: skip

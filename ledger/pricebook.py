@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ledger.drafts import Change, Changes, PriceDraft, diff
-from ledger.mapterms import other_charges, terms_of
+from ledger.mapterms import RERANK, TRANSCRIPTION, other_charges, terms_of
 from ledger.money import PPM
 from ledger.pricefile import PriceFile, load_price_file, parse_price_file
 from ledger.rates import PriceError, Terms
@@ -44,7 +44,7 @@ BOOK = "litellm"
 MAP_FILE = "model_prices_and_context_window_backup.json"
 # Upload date of the pinned release on the package index: the day its prices were last stated.
 RELEASE_DATES = {"1.106.2": "2026-10-21"}
-MODES = frozenset({"chat", "completion", "responses", "embedding"})
+MODES = frozenset({"chat", "completion", "responses", "embedding", RERANK, TRANSCRIPTION})
 _PROVIDERS = {
     "azure_text": "azure",
     "bedrock_converse": "bedrock",

@@ -12,6 +12,8 @@ A file overrides the bundled map, and a later file an earlier one, for the names
         tiers: {batch: {input: 0.06, output: 0.24}}
         above: [{tokens: 200000, usd_per_million: {input: 0.24, output: 0.96}}]
         from: 2026-11-01              # UTC days; `until` is inclusive
+      cohere/rerank-v3.5: {usd_per_search: 0.002}
+      openai/whisper-1: {usd_per_second: 0.0001}
 """
 
 from collections.abc import Mapping
@@ -24,13 +26,14 @@ import yaml
 
 from ledger.drafts import PriceDraft
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
-from ledger.rates import STANDARD, PriceError, Rates, Schedule, Terms, rates_from
+from ledger.rates import STANDARD, PriceError, Rates, Schedule, Terms, overlaid, rates_from
 
 _US_PER_S = 1_000_000
 _TOP = frozenset({"source", "source_date", "aliases", "prices"})
 _PRICE = frozenset(
     {
         "usd_per_million", "above", "tiers", "usd_per_request", "uplift_ppm", "inclusive",
+        "usd_per_second", "usd_per_search",
         "source", "source_date", "from", "until", "simulated",
     }
 )  # fmt: skip
@@ -104,7 +107,11 @@ def _draft(
 
 
 def _terms(row: Mapping[str, object]) -> Terms:
-    base = _kinds(row.get("usd_per_million"))
+    beside = any(row.get(name) is not None for name in ("usd_per_second", "usd_per_search"))
+    base = _kinds(row.get("usd_per_million", {} if beside else None))
+    if beside:
+        base.setdefault("input", base.get("audio_input", 0))
+        base.setdefault("output", 0)
     schedules = [
         Schedule(tier, 0, _over(base, kinds))
         for tier, kinds in _mapping(row.get("tiers") or {}, "tiers").items()
@@ -124,19 +131,17 @@ def _terms(row: Mapping[str, object]) -> Terms:
     return Terms(
         rates_from(base),
         tuple(sorted(schedules, key=lambda one: (one.tier, one.above_tokens))),
-        request_pusd=usd_to_pusd(_number(row.get("usd_per_request", 0), "usd_per_request")),
+        request_pusd=_amount(row, "usd_per_request"),
         uplift_ppm=_count(row, "uplift_ppm"),
         inclusive=row.get("inclusive") is True,
+        second_pusd=_amount(row, "usd_per_second"),
+        search_pusd=_amount(row, "usd_per_search"),
     )
 
 
 def _over(base: Mapping[str, int], stated: object) -> Rates:
     """A schedule's rates: what it leaves open is as in the standard rates."""
-    kinds = _kinds(stated)
-    full = {**base, **kinds}
-    if "output" in kinds and "reasoning" not in kinds:
-        full.pop("reasoning", None)
-    return rates_from(full)
+    return rates_from(overlaid(base, _kinds(stated)))
 
 
 def _kinds(stated: object) -> dict[str, int]:
@@ -161,6 +166,10 @@ def _number(value: object, where: str) -> Decimal | int:
     if isinstance(value, bool) or not isinstance(value, (Decimal, int)):
         raise PriceError(f"{where}: {value!r} is not a number")
     return value
+
+
+def _amount(row: Mapping[str, object], name: str) -> int:
+    return usd_to_pusd(_number(row.get(name, 0), name))
 
 
 def _count(row: Mapping[str, object], name: str) -> int:

@@ -9,14 +9,13 @@ names this module passes on.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from enum import StrEnum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ledger.rates import (
+    AUDIO_MS_LIMIT,
     BIGINT_LIMIT,
     KINDS,
+    SEARCHES_LIMIT,
     STANDARD,
     TOKENS_LIMIT,
     Price,
@@ -25,6 +24,7 @@ from ledger.rates import (
     Schedule,
     Terms,
     UnpricedTierError,
+    beside_bound_pusd,
     bound_pusd,
     cost_pusd,
     prompt_tokens,
@@ -35,18 +35,19 @@ from ledger.records import Tokens
 
 __all__ = [
     "STANDARD",
-    "Flag",
     "Price",
     "PriceBook",
     "PriceError",
-    "PriceFlag",
     "Rates",
     "Schedule",
     "Terms",
     "UnpricedTierError",
+    "beside_bound_pusd",
     "bound_pusd",
     "check",
     "cost_pusd",
+    "is_open",
+    "last_at",
     "prompt_tokens",
     "rates_for",
     "rates_from",
@@ -54,57 +55,30 @@ __all__ = [
     "tier_of",
 ]
 
-STALE_AFTER_DAYS = 90
-_US_PER_S = 1_000_000
 _SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
+_SAME_TIER = {"fast": "priority"}  # OpenAI's newer word for it
 _STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard", "standard_only"})
-
-
-class Flag(StrEnum):
-    """`STALE`: the source was last read long ago, or nobody wrote when."""
-
-    STALE = "stale"
-    NO_SOURCE = "no_source"
-    RETIRED = "retired"
-
-
-@dataclass(frozen=True, slots=True)
-class PriceFlag:
-    name: str
-    version: int
-    flag: Flag
-    detail: str
 
 
 class PriceBook:
     """Immutable: a reload builds another. Refuses prices that fail their dry run, all at once."""
 
-    __slots__ = ("_aliases", "_any_case", "_by_name", "_by_version", "_edges_us", "_read_on")
+    __slots__ = ("_aliases", "_any_case", "_by_name", "_by_version", "_edges_us")
 
-    def __init__(
-        self,
-        prices: Iterable[Price],
-        aliases: Mapping[str, str] | None = None,
-        read_on: Mapping[str, str] | None = None,
-    ) -> None:
-        """`read_on`: ISO day, per book, on which its prices were last found unchanged."""
-        self._read_on = dict(read_on or {})
+    def __init__(self, prices: Iterable[Price], aliases: Mapping[str, str] | None = None) -> None:
         self._aliases = dict(aliases or {})
         self._by_version: dict[int, Price] = {}
-        by_book: dict[str, dict[tuple[int, str], list[Price]]] = {}
+        by_book: dict[str, dict[str, list[Price]]] = {}
         faults: list[str] = []
         for price in sorted(prices, key=lambda one: (one.effective_from_us, one.version)):
             faults += [f"{price.name} (version {price.version}): {why}" for why in check(price)]
             self._by_version[price.version] = price
-            by_book.setdefault(price.name, {}).setdefault((price.rank, price.book), []).append(
-                price
-            )
+            by_book.setdefault(price.name, {}).setdefault(price.book, []).append(price)
         if faults:
             raise PriceError("; ".join(faults))
-        # Per name: each book's versions by time, the overriding book first.
+        # Per name: each book's versions by time.
         self._by_name: dict[str, tuple[tuple[Price, ...], ...]] = {
-            name: tuple(tuple(books[key]) for key in sorted(books, reverse=True))
-            for name, books in by_book.items()
+            name: tuple(map(tuple, books.values())) for name, books in by_book.items()
         }
 
         edges_us = {one.effective_from_us for one in self._by_version.values()}
@@ -136,6 +110,22 @@ class PriceBook:
         """A version by its number, for audits and settles."""
         return self._by_version.get(version)
 
+    @property
+    def newest(self) -> int:
+        """The number of the version that was stored last; 0 in an empty book."""
+        return max(self._by_version, default=0)
+
+    def extended(self, prices: Iterable[Price]) -> "PriceBook":
+        """The book with these versions beside its own."""
+        return PriceBook([*self._by_version.values(), *prices], self._aliases)
+
+    def books_of(self, name: str) -> tuple[tuple[Price, ...], ...]:
+        """Every version of exactly this name: by book, each by time."""
+        return self._by_name.get(name, ())
+
+    def names(self) -> list[str]:
+        return sorted(self._by_name)
+
     def in_force(self, at_us: int) -> Iterator[Price]:
         """Every name's price at an instant, by name."""
         for name in sorted(self._by_name):
@@ -143,27 +133,11 @@ class PriceBook:
             if found is not None:
                 yield found
 
-    def flags(self, at_us: int, *, stale_after_days: int = STALE_AFTER_DAYS) -> list[PriceFlag]:
-        """Prices in force that nobody should trust without a look."""
-        today = datetime.fromtimestamp(at_us / _US_PER_S, tz=UTC).date()
-        found: list[PriceFlag] = []
-        for price in self.in_force(at_us):
-            for flag, detail in _doubts(
-                price, self._read_on.get(price.book), today, stale_after_days
-            ):
-                found.append(PriceFlag(price.name, price.version, flag, detail))
-        return found
-
     def _in_force(self, name: str, at_us: int) -> Price | None:
-        for versions in self._by_name.get(name, ()):
-            place = bisect_right(versions, at_us, key=_since_us)
-            if place == 0:
-                continue
-            price = versions[place - 1]
-            until = price.effective_until_us
-            if not price.withdrawn and (until is None or at_us < until):
-                return price
-        return None
+        """Of the books that price the name: the highest rank, then what was stored last."""
+        standing = (last_at(versions, at_us) for versions in self._by_name.get(name, ()))
+        found = [price for price in standing if price is not None and is_open(price, at_us)]
+        return max(found, key=_precedence, default=None)
 
     def _other_names(self, name: str) -> Iterator[str]:
         if name in self._aliases:
@@ -181,7 +155,7 @@ class PriceBook:
 def tier_of(service_tier: str | None) -> str:
     """The tier that a response's `service_tier` names, in the price book's words."""
     word = (service_tier or "").lower()
-    return STANDARD if word in _STANDARD_WORDS else word
+    return STANDARD if word in _STANDARD_WORDS else _SAME_TIER.get(word, word)
 
 
 def tier_cost_pusd(tokens: Tokens, price: Price, service_tier: str | None) -> tuple[int, bool]:
@@ -202,7 +176,8 @@ def check(price: Price) -> list[str]:
     faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
     every = [terms.rates, *(schedule.rates for schedule in terms.schedules)]
     amounts = [getattr(rates, kind) for rates in every for kind in KINDS]
-    if min(amounts) < 0 or terms.request_pusd < 0 or terms.uplift_ppm < 0:
+    amounts += [terms.request_pusd, terms.uplift_ppm, terms.second_pusd, terms.search_pusd]
+    if min(amounts) < 0:
         faults.append("a price is never negative")
     steps = [(schedule.tier, schedule.above_tokens) for schedule in terms.schedules]
     if steps != sorted(set(steps)) or (STANDARD, 0) in steps:
@@ -217,24 +192,27 @@ def check(price: Price) -> list[str]:
     if until is not None and until <= price.effective_from_us:
         faults.append("it ends before it begins")
     largest = bound_pusd(price, prompt_tokens=TOKENS_LIMIT, output_tokens=TOKENS_LIMIT)
+    largest += beside_bound_pusd(price, audio_ms=AUDIO_MS_LIMIT, searches=SEARCHES_LIMIT)
     if largest >= BIGINT_LIMIT:
         faults.append("the dearest possible request does not fit a 64-bit integer")
     return faults
 
 
+def last_at(versions: Sequence[Price], at_us: int) -> Price | None:
+    """Of one book's versions of a name, by time: the one that stands at an instant."""
+    place = bisect_right(versions, at_us, key=_since_us)
+    return versions[place - 1] if place else None
+
+
+def is_open(price: Price, at_us: int) -> bool:
+    """Whether a standing version counts: it is neither withdrawn nor at its end."""
+    until_us = price.effective_until_us
+    return not price.withdrawn and (until_us is None or at_us < until_us)
+
+
+def _precedence(price: Price) -> tuple[int, int]:
+    return price.rank, price.version
+
+
 def _since_us(price: Price) -> int:
     return price.effective_from_us
-
-
-def _doubts(
-    price: Price, read_on: str | None, today: date, stale_after_days: int
-) -> Iterator[tuple[Flag, str]]:
-    if price.source is None:
-        yield Flag.NO_SOURCE, f"{price.book} gives no source"
-    read = max(price.source_date or "", read_on or "")
-    if not read:
-        yield Flag.STALE, "nobody wrote when the source was read"
-    elif (today - date.fromisoformat(read)).days > stale_after_days:
-        yield Flag.STALE, f"the source was read on {read}"
-    if price.retired_on is not None and date.fromisoformat(price.retired_on) <= today:
-        yield Flag.RETIRED, f"the provider retires it on {price.retired_on}"

@@ -7,6 +7,7 @@ is counted as unpriced, never as zero. What the figures mean is decided in `stan
 
 from ledger.queries_attempts import (
     ANSWERED,
+    CONVERSATION,
     Cell,
     Comparison,
     Minute,
@@ -32,7 +33,7 @@ from ledger.queries_fleet import (
     hours,
     hours_by_team,
 )
-from ledger.queries_health import Freshness, Refused, freshness, refusals, teams
+from ledger.queries_health import Flagged, Freshness, Refused, flagged, freshness, refusals, teams
 from ledger.queries_requests import (
     AttemptRow,
     Compared,
@@ -46,6 +47,7 @@ from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US, Scope
 
 __all__ = [
     "ANSWERED",
+    "CONVERSATION",
     "DAY_US",
     "HOUR_US",
     "MINUTE_US",
@@ -56,6 +58,7 @@ __all__ = [
     "Comparison",
     "Contract",
     "EngineRow",
+    "Flagged",
     "Freshness",
     "HourCell",
     "Minute",
@@ -74,6 +77,7 @@ __all__ = [
     "engine_samples",
     "engines_now",
     "first_sample_us",
+    "flagged",
     "freshness",
     "homes",
     "hours",

@@ -7,7 +7,19 @@ their figures agree with one another.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Double, and_, case, cast, func, null, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    and_,
+    case,
+    cast,
+    func,
+    null,
+    or_,
+    select,
+    true,
+)
 
 from ledger.capacity import Traffic
 from ledger.orm import Attempt, ComparedCost, exact_sum
@@ -15,6 +27,7 @@ from ledger.overflow import LACK_OF_CAPACITY
 from ledger.queries_scope import INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS, Scope, rows, total
 
 ANSWERED = ("finished", "client_gone")  # a client got tokens
+CONVERSATION = frozenset({"chat", "completion"})  # kinds whose answers are decoded for a client
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +52,7 @@ class Cell:
     engine_us: int
     cost_pusd: int  # priced attempts only
     unpriced: int  # settled, and no price was known
+    kind: str = "chat"  # router.Kind
 
     @property
     def tokens(self) -> int:
@@ -124,7 +138,8 @@ def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[Cell]
         total(Attempt.engine_us),
         exact_sum(Attempt.cost_pusd),
         total(case((and_(settled, Attempt.cost_pusd.is_(None)), 1), else_=0)),
-    ).group_by("start_us", *dimensions)
+        Attempt.kind,
+    ).group_by("start_us", *dimensions, Attempt.kind)
     found = rows(connection, scope.narrow(statement))
     return [Cell(*row) for row in found]
 
@@ -154,13 +169,17 @@ def comparisons(connection: Connection, scope: Scope) -> list[Comparison]:
 
 
 def overflowed(
-    connection: Connection, scope: Scope, *, spills: Collection[str]
+    connection: Connection,
+    scope: Scope,
+    *,
+    spills: Collection[str],
+    kinds: Collection[str] | None = None,
 ) -> list[Overflowed]:
     """What overflow of these models cost, and would have cost; what has no price is left out."""
     tokens = (total(INPUT_TOKENS + OUTPUT_TOKENS), total(OUTPUT_TOKENS))
     bought = (
         select(Attempt.model, null(), null(), *tokens, exact_sum(Attempt.cost_pusd))
-        .where(_spilled(spills), Attempt.cost_pusd.is_not(None))
+        .where(_spilled(spills), Attempt.cost_pusd.is_not(None), _of(kinds))
         .group_by(Attempt.model)
         .order_by(Attempt.model)
     )
@@ -168,7 +187,7 @@ def overflowed(
     elsewhere = (
         select(*by, *tokens, exact_sum(ComparedCost.cost_pusd))
         .join(ComparedCost, ComparedCost.attempt_id == Attempt.attempt_id)
-        .where(_spilled(spills), Attempt.status.in_(ANSWERED))
+        .where(_spilled(spills), Attempt.status.in_(ANSWERED), _of(kinds))
         .group_by(*by)
         .order_by(*by)
     )
@@ -191,9 +210,17 @@ def homes(connection: Connection) -> dict[str, str]:
 
 
 def load_per_minute(
-    connection: Connection, scope: Scope, *, pool: str, spills: Collection[str]
+    connection: Connection,
+    scope: Scope,
+    *,
+    pool: str,
+    spills: Collection[str],
+    kinds: Collection[str] | None = None,
 ) -> list[Minute]:
-    """Tokens asked of a pool, by minute; `spills` are the models whose overflow is this pool's."""
+    """Tokens asked of a pool, by minute; `spills` are the models whose overflow is this pool's.
+
+    Of these `kinds` only (`None`: of all): a document that is ranked is no prompt of a chat.
+    """
     minute = (Attempt.opened_us - Attempt.opened_us % MINUTE_US).label("minute_us")
     good = and_(Attempt.pool == pool, Attempt.slo_met.is_not(False))
     spilled = _spilled(spills)
@@ -208,14 +235,25 @@ def load_per_minute(
             total(case((spilled, OUTPUT_TOKENS), else_=0)),
             total(case((spilled, 1), else_=0)),
         )
-        .where(or_(Attempt.pool == pool, spilled), Attempt.status.in_(ANSWERED))
+        .where(
+            or_(Attempt.pool == pool, spilled),
+            Attempt.status.in_(ANSWERED),
+            _of(kinds),
+        )
         .group_by("minute_us")
         .order_by("minute_us")
     )
     return [Minute(*row) for row in rows(connection, scope.narrow(statement))]
 
 
-def traffic(connection: Connection, scope: Scope, *, pool: str, spills: Collection[str]) -> Traffic:
+def traffic(
+    connection: Connection,
+    scope: Scope,
+    *,
+    pool: str,
+    spills: Collection[str],
+    kinds: Collection[str] | None = None,
+) -> Traffic:
     """The mix of the same requests, as the sums that `ledger.capacity` needs."""
     output, prompt = cast(OUTPUT_TOKENS, Double), cast(INPUT_TOKENS, Double)
     statement = select(
@@ -225,7 +263,11 @@ def traffic(connection: Connection, scope: Scope, *, pool: str, spills: Collecti
         total(OUTPUT_TOKENS),
         func.coalesce(func.sum(output * prompt), 0.0),
         func.coalesce(func.sum(output * output), 0.0),
-    ).where(or_(Attempt.pool == pool, _spilled(spills)), Attempt.status.in_(ANSWERED))
+    ).where(
+        or_(Attempt.pool == pool, _spilled(spills)),
+        Attempt.status.in_(ANSWERED),
+        _of(kinds),
+    )
     (found,) = rows(connection, scope.narrow(statement))
     return Traffic(*found)
 
@@ -237,3 +279,7 @@ def _spilled(models: Collection[str]) -> ColumnElement[bool]:
         Attempt.spill_reason.in_(sorted(LACK_OF_CAPACITY)),
         Attempt.model.in_(sorted(models)),
     )
+
+
+def _of(kinds: Collection[str] | None) -> ColumnElement[bool]:
+    return true() if kinds is None else Attempt.kind.in_(sorted(kinds))

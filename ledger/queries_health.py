@@ -1,14 +1,15 @@
-"""Reads that say how far the figures can be trusted: lag, gaps, refusals.
+"""Reads that say how far the figures can be trusted: lag, gaps, refusals, marks.
 
 A figure without its "as of" is a guess. `freshness` says until when the journals are applied and
-what is missing from the totals; `refusals` what was asked and never attempted.
+what is missing from the totals; `refusals` what was asked and never attempted; `flagged` what a
+person should look at.
 """
 
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from ledger.orm import Attempt, JournalPosition, Quarantined, Refusal
+from ledger.orm import Attempt, JournalPosition, Quarantined, Refusal, exact_sum
 from ledger.queries_scope import Scope, rows
 
 
@@ -30,6 +31,16 @@ class Refused:
     scope: str | None  # the budget that refused
     http_status: int
     requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """Attempts of one target that carry the same mark; they are in every sum all the same."""
+
+    flag: str  # `orm.Attempt.flag`
+    target: str
+    attempts: int
+    cost_pusd: int
 
 
 def freshness(connection: Connection) -> Freshness:
@@ -58,3 +69,15 @@ def refusals(connection: Connection, scope: Scope) -> list[Refused]:
 def teams(connection: Connection, scope: Scope) -> list[str]:
     statement = select(Attempt.team_id).distinct().order_by(Attempt.team_id)
     return [row[0] for row in rows(connection, scope.narrow(statement))]
+
+
+def flagged(connection: Connection, scope: Scope) -> list[Flagged]:
+    """By flag and target, the most frequent first."""
+    by = (Attempt.flag, Attempt.target)
+    statement = (
+        select(*by, func.count(), exact_sum(Attempt.cost_pusd))
+        .where(Attempt.flag.is_not(None))
+        .group_by(*by)
+        .order_by(Attempt.flag, func.count().desc(), Attempt.target)
+    )
+    return [Flagged(*row) for row in rows(connection, scope.narrow(statement))]

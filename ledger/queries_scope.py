@@ -7,9 +7,18 @@ is a UTC day. An attempt belongs to the instant at which it was opened.
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Executable, Select, cast, func
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Executable,
+    Select,
+    cast,
+    func,
+    select,
+)
 
-from ledger.orm import Attempt
+from ledger.orm import Attempt, GpuHour, Posting
 
 MINUTE_US = 60 * 10**6
 HOUR_US = 60 * MINUTE_US
@@ -53,6 +62,19 @@ class Scope:
             Attempt.opened_us >= self.start_us, Attempt.opened_us < self.end_us
         )
         return statement if self.team is None else statement.where(Attempt.team_id == self.team)
+
+
+def held(connection: Connection, scope: Scope) -> Scope:
+    """The part of the scope of which the books hold anything, in whole days."""
+    times = (Attempt.opened_us, GpuHour.hour_us, Posting.at_us)
+    ends = [connection.execute(select(func.min(one), func.max(one))).one() for one in times]
+    known = [(first, last) for first, last in ends if first is not None]
+    if not known:
+        return Scope(scope.start_us, min(scope.end_us, scope.start_us + DAY_US), scope.team)
+    first, last = min(one for one, _ in known), max(one for _, one in known)
+    start_us = max(scope.start_us, first - first % DAY_US)
+    end_us = min(scope.end_us, last - last % DAY_US + DAY_US)
+    return Scope(start_us, max(start_us, end_us), scope.team)
 
 
 def total(column: Any) -> ColumnElement[int]:

@@ -4,6 +4,8 @@ Every kind of token has a rate in pico-USD, so a cost is exact. Rates that a pro
 list are the ones it charges instead: cached reads and cache writes as input, reasoning as output,
 audio as text. A request whose prompt passes a threshold pays that schedule's rates for all its
 tokens. A service tier without rates is refused, never zero. Values are stored as they are.
+Sound and searches have rates of their own: a transcription is charged by its tokens where the
+answer counts them and the price lists them, else by its seconds.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,7 +22,10 @@ KINDS = (
 )  # fmt: skip
 # No request is larger: a bound of 2**63 pico-USD on one attempt is checked with it at load.
 TOKENS_LIMIT = 100_000_000
+AUDIO_MS_LIMIT = 500 * 3_600_000
+SEARCHES_LIMIT = 1_000_000
 BIGINT_LIMIT = 2**63
+MS_PER_S = 1000
 _FALLBACK = {
     "cached": "input",
     "cache_write": "input",
@@ -65,6 +70,8 @@ class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `inclusive`: a prompt of exactly `above_tokens` already pays the higher rates.
     `uplift_ppm` is a regional surcharge on the whole request, rounded half-even once.
+    `second_pusd` is the price of a second of sound, `search_pusd` that of one search of a
+    reranking.
     """
 
     rates: Rates
@@ -72,6 +79,8 @@ class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
     request_pusd: int = 0
     uplift_ppm: int = 0
     inclusive: bool = False
+    second_pusd: int = 0
+    search_pusd: int = 0
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -107,6 +116,20 @@ def rates_from(listed: Mapping[str, int]) -> Rates:
     return Rates(**full)
 
 
+def overlaid(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[str, int]:
+    """What a schedule states over the rates below it; its output price is reasoning's, too."""
+    full = {**below, **stated}
+    if "output" in stated and "reasoning" not in stated:
+        full.pop("reasoning", None)
+    return full
+
+
+def unlisted(rates: Rates, kind: str) -> bool:
+    """Whether a kind costs just what the one it falls back on costs."""
+    instead = _FALLBACK.get(kind)
+    return instead is not None and getattr(rates, kind) == getattr(rates, instead)
+
+
 def cost_pusd(tokens: Tokens, price: Price, *, tier: str = STANDARD) -> int:
     """What the attempt costs, exact. Raises `UnpricedTierError` for a tier without rates."""
     terms = price.terms
@@ -129,6 +152,10 @@ def cost_pusd(tokens: Tokens, price: Price, *, tier: str = STANDARD) -> int:
     if tokens.audio_input or tokens.audio_output:
         pusd += tokens.audio_input * rates.audio_input
         pusd += tokens.audio_output * (rates.audio_output - rates.output)
+    if tokens.audio_ms or tokens.searches:
+        pusd += tokens.searches * terms.search_pusd
+        if not (tokens.audio_input and rates.audio_input):
+            pusd += divide_half_even(tokens.audio_ms * terms.second_pusd, MS_PER_S)
     return _uplifted(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
 
 
@@ -161,6 +188,17 @@ def bound_pusd(
         + terms.request_pusd
     )
     return _uplifted(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
+
+
+def beside_bound_pusd(price: Price, *, audio_ms: int = 0, searches: int = 0) -> int:
+    """An upper bound of what `cost_pusd` charges for sound and searches, the request's fee in it.
+
+    For sound it stands instead of the bound on tokens, whichever is more; for searches beside it.
+    """
+    terms = price.terms
+    pusd = searches * terms.search_pusd - (-audio_ms * terms.second_pusd // MS_PER_S)
+    pusd += terms.request_pusd
+    return -(-pusd * (PPM + terms.uplift_ppm) // PPM)
 
 
 def rates_for(price: Price, tier: str, prompt: int) -> Rates:

@@ -31,7 +31,8 @@ class Hold(msgspec.Struct, frozen=True, array_like=True):
 class Tokens(msgspec.Struct, frozen=True, array_like=True):
     """Tokens by kind. `output` includes `reasoning` and `audio_output`.
 
-    `input` is what the prompt has beside cached, cache writes and audio.
+    `input` is what the prompt has beside cached, cache writes and audio. Last, what some kinds of
+    request are charged for instead: `audio_ms` of sound transcribed, `searches` of a reranking.
     """
 
     input: int = 0
@@ -42,6 +43,15 @@ class Tokens(msgspec.Struct, frozen=True, array_like=True):
     reasoning: int = 0
     audio_input: int = 0
     audio_output: int = 0
+    audio_ms: int = 0
+    searches: int = 0
+
+
+# The columns that keep them, in the same order.
+TOKEN_COLUMNS: dict[str, str] = {
+    name: name if name in ("audio_ms", "searches") else f"{name}_tokens"
+    for name in Tokens.__struct_fields__
+}
 
 
 class Compared(msgspec.Struct, frozen=True, array_like=True):
@@ -98,7 +108,8 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     `cost_pusd` is the provider's charge for APIs, the provisional charge for own engines
     (`engine_us` of work at the contract rate). `None` means unpriced: flagged, never zero.
     `tier` is the service tier that the answer named; `unknown_tier`: the price does not list it,
-    so that the standard rates were booked.
+    so that the standard rates were booked. `disputed`: the target reported usage that cannot be,
+    by its own figures or by the text that came.
     """
 
     attempt_id: str
@@ -117,6 +128,7 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     compared: tuple[Compared, ...] = ()
     tier: str | None = None
     unknown_tier: bool = False
+    disputed: bool = False
 
 
 class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from ledger import queries
-from ledger.queries import Cell, Contract, HourCell, Scope
+from ledger.queries import Cell, Contract, Flagged, HourCell, Scope
 from ledger.running import Running, running
 
 
@@ -72,6 +72,7 @@ class Report:
     running: tuple[PoolLine, ...]  # since then
     comparators: tuple[ComparedLine, ...]
     refused: int
+    flagged: tuple[Flagged, ...]  # what a person should look at
     simulated: bool  # whether anything in it came from a simulated part
 
 
@@ -105,6 +106,7 @@ def report(connection: Connection, scope: Scope) -> Report:
             for one in queries.comparisons(connection, scope)
         ),
         refused=sum(one.requests for one in queries.refusals(connection, scope)),
+        flagged=tuple(queries.flagged(connection, scope)),
         simulated=any(cell.simulated for cell in cells),
     )
 

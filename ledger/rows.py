@@ -11,10 +11,17 @@ from typing import Any
 
 from ledger.accounts import Posting, postings_for_attempt, postings_for_suspense
 from ledger.holds import HoldState
-from ledger.records import AttemptOpened, AttemptSettled, Hold, RequestRefused, Tokens
+from ledger.records import (
+    TOKEN_COLUMNS,
+    AttemptOpened,
+    AttemptSettled,
+    Hold,
+    RequestRefused,
+)
 
 LOST = "lost"
 UNKNOWN_TIER = "unknown_tier"
+DISPUTED = "disputed"
 Row = dict[str, Any]
 
 
@@ -54,7 +61,7 @@ def settled_values(opened: AttemptOpened, settled: AttemptSettled, *, late: bool
     first = settled.compared[0] if settled.compared else None
     return {
         **_storable({name: getattr(settled, name) for name in _SETTLED}),
-        **{f"{name}_tokens": getattr(tokens, name) for name in Tokens.__struct_fields__},
+        **{column: getattr(tokens, name) for name, column in TOKEN_COLUMNS.items()},
         "flag": _flag(opened, settled, late=late),
         "compared_with": first.comparator if first else None,
         "compared_pusd": first.cost_pusd if first else None,
@@ -71,7 +78,7 @@ def lost_values(opened: AttemptOpened, at_us: int) -> Row:
         "cost_pusd": opened.bound_pusd,
         "engine_us": 0,
         "flag": LOST,
-        **{f"{name}_tokens": 0 for name in Tokens.__struct_fields__},
+        **dict.fromkeys(TOKEN_COLUMNS.values(), 0),
     }
 
 
@@ -167,6 +174,8 @@ def _storable(row: Row) -> Row:
 def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str | None:
     if settled.cost_pusd is None:
         return "unpriced"
+    if settled.disputed:
+        return DISPUTED
     if settled.cost_pusd > opened.bound_pusd:
         return "over_bound"
     if settled.unknown_tier:
@@ -179,11 +188,11 @@ _OPENED = tuple(name for name in AttemptOpened.__struct_fields__ if name not in 
 _SETTLED = tuple(
     name
     for name in AttemptSettled.__struct_fields__
-    if name not in {"attempt_id", "tokens", "compared", "unknown_tier"}
+    if name not in {"attempt_id", "tokens", "compared", "unknown_tier", "disputed"}
 )
 UNSETTLED: Row = {
     **dict.fromkeys(_SETTLED),
-    **{f"{name}_tokens": None for name in Tokens.__struct_fields__},
+    **dict.fromkeys(TOKEN_COLUMNS.values()),
     "flag": None,
     "compared_with": None,
     "compared_pusd": None,

@@ -7,6 +7,7 @@ disagree. Reading and deciding stay apart: the statements are in `queries_*`, th
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -77,7 +78,9 @@ def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: Token
     rated = rated_pools(bills)
     served = {pool: _served(cells, pool, basis) for pool in rated}
     found = [one for one in queries.comparisons(connection, scope) if one.pool in rated]
-    pools = _pools(connection, scope, [one for one in bills if one.pool in rated], found, served)
+    main = {pool: main_kinds(cells, pool) for pool in rated}
+    looks = [one for one in bills if one.pool in rated]
+    pools = _pools(connection, scope, looks, found, _Read(served, main))
     answer = standing(
         bills,
         found,
@@ -86,6 +89,7 @@ def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: Token
             {pool: look.capability for pool, look in pools.items()},
             {pool: int(one.tokens) for pool, one in served.items()},
             basis,
+            kinds=main,
         ),
     )
     teams = queries.hours_by_team(connection, scope, bucket_us=bucket_us)
@@ -108,38 +112,58 @@ def _pools(
     scope: Scope,
     bills: Iterable[PoolBill],
     found: Sequence[Comparison],
-    served: Mapping[str, Volume],
+    read: "_Read",
 ) -> dict[str, PoolLook]:
     """Every pool alone. A capacity is the pool's, so everyone's traffic tells it."""
     everyone = replace(scope, team=None)
     rows, homes = queries.capacities(connection), queries.homes(connection)
     looks: dict[str, PoolLook] = {}
     for bill in bills:
-        pool, basis = bill.pool, served[bill.pool].basis
+        pool, basis, kinds = bill.pool, read.served[bill.pool].basis, read.kinds[bill.pool]
         spills = [model for model, home in homes.items() if home == pool]
-        minutes = queries.load_per_minute(connection, everyone, pool=pool, spills=spills)
+        which: Any = {"spills": spills, "kinds": kinds}
+        minutes = queries.load_per_minute(connection, everyone, pool=pool, **which)
         able = pool_capability(
             bill,
             rows,
-            queries.traffic(connection, everyone, pool=pool, spills=spills),
+            queries.traffic(connection, everyone, pool=pool, **which),
             minutes,
             span_end_us=scope.end_us,
             basis=basis,
         )
         if scope != everyone:
-            minutes = queries.load_per_minute(connection, scope, pool=pool, spills=spills)
+            minutes = queries.load_per_minute(connection, scope, pool=pool, **which)
         mine = [one for one in found if one.pool == pool]
         alone = standing(
             [bill],
             mine,
-            served=served[pool],
+            served=read.served[pool],
             capability=None if able is None else able.capability,
         )
         load = load_of(minutes, bill, scope.end_us, basis)
-        over = queries.overflowed(connection, scope, spills=spills)
+        over = queries.overflowed(connection, scope, **which)
         prices = overflow_prices(over, mine, alone.verdicts, basis)
         looks[pool] = PoolLook(alone, able, tuple(load), prices)
     return looks
+
+
+def main_kinds(cells: Iterable[Cell], pool: str) -> frozenset[str] | None:
+    """The kinds of request that a pool's capacity is told by: its chat, or what else it does.
+
+    `None` where it was asked nothing.
+    """
+    seen = frozenset(cell.kind for cell in cells if cell.pool == pool)
+    if seen & queries.CONVERSATION:
+        return queries.CONVERSATION
+    return seen or None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read of every pool's attempts already."""
+
+    served: Mapping[str, Volume]
+    kinds: Mapping[str, frozenset[str] | None]
 
 
 def _served(cells: Iterable[Cell], pool: str, basis: TokenBasis) -> Volume:

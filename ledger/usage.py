@@ -3,17 +3,22 @@
 Providers disagree whether cached reads and cache writes are counted inside the prompt's total
 (OpenAI, vLLM, LiteLLM's translations) or beside it (Anthropic), and the numbers cannot tell:
 the `Convention` is therefore a required argument. Usage that contradicts itself is refused, so
-that the attempt is settled on an estimate, visibly, instead of on nonsense.
+that the attempt is settled on an estimate, visibly, instead of on nonsense. Rerankings count
+tokens or searches, transcriptions tokens or seconds, each in words of their own.
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
 
-from ledger.rates import TOKENS_LIMIT
+from ledger.rates import AUDIO_MS_LIMIT, MS_PER_S, SEARCHES_LIMIT, TOKENS_LIMIT
 from ledger.records import Tokens
 
 # vLLM: prompt tokens that filled new cache blocks. Telemetry, not a charge, so it may overlap.
 _CREATED = ("created_cache_tokens", "created_cached_tokens")
+_PLAIN = frozenset(
+    ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details")
+)  # fmt: skip
+_PLAIN_DETAILS = frozenset(("cached_tokens",))
 _NONE: Mapping[str, object] = {}
 
 
@@ -30,6 +35,10 @@ class UsageError(ValueError):
 
 def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> Tokens:
     """Read chat, completions, embeddings, responses and Anthropic messages usage."""
+    if _PLAIN.issuperset(usage) and convention is Convention.CACHED_INSIDE:
+        plain = _plain(usage)
+        if plain is not None:
+            return plain
     prompt = _first(usage, "prompt_tokens", "input_tokens")
     if prompt is None:
         raise UsageError("neither `prompt_tokens` nor `input_tokens` is there")
@@ -63,6 +72,65 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
             audio_output=audio_output,
         )
     )
+
+
+def _plain(usage: Mapping[str, object]) -> Tokens | None:
+    """Numbers that add up, as most answers have them; anything else is looked at closely."""
+    prompt, output = _first(usage, "prompt_tokens"), _first(usage, "completion_tokens") or 0
+    if prompt is None or _first(usage, "total_tokens") not in (None, prompt + output):
+        return None
+    details = _details(usage, "prompt_tokens_details")
+    if not _PLAIN_DETAILS.issuperset(details):
+        return None
+    cached = _first(details, "cached_tokens") or 0
+    return Tokens(input=prompt - cached, cached=cached, output=output) if cached <= prompt else None
+
+
+def tokens_of_reranking(usage: Mapping[str, object]) -> Tokens:
+    """vLLM, Jina and Voyage count tokens (some in their total alone), Cohere bills searches."""
+    read = _first(usage, "prompt_tokens", "input_tokens", "total_tokens")
+    searches = _first(usage, "search_units")
+    if read is None and searches is None:
+        raise UsageError("neither tokens nor `search_units` are there")
+    if (searches or 0) > SEARCHES_LIMIT:
+        raise UsageError(f"more than {SEARCHES_LIMIT} searches in one request")
+    return Tokens(input=read or 0, searches=searches or 0)
+
+
+def tokens_of_transcription(usage: Mapping[str, object]) -> Tokens:
+    """OpenAI's two types (`tokens`, `duration`), Mistral's both at once, vLLM's in streams.
+
+    Tokens of a prompt whose kind is not told are sound's.
+    """
+    audio_ms = _sound_ms(usage)
+    prompt = _first(usage, "input_tokens", "prompt_tokens")
+    if prompt is None:
+        if audio_ms is None:
+            raise UsageError("neither tokens nor seconds are there")
+        return Tokens(audio_ms=audio_ms)
+    details = _details(usage, "input_token_details", "input_tokens_details")
+    text = _first(details, "text_tokens") or 0
+    audio = _first(details, "audio_tokens")
+    if audio is None:
+        audio = max(0, prompt - text)
+    if text + audio > prompt:
+        raise UsageError(f"{text} of text + {audio} of sound in {prompt} input tokens")
+    output = _first(usage, "output_tokens", "completion_tokens") or 0
+    found = Tokens(input=prompt - audio, audio_input=audio, output=output, audio_ms=audio_ms or 0)
+    return _limited(found)
+
+
+def _sound_ms(usage: Mapping[str, object]) -> int | None:
+    for name in ("seconds", "prompt_audio_seconds"):
+        value = usage.get(name)
+        if value is None:
+            continue
+        if type(value) not in (int, float):
+            raise UsageError(f"`{name}` is {value!r}: not a number")
+        if not 0 <= value <= AUDIO_MS_LIMIT / MS_PER_S:  # type: ignore[operator]  # by its type
+            raise UsageError(f"`{name}` is {value}: not between 0 and {AUDIO_MS_LIMIT // 1000}")
+        return round(value * MS_PER_S)  # type: ignore[operator]  # by its type
+    return None
 
 
 def _cached(usage: Mapping[str, object], details: Mapping[str, object]) -> int:

@@ -18,9 +18,11 @@ from ledger.orm_books import Attempt, JournalPosition, Posting, PriceVersion, Qu
 from ledger.orm_budgets import NO_HOST, Budget, BudgetWindow, Grant, HoldRow
 from ledger.orm_types import exact_sum
 from ledger.prices import Price, tier_cost_pusd
-from ledger.records import Tokens
-from ledger.rows import LOST
+from ledger.records import TOKEN_COLUMNS, Tokens
+from ledger.rows import DISPUTED, LOST
+from ledger.verify_entries import entries_have_a_cause
 from ledger.verify_hours import Found, hours_add_up, hours_hold_every_settle
+from ledger.verify_seals import seals_hold
 
 FINDINGS_PER_CHECK = 100
 ROWS_AT_ONCE = 5_000
@@ -36,11 +38,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`findings` stop at `FINDINGS_PER_CHECK` per check; `truncated` names the checks cut."""
+    """`findings` stop at `FINDINGS_PER_CHECK` per check; `truncated` names the checks cut.
+
+    `disputed` attempts break no invariant: their target reported usage that cannot be.
+    """
 
     checks: tuple[str, ...]
     findings: tuple[Finding, ...]
     truncated: tuple[str, ...]
+    disputed: int = 0
 
     @property
     def holds(self) -> bool:
@@ -61,7 +67,10 @@ def verify(connection: Connection) -> Result:
         if len(found) > FINDINGS_PER_CHECK:
             truncated.append(name)
         findings += [Finding(name, *one) for one in found[:FINDINGS_PER_CHECK]]
-    return Result(tuple(check.__name__ for check in CHECKS), tuple(findings), tuple(truncated))
+    names = tuple(check.__name__ for check in CHECKS)
+    disputed = select(func.count()).where(Attempt.flag == DISPUTED)
+    count = connection.execute(disputed).scalar_one()
+    return Result(names, tuple(findings), tuple(truncated), count)
 
 
 def postings_balance(connection: Connection) -> Found:
@@ -133,8 +142,8 @@ def costs_rederive(connection: Connection) -> Found:
             select(PriceVersion.version, PriceVersion.price)
         )
     }
-    kinds = Tokens.__struct_fields__
-    columns = [getattr(Attempt, f"{kind}_tokens") for kind in kinds]
+    # Rows from before sound and searches were counted have none of them.
+    columns = [func.coalesce(getattr(Attempt, name), 0) for name in TOKEN_COLUMNS.values()]
     query = select(
         Attempt.attempt_id, Attempt.price_version, Attempt.cost_pusd, Attempt.tier, *columns
     ).where(
@@ -230,6 +239,7 @@ def nothing_is_quarantined(connection: Connection) -> Found:
 
 CHECKS: tuple[Check, ...] = (
     postings_balance,
+    entries_have_a_cause,
     attempts_are_posted,
     attempts_are_whole,
     costs_rederive,
@@ -239,4 +249,5 @@ CHECKS: tuple[Check, ...] = (
     hours_add_up,
     hours_hold_every_settle,
     nothing_is_quarantined,
+    seals_hold,
 )

@@ -3,13 +3,15 @@
 It alone writes attempts, holds, postings and grants. A batch and the positions it moves share a
 transaction, so it may be killed anywhere and begin again. With the database away it waits and the
 journals grow; a record that the books refuse is set aside alone. Beside that it runs the budget
-desk, closes hours, publishes the key generation, and settles what dead workers left open.
+desk, closes hours, seals what is in the books, publishes the key generation and the newest price
+version, forgets idempotency keys that expired, and settles what dead workers left open.
 """
 
 import argparse
 import asyncio
 import contextlib
 import fcntl
+import gc
 import os
 import signal
 import socket
@@ -20,6 +22,7 @@ from pathlib import Path
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
+from ledger.book import NEWEST_PRICE_FILE, newest_version
 from ledger.database import check_durable, make_engine, reading
 from ledger.desk_server import BudgetDesk, Seen
 from ledger.hours import close_hours
@@ -28,12 +31,16 @@ from ledger.keyring import Generation
 from ledger.lag import Lag, write_lag
 from ledger.orm_identity import Meta
 from ledger.repository import Away, Repository
+from ledger.sealer import Sealer
+from ledger.submissions import forget
 from ledger.tail import Step, Tail
 from ledger.tokens import GENERATION
 
 COLLECT_S = 0.15  # a transaction's records; mostly an open and its settle: one row, written once
-NEWS_S = 0.2  # key generation, budgets: at least four times a second
+NEWS_S = 0.2  # key generation, prices, budgets: at least four times a second
 HOUR_CHECK_S = 30.0
+FORGET_S = 60.0  # idempotency keys that expired
+SEAL_S = 5.0  # what is in the books is sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
@@ -60,8 +67,10 @@ class LedgerWriter:
         self._lock = _own(run_dir / LOCK_FILE)
         self._engine, self._run_dir, self._now_us = engine, run_dir, now_us
         self._tail = Tail(Repository(engine, host=host), JournalReader(journals), now_us)
+        self._sealer = Sealer(engine)
         self._desk = BudgetDesk(engine, host=host, socket=run_dir / DESK_SOCKET)
         self._generation = Generation(run_dir)
+        self._newest_price = Generation(run_dir, NEWEST_PRICE_FILE)
         self._quarantined = 0
         self._away = False
         self._applied_us = now_us()
@@ -75,6 +84,8 @@ class LedgerWriter:
                 chores = [
                     tasks.create_task(self._every(NEWS_S, self._news)),
                     tasks.create_task(self._every(HOUR_CHECK_S, self._close_hours)),
+                    tasks.create_task(self._every(SEAL_S, self._seal)),
+                    tasks.create_task(self._every(FORGET_S, self._forget)),
                 ]
                 await self._tail_until(stop)
                 for chore in chores:
@@ -82,6 +93,7 @@ class LedgerWriter:
         finally:
             await self._desk.stop()
             self._generation.close()
+            self._newest_price.close()
             os.close(self._lock)
 
     def lag(self) -> Lag:
@@ -129,23 +141,33 @@ class LedgerWriter:
                 return
 
     async def _news(self) -> None:
-        generation, seen = await asyncio.to_thread(self._look)
+        generation, newest_price, seen = await asyncio.to_thread(self._look)
         self._generation.publish(generation)
+        self._newest_price.publish(newest_price)
         self._desk.refresh(seen)
         await self._desk.share(seen)
 
-    def _look(self) -> tuple[int, Seen]:
+    def _look(self) -> tuple[int, int, Seen]:
         """In one thread, for handing over costs as much as reading; the lag is told first."""
         write_lag(self._run_dir, self.lag())
         query = select(Meta.value).where(Meta.name == GENERATION)
         with reading(self._engine) as connection:
             generation = connection.execute(query).scalar_one_or_none() or 0
-        return generation, self._desk.look()
+            newest_price = newest_version(connection)
+        return generation, newest_price, self._desk.look()
 
     async def _close_hours(self) -> None:
         # An hour is closed only from complete books: what is written since belongs to later ones.
         await self._caught_up.wait()
         while await asyncio.to_thread(close_hours, self._engine, at_us=self._applied_us):
+            pass
+
+    async def _seal(self) -> None:
+        while await asyncio.to_thread(self._sealer.seal, at_us=self._now_us()):
+            pass
+
+    async def _forget(self) -> None:
+        while await asyncio.to_thread(forget, self._engine, self._now_us()):
             pass
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -176,6 +198,8 @@ async def _main(given: argparse.Namespace) -> None:
     engine = make_engine(given.url, keep_open=True)
     if not given.allow_unsafe_database:
         await asyncio.to_thread(check_durable, engine)
+    gc.freeze()  # a batch has many rows that live shortly: a collection would walk them in vain
+    gc.set_threshold(50_000, 50, 1000)
     writer = LedgerWriter(engine, journals=given.journals, run_dir=given.run_dir, host=given.host)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,0 +1,99 @@
+"""A table out of a CSV file as spreadsheets write it: lines with their numbers, cells by column.
+
+Excel puts a byte-order mark in front, some countries' settings put semicolons between cells, and
+whole empty lines and columns stay behind where cells were cleared: all of that is read. What could
+be misread is refused: another encoding, a cell without a column, a quote that never closes.
+"""
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ledger.rates import PriceError
+
+SIZE_LIMIT = 16 * 1024 * 1024  # bytes
+SEPARATORS = ";\t,"
+_MARKS_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`number` counts the file's lines from 1; `cells` are stripped, by the name of the column."""
+
+    number: int
+    cells: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvTable:
+    """`header` is the number of the line that names the columns."""
+
+    header: int
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+def read_table(data: bytes, name: str, faults: list[str]) -> CsvTable:
+    """The table; faults of its form go to `faults`. Raises `PriceError` for what is no table."""
+    text = _decoded(data, name)
+    records = _records(text, name)
+    if not records:
+        raise PriceError(f"{name}: the file is empty")
+    header, first = records[0]
+    while first and not first[-1]:
+        first.pop()
+    columns = [cell.lower() for cell in first]
+    for place, column in enumerate(columns, start=1):
+        if not column:
+            faults.append(f"{name}: line {header}: column {place} has no name")
+        elif columns.index(column) < place - 1:
+            faults.append(f"{name}: line {header}, column `{column}`: is named twice")
+    lines = []
+    for number, cells in records[1:]:
+        for place, cell in enumerate(cells[len(columns) :], start=len(columns) + 1):
+            if cell:
+                words = f"`{cell}` in column {place}, which has no name: a comma inside a number?"
+                faults.append(f"{name}: line {number}: {words}")
+        lines.append(Line(number, dict(zip(columns, cells, strict=False))))
+    return CsvTable(header, tuple(columns), tuple(lines))
+
+
+def _decoded(data: bytes, name: str) -> str:
+    if len(data) > SIZE_LIMIT:
+        raise PriceError(f"{name}: larger than {SIZE_LIMIT >> 20} MiB")
+    if data.startswith(_MARKS_16):
+        raise PriceError(f"{name}: is UTF-16: save it as `CSV UTF-8`")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise PriceError(f"{name}: line {line}: is not UTF-8: save it as `CSV UTF-8`") from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise PriceError(f"{name}: line {line}: has a NUL character: this is no CSV file")
+    return text
+
+
+def _records(text: str, name: str) -> list[tuple[int, list[str]]]:
+    """Every line that is not empty, with the number of its first physical line."""
+    skipped = 0
+    separator = ""
+    if text[:4].lower() == "sep=" and len(text.splitlines()[0]) == 5:  # Excel's own first line
+        separator, skipped = text[4], 1
+        text = text.partition("\n")[2]
+    if not separator:
+        first = next((line for line in text.splitlines() if line.strip()), "")
+        separator = max(SEPARATORS, key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    records = []
+    before = 0
+    try:
+        for cells in reader:
+            stripped = [cell.strip() for cell in cells]
+            if any(stripped):
+                records.append((before + 1 + skipped, stripped))
+            before = reader.line_num
+    except csv.Error as error:
+        raise PriceError(f"{name}: line {before + 1 + skipped}: {error}") from None
+    return records

@@ -1,0 +1,77 @@
+"""Which request an `Idempotency-Key` stands for: one row, taken by the first that comes.
+
+The database is the judge between workers and hosts, and remembers over restarts. A row is taken
+before anything is dispatched and freed only by the request that took it, when nothing can have
+been charged for it; so an `Idempotency-Key` leads to one charge at most, whoever dies meanwhile.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Engine, and_, delete, select, tuple_
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ledger.orm_identity import Submission
+
+FORGOTTEN_AT_ONCE = 1_000
+TRIES = 3  # what was taken may be freed between two looks at it
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A request that came with an `Idempotency-Key`; `digest` stands for its path and body."""
+
+    key_id: str
+    name: str
+    digest: bytes
+    request_id: str
+
+
+def take(engine: Engine, asking: Asking, *, now_us: int, expires_us: int) -> Asking:
+    """Whose the row is: `asking` itself if nobody had it, else the request that took it."""
+    insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
+    row = {
+        "digest": asking.digest,
+        "request_id": asking.request_id,
+        "expires_us": expires_us,
+    }
+    claim = (
+        insert(Submission)
+        .values(key_id=asking.key_id, name=asking.name, **row)
+        .on_conflict_do_update(
+            index_elements=["key_id", "name"], set_=row, where=Submission.expires_us <= now_us
+        )
+        .returning(Submission.request_id)
+    )
+    taken = select(Submission.digest, Submission.request_id).where(
+        Submission.key_id == asking.key_id, Submission.name == asking.name
+    )
+    for _ in range(TRIES):
+        with engine.begin() as connection:
+            if connection.execute(claim).one_or_none() is not None:
+                return asking
+            first = connection.execute(taken).one_or_none()
+        if first is not None:
+            return Asking(asking.key_id, asking.name, first[0], first[1])
+    raise TimeoutError("an idempotency key is taken and freed again and again")
+
+
+def free(engine: Engine, asking: Asking) -> None:
+    """Give the row back, if it is this request's."""
+    mine = and_(
+        Submission.key_id == asking.key_id,
+        Submission.name == asking.name,
+        Submission.request_id == asking.request_id,
+    )
+    with engine.begin() as connection:
+        connection.execute(delete(Submission).where(mine))
+
+
+def forget(engine: Engine, now_us: int) -> bool:
+    """Delete some that expired; whether there may be more."""
+    place = (Submission.key_id, Submission.name)
+    over = Submission.expires_us <= now_us
+    some = select(*place).where(over).order_by(*place).limit(FORGOTTEN_AT_ONCE)
+    # Asked again of each row: one that was taken anew meanwhile is not deleted.
+    old = delete(Submission).where(tuple_(*place).in_(some), over)
+    with engine.begin() as connection:
+        return connection.execute(old).rowcount >= FORGOTTEN_AT_ONCE
