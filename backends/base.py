@@ -6,8 +6,10 @@ upstream: a hang-up must never leave an engine generating.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +25,15 @@ class Deadlines:
     idle_s: float | None = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One upstream request: an OpenAI path under the target's base URL and an encoded body."""
 
     path: str  # "/chat/completions"
     body: bytes
     stream: bool
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     deadlines: Deadlines = Deadlines()
+    content_type: str | None = None  # of a body that is no JSON
 
 
 # Takes a piece of a body; returns whether the next may follow at once. It must not raise.

@@ -25,6 +25,9 @@ async def read_all(
     exchange: Exchange, limit_bytes: int, *, timeout_s: float | None = None
 ) -> bytes:
     """The whole body. Above the limit or the time it is given up, and the target is told."""
+    whole = exchange.whole() if isinstance(exchange, HttpExchange) else None
+    if whole is not None and len(whole) <= limit_bytes:  # as usual, it came with its head
+        return whole
     try:
         if timeout_s is None:  # the exchange has deadlines of its own; another one costs
             return await _joined(exchange, limit_bytes)

@@ -66,6 +66,12 @@ class HttpExchange:
             await self._wait(self._connection, self._idle_s)
         return self._taken()
 
+    def whole(self) -> bytes | None:
+        """What was not read yet of an answer that has come to its end; `None`: more will come."""
+        if self._connection is not None or self._error is not None or not self._parts:
+            return None
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
     async def pour(self, sink: Sink) -> bool:
         """Hand on each piece in the moment it comes: waking a task for it would cost as much again.
 

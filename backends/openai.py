@@ -81,7 +81,10 @@ class OpenAIBackend:
 
     async def open(self, call: Call) -> HttpExchange:
         """Send the call; return its answer, or raise what its status means."""
-        head = self._heads.get(call.path) or self._head(call.path)
+        if call.content_type is None:
+            head = self._heads.get(call.path) or self._head(call.path)
+        else:
+            head = self._head(call.path, call.content_type)
         length = b"content-length: %d\r\n\r\n" % len(call.body)
         payload = b"".join((head, _extra(call.headers), length, call.body))
         exchange = await self._client.open(self._origin, payload, call.deadlines)
@@ -96,14 +99,17 @@ class OpenAIBackend:
     async def aclose(self) -> None:
         """Nothing of its own to close: the client is shared."""
 
-    def _head(self, path: str) -> bytes:
+    def _head(self, path: str, content_type: str | None = None) -> bytes:
+        """`content_type` of a form, whose boundary is its own: such a head is not kept."""
         if not _SAFE_PATH.fullmatch(path):
             raise ValueError(f"not a path of an API: {path!r}")
+        if content_type is not None and not _SAFE_VALUE.fullmatch(content_type):
+            raise ValueError(f"not a content type: {content_type!r}")
         lines = [
             f"POST {self._path}{path} HTTP/1.1",
             f"host: {self._origin.authority}",
-            "content-type: application/json",
-            "accept: application/json, text/event-stream",
+            f"content-type: {content_type or 'application/json'}",
+            f"accept: {'*/*' if content_type else 'application/json, text/event-stream'}",
             "accept-encoding: identity",
             "user-agent: breakeven",
         ]
@@ -115,7 +121,7 @@ class OpenAIBackend:
                 raise ValueError(f"header {name!r} has characters that do not belong there")
             lines.append(f"{name.lower()}: {value}")
         head = ("\r\n".join(lines) + "\r\n").encode("ascii")
-        if len(self._heads) < _PATHS_KEPT:
+        if content_type is None and len(self._heads) < _PATHS_KEPT:
             self._heads[path] = head
         return head
 
@@ -138,8 +144,10 @@ class OpenAIBackend:
 
 
 def _extra(headers: Mapping[str, str]) -> bytes:
-    if not headers:
-        return b""
+    if len(headers) == 1:  # the usual case
+        ((name, value),) = headers.items()
+        if name in _FORWARDED and _SAFE_VALUE.fullmatch(value):
+            return f"{name}: {value}\r\n".encode("ascii")
     return "".join(
         f"{name.lower()}: {value}\r\n"
         for name, value in headers.items()

@@ -1,15 +1,15 @@
 """How much an answer says, in bytes of text: what its tokens are estimated from.
 
 Asked only where no usable usage was reported. Every string that the model may have written counts
-(text, reasoning, refusals, arguments of tools); names of roles and kinds, ids and encoded sound
-do not. The walk keeps its own stack: an answer's nesting is the target's to choose.
+(text, reasoning, refusals, arguments of tools); names of roles and kinds, ids, encoded sound and
+pictures do not. The walk keeps its own stack: an answer's nesting is the target's to choose.
 """
 
 from typing import Any
 
 import msgspec
 
-_NOT_SAID = frozenset(("role", "type", "id", "data", "finish_reason", "logprobs"))
+_NOT_SAID = frozenset(("role", "type", "id", "data", "images", "finish_reason", "logprobs"))
 _decode = msgspec.json.Decoder().decode
 
 

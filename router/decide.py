@@ -17,7 +17,7 @@ from operator import itemgetter
 
 from router.bidprice import bend
 from router.filters import FILTERS, PERMANENT, Rejection, first_rejection, forecast_rejection
-from router.forecast import UNKNOWN, Forecast, forecast_engine, work_of
+from router.forecast import TOLD, UNKNOWN, Forecast, forecast_engine, work_of
 from router.objective import api_objective, density, forecast_api
 from router.types import Candidate, Decision, Otherwise, Policy, Reason, Request, Verdict
 
@@ -30,6 +30,7 @@ Row = tuple[float, str, Candidate, Forecast]  # load or objective, name
 # density, objective, and why it loses to whoever is chosen (`None`: depends on the chosen)
 Ranked = tuple[Candidate, Forecast, float | None, float | None, Reason | None]
 
+_SECONDS = Forecast._fields.index("engine_seconds")
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
 _first_two = itemgetter(0, 1)
 _CHEAPEST, _STICKY, _ONLY = Reason.CHEAPEST, Reason.STICKY, Reason.ONLY
@@ -91,7 +92,7 @@ def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
         price = prices.get(pool)
         if price is None:  # the first of a pool is its least loaded
             price = prices[pool] = bend(candidate.bid_price_pusd_per_s, load)
-        seconds = forecast.engine_seconds
+        seconds = forecast[_SECONDS]
         worth = candidate.avoided_pusd + penalty * missed if value is None else value
         dense = density(worth, seconds)
         if price == 0.0:
@@ -140,7 +141,8 @@ def _verdicts(ranked: list[Ranked], sticky: str | None) -> tuple[Verdict, ...]:
         else:
             dearer = candidate.pool != chosen.pool and (dollars or 0.0) > (least or 0.0)
             reason = _COSTLIER if dearer else _BUSIER
-        order.append(_verdict(candidate, forecast, reason, dense, dollars))
+        verdict = (candidate, True, reason, "", dense, dollars) + forecast[:TOLD]  # noqa: RUF005  (joined at once, not by way of a list)
+        order.append(_new(Verdict, verdict))
     return tuple(order)
 
 
@@ -151,14 +153,7 @@ def _verdict(
     dense: float | None,
     dollars: float | None,
 ) -> Verdict:
-    ttft, tpot, kv_ratio, load, missed, seconds, _, _, kv_promise, kv_free = forecast
-    return _new(
-        Verdict,
-        (
-            candidate, True, reason, "", ttft, tpot, kv_ratio, load, missed, seconds, dense,
-            dollars, kv_promise, kv_free,
-        ),
-    )  # fmt: skip
+    return _new(Verdict, (candidate, True, reason, "", dense, dollars, *forecast[:TOLD]))
 
 
 def _rejection(candidate: Candidate, forecast: Forecast, rejection: Rejection) -> Verdict:

@@ -44,8 +44,8 @@ class OutputLengths:
 
     def moments(self, key: Key, prompt_tokens: int) -> OutputMoments:
         """Mean and mean square lean on the key's; p95 is the longer one's until it is known."""
-        whole, all_lengths = (self._cells.get((key, _WHOLE)) or _Lengths()).parts
-        cell, lengths = (self._cells.get((key, prompt_bucket(prompt_tokens))) or _Lengths()).parts
+        whole, all_lengths = (self._cells.get((key, _WHOLE)) or _UNSEEN).parts
+        cell, lengths = (self._cells.get((key, prompt_bucket(prompt_tokens))) or _UNSEEN).parts
         mean = cell.lean(cell.mean, whole.lean(whole.mean, PRIOR_OUTPUT_TOKENS))
         # an exponential distribution around the prior mean: its mean square is twice the square
         square = whole.lean(whole.square, 2.0 * PRIOR_OUTPUT_TOKENS**2)
@@ -159,14 +159,14 @@ def prompt_bucket(prompt_tokens: int) -> int:
 
 
 class _Lengths:
-    __slots__ = ("histogram", "moments")
+    __slots__ = ("histogram", "moments", "parts")
 
     def __init__(self) -> None:
         self.moments, self.histogram = Moments(FADE_LENGTHS), Histogram(FADE_LENGTHS)
+        self.parts = self.moments, self.histogram
 
-    @property
-    def parts(self) -> tuple[Moments, Histogram]:
-        return self.moments, self.histogram
+
+_UNSEEN = _Lengths()  # never added to
 
 
 class _Latencies:

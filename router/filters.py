@@ -11,11 +11,20 @@ tuple and into the condition that sees who passes all (a test holds the two toge
 """
 
 from collections.abc import Callable
-from math import inf, isinf
+from math import isinf
 
 from router.forecast import Forecast
 from router.objective import miss_probability
-from router.types import Candidate, EngineState, Health, Kind, Policy, Reason, Request, Residency
+from router.types import (
+    UNDECODED,
+    Candidate,
+    EngineState,
+    Health,
+    Policy,
+    Reason,
+    Request,
+    Residency,
+)
 
 Rejection = tuple[Reason, str]
 Filter = Callable[[Request, Policy, Candidate], Rejection | None]
@@ -28,7 +37,6 @@ PERMANENT = frozenset(
         Reason.UNPRICED, Reason.PRICE_CAP,
     }
 )  # fmt: skip
-_EMBEDDING = Kind.EMBEDDING
 _INTERNAL_ONLY = Residency.INTERNAL_ONLY
 CONTEXT_MARGIN = 1.1  # over the estimated prompt: tokenizers differ by content
 _HEALTH_REASONS = {
@@ -64,9 +72,9 @@ def health(request: Request, policy: Policy, candidate: Candidate) -> Rejection 
         return _HEALTH_REASONS[engine.health], _seen(engine)
     if engine.step is None and _promised(policy, engine):
         return Reason.UNKNOWN_STATE, "no step model to predict the SLO with"
-    if engine.kv_capacity_tokens <= 0 and request.kind is not _EMBEDDING:
+    if engine.kv_capacity_tokens <= 0 and request.kind not in UNDECODED:
         return Reason.UNKNOWN_STATE, "metrics missing or absurd"
-    return None if _sane(engine) else (Reason.UNKNOWN_STATE, "metrics missing or absurd")
+    return None if engine.sane else (Reason.UNKNOWN_STATE, "metrics missing or absurd")
 
 
 def _seen(engine: EngineState) -> str:
@@ -86,9 +94,11 @@ def context(request: Request, _policy: Policy, candidate: Candidate) -> Rejectio
     output = 1 if request.max_tokens is None else request.max_tokens
     if request.prompt_tokens_bound + output <= candidate.context_tokens:
         return None
-    if request.kind is _EMBEDDING:
+    if request.kind in UNDECODED:
         output = 0
-    prompt = min(request.prompt_tokens_bound, CONTEXT_MARGIN * request.prompt_tokens)
+    extent = request.extent
+    longest = 1.0 if extent is None else extent.longest
+    prompt = longest * min(request.prompt_tokens_bound, CONTEXT_MARGIN * request.prompt_tokens)
     if prompt + output <= candidate.context_tokens:
         return None
     parts = f"{prompt:.0f} prompt + {output} answer tokens"
@@ -154,7 +164,7 @@ def rate_limit(request: Request, _policy: Policy, candidate: Candidate) -> Rejec
 
 def counted_tokens(request: Request) -> int:
     """What providers count against a limit: the prompt and what it may answer."""
-    if request.kind is _EMBEDDING:
+    if request.kind in UNDECODED:
         return request.prompt_tokens
     output = request.output.mean if request.max_tokens is None else request.max_tokens
     return request.prompt_tokens + round(request.n * output)
@@ -164,6 +174,8 @@ def kv_headroom(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rej
     """What stays free after admission, promises kept, against the policy's floor."""
     floor, engine = policy.kv_headroom_floor, candidate.engine
     if floor is None or engine is None or engine.kv_capacity_tokens <= 0:
+        return None
+    if not forecast.kv_promise:  # it holds nothing
         return None
     if forecast.kv_free >= floor * engine.kv_capacity_tokens:
         return None
@@ -219,19 +231,23 @@ def first_rejection(request: Request, policy: Policy, candidate: Candidate) -> R
         request.kind in candidate.kinds
         and request.features <= candidate.features
         and request.prompt_tokens_bound + (request.max_tokens or 1) <= candidate.context_tokens
-        and (candidate.internal or residency(request, policy, candidate) is None)
         and bound is not None
         and candidate.expected_pusd is not None
         and (cap is None or bound <= cap)
         and (room is None or bound <= room)
         and (candidate.accepts_salt or not request.salted)
-        and health(request, policy, candidate) is None
-        and (
-            candidate.api is None
-            or circuit(request, policy, candidate) is rate_limit(request, policy, candidate) is None
-        )
     ):
-        return None
+        engine, api = candidate.engine, candidate.api
+        if engine is not None:
+            if engine.ready and candidate.internal and api is None:
+                return None
+        elif (
+            api is not None
+            and api.ready
+            and request.residency is not _INTERNAL_ONLY
+            and policy.residency is not _INTERNAL_ONLY
+        ):
+            return None
     for check in FILTERS:
         rejection = check(request, policy, candidate)
         if rejection is not None:
@@ -244,16 +260,17 @@ def forecast_rejection(
 ) -> Rejection | None:
     """The first answer of `FORECAST_FILTERS`, with a condition as in `first_rejection`."""
     engine, floor = candidate.engine, policy.kv_headroom_floor
-    ttft_ms, tpot_ms, _, _, _, _, ttft_limit, tpot_limit, _, free = forecast
     if engine is None:
         if not policy.slo.strict:
             return None
-    elif (
-        (floor is None or free >= floor * engine.kv_capacity_tokens)
-        and (ttft_limit is None or ttft_ms is None or ttft_ms <= ttft_limit)
-        and (tpot_limit is None or tpot_ms is None or tpot_ms <= tpot_limit)
-    ):
-        return None
+    else:
+        ttft_ms, tpot_ms, _, _, _, _, _, free, ttft_limit, tpot_limit = forecast
+        if (
+            (floor is None or free >= floor * engine.kv_capacity_tokens)
+            and (ttft_limit is None or ttft_ms is None or ttft_ms <= ttft_limit)
+            and (tpot_limit is None or tpot_ms is None or tpot_ms <= tpot_limit)
+        ):
+            return None
     for check in FORECAST_FILTERS:
         rejection = check(policy, candidate, forecast)
         if rejection is not None:
@@ -282,20 +299,4 @@ def _promised(policy: Policy, engine: EngineState) -> bool:
         and slo.tpot_ms is None
         and engine.tightest_ttft_ms is None
         and engine.tightest_tpot_ms is None
-    )
-
-
-def _sane(engine: EngineState) -> bool:
-    """Numbers that a real engine can have. What is not a number fails each comparison."""
-    used, context, queued = (
-        engine.kv_used_tokens, engine.context_tokens, engine.queued_prefill_tokens,
-    )  # fmt: skip
-    return (
-        used >= 0.0 <= context
-        and queued >= 0.0 <= engine.kv_promised_tokens
-        and used + context + queued < inf
-        and engine.running >= 0 <= engine.waiting
-        and engine.step_feedback > 0.0 <= engine.prefill_rate_tokens_per_s
-        and engine.safety_ttft > 0.0 < engine.safety_tpot
-        and engine.kv_block_tokens > 0
     )

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from math import ceil, inf
 from typing import NamedTuple
 
-from router.types import Candidate, EngineState, Kind, Policy, Request, StepModel
+from router.types import UNDECODED, Candidate, EngineState, Policy, Request, StepModel
 from router.value import value
 
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
-_EMBEDDING = Kind.EMBEDDING
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
 
 
@@ -45,9 +44,9 @@ class Work:
 class Forecast(NamedTuple):
     """Numbers of one candidate, in the order a verdict has them (`None`: cannot be predicted).
 
-    The limits are what feasibility is tested against: for own engines the SLO times the safety
-    factor, for APIs the SLO itself. KV counts are tokens:
-    `kv_promise` of this request, `kv_free` after its admission with all promises kept.
+    KV counts are tokens: `kv_promise` of this request, `kv_free` after its admission with all
+    promises kept. The limits are what feasibility is tested against: for own engines the SLO times
+    the safety factor, for APIs the SLO itself.
     """
 
     ttft_ms: float | None
@@ -56,24 +55,27 @@ class Forecast(NamedTuple):
     load: float | None
     miss_probability: float | None
     engine_seconds: float | None
-    ttft_limit_ms: float | None
-    tpot_limit_ms: float | None
     kv_promise: int
     kv_free: float
+    ttft_limit_ms: float | None
+    tpot_limit_ms: float | None
 
 
-UNKNOWN = Forecast(None, None, None, None, None, None, None, None, 0, 0.0)
+TOLD = 8  # of these a verdict tells, all but the limits
+UNKNOWN = Forecast(None, None, None, None, None, None, 0, 0.0, None, None)
 
 
 def work_of(request: Request, policy: Policy) -> Work:
-    """Expected output is never more than the client allows; embeddings have none."""
+    """Expected output is never more than the client allows; embeddings and their like have none."""
     prompt, choices, slo = request.prompt_tokens, request.n, policy.slo
     floor = policy.kv_headroom_floor
     scale = 1.0 if floor is None else 1.0 / (1.0 - floor) if floor < 1.0 else inf
     ttft = slo.ttft_ms
-    if request.kind is _EMBEDDING:
-        context = float(choices * prompt)
-        return Work(prompt, choices, prompt, 0.0, context, 0.0, False, ttft, None, scale)
+    if request.kind in UNDECODED:
+        longest, context = prompt, float(choices * prompt)
+        if request.extent is not None:  # each input leaves the cache before the last one enters it
+            longest, scale = 0, 0.0
+        return Work(prompt, choices, longest, 0.0, context, 0.0, False, ttft, None, scale)
     moments, most = request.output, request.max_tokens
     mean, square = moments.mean, moments.mean_square
     promise = most
@@ -120,7 +122,7 @@ def kv_free_tokens(work: Work, candidate: Candidate, engine: EngineState, promis
     Sequences grow by a token a step and end one after the other, so they never hold all their
     promises at once: of the residents that are followed, the highest sum over time counts.
     """
-    taken = engine.kv_used_tokens + engine.kv_promised_tokens
+    taken = engine.kv_taken_tokens
     if not engine.residents or work.choices > 1:
         return engine.kv_capacity_tokens - taken - promise
     block = engine.kv_block_tokens
@@ -157,7 +159,7 @@ def kv_rounded(tokens: float, block: int) -> float:
     return (tokens + block - 1) // block * block
 
 
-def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs more than its terms)
+def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a call costs more than its terms)
     work: Work, candidate: Candidate, engine: EngineState
 ) -> Forecast:
     """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
@@ -167,15 +169,19 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
     """
     choices, output = work.choices, work.output
     ttft_limit, tpot_limit = work.ttft_ms, work.tpot_ms
-    sequences = engine.running + engine.waiting
+    sequences = engine.sequences
     capacity, used = engine.kv_capacity_tokens, engine.kv_used_tokens
     most, hit = engine.max_num_seqs, engine.prefix_hit_tokens
     fresh = choices * (work.prompt if hit <= 0 else max(1, work.prompt - hit))
-    promise = kv_promise_tokens(work, candidate, engine)
+    if work.promise is not None and hit <= 0:
+        block = engine.kv_block_tokens
+        promise = (work.promise + block - 1) // block * block * choices
+    else:
+        promise = kv_promise_tokens(work, candidate, engine)
     free = (
         kv_free_tokens(work, candidate, engine, promise)
         if engine.residents
-        else capacity - (used + engine.kv_promised_tokens) - promise
+        else capacity - engine.kv_taken_tokens - promise
     )
     full = (sequences + choices) / most if most > 0 else 0.0
     kv_ratio = None
@@ -195,14 +201,13 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
         tpot_limit *= engine.safety_tpot
     step = engine.step
     if step is None:
-        known = None, None, kv_ratio, full, None, None, ttft_limit, tpot_limit, promise, free
+        known = None, None, kv_ratio, full, None, None, promise, free, ttft_limit, tpot_limit
         return _new(Forecast, known)
 
     a, b, c, d, feedback = step.a_s, step.b_s, step.c_s, step.d_s, engine.step_feedback
     context, others = engine.context_tokens, engine.queued_prefill_tokens
     queued = others + fresh
-    now = a + b * sequences + c * context
-    room = engine.prefill_budget_tokens - sequences
+    now, room = engine.step_s, engine.prefill_budget_tokens - sequences
     steps = 1.0 if queued <= room else ceil(queued / room) if room > 0 else queued
     wait = d * queued + steps * now
     if sequences:  # the step under way is half done on average
@@ -210,20 +215,18 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
     if sequences + choices > most > 0:  # waits for others to end, one every `output` / `most` steps
         wait += (sequences + choices - most) * output / choices * now / most
     ttft = 1000.0 * (step.t0_s + feedback * wait)
-    decoding = 1.0 - feedback * d * engine.prefill_rate_tokens_per_s
-    tpot = inf
+    decoding, tpot = engine.decoding, inf
     if decoding > 0.0:
         end = a + b * (sequences + choices) + c * (context + others + work.growth)
         tpot = 1000.0 * feedback * end / decoding
-    hold = c + a / capacity if capacity > 0 else c
-    seconds = feedback * (d * fresh + b * output + hold * work.held)
+    seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None and ttft > full * deadline * engine.safety_ttft:
         full = ttft / (deadline * engine.safety_ttft)
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
     found = (
-        ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds,
-        ttft_limit, tpot_limit, promise, free,
+        ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds, promise, free,
+        ttft_limit, tpot_limit,
     )  # fmt: skip
     return _new(Forecast, found)
 

@@ -1,21 +1,22 @@
 """What a decision saw and said, small enough for a ledger row: 8 candidates in 800 bytes.
 
-Plain tuples of integers and words (the gateway writes them as msgpack): latencies in 0.1 ms,
-ratios in thousandths, engine time in microseconds, money in pico-USD. Step models, capacities and
-prices are not in it: they are versioned elsewhere. `unpack` gives the names back.
+Plain tuples of words, integers and bytes (the gateway writes them as msgpack). A candidate's
+figures are little-endian 32-bit floats, written by one call: seven digits of each, in the units of
+`NUMBERS` and of the engine's state; what is not known, or not finite, is NaN. Step models,
+capacities and prices are not in it: they are versioned elsewhere. `unpack` gives the names back.
 
-The residents of crowded engines come last in an engine's state, three numbers each, so that its KV
+The residents of crowded engines come last in a candidate, three integers each, so that its KV
 figure can be computed again. Where they do not fit, the figure itself still says what it was.
-A candidate's cap on the answer comes last, and only where money set one.
 """
 
 from collections.abc import Callable, Sequence
+from math import isfinite, nan
+from struct import Struct, error
 from typing import Any
 
-from router.types import Decision, EngineState, Feature, Policy, Request, Verdict
+from router.types import Decision, Feature, Policy, Reason, Request, Verdict
 
-PACK_VERSION = 3
-READABLE = (1, 2, 3)  # the first had neither KV figures nor residents, the second no caps
+PACK_VERSION = 4
 PACK_CANDIDATES = 8  # in the order of the decision; how many more there were is kept as a number
 
 NUMBERS = (
@@ -28,7 +29,6 @@ NUMBERS = (
     "density_pusd_per_s",
     "objective_pusd",
 )
-_SCALES = (10, 10, 1000, 1000, 1000, 1_000_000, 1, 1)
 _STATE = (
     "running",
     "waiting",
@@ -37,29 +37,36 @@ _STATE = (
     "kv_used_tokens",
     "kv_promised_tokens",
     "prefix_hit_tokens",
-    "age_ms",
+    "age_s",
+)
+_ADMITTED = (
     "kv_promise_tokens",  # the request's own
     "kv_free_tokens",  # after its admission, all promises kept
 )
-_STATE_OF_1 = 8  # fields
+_OF_ENGINES = (
+    *_STATE, *_ADMITTED, "ttft_ms", "tpot_ms", "kv_ratio", "load", "engine_seconds",
+    "density_pusd_per_s", "objective_pusd",
+)  # fmt: skip
+_OF_APIS = ("ttft_ms", "tpot_ms", "miss_probability", "objective_pusd")
 _REQUEST = (
-    "kind",
-    "prompt_tokens",
-    "prompt_tokens_bound",
-    "max_tokens",
-    "n",
-    "features",
-    "residency",
-    "salted",
-    "output_count",
-    "output_mean",
-    "output_mean_square",
-    "output_p95",
-)
-_POLICY = ("name", "ttft_ms", "tpot_ms", "kv_headroom_floor", "penalty_pusd", "otherwise")
-_POLICY_SCALES = (("ttft_ms", 10), ("tpot_ms", 10), ("kv_headroom_floor", 1000))
+    "kind", "prompt_tokens", "prompt_tokens_bound", "max_tokens", "n", "features", "residency",
+    "salted", "output_count",
+)  # fmt: skip
+_POLICY = ("name", "penalty_pusd", "otherwise")
+_TERMS = (
+    "output_mean", "output_mean_square", "output_p95", "ttft_ms", "tpot_ms", "kv_headroom_floor",
+)  # fmt: skip
+_OF_REQUEST = 3  # terms; the others are the policy's
+_TERMS_FORM, _STATE_FORM, _API_FORM = Struct("<6f"), Struct("<8f"), Struct("<4f")
+_ENGINE_FORM = Struct(f"<{len(_OF_ENGINES)}f")
+_pack_api, _pack_engine = _API_FORM.pack, _ENGINE_FORM.pack
 _FEATURES = tuple(Feature)
-_LIMIT = 2.0**63  # the widest integer that msgpack and the ledger's columns hold
+_BITS = {feature: 1 << place for place, feature in enumerate(_FEATURES)}
+# A reason is kept as its place: one that is added in between makes another version of the form.
+_REASONS = tuple(Reason)
+_PLACES = {reason: place for place, reason in enumerate(_REASONS)}
+_WIDEST_FLOAT = 3.4e38
+_WIDEST_INTEGER = 2.0**63
 
 
 def packed_within(
@@ -78,142 +85,160 @@ def pack(
     request: Request, policy: Policy, decision: Decision, *, residents: bool = True
 ) -> tuple[Any, ...]:
     """The frozen inputs and the verdicts of one decision."""
-    output, slo = request.output, policy.slo
-    asked = (
-        request.kind.value,
-        request.prompt_tokens,
-        request.prompt_tokens_bound,
-        request.max_tokens,
-        request.n,
-        sum(1 << _FEATURES.index(feature) for feature in request.features),
-        request.residency.value,
-        int(request.salted),
-        output.count,
-        _scaled(output.mean, 1),
-        _scaled(output.mean_square, 1),
-        _scaled(output.p95, 1),
-    )
-    rule = (
-        policy.name,
-        _scaled(slo.ttft_ms, 10),
-        _scaled(slo.tpot_ms, 10),
-        _scaled(policy.kv_headroom_floor, 1000),
-        policy.penalty_pusd,
-        policy.otherwise.value,
-    )
-    kept = decision.verdicts[:PACK_CANDIDATES]
+    verdicts = decision.verdicts
     return (
         PACK_VERSION,
-        asked,
-        rule,
-        decision.reason.value,
+        (
+            request.kind,
+            request.prompt_tokens,
+            request.prompt_tokens_bound,
+            request.max_tokens,
+            request.n,
+            sum([_BITS[feature] for feature in request.features]),
+            request.residency,
+            request.salted,
+            request.output.count,
+        ),
+        (policy.name, policy.penalty_pusd, policy.otherwise),
+        _terms(request, policy),
+        _PLACES[decision.reason],
         len(decision.order),
-        len(decision.verdicts) - len(kept),
-        tuple(_pack_verdict(verdict, residents=residents) for verdict in kept),
+        max(0, len(verdicts) - PACK_CANDIDATES),
+        [_verdict(verdict, residents=residents) for verdict in verdicts[:PACK_CANDIDATES]],
     )
+
+
+def _terms(request: Request, policy: Policy) -> bytes:
+    output, slo, floor = request.output, policy.slo, policy.kv_headroom_floor
+    ttft, tpot = slo.ttft_ms, slo.tpot_ms
+    terms = (
+        output.mean, output.mean_square, output.p95, nan if ttft is None else ttft,
+        nan if tpot is None else tpot, nan if floor is None else floor,
+    )  # fmt: skip
+    try:
+        return _TERMS_FORM.pack(*terms)
+    except OverflowError:
+        return _written(_TERMS_FORM, terms)
+
+
+def _verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
+    """(name, place of its reason, feasible, figures), then its cap and residents, if it has any.
+
+    The length of the figures tells their form.
+    """
+    (
+        candidate, feasible, reason, _, dense, dollars, ttft, tpot, kv_ratio, load, missed, seconds,
+        kv_promise, kv_free,
+    ) = verdict  # fmt: skip
+    engine = candidate.engine
+    try:
+        if engine is None:
+            figures = _pack_api(ttft, tpot, missed, dollars)
+        else:
+            figures = _pack_engine(
+                engine.running, engine.waiting, engine.context_tokens,
+                engine.queued_prefill_tokens, engine.kv_used_tokens, engine.kv_promised_tokens,
+                engine.prefix_hit_tokens, engine.age_s, kv_promise, kv_free, ttft, tpot, kv_ratio,
+                load, seconds, dense, dollars,
+            )  # fmt: skip
+    except (error, OverflowError):  # something is not known, or does not fit
+        figures = _known_of(verdict)
+    followed = engine.residents if residents and engine is not None else ()
+    if candidate.output_cap is None and not followed:
+        return candidate.name, _PLACES[reason], feasible, figures
+    return (
+        candidate.name,
+        _PLACES[reason],
+        feasible,
+        figures,
+        candidate.output_cap,
+        [
+            _whole(number)
+            for held, final, slack in followed
+            for number in (held, final - held, slack)
+        ],
+    )
+
+
+def _known_of(verdict: Verdict) -> bytes:
+    """The figures of a candidate that was not forecast, or not in full."""
+    engine = verdict.candidate.engine
+    if engine is None:
+        told = [getattr(verdict, name) for name in _OF_APIS]
+        return b"" if verdict.miss_probability is None else _written(_API_FORM, told)
+    state = [getattr(engine, name) for name in _STATE]
+    if verdict.load is None:
+        return _written(_STATE_FORM, state)
+    told = [getattr(verdict, name) for name in _OF_ENGINES[len(_STATE) :]]
+    return _written(_ENGINE_FORM, [*state, *told])
+
+
+def _written(form: Struct, figures: Sequence[float | None]) -> bytes:
+    return form.pack(*map(_fitting, figures))
+
+
+def _fitting(number: float | None) -> float:
+    return number if number is not None and -_WIDEST_FLOAT < number < _WIDEST_FLOAT else nan
+
+
+def _whole(number: float) -> int:
+    return round(number) if 0 <= number < _WIDEST_INTEGER else 0
 
 
 def unpack(packed: Sequence[Any]) -> dict[str, Any]:
     """What `pack` kept, with its names and in the units of the names."""
-    version, asked, rule, reason, tried, omitted, verdicts = packed
-    if version not in READABLE:
+    version, *rest = packed
+    if version != PACK_VERSION:
         raise ValueError(f"a decision packed as version {version} cannot be read")
+    asked, rule, terms, reason, tried, omitted, verdicts = rest
+    named = _read(_TERMS_FORM, _TERMS, terms)
     request = dict(zip(_REQUEST, asked, strict=True))
     bits = request["features"]
     request["features"] = [
         feature.value for place, feature in enumerate(_FEATURES) if bits >> place & 1
     ]
-    request["salted"] = bool(request["salted"])
-    policy = dict(zip(_POLICY, rule, strict=True))
-    for name, scale in _POLICY_SCALES:
-        policy[name] = _unscaled(policy[name], scale)
     return {
-        "request": request,
-        "policy": policy,
-        "reason": reason,
+        "request": request | {name: named[name] for name in _TERMS[:_OF_REQUEST]},
+        "policy": dict(zip(_POLICY, rule, strict=True))
+        | {name: named[name] for name in _TERMS[_OF_REQUEST:]},
+        "reason": _REASONS[reason].value,
         "tried": tried,
         "omitted": omitted,
         "candidates": [_unpack_verdict(verdict) for verdict in verdicts],
     }
 
 
-def _pack_verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
-    (
-        candidate, feasible, reason, _, ttft, tpot, kv_ratio, load, missed, seconds, dense, dollars,
-        kv_promise, kv_free,
-    ) = verdict  # fmt: skip
-    engine = candidate.engine
-    numbers: tuple[int | None, ...] = ()
-    if load is not None or missed is not None:  # otherwise it was not forecast
-        numbers = (
-            _scaled(ttft, 10),
-            _scaled(tpot, 10),
-            _scaled(kv_ratio, 1000),
-            _scaled(load, 1000),
-            _scaled(missed, 1000),
-            _scaled(seconds, 1_000_000),
-            _scaled(dense, 1),
-            _scaled(dollars, 1),
-        )
-    state: tuple[int | None, ...] = ()
-    if engine is not None:
-        figures = (kv_promise, _scaled(kv_free, 1)) if numbers else (None, None)
-        state = (*_pack_state(engine), *figures)
-        if residents and engine.residents:
-            state += _pack_residents(engine)
-    packed = candidate.name, reason.value, int(feasible), numbers, state
-    return packed if candidate.output_cap is None else (*packed, candidate.output_cap)
-
-
-def _pack_state(engine: EngineState) -> tuple[int | None, ...]:
-    return (
-        engine.running,
-        engine.waiting,
-        _scaled(engine.context_tokens, 1),
-        _scaled(engine.queued_prefill_tokens, 1),
-        _scaled(engine.kv_used_tokens, 1),
-        _scaled(engine.kv_promised_tokens, 1),
-        engine.prefix_hit_tokens,
-        _scaled(engine.age_s, 1000),
-    )
-
-
-def _pack_residents(engine: EngineState) -> tuple[int, ...]:
-    """What each holds, may still grow by, and may have grown by since it was heard of."""
-    return tuple(
-        _scaled(number, 1) or 0
-        for held, final, slack in engine.residents
-        for number in (held, final - held, slack)
-    )
-
-
 def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
-    name, reason, feasible, numbers, state, *cap = packed
-    named = dict.fromkeys(NUMBERS)
-    for label, number, scale in zip(NUMBERS, numbers, _SCALES, strict=False):
-        named[label] = _unscaled(number, scale)
+    name, reason, feasible, figures, *rest = packed
+    cap, followed = rest or (None, ())
+    named: dict[str, float | None] = dict.fromkeys(NUMBERS)
     engine: dict[str, Any] | None = None
-    if state:
-        known = len(_STATE) if len(state) > _STATE_OF_1 else _STATE_OF_1
-        rest = state[known:]
-        engine = dict.fromkeys(_STATE) | dict(zip(_STATE, state[:known], strict=False))
+    if len(figures) in (_STATE_FORM.size, _ENGINE_FORM.size):
+        forecast = len(figures) == _ENGINE_FORM.size
+        form, names = (_ENGINE_FORM, _OF_ENGINES) if forecast else (_STATE_FORM, _STATE)
+        known = _read(form, names, figures)
+        engine = {name: known.get(name) for name in (*_STATE, *_ADMITTED)}
         engine["residents"] = [
             {"held_tokens": held, "final_tokens": held + growth, "slack_tokens": slack}
-            for held, growth, slack in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
+            for held, growth, slack in zip(
+                followed[::3], followed[1::3], followed[2::3], strict=True
+            )
         ]
+    else:
+        known = _read(_API_FORM, _OF_APIS, figures) if figures else {}
+    named |= {name: known[name] for name in NUMBERS if name in known}
     return {
-        "name": name, "reason": reason, "feasible": bool(feasible), **named, "engine": engine,
-        "output_cap_tokens": cap[0] if cap else None,
+        "name": name, "reason": _REASONS[reason].value, "feasible": feasible, **named,
+        "engine": engine, "output_cap_tokens": cap,
     }  # fmt: skip
 
 
-def _scaled(number: float | None, scale: int) -> int | None:
-    """Rounded to the stored unit; what is not finite or does not fit is not known."""
-    if number is None:
-        return None
-    scaled = number * scale
-    return round(scaled) if -_LIMIT < scaled < _LIMIT else None
-
-
-def _unscaled(number: int | None, scale: int) -> float | None:
-    return number if number is None or scale == 1 else number / scale
+def _read(form: Struct, names: Sequence[str], figures: bytes) -> dict[str, float | None]:
+    """Seven digits of each, which is what 32 bits hold; whole numbers as integers."""
+    read: dict[str, float | None] = {}
+    for name, number in zip(names, form.unpack(figures), strict=True):
+        if not isfinite(number):
+            read[name] = None
+        else:
+            read[name] = int(number) if number.is_integer() else float(f"{number:.7g}")
+    return read

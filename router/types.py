@@ -9,6 +9,7 @@ Values built for every request are `value` classes, verdicts named tuples: both 
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 from typing import NamedTuple
 
 from router.value import value
@@ -20,6 +21,14 @@ class Kind(StrEnum):
     CHAT = "chat"
     COMPLETION = "completion"
     EMBEDDING = "embedding"
+    RERANK = "rerank"
+    TRANSCRIPTION = "transcription"
+
+
+# Their answers come at once, or piece by piece of what was heard: no TPOT, no KV cache that grows.
+UNDECODED = frozenset({Kind.EMBEDDING, Kind.RERANK, Kind.TRANSCRIPTION})
+# What providers may charge for something beside tokens.
+MEASURED = frozenset({Kind.RERANK, Kind.TRANSCRIPTION})
 
 
 class Feature(StrEnum):
@@ -91,6 +100,7 @@ class Reason(StrEnum):
     TTFT = "ttft"
     TPOT = "tpot"
     SALT = "salt"
+    BATCH = "batch"  # a line of a batch waits for an engine that is idle
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +127,23 @@ class OutputMoments:
 
 
 @value(frozen=True, slots=True)
+class Extent:
+    """How large a request is that is no conversation, estimated and at most.
+
+    `longest` is the share of the whole in its longest input: an engine reads inputs one by one,
+    so each has the context to itself (0: it cuts them itself). `audio_known`: the file tells its
+    length; otherwise it was guessed from its bytes.
+    """
+
+    longest: float = 1.0
+    searches: int = 0
+    searches_bound: int = 0
+    audio_ms: int = 0
+    audio_ms_bound: int = 0
+    audio_known: bool = False
+
+
+@value(frozen=True, slots=True)
 class Request:
     """What the decision needs to know of a request.
 
@@ -135,6 +162,7 @@ class Request:
     residency: Residency = Residency.ANY
     sticky_target: str | None = None
     salted: bool = False  # the tenant's prefix cache is isolated: the target must accept a salt
+    extent: Extent | None = None  # of kinds that have no conversation
 
 
 @value(frozen=True, slots=True)
@@ -162,7 +190,8 @@ class EngineState:
     growth is followed: each holds between `held` and `held + slack`, and their share of what is
     used and promised counts by when it is needed.
     `step_feedback` is observed over predicted step time; `safety_*` scale
-    the SLO to track attainment.
+    the SLO to track attainment. What follows from these alone stands in the last fields, found
+    once: a state is made when the engine's cells change, and looked at for every request.
     """
 
     health: Health
@@ -186,6 +215,47 @@ class EngineState:
     prefix_hit_tokens: int = 0
     age_s: float = 0.0
     residents: tuple[tuple[float, float, float], ...] = ()
+    # numbers that a real engine can have
+    sane: bool = field(init=False, repr=False, compare=False)
+    # sane, healthy, with a cache and a step model
+    ready: bool = field(init=False, repr=False, compare=False)
+    sequences: int = field(init=False, repr=False, compare=False)
+    # used and promised
+    kv_taken_tokens: float = field(init=False, repr=False, compare=False)
+    # a step of the batch as it is; like the next two 0 without a step model
+    step_s: float = field(init=False, repr=False, compare=False)
+    # a token of context for one step: its own time and its share of the whole
+    hold_s: float = field(init=False, repr=False, compare=False)
+    # the share of the time that prefill leaves
+    decoding: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        step, capacity, running = self.step, self.kv_capacity_tokens, self.running
+        used, promised, context = self.kv_used_tokens, self.kv_promised_tokens, self.context_tokens
+        queued, rate, feedback = (
+            self.queued_prefill_tokens, self.prefill_rate_tokens_per_s, self.step_feedback,
+        )  # fmt: skip
+        sequences = running + self.waiting
+        # What is not a number fails each comparison.
+        sane = (
+            used >= 0.0 <= context
+            and queued >= 0.0 <= promised
+            and used + context + queued < inf
+            and running >= 0 <= self.waiting
+            and feedback > 0.0 <= rate
+            and self.safety_ttft > 0.0 < self.safety_tpot
+            and self.kv_block_tokens > 0
+        )
+        step_s = hold_s = decoding = 0.0
+        if step is not None:
+            step_s = step.a_s + step.b_s * sequences + step.c_s * context
+            hold_s = step.c_s + step.a_s / capacity if capacity > 0 else step.c_s
+            decoding = 1.0 - feedback * step.d_s * rate
+        ready = sane and self.health is Health.HEALTHY and step is not None and capacity > 0
+        (
+            self.sane, self.ready, self.sequences, self.kv_taken_tokens,  # type: ignore[misc]  # frozen from here on
+            self.step_s, self.hold_s, self.decoding,  # type: ignore[misc]  # as above
+        ) = sane, ready, sequences, used + promised, step_s, hold_s, decoding  # fmt: skip
 
 
 @value(frozen=True, slots=True)
@@ -207,6 +277,13 @@ class ApiState:
     requests_left: int | None = None
     tokens_left: int | None = None
     retry_after_s: float = 0.0
+    ready: bool = field(init=False, repr=False, compare=False)  # healthy, open to any request
+
+    def __post_init__(self) -> None:
+        limited = self.requests_left is not None or self.tokens_left is not None
+        self.ready = (  # type: ignore[misc]  # frozen from here on
+            self.health is Health.HEALTHY and not self.circuit_open and not limited
+        )
 
 
 @value(frozen=True, slots=True)
@@ -256,20 +333,23 @@ class Policy:
 
 
 class Verdict(NamedTuple):
-    """One candidate's answer: its reason and the numbers behind it (`None`: not reached)."""
+    """One candidate's answer: its reason and the numbers behind it (`None`: not reached).
+
+    From `ttft_ms` on they are those of its forecast.
+    """
 
     candidate: Candidate
     feasible: bool
     reason: Reason
     detail: str = ""
+    density_pusd_per_s: float | None = None  # D = v / r
+    objective_pusd: float | None = None
     ttft_ms: float | None = None
     tpot_ms: float | None = None
     kv_ratio: float | None = None
     load: float | None = None  # z: the worst of its predictions, each as a ratio to its limit
     miss_probability: float | None = None
     engine_seconds: float | None = None  # r
-    density_pusd_per_s: float | None = None  # D = v / r
-    objective_pusd: float | None = None
     kv_promise_tokens: int = 0  # own engines: what it may come to hold there,
     kv_free_tokens: float = 0.0  # and what stays free after its admission, all promises kept
 

@@ -17,11 +17,20 @@ from typing import Literal
 from backends.engine.environment import Environment, Flavour, variables
 from backends.engine.packages import run
 
-Kind = Literal["generate", "embedding"]
+Kind = Literal["generate", "embedding", "rerank", "transcription"]
+_POOLS = ("embedding", "rerank")
 
 _MODULE = "vllm.entrypoints.openai.api_server"
 _CACHE = "breakeven-flags.json"
 _HELP_TIMEOUT_S = 180.0
+
+
+def kind_of(serves: Sequence[str]) -> Kind:
+    """What an engine is started and asked as, by the endpoints that its model serves."""
+    kinds: tuple[Kind, ...] = ("embedding", "rerank", "transcription")
+    if "chat" in serves or "completion" in serves:
+        return "generate"
+    return next((kind for kind in kinds if kind in serves), "generate")
 
 
 class BadFlags(Exception):
@@ -95,9 +104,9 @@ def _ours(launch: Launch, port: int) -> list[tuple[str, Sequence[str]]]:
     ]
     if launch.flavour == "cpu" and launch.eager:
         ours.append(("--enforce-eager", []))
-    if launch.kind == "embedding":
+    if launch.kind in _POOLS:
         ours.append(("--runner", ["pooling"]))
-    elif _speaks_hermes(launch.model):
+    elif launch.kind == "generate" and _speaks_hermes(launch.model):
         ours += [("--enable-auto-tool-choice", []), ("--tool-call-parser", ["hermes"])]
     return ours
 

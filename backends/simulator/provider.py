@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from backends.simulator import asgi, vectors, words
+from backends.simulator import asgi, transcripts, vectors, words
 from backends.simulator.answers import embeddings
 from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import RefusedError, Rules, parse, parse_embedding
@@ -27,6 +27,7 @@ from backends.simulator.generation import Generation, Headers, Setting, refusal
 from backends.simulator.journal import Journal
 from backends.simulator.latency import Latency, LatencySource
 from backends.simulator.quota import Quota
+from backends.simulator.ranking import parse_ranking, ranked
 from backends.simulator.running import bind, run
 from backends.simulator.server import LINES, OWNER
 
@@ -135,6 +136,10 @@ class Provider:
             await self._embed(body, send)
         elif scope["path"] in {"/v1/chat/completions", "/v1/completions"}:
             await self._complete(body, fault, scope, receive, send)
+        elif scope["path"] in {"/v1/rerank", "/v2/rerank"}:
+            await self._rank(body, scope, send)
+        elif scope["path"] in {"/v1/audio/transcriptions", "/v1/audio/translations"}:
+            await self._transcribe(body, fault, scope, send)
         else:
             await asgi.reply_json(send, 404, {"error": {"message": "no such route"}})
 
@@ -170,6 +175,35 @@ class Provider:
             found = [vectors.in_base64(entry) for entry in found]
         tokens = sum(words.count(entry) for entry in inputs)
         await asgi.reply(send, 200, embeddings(model, found, tokens))
+
+    async def _rank(self, body: bytes, scope: Scope, send: Send) -> None:
+        """Tokens under the first version's path, searches under the second's, as Cohere."""
+        ranking = parse_ranking(body, self._rules)
+        ttft_s, _ = self._latency.draw(self._rng)
+        await asyncio.sleep(ttft_s)
+        searches = scope["path"] == "/v2/rerank"
+        self._served += 1
+        number = f"{self._created:08x}{self._served:08x}"
+        answer = ranked(ranking, id=number, searches=searches, documents=False)
+        await asgi.reply(send, 200, answer)
+
+    async def _transcribe(self, body: bytes, fault: Fault | None, scope: Scope, send: Send) -> None:
+        """Models that count seconds do not stream, whatever they are asked for: as whisper-1."""
+        content_type = asgi.header(scope, b"content-type")
+        heard = transcripts.parse_form(body, content_type, self._rules)
+        ttft_s, tpot_s = self._latency.draw(self._rng)
+        await asyncio.sleep(ttft_s)
+        if not (heard.stream and heard.counts_tokens):
+            answer, kind = transcripts.whole(heard)
+            await asgi.reply(send, 200, answer, content_type=kind)
+            return
+        await asgi.start(send, 200, [asgi.EVENTS])
+        for place, event in enumerate(transcripts.events(heard)):
+            if fault is not None and place >= fault.after_tokens:
+                break
+            await asgi.more(send, event)
+            await asyncio.sleep(tpot_s)
+        await asgi.end(send)
 
     async def _fail(self, scope: Scope, send: Send, fault: Fault) -> None:
         headers: Headers = ()

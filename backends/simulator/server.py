@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from backends.simulator import asgi, vectors, words
+from backends.simulator import asgi, transcripts, vectors, words
 from backends.simulator.answers import embeddings
 from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import (
@@ -32,6 +32,7 @@ from backends.simulator.journal import Journal
 from backends.simulator.meters import Meters
 from backends.simulator.pacing import Pacer, Ticket
 from backends.simulator.profiles import PROFILES
+from backends.simulator.ranking import parse_ranking, ranked
 from backends.simulator.running import bind, run
 from backends.simulator.shape import Shape
 
@@ -144,6 +145,10 @@ class Server:
             await self._complete(ask, scope, receive, send)
         elif path == "/v1/embeddings":
             await self._embed(body, send)
+        elif path in {"/rerank", "/v1/rerank", "/v2/rerank"}:
+            await self._rank(body, send)
+        elif path in {"/v1/audio/transcriptions", "/v1/audio/translations"}:
+            await self._transcribe(body, scope, send)
         elif path == "/tokenize":
             await self._tokenize(body, send)
         elif path == "/reset_prefix_cache":
@@ -170,14 +175,41 @@ class Server:
         """One prefill's time, and no place in the engine's cache."""
         model, inputs, base64 = parse_embedding(body, self._rules)
         tokens = sum(words.count(entry) for entry in inputs)
-        step = self._shape.step
-        busy_s = step.t0_s + step.step_s(sequences=0, context_tokens=0, prefill_tokens=tokens)
-        await asyncio.sleep(busy_s / self._speed)
-        self.meters.embedded_tokens += tokens
+        await self._read(tokens)
         found: list[Any] = [vectors.vector(entry) for entry in inputs]
         if base64:
             found = [vectors.in_base64(entry) for entry in found]
         await asgi.reply(send, 200, embeddings(model, found, tokens))
+
+    async def _read(self, tokens: int) -> None:
+        step = self._shape.step
+        busy_s = step.t0_s + step.step_s(sequences=0, context_tokens=0, prefill_tokens=tokens)
+        await asyncio.sleep(busy_s / self._speed)
+        self.meters.embedded_tokens += tokens
+
+    async def _rank(self, body: bytes, send: Send) -> None:
+        ranking = parse_ranking(body, self._rules)
+        await self._read(ranking.tokens)
+        self._served += 1
+        number = f"rerank-{self._created:08x}{self._served:08x}"
+        await asgi.reply(send, 200, ranked(ranking, id=number, searches=False, documents=True))
+
+    async def _transcribe(self, body: bytes, scope: Scope, send: Send) -> None:
+        """Seconds as vLLM counts them, and a stream of its chunks."""
+        content_type = asgi.header(scope, b"content-type")
+        heard = transcripts.parse_form(body, content_type, self._rules)
+        heard = replace(heard, counts_tokens=False)
+        await self._read(heard.audio_tokens)
+        self._served += 1
+        if not heard.stream:
+            answer, kind = transcripts.whole(heard)
+            await asgi.reply(send, 200, answer, content_type=kind)
+            return
+        number = f"trsc-{self._created:08x}{self._served:08x}"
+        await asgi.start(send, 200, [asgi.EVENTS])
+        for chunk in transcripts.chunks(heard, number, self._created):
+            await asgi.more(send, chunk)
+        await asgi.end(send)
 
     async def _tokenize(self, body: bytes, send: Send) -> None:
         fields = decode(body)

@@ -1,0 +1,12 @@
+"""Sound that needs no file: silence as WAV, to ask an engine of transcriptions whether it works."""
+
+import struct
+
+RATE = 16_000  # samples a second, 16 bit, one channel
+
+
+def wav(seconds: float) -> bytes:
+    size = 2 * round(seconds * RATE)
+    form = struct.pack("<HHIIHH", 1, 1, RATE, 2 * RATE, 2, 16)
+    head = b"RIFF" + struct.pack("<I", 36 + size) + b"WAVEfmt " + struct.pack("<I", len(form))
+    return head + form + b"data" + struct.pack("<I", size) + bytes(size)

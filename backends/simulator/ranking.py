@@ -1,0 +1,90 @@
+"""Rerankings without a model: a document scores by the words that it shares with the query.
+
+Two shapes of answer: vLLM's and Jina's, which count tokens, and that of Cohere's second version,
+which bills searches. A query is read with every document, so its tokens count once for each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from backends.simulator import words
+from backends.simulator.dialect import RefusedError, Rules, decode, model_of
+
+SEARCH_DOCUMENTS = 100
+PAIR_TOKENS = 4  # what a model sets around and between the two
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    model: str
+    query: str
+    documents: tuple[str, ...]
+    top_n: int
+    returned: bool
+
+    @property
+    def tokens(self) -> int:
+        query = words.count(self.query.encode())
+        return sum(
+            query + words.count(document.encode()) + PAIR_TOKENS for document in self.documents
+        )
+
+
+def parse_ranking(body: bytes, rules: Rules) -> Ranking:
+    fields = decode(body)
+    query, documents, top_n = fields.get("query"), fields.get("documents"), fields.get("top_n")
+    if not isinstance(query, str):
+        raise RefusedError("validation", "Field required: query", "body.query")
+    if not isinstance(documents, list) or not documents:
+        raise RefusedError("validation", "Field required: documents", "body.documents")
+    texts = tuple(_text(document) for document in documents)
+    for text in texts:
+        read = words.count(text.encode()) + words.count(query.encode()) + PAIR_TOKENS
+        if read >= rules.context_tokens:
+            message = f"This model's maximum context length is {rules.context_tokens} tokens."
+            raise RefusedError("too_long", message, "documents")
+    most = top_n if isinstance(top_n, int) and top_n > 0 else len(texts)
+    returned = fields.get("return_documents") is True
+    return Ranking(model_of(fields, rules), query, texts, min(most, len(texts)), returned)
+
+
+def ranked(ranking: Ranking, *, id: str, searches: bool, documents: bool) -> bytes:  # noqa: A002  (as on the wire)
+    """The answer; `searches`: as Cohere bills, `documents`: with their texts, as vLLM answers."""
+    scores = [score(ranking.query, document) for document in ranking.documents]
+    order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
+    results: list[dict[str, Any]] = []
+    for index in order[: ranking.top_n]:
+        result: dict[str, Any] = {"index": index, "relevance_score": scores[index]}
+        if documents or ranking.returned:
+            result["document"] = {"text": ranking.documents[index]}
+        results.append(result)
+    if searches:
+        units = -(-len(ranking.documents) // SEARCH_DOCUMENTS)
+        meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": units}}
+        return msgspec.json.encode({"id": id, "results": results, "meta": meta})
+    usage = {"prompt_tokens": ranking.tokens, "total_tokens": ranking.tokens}
+    return msgspec.json.encode(
+        {"id": id, "model": ranking.model, "usage": usage, "results": results}
+    )
+
+
+def score(query: str, document: str) -> float:
+    """Between 0 and 1: the share of the query's words that the document has, too."""
+    asked = _words(query)
+    return len(asked & _words(document)) / len(asked) if asked else 0.0
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.lower().split())
+
+
+def _text(document: object) -> str:
+    text: Sequence[Any] | object = document
+    if isinstance(document, dict):
+        text = document.get("text")
+    if not isinstance(text, str):
+        raise RefusedError("validation", "a document is a text or has one", "body.documents")
+    return text

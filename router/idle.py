@@ -1,0 +1,108 @@
+"""Whether an own engine has time to give away: a line of a batch must never be noticed.
+
+`spare` narrows a decision: own engines stay only while they are so idle that live requests would
+still keep their promises with the line in the batch; APIs stay once the line may spill, or when no
+own engine could ever take it. `strained` says when lines that run there have to make room.
+Half of every limit is left to live traffic: what arrives while a line runs finds the other half.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from router.filters import PERMANENT
+from router.types import Decision, EngineState, Otherwise, Reason, Verdict
+
+SHARE = 0.5  # of each limit that lines of batches may fill
+STRAINED = 0.85  # of a limit at which lines that run make room
+
+
+class Promised(NamedTuple):
+    """The tightest that live requests of a pool are promised, in ms."""
+
+    ttft_ms: float = 1000.0  # where no policy says anything, people still wait for answers
+    tpot_ms: float = 60.0
+
+
+def spare(decision: Decision, promises: Mapping[str, Promised], *, spill: bool) -> Decision:
+    """The decision with idle engines first and nothing else that must wait; the order may be empty.
+
+    `promises` is by pool.
+    """
+    own = [verdict for verdict in decision.verdicts if verdict.candidate.internal]
+    spill = spill or all(not one.feasible and one.reason in PERMANENT for one in own)
+    idle: list[Verdict] = []
+    apis: list[Verdict] = []
+    waits: list[Verdict] = []
+    for verdict in decision.order:
+        if verdict.candidate.internal:
+            why = taken(verdict, promises.get(verdict.candidate.pool or "", Promised()))
+        else:
+            why = None if spill else "its batch has time"
+        if why is not None:
+            waits.append(verdict._replace(feasible=False, reason=Reason.BATCH, detail=why))
+        elif verdict.candidate.internal:
+            idle.append(verdict)
+        else:
+            apis.append(verdict)
+    order = _explained(idle or apis)
+    if idle:
+        waits += [one._replace(feasible=False, reason=Reason.COSTLIER) for one in apis]
+    ordered = {verdict.candidate.name for verdict in decision.order}
+    others = [one for one in decision.verdicts if one.candidate.name not in ordered]
+    reason = order[0].reason if order else Reason.BATCH
+    return Decision(decision.policy, order, (*order, *waits, *others), reason, Otherwise.REJECT)
+
+
+def taken(verdict: Verdict, promised: Promised) -> str | None:
+    """Why a line must wait at this own engine; `None`: nobody there would notice it."""
+    engine = verdict.candidate.engine
+    assert engine is not None, "asked of own engines only"
+    most, capacity = engine.max_num_seqs, engine.kv_capacity_tokens
+    running = engine.running + engine.waiting
+    if most > 0 and running + 1 > max(1.0, SHARE * most):
+        return f"{running} of {most} sequences are taken"
+    if capacity > 0 and verdict.kv_free_tokens < SHARE * capacity:
+        return f"would leave {verdict.kv_free_tokens:.0f} of {capacity} KV tokens"
+    if engine.step is None:  # nothing can be predicted: only where nothing runs
+        return f"{running} sequences run" if running else None
+    if (verdict.ttft_ms or 0.0) > SHARE * promised.ttft_ms:
+        return f"the next first token after {verdict.ttft_ms:.0f} ms"
+    if verdict.tpot_ms is not None and verdict.tpot_ms > SHARE * promised.tpot_ms:
+        return f"{verdict.tpot_ms:.1f} ms between tokens"
+    return None
+
+
+def strained(engine: EngineState, promised: Promised) -> str | None:
+    """Why lines that run on an engine have to end before they are done; `None`: they may go on."""
+    running, most = engine.running + engine.waiting, engine.max_num_seqs
+    if most > 0 and running > STRAINED * most:
+        return f"{running} of {most} sequences are taken"
+    taken_tokens = engine.kv_used_tokens + engine.kv_promised_tokens
+    if 0 < STRAINED * engine.kv_capacity_tokens < taken_tokens:
+        return f"{taken_tokens:.0f} of {engine.kv_capacity_tokens} KV tokens are promised"
+    step = engine.step
+    if step is None:
+        return None
+    decode_s = step.a_s + step.b_s * running + step.c_s * engine.context_tokens
+    tpot_ms = 1000.0 * engine.step_feedback * decode_s
+    if tpot_ms > STRAINED * promised.tpot_ms:
+        return f"{tpot_ms:.1f} ms between tokens"
+    queued = engine.queued_prefill_tokens
+    ttft_ms = 1000.0 * (step.t0_s + engine.step_feedback * (step.d_s * queued + decode_s))
+    if ttft_ms > STRAINED * promised.ttft_ms:
+        return f"the next first token after {ttft_ms:.0f} ms"
+    return None
+
+
+def _explained(order: list[Verdict]) -> tuple[Verdict, ...]:
+    """The first is chosen: as the cheapest of several, or the only one."""
+    if not order:
+        return ()
+    word = Reason.CHEAPEST if len(order) > 1 else Reason.ONLY
+    rest = [
+        one._replace(reason=Reason.COSTLIER)
+        if one.reason in (Reason.CHEAPEST, Reason.ONLY)
+        else one
+        for one in order[1:]
+    ]
+    return (order[0]._replace(reason=word), *rest)
