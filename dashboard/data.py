@@ -104,6 +104,12 @@ def recent(view: View, minutes: int) -> list[queries.Cell]:
 
 
 @st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def flagged(view: View) -> list[queries.Flagged]:
+    with engine(view.url).connect() as connection:
+        return queries.flagged(connection, view.scope)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
 def teams(url: str, start_us: int, end_us: int) -> list[str]:
     with engine(url).connect() as connection:
         return queries.teams(connection, Scope(start_us, end_us))

@@ -17,6 +17,7 @@ from dashboard.figures import labels, money_over_time, own_hardware, refused_row
 from dashboard.sentences import capacity, cures, headline, trend
 from ledger.capability import Known
 from ledger.economics import UnitPrice
+from ledger.queries import CONVERSATION
 from ledger.standing import Against, Standing, Verdict
 from ledger.survey import Survey
 
@@ -210,7 +211,7 @@ def _served(survey: Survey, refused: int) -> None:
     every = slo_share(survey.cells, None)
     tokens = Counter[str]()
     for cell in survey.cells:
-        if cell.answered:
+        if cell.answered and cell.kind in CONVERSATION:  # a ranked document is no prompt
             tokens[cell.backend] += cell.tokens
     share = tokens["own"] / (tokens.total() or 1)
     look.card(
@@ -223,8 +224,8 @@ def _served(survey: Survey, refused: int) -> None:
         ),
         look.shares((tokens["own"], look.OWN), (tokens["api"], look.API)),
         look.rows(
-            ("Tokens from own engines", words.percent(share), look.OWN),
-            ("Tokens, input + output", words.tokens(tokens.total()), None),
+            ("Tokens of chats from own engines", words.percent(share), look.OWN),
+            ("Tokens of chats, input + output", words.tokens(tokens.total()), None),
         ),
     )
 

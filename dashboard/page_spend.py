@@ -23,6 +23,7 @@ from dashboard.figures import (
     own_hardware,
 )
 from ledger.queries import AttemptRow, Cell
+from ledger.rows import DISPUTED
 from ledger.survey import Survey
 
 ROWS = 200
@@ -162,12 +163,17 @@ def _charged(survey: Survey, name: str) -> str:
 
 def _requests(view: View, survey: Survey) -> None:
     st.subheader("Single requests", anchor=False)
-    columns = st.columns(4)
+    marks = data.flagged(view)
+    choices = {**_choices(survey), "flag": sorted({one.flag for one in marks})}
+    columns = st.columns(len(choices))
     where = []
-    for column, (field, values) in zip(columns, _choices(survey).items(), strict=True):
+    for column, (field, values) in zip(columns, choices.items(), strict=True):
         chosen = column.selectbox(field, ["any", *values], key=f"only-{field}")
         if chosen != "any":
             where.append((field.replace("spill reason", "spill_reason"), chosen))
+    if disputed := sum(one.attempts for one in marks if one.flag == DISPUTED):
+        answers = words.plural(disputed, "answer")
+        st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
     found = data.attempts(view, tuple(where), ROWS)
     if not found:
         st.caption("No request matches.")

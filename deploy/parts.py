@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SDK = ROOT / "build" / "sdk"
+FOCUS = ROOT / "build" / "focus"
 SYSTEM_POSTGRES = Path("/usr/lib/postgresql")
 UNAVAILABLE = "BREAKEVEN_PARTS_UNAVAILABLE"  # names with spaces between
 
@@ -92,10 +93,29 @@ def find_sdk(name: str, package: str = "openai") -> Callable[[], Path | None]:
     return find
 
 
-def find_node_sdk() -> Path | None:
-    folder = SDK / "node"
-    there = (folder / "node_modules" / "openai" / "package.json").exists()
-    return folder if there and shutil.which("node") else None
+def find_node(name: str, *packages: str) -> Callable[[], Path | None]:
+    def find() -> Path | None:
+        folder = SDK / name
+        wanted = (folder / "node_modules" / package / "package.json" for package in packages)
+        return folder if all(one.exists() for one in wanted) and shutil.which("node") else None
+
+    return find
+
+
+def find_focus_validator() -> Path | None:
+    python = FOCUS / "bin" / "python"
+    package = FOCUS / "lib" / "python3.12" / "site-packages" / "focus_validator" / "__init__.py"
+    return python if package.exists() and python.exists() else None
+
+
+def find_python_312() -> Path | None:
+    """The one on PATH; a shim of pyenv there leads to the version behind it."""
+    found = shutil.which("python3.12")
+    if found is None:
+        return None
+    if Path(found).parent.name != "shims":
+        return Path(found)
+    return max(Path(found).parent.parent.glob("versions/3.12*/bin/python3.12"), default=None)
 
 
 def find_promtool() -> Path | None:
@@ -114,6 +134,10 @@ def always() -> bool:
 
 def with_engine() -> bool:
     return "vllm" not in os.environ.get(UNAVAILABLE, "").split()
+
+
+def with_python_312() -> bool:
+    return find_python_312() is not None
 
 
 def with_npm() -> bool:
@@ -148,9 +172,31 @@ PARTS: tuple[Part, ...] = (
         "make parts", always,
     ),
     Part(
-        "openai-node", "the openai SDK for Node", find_node_sdk,
+        "cohere", "the cohere Python SDK", find_sdk("cohere", "cohere"),
+        "make parts", always,
+    ),
+    Part(
+        "openai-node", "the openai and the AI SDK for Node", find_node("node", "openai", "ai"),
         "sudo apt-get install nodejs npm && make parts", with_npm,
         apt=("nodejs", "npm"),
+    ),
+    Part(
+        "coding", "Claude Code and Codex",
+        find_node("coding", "@anthropic-ai/claude-code", "@openai/codex"),
+        "sudo apt-get install nodejs npm && make parts", with_npm,
+        apt=("nodejs", "npm"),
+    ),
+    Part(
+        "frameworks", "LangChain, LlamaIndex and other clients", find_sdk("frameworks", "agents"),
+        "make parts", always,
+    ),
+    Part(
+        "schemathesis", "schemathesis", find_sdk("schemathesis", "schemathesis"),
+        "make parts", always,
+    ),
+    Part(
+        "focus-validator", "FinOps' own validator of FOCUS files", find_focus_validator,
+        "put a python3.12 on PATH && make parts", with_python_312,
     ),
     Part("promtool", "Prometheus's own checker", find_promtool, "make parts", with_apt),
 )  # fmt: skip

@@ -23,7 +23,15 @@ from deploy.installer import (
 from gateway.stages import Stages
 
 ROOT = Path(__file__).resolve().parent.parent
-SDK_LOCKS = {"openai-2": "openai2", "openai-3": "openai3", "anthropic": "anthropic"}
+SDK_LOCKS = {
+    "openai-2": "openai2",
+    "openai-3": "openai3",
+    "anthropic": "anthropic",
+    "cohere": "cohere",
+    "frameworks": "frameworks",
+    "schemathesis": "schemathesis",
+}
+NODE_LOCKS = {"openai-node": "node", "coding": "coding"}
 
 
 class Unavailable(Exception):
@@ -84,8 +92,10 @@ def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
             installer.install(environment, [ROOT / "tests" / "sdk" / f"{folder}.lock"])
         elif part.name == "postgres":
             installer.install(python, [ROOT / "tests" / "postgres.lock"])
-        elif part.name == "openai-node":
-            return install_node_sdk()
+        elif part.name in NODE_LOCKS:
+            return install_node(NODE_LOCKS[part.name])
+        elif part.name == "focus-validator":
+            return install_focus_validator(installer)
         elif part.name == "promtool":
             return unpack_debian("prometheus", ROOT / "build" / "promtool")
         elif part.name == "vllm":
@@ -93,6 +103,18 @@ def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
     except InstallError as error:
         return str(error)
     return "" if part.find() else f"{part.what} is missing: {part.install}"
+
+
+def install_focus_validator(installer: Installer) -> str:
+    """It runs on one Python, which need not be ours, and is built from source by what it needs."""
+    base = parts.find_python_312()
+    if base is None:
+        raise Unavailable("focus-validator runs on Python 3.12, and PATH has none")
+    environment = make_environment(parts.FOCUS / "bin" / "python", base)
+    installer.install(environment, [ROOT / "tests" / "focus.lock"])
+    source = ["--no-deps", "--no-build-isolation", "-r", str(ROOT / "tests" / "focus-source.lock")]
+    installer.call(environment, ["--require-hashes", *source])
+    return "" if parts.find_focus_validator() else "focus-validator is not in its environment"
 
 
 def install_engine(python: Path) -> str:
@@ -110,13 +132,13 @@ def install_engine(python: Path) -> str:
     return ""
 
 
-def install_node_sdk() -> str:
+def install_node(name: str) -> str:
     if shutil.which("npm") is None:
         return "Node is missing: sudo apt-get install nodejs npm"
-    folder = parts.SDK / "node"
+    folder = parts.SDK / name
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copyfile(ROOT / "tests" / "sdk" / "node" / name, folder / name)
+    for file in ("package.json", "package-lock.json"):
+        shutil.copyfile(ROOT / "tests" / "sdk" / name / file, folder / file)
     answer = subprocess.run(
         ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
         cwd=folder, check=False, capture_output=True, text=True,

@@ -4,7 +4,7 @@ The desk (ledger writer process) owns the money; this worker borrows slices of i
 per attempt before dispatch, on every hard scope or on none, and resolves exactly once.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from gateway.errors import RequestError
 from gateway.fleet import Target
@@ -13,40 +13,53 @@ from ledger.identity import Identity
 from ledger.records import Hold
 
 
+class Rooms:
+    """What budgets leave one key's requests for one model, at each of its targets.
+
+    `scopes` is what an attempt there is counted on, target by target.
+    """
+
+    __slots__ = ("_desk", "_edition", "_pusd", "scopes")
+
+    def __init__(self, desk: DeskClient, scopes: Sequence[tuple[str, ...]]) -> None:
+        self.scopes = tuple(scopes)
+        self._desk = desk
+        self._edition = -1
+        self._pusd: tuple[int | None, ...] = ()
+
+    def pusd(self) -> tuple[int | None, ...]:
+        """The least room over all scopes, by target; `None`: no hard budget.
+
+        Looked up again when the desk knows something new, and once for targets that share all.
+        """
+        edition = self._desk.edition()
+        if edition != self._edition:
+            known = {scopes: self._desk.room(scopes) for scopes in dict.fromkeys(self.scopes)}
+            self._pusd = tuple([known[scopes] for scopes in self.scopes])
+            self._edition = edition
+        return self._pusd
+
+
 class Admission:
     def __init__(self, desk: DeskClient) -> None:
-        self._desk = desk
+        self.desk = desk
 
-    def rooms(self, identity: Identity, model: str) -> Callable[[Target], int | None]:
-        """The least room over the scopes of this request at a target; `None`: no hard budget.
-
-        What every target shares is looked up once.
-        """
-        shared = self._desk.room(_anywhere(identity, model))
-        known: dict[tuple[str, ...], int | None] = {(): shared}
-
-        def room_pusd(target: Target) -> int | None:
-            there = _there(target)
-            if there not in known:
-                rooms = [room for room in (shared, self._desk.room(there)) if room is not None]
-                known[there] = min(rooms, default=None)
-            return known[there]
-
-        return room_pusd
+    def rooms(self, identity: Identity, model: str, targets: Iterable[Target]) -> Rooms:
+        return Rooms(self.desk, [scopes(identity, model, target) for target in targets])
 
     def tightest(self, identity: Identity, model: str, targets: Iterable[Target]) -> Refusal:
         """The budget that leaves this request the least room at any of these targets."""
         every = {scope for target in targets for scope in scopes(identity, model, target)}
-        found = self._desk.tightest(tuple(every))
+        found = self.desk.tightest(tuple(every))
         assert found is not None, "a budget refused, so there is one"
         return found
 
     async def hold(
-        self, attempt_id: str, identity: Identity, model: str, target: Target, bound_pusd: int
+        self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
     ) -> tuple[Hold, ...] | Refusal:
         """The holds, or the budget without room; 503 while nobody can tell."""
         try:
-            return await self._desk.hold(attempt_id, scopes(identity, model, target), bound_pusd)
+            return await self.desk.hold(attempt_id, scopes, bound_pusd)
         except DeskAway as error:
             raise RequestError(
                 "unavailable", "Budgets cannot be checked at the moment.", retry_after_s=1.0
@@ -54,23 +67,27 @@ class Admission:
 
     def release(self, attempt_id: str, actual_pusd: int) -> None:
         """End the attempt's holds at their true cost; a second call changes nothing."""
-        self._desk.release(attempt_id, actual_pusd)
+        self.desk.release(attempt_id, actual_pusd)
 
 
-def scopes(identity: Identity, model: str, target: Target) -> Sequence[str]:
+def scopes(identity: Identity, model: str, target: Target) -> tuple[str, ...]:
     """Every scope the attempt is counted on, whether or not a budget exists there."""
     return (*_anywhere(identity, model), *_there(target))
 
 
 def _anywhere(identity: Identity, model: str) -> tuple[str, ...]:
-    found = (
+    found: tuple[str, ...] = (
         "global",
         f"org:{identity.org_id}",
         f"team:{identity.team_id}",
         f"key:{identity.key_id}",
         f"model:{model}",
     )
-    return found if identity.user_id is None else (*found, f"user:{identity.user_id}")
+    if identity.user_id is not None:
+        found = (*found, f"user:{identity.user_id}")
+    for name, value in identity.tags:
+        found = (*found, f"tag:{name}", f"tag:{name}={value}")
+    return found
 
 
 def _there(target: Target) -> tuple[str, ...]:

@@ -10,40 +10,50 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from gateway.auth import INFERENCE, authenticate, token_of
-from gateway.body import Members, encode, open_members
+from gateway.auth import INFERENCE, Keys, authenticate, sent
+from gateway.body import encode, open_members
 from gateway.clock import Clock
+from gateway.connection import Connection, Header, connection_of
 from gateway.dialects.reply import TranslatedReply
 from gateway.dialects.spoken import SPOKEN
 from gateway.dispatch import CLIENT_GONE, Dispatcher
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
-from gateway.intake import PATHS, read
-from gateway.metrics import Metrics
-from gateway.protocol import abort_of, has_arrived, listener_of, push_of
+from gateway.fields import Fields, read_fields
+from gateway.intake import PATHS, Asked, read
+from gateway.measured import RANKING, READERS, Arrived
 from gateway.relay import error_event
-from gateway.reply import JSON, Header, Reply
+from gateway.reply import JSON, Reply
 from gateway.settings import Server
-from ledger.identity import Identity, KeyRing
+from gateway.submissions import Sent
+from ledger.identity import Identity
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 SendMessage = Callable[[Message], Awaitable[None]]
 
 SWEEP_S = 0.5
-SESSION_HEADERS = (b"x-session-id", b"x-breakeven-session")
-HOT = frozenset((*PATHS, *SPOKEN))
+LARGE_BYTES = 256 * 1024  # reading more takes longer than streams should wait
+LARGE_SPOKEN_BYTES = 64 * 1024  # so does translating
+HOT = frozenset((*PATHS, *SPOKEN, *READERS))
 ESTIMATED: Header = (b"x-breakeven-tokens", b"estimated")
+CHALLENGE: Header = (b"www-authenticate", b"Bearer")
 
 _ENDINGS = {
     "total": ("timeout", "The request took too long."),
     "drain": ("unavailable", "The gateway is restarting."),
 }
-_BODY_UNREAD = (408, 413)  # what follows on the connection is no request
+_BODY_UNREAD = 408  # what follows on the connection is no request
 
 log = logging.getLogger("breakeven.api")
+
+
+class Workload(Protocol):
+    """Told how many requests are being worked on: `gateway.metrics.Metrics`."""
+
+    working: int
 
 
 class HotApi:
@@ -52,8 +62,8 @@ class HotApi:
     def __init__(
         self,
         dispatcher: Dispatcher,
-        keys: KeyRing,
-        metrics: Metrics,
+        keys: Keys,
+        metrics: Workload,
         server: Server,
         clock: Clock,
         new_id: Callable[[], str],
@@ -74,41 +84,44 @@ class HotApi:
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
         task = asyncio.current_task()
         assert task is not None
-        dialect, new_id, now_s = SPOKEN.get(scope["path"]), self.new_id, self._clock.now_s
+        dialect, now_s, connection = (
+            SPOKEN.get(scope["path"]),
+            self._clock.now_s,
+            connection_of(scope),
+        )
+        request_id = self.new_id()
         if dialect is None:
-            push = push_of(scope)
-            reply = Reply(send, request_id=new_id(), clock=now_s, task=task, push=push)
+            reply = Reply(
+                send, request_id=request_id, clock=now_s, task=task, connection=connection
+            )
         else:
-            reply = TranslatedReply(dialect, send, request_id=new_id(), clock=now_s, task=task)
+            reply = TranslatedReply(dialect, send, request_id=request_id, clock=now_s, task=task)
         self._open.add(reply)
         self._metrics.working = len(self._open)
         unwatch: Callable[[], object] | None = None
+        text: bytes | None = None
         try:
             self._admit(scope["method"])
+            fields, now_us = read_fields(scope["headers"]), self._clock.wall_us()
             identity = await authenticate(
-                self._keys,
-                token_of(scope["headers"]),
-                now_us=self._clock.wall_us(),
-                scope=INFERENCE,
+                self._keys, sent(fields.token), now_us=now_us, scope=INFERENCE
             )
-            text = await self._body(scope, receive)
-            unwatch = _watched(scope, receive, reply)
-            members = open_members(text)
-            if isinstance(reply, TranslatedReply):
-                await self._translated(scope, members, identity, reply)
-            else:
-                max_n, session = self._server.max_n, _session(scope["headers"])
-                asked = read(scope["path"], members, max_n=max_n, session=session)
+            text = await self._body(scope["path"], fields, connection, receive)
+            unwatch = _watched(connection, receive, reply)
+            asked = await self._asked(scope["path"], fields, text, reply)
+            if dialect is None and fields.once is None:
                 await self._dispatcher.dispatch(asked, identity, reply)
+            else:
+                await self._otherwise(scope["path"], fields, text, asked, identity, reply)
         except RequestError as error:
-            await refuse(reply, error)
+            await refuse(reply, error, last=text is None and waits_to_send(scope))
         except asyncio.CancelledError:
             if reply.ended_by is None:
                 if not self.draining:
                     raise
                 reply.ended_by = "drain"
             task.uncancel()
-            await _ended(reply, abort_of(scope))
+            await _ended(reply, connection)
         except Exception:  # the outermost handler: one defect must not take the worker along
             log.exception("request %s failed", reply.request_id)
             if not reply.started:
@@ -118,6 +131,10 @@ class HotApi:
                 unwatch()
             self._open.discard(reply)
             self._metrics.working = len(self._open)
+
+    def open_replies(self) -> tuple[Reply, ...]:
+        """What is being worked on."""
+        return tuple(self._open)
 
     async def sweep(self) -> None:
         """Run for ever: end what stalls or lasts too long."""
@@ -132,21 +149,47 @@ class HotApi:
                 elif now - reply.opened_s > limits.total_s:
                     reply.end("total")
 
-    async def _translated(
-        self, scope: Message, members: Members, identity: Identity, reply: TranslatedReply
-    ) -> None:
+    async def _asked(self, path: str, fields: Fields, text: bytes, reply: Reply) -> Asked:
+        """What the body asks for; a large one is read in a thread."""
+        large = LARGE_SPOKEN_BYTES if isinstance(reply, TranslatedReply) else LARGE_BYTES
+        if len(text) > large:
+            return await asyncio.to_thread(self._understood, path, fields, text, reply)
+        return self._understood(path, fields, text, reply)
+
+    def _understood(self, path: str, fields: Fields, text: bytes, reply: Reply) -> Asked:
+        """What the body asks for, in its dialect."""
+        max_n, session = self._server.max_n, fields.session
+        if path in PATHS:
+            return read(path, open_members(text), max_n=max_n, session=session)
+        if isinstance(reply, TranslatedReply):
+            wall_s = self._clock.wall_us() // 1_000_000
+            return reply.hear(open_members(text), max_n=max_n, session=session, wall_s=wall_s)
+        return READERS[path].read(Arrived(text, fields.media or "", session))
+
+    async def _translated(self, asked: Asked, identity: Identity, reply: TranslatedReply) -> None:
         """The same for a request in another dialect, or the number of its tokens."""
-        asked = reply.hear(
-            members,
-            max_n=self._server.max_n,
-            session=_session(scope["headers"]),
-            wall_s=self._clock.wall_us() // 1_000_000,
-        )
         if reply.counts:
             counted = self._dispatcher.planner.prompt_tokens(asked, identity)
             await reply.whole(200, [JSON, ESTIMATED], encode({"input_tokens": counted}))
+            return
+        if reply.voice is not None and asked.stream:
+            reply.voice.prompt_estimate = self._dispatcher.planner.prompt_tokens(asked, identity)
+        await self._dispatcher.dispatch(asked, identity, reply)
+
+    async def _otherwise(
+        self, path: str, fields: Fields, text: bytes, asked: Asked, identity: Identity, reply: Reply
+    ) -> None:
+        """The same in another dialect, or once only."""
+        answer: Callable[[], Awaitable[None]]
+        if isinstance(reply, TranslatedReply):
+            answer = partial(self._translated, asked, identity, reply)
         else:
-            await self._dispatcher.dispatch(asked, identity, reply)
+            answer = partial(self._dispatcher.dispatch, asked, identity, reply)
+        if fields.once is None:
+            await answer()
+        else:
+            named = Sent(fields.once, identity.key_id, path, text)
+            await self._dispatcher.submissions.first(named, reply, answer)
 
     def _admit(self, method: str) -> None:
         if method != "POST":
@@ -154,25 +197,34 @@ class HotApi:
         if len(self._open) > self._server.max_in_flight:
             raise RequestError("overloaded", "Too many requests are open here.", retry_after_s=1.0)
 
-    async def _body(self, scope: Message, receive: Receive) -> bytes:
+    async def _body(
+        self, path: str, fields: Fields, connection: Connection | None, receive: Receive
+    ) -> bytes:
         """The whole body within the size limit and the receive deadline."""
         limit = self._server.body_limit_bytes
-        for name, value in scope["headers"]:
-            if name == b"content-length" and value.isdigit() and int(value) > limit:
-                raise _too_large(limit)
-            if name == b"content-type" and b"json" not in value.lower():
-                raise RequestError("media_type", "Send the body as `application/json`.")
-        try:
-            if has_arrived(scope):  # the usual case: nothing to wait for needs no deadline
-                text = await _joined(await receive(), receive, limit)
-            else:
-                async with asyncio.timeout(self._server.timeouts.receive_s):
-                    text = await _joined(await receive(), receive, limit)
-        except TimeoutError as error:
-            raise RequestError("slow_client", "The request body did not arrive in time.") from error
+        if fields.length > limit:
+            raise _too_large(limit)
+        if fields.media is not None:
+            _check_media_type(path, fields.media)
+        text = None if connection is None else connection.take()
+        if text is None:  # usually all of it is here, and nothing needs a deadline
+            text = await self._received(receive, limit)
         if len(text) > limit:
             raise _too_large(limit)
         return text
+
+    async def _received(self, receive: Receive, limit: int) -> bytes:
+        try:
+            async with asyncio.timeout(self._server.timeouts.receive_s):
+                return await _joined(await receive(), receive, limit)
+        except TimeoutError as error:
+            raise RequestError("slow_client", "The request body did not arrive in time.") from error
+
+
+def _check_media_type(path: str, said: str) -> None:
+    reader = READERS.get(path, RANKING)
+    if reader.media_type not in said.partition(";")[0].lower():
+        raise RequestError("media_type", reader.fix)
 
 
 async def _joined(message: Message, receive: Receive, limit: int) -> bytes:
@@ -193,12 +245,11 @@ async def _joined(message: Message, receive: Receive, limit: int) -> bytes:
         message = await receive()
 
 
-def _watched(scope: Message, receive: Receive, reply: Reply) -> Callable[[], object]:
+def _watched(connection: Connection | None, receive: Receive, reply: Reply) -> Callable[[], object]:
     """From here on a hang-up ends the request; returns what ends the watching."""
-    listen = listener_of(scope)
-    if listen is None:
+    if connection is None:
         return asyncio.create_task(_watch(receive, reply)).cancel
-    return listen(partial(reply.end, CLIENT_GONE))
+    return connection.listen(partial(reply.end, CLIENT_GONE))
 
 
 async def _watch(receive: Receive, reply: Reply) -> None:
@@ -208,7 +259,7 @@ async def _watch(receive: Receive, reply: Reply) -> None:
     reply.end(CLIENT_GONE)
 
 
-async def _ended(reply: Reply, abort: Callable[[], None]) -> None:
+async def _ended(reply: Reply, connection: Connection | None) -> None:
     """Nobody reads on after a hang-up or a stall; whoever still reads is told why it ends."""
     if reply.ended_by == CLIENT_GONE or reply.finished:
         return
@@ -218,12 +269,15 @@ async def _ended(reply: Reply, abort: Callable[[], None]) -> None:
         await refuse(reply, error)
     elif reply.sending_since is None:
         await reply.body(error_event(why, error.row.type, error.row.code), more=False)
-    else:
-        abort()  # closing would wait for a client that takes nothing
+    elif connection is not None:
+        connection.abort()  # closing would wait for a client that takes nothing
 
 
-async def refuse(reply: Reply, error: RequestError) -> None:
-    """Answer with the OpenAI error body, unless the answer has begun."""
+async def refuse(reply: Reply, error: RequestError, *, last: bool = False) -> None:
+    """Answer with the OpenAI error body, unless the answer has begun.
+
+    `last`: nothing that follows on the connection is to be read.
+    """
     if reply.started:
         return
     headers: list[Header] = [JSON]
@@ -233,20 +287,20 @@ async def refuse(reply: Reply, error: RequestError) -> None:
         headers.append((b"x-should-retry", b"true" if error.retry else b"false"))
     if error.row.status == 405:
         headers.append((b"allow", b"POST"))
-    if error.row.status in _BODY_UNREAD:
+    if error.row.status == 401:
+        headers.append(CHALLENGE)
+    if last or error.row.status == _BODY_UNREAD:
         headers.append((b"connection", b"close"))
     await reply.whole(error.row.status, headers, error_body(error))
 
 
-def _session(headers: list[tuple[bytes, bytes]]) -> str | None:
-    for name, value in headers:
-        if name in SESSION_HEADERS:
-            return value.decode("latin-1")[:256]
-    return None
-
-
 def _too_large(limit: int) -> RequestError:
     return RequestError("too_large", f"The body is larger than {limit} bytes.")
+
+
+def waits_to_send(scope: Message) -> bool:
+    """Whether its body is held back until it is asked for: a refusal before that is the last."""
+    return any(name == b"expect" for name, _ in scope["headers"])
 
 
 def is_hot(scope: Message) -> bool:

@@ -1,48 +1,100 @@
 """The ASGI root: a FastAPI application whose hot `/v1` paths are answered in front of it.
 
-FastAPI serves the small endpoints (models, health, metrics, docs) and describes everything in its
-OpenAPI; the paths that models answer (`gateway.api.HOT`) go to `gateway.api`.
+FastAPI serves the small endpoints (models, usage, health, metrics, docs) and describes everything
+in its OpenAPI; the paths that models answer (`gateway.api.HOT`) go to `gateway.api`. What is no
+such path is looked at more closely: slashes too many, which a base address that ends in one leads
+to, are left out under `/v1` (where every path needs a key, so that no proxy's rule for a path is
+evaded), HEAD is GET without its body, and Anthropic's clients are told errors in their own shape.
 """
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
+from sqlalchemy import Engine
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
-from gateway.api import HotApi, Message, Receive, SendMessage, is_hot
+from gateway.api import (
+    CHALLENGE,
+    HOT,
+    HotApi,
+    Message,
+    Receive,
+    SendMessage,
+    is_hot,
+    waits_to_send,
+)
 from gateway.auth import INFERENCE, authenticate, token_of
+from gateway.batches.entrance import Entrance
+from gateway.cards import anthropic_card, anthropic_cards, card, cards
 from gateway.clock import Clock
+from gateway.dialects.messages import MESSAGES
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
+from gateway.lastword import with_last_word
+from gateway.ledger_reads import LedgerReads
 from gateway.openapi import POLICY, described, page
-from gateway.plan import allowed
+from gateway.organization import add_organization
+from gateway.routes import allowed
 from gateway.settings import Model, Settings, resolve_model
 from ledger.identity import Identity, KeyRing
 
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
 
+REQUEST_ID = "breakeven.request_id"
+ANTHROPIC = "/v1/messages"
+VERSION = "anthropic-version"
+_SLASHES = re.compile("//+")
+
 
 class Gateway(FastAPI):
-    """`hot` may be replaced while the application starts (it needs the running loop)."""
+    """`hot` may be replaced while the application starts (it needs the running loop).
+
+    `origins` and `max_n`: as in `server`.
+    """
 
     hot: HotApi
+    origins: tuple[str, ...] = ()
+    max_n: int
+    entrance: Entrance | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
         if is_hot(scope):
             await self.hot(scope, receive, send)
         elif scope["type"] == "http":
-            await super().__call__(scope, receive, _identified(send, self.hot.new_id()))
+            ticket = None if self.entrance is None else self.entrance.ticket_of(scope)
+            if ticket is not None and self.entrance is not None:
+                await self.entrance(ticket, scope, receive, send)
+            else:
+                await self._elsewhere(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
+    async def _elsewhere(self, scope: Message, receive: Receive, send: SendMessage) -> None:
+        path = _straight(scope["path"])
+        if path != scope["path"]:
+            scope = {**scope, "path": path, "raw_path": path.encode("utf-8", "replace")}
+            if is_hot(scope):
+                await self.hot(scope, receive, send)
+                return
+        request_id = self.hot.new_id()
+        answer = _answered(send, scope, request_id)
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        named, serve = {**scope, "method": method, REQUEST_ID: request_id}, super().__call__
+        await with_last_word(
+            lambda send: serve(named, receive, send), answer, lambda: self.hot.draining
+        )
+
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = described(super().openapi())
+            self.openapi_schema = described(super().openapi(), self.max_n)
         return self.openapi_schema
 
 
@@ -60,35 +112,36 @@ def create_app(
     operations: Operations,
     clock: Clock,
     lifespan: Lifespan,
+    reader: Engine,
 ) -> Gateway:
     """The application without its hot half, which the caller attaches as `hot`."""
     started_s = clock.wall_us() // 1_000_000
+    reads = LedgerReads(reader)
 
     @asynccontextmanager
     async def run(app: FastAPI) -> AsyncIterator[None]:
         assert isinstance(app, Gateway)
         async with lifespan(app):
             yield
+        reads.close()
 
     # FastAPI's own viewers load their scripts from elsewhere: /docs is a page of ours.
     app = Gateway(
         title="Breakeven", version="1", lifespan=run, redirect_slashes=False,
         docs_url=None, redoc_url=None,
     )  # fmt: skip
+    app.origins, app.max_n = settings.server.cors_origins, settings.server.max_n
 
-    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", tags=["operations"], summary="The process answers")
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
-    @app.head("/readyz", include_in_schema=False)
     @app.get("/readyz", tags=["operations"], summary="Requests can be served and recorded")
     async def readyz() -> JSONResponse:
         missing = operations.ready()
         status = {"status": "unready" if missing else "ready", "missing": missing}
         return JSONResponse(status, status_code=503 if missing else 200)
 
-    @app.head("/metrics", include_in_schema=False)
     @app.get("/metrics", tags=["operations"], summary="Prometheus exposition of all workers")
     async def metrics() -> Response:
         return Response(operations.exposition(), media_type=CONTENT_TYPE_LATEST)
@@ -102,30 +155,42 @@ def create_app(
     async def models(request: Request) -> dict[str, Any]:
         identity = await _identity(request, keys, clock.wall_us())
         names = [name for name in settings.models if _usable(settings, identity, name)]
-        return {"object": "list", "data": [_card(name, started_s) for name in names]}
+        return (anthropic_cards if _is_anthropics(request) else cards)(names, started_s)
 
     @app.get("/v1/models/{model:path}", tags=["inference"], summary="One logical model")
     async def model(model: str, request: Request) -> dict[str, Any]:
         identity = await _identity(request, keys, clock.wall_us())
         if not _usable(settings, identity, model):
             raise RequestError("no_model", f"The model `{model}` does not exist.", param="model")
-        return _card(model, started_s)
+        return (anthropic_card if _is_anthropics(request) else card)(model, started_s)
 
+    add_organization(app, keys, reads, clock)
     app.add_exception_handler(RequestError, _on_request_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
     return app
 
 
-def _identified(send: SendMessage, request_id: str) -> SendMessage:
-    """Every answer names its request, so that a client can ask about it."""
+def _straight(path: str) -> str:
+    """Without slashes that are too many, where a key is asked for."""
+    found = _SLASHES.sub("/", path)
+    return found.rstrip("/") if found.startswith("/v1/") and found != "/v1/" else path
 
-    async def identified(message: Message) -> None:
+
+def _answered(send: SendMessage, scope: Message, request_id: str) -> SendMessage:
+    """Every answer names its request, so that a client can ask about it; one of HEAD ends there."""
+    added = [(b"x-request-id", request_id.encode())]
+    if waits_to_send(scope):  # nothing here reads a body
+        added.append((b"connection", b"close"))
+
+    async def answered(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
-            message = {**message, "headers": headers}
+            message = {**message, "headers": [*message.get("headers", ()), *added]}
+        elif scope["method"] == "HEAD":
+            message = {**message, "body": b""}
         await send(message)
 
-    return identified
+    return answered
 
 
 async def _identity(request: Request, keys: KeyRing, now_us: int) -> Identity:
@@ -149,20 +214,58 @@ def _has_own(model: Model) -> bool:
     return any(target.startswith("pool:") for target in model.targets)
 
 
-def _card(name: str, created: int) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": created, "owned_by": "breakeven"}
-
-
-async def _on_request_error(_: Request, error: Exception) -> Response:
+async def _on_request_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
-    return Response(error_body(error), error.row.status, media_type="application/json")
+    wait = {} if error.retry_after_s is None else {"retry-after": f"{error.retry_after_s:.0f}"}
+    return _told(request, error, wait)
+
+
+async def _on_validation_error(request: Request, error: Exception) -> Response:
+    """A query that FastAPI refuses, as a 400 that names the parameter."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    name = str(first["loc"][-1])
+    told = RequestError("bad_request", f"`{name}`: {first['msg']}.", param=name)
+    return await _on_request_error(request, told)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     """Starlette's own refusals (unknown path, wrong method) in the same shape."""
     assert isinstance(error, HTTPException)
     kind = "method" if error.status_code == 405 else "no_route"
-    told = RequestError(kind, f"{request.method} {request.url.path}: {error.detail}.")
-    return Response(
-        error_body(told), told.row.status, media_type="application/json", headers=error.headers
-    )
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
+    if error.status_code == 405:
+        headers["allow"] = ", ".join(_allowed_methods(request))
+    path = request.url.path
+    hint = f" The address is `/v1{path}`." if "/v1" + path in HOT else ""
+    told = RequestError(kind, f"{request.method} {path}: {error.detail}.{hint}")
+    return _told(request, told, headers)
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """Of all routes with this path: Starlette names those of the first."""
+    found = {
+        method
+        for route in request.app.routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in getattr(route, "methods", None) or ()
+    }
+    return sorted(found | {"HEAD"} if "GET" in found else found)
+
+
+def _told(request: Request, error: RequestError, headers: dict[str, str]) -> Response:
+    text, status = error_body(error), error.row.status
+    if _is_anthropics(request):
+        text = MESSAGES.refusal(text, status, request.scope[REQUEST_ID])
+        headers["request-id"] = request.scope[REQUEST_ID]
+    if status == 401:
+        headers |= {name.decode(): value.decode() for name, value in (CHALLENGE,)}
+    if error.retry_after_s is not None:
+        headers["retry-after"] = str(max(1, round(error.retry_after_s)))
+    return Response(text, status, media_type="application/json", headers=headers)
+
+
+def _is_anthropics(request: Request) -> bool:
+    """Whether a client of Anthropic's API asks, by its path or by what it says of itself."""
+    path = request.url.path
+    return path == ANTHROPIC or path.startswith(ANTHROPIC + "/") or VERSION in request.headers

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import msgspec
+
 from gateway.experience import Passage
 from gateway.flight import Flight
 from gateway.plan import Plan, Step
@@ -28,10 +30,10 @@ class Attempt:
     events: int = 0
     relay: EventRelay | ByteRelay | None = None
     settled: bool = False
+    id: str = field(init=False)
 
-    @property
-    def id(self) -> str:
-        return f"{self.plan.request_id}.{self.number}"
+    def __post_init__(self) -> None:
+        self.id = f"{self.plan.request_id}.{self.number}"
 
     @property
     def own(self) -> bool:
@@ -56,8 +58,7 @@ class Attempt:
         self.events = events
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """How an attempt ended; `usage` as the target reported it (None: it did not).
 
     `billable`: whether the target may charge for it although it reported nothing; `said_bytes`:
@@ -73,7 +74,10 @@ class Outcome:
     billable: bool = True
     tier: str | None = None  # the service tier that the answer named
     said_bytes: int = 0
-    answer: bytes | None = field(default=None, repr=False)
+    answer: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"Outcome({self.status!r}, {self.http_status})"  # an answer is nobody's to show
 
     @classmethod
     def cut(

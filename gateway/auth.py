@@ -5,38 +5,51 @@ missing one apart. With the ledger away known keys go on and unknown ones get 50
 """
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from gateway.errors import RequestError
-from ledger.identity import Identity, KeyRing, LedgerAway
+from gateway.fields import read_fields
+from ledger.identity import Identity, LedgerAway
 
 INFERENCE = "inference"
-BEARER = b"bearer "
+USAGE = "usage"  # to read what one's own team used and what it cost
+EVERY_TEAM = ":all"  # after a scope: the same for all teams
+
+
+class Keys(Protocol):
+    """What knows whose token it is: `KeyRing`, or who stands in for keys (`gateway.batches`)."""
+
+    def recall(self, token: str, now_us: int) -> Identity | None: ...
+
+    async def lookup(self, token: str, now_us: int) -> Identity | None: ...
 
 
 def token_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
     """The bearer token (or `x-api-key`); raises 401 when there is none."""
-    for name, value in headers:
-        if name == b"authorization" and value[:7].lower() == BEARER:
-            return value[7:].strip().decode("latin-1")
-        if name == b"x-api-key":
-            return value.strip().decode("latin-1")
-    raise RequestError(
-        "no_key",
-        "No API key was sent. Send `Authorization: Bearer <key>`; "
-        "`breakeven keys create` makes one.",
-    )
+    return sent(read_fields(headers).token)
 
 
-async def authenticate(keys: KeyRing, token: str, *, now_us: int, scope: str) -> Identity:
+def sent(token: str | None) -> str:
+    """The token, or 401 when there is none."""
+    if token is None:
+        raise RequestError(
+            "no_key",
+            "No API key was sent. Send `Authorization: Bearer <key>`; "
+            "`breakeven keys create` makes one.",
+        )
+    return token
+
+
+async def authenticate(keys: Keys, token: str, *, now_us: int, scope: str) -> Identity:
     """The key's identity, if it may do `scope`."""
     try:
-        identity = await keys.lookup(token, now_us)
+        identity = keys.recall(token, now_us) or await keys.lookup(token, now_us)
     except LedgerAway as error:
         raise RequestError(
             "unavailable", "This key cannot be checked at the moment.", retry_after_s=1.0
         ) from error
     if identity is None:
         raise RequestError("bad_key", "This API key is not valid.")
-    if scope not in identity.scopes:
+    if scope not in identity.scopes and scope + EVERY_TEAM not in identity.scopes:
         raise RequestError("forbidden", f"This key does not have the scope `{scope}`.")
     return identity

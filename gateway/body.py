@@ -7,6 +7,7 @@ this gateway against its owner are removed (`DENIED`) or refused.
 
 import json
 import re
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -56,16 +57,35 @@ def open_members(text: bytes) -> Members:
         raise RequestError("bad_request", "The body is nested too deeply.") from error
     if len(members) > MEMBERS_LIMIT:
         raise RequestError("bad_request", f"The body has more than {MEMBERS_LIMIT} members.")
-    repeated = _repeated(text, members)
-    if repeated is not None:
-        raise RequestError(
-            "duplicate_key", f"`{repeated}` stands twice in the body.", param=repeated
-        )
+    if not _is_all(text, members):
+        repeated = _repeated(text, members)
+        if repeated is not None:
+            raise RequestError(
+                "duplicate_key", f"`{repeated}` stands twice in the body.", param=repeated
+            )
     if not text.isascii() and not _is_utf8(text):  # the decoder does not look into values
         _refuse_unicode(text)
     for key in DENIED.intersection(members):
         del members[key]
     return members
+
+
+def _is_all(text: bytes, members: Members) -> bool:
+    """Whether the text, written in one of the usual ways, holds what was kept and no more.
+
+    A repeated key would be more. False proves nothing: there are other ways to write JSON.
+    """
+    more = len(text) - len(encode(members))
+    if more != 2 * len(members) - 1:
+        return more == 0 and encode(members) == text
+    each = [encode(key) + b": " + bytes(value) for key, value in members.items()]
+    return b"{%b}" % b", ".join(each) == text
+
+
+@cache
+def _decoder(kind: Any) -> Any:
+    """Made once for each of the few types that members have."""
+    return msgspec.json.Decoder(kind).decode
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -156,19 +176,41 @@ def _repeated(text: bytes, members: Members) -> str | None:
 
 
 def member(members: Members, name: str, kind: Any, default: Any = None) -> Any:
-    """One member decoded as `kind`; a wrong type is a 400 that names it. JSON null is absent."""
-    raw = members.get(name)
-    if raw is None or bytes(raw) == b"null":
+    """One member decoded as `kind`; a wrong type is a 400 that names it. JSON null is absent.
+
+    Some languages write every number as `5.0`, which JSON Schema counts as an integer, too: where
+    one is wanted it is written again as `5`, because not every target takes it.
+    """
+    given = members.get(name)
+    if given is None or bytes(given) == b"null":
         return default
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return _decoder(kind)(given)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        found = _with_integers(given, kind)
+        if found is not None:
+            members[name] = raw(found)
+            return found
         words, _, place = str(error).partition(" - at ")
         if place and "[...]" not in place:  # a place without its names helps nobody
             words = str(error)
         raise RequestError("bad_request", f"`{name}`: {words}", param=name) from error
     except RecursionError as error:
         raise RequestError("bad_request", f"`{name}` is nested too deeply.", param=name) from error
+
+
+def _with_integers(given: msgspec.Raw, kind: Any) -> Any:
+    """The value as `kind`, with `5.0` as 5; None when that is not what is wrong."""
+    try:
+        return msgspec.convert(_whole(msgspec.json.decode(given)), kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return [_whole(one) for one in value] if isinstance(value, list) else value
 
 
 def raw(value: Any) -> msgspec.Raw:

@@ -6,13 +6,15 @@ function with other clocks, backends and ledgers.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import CollectorRegistry
+from sqlalchemy import Engine
 
 from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
@@ -21,6 +23,7 @@ from backends.openai import BASE_URLS, Credentials, OpenAIBackend
 from gateway.admission import Admission
 from gateway.api import HotApi
 from gateway.app import Gateway, Operations, create_app
+from gateway.batches.serving import Host, serve_batches
 from gateway.candidates import Candidates
 from gateway.clock import Clock
 from gateway.delivery import Delivery
@@ -34,11 +37,14 @@ from gateway.metering import Metering
 from gateway.metrics import Metrics
 from gateway.plan import Learned, Planner
 from gateway.recording import JOURNAL, Recording
+from gateway.repricing import ReadNewer, follow_prices
 from gateway.retries import Retries
 from gateway.runtime import Runtime
 from gateway.sessions import Sessions
 from gateway.settings import Pool, Provider, Settings
 from gateway.slots import Board
+from gateway.submissions import Submissions
+from ledger.database import make_engine
 from ledger.desk import DeskClient
 from ledger.identity import KeyRing
 from ledger.journal import JournalWriter
@@ -55,11 +61,16 @@ API_IDLE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What the worker reads of the ledger: prices to decide by, keys to know, past answers."""
+    """What the worker reads of the ledger: prices to decide by, keys to know, past answers.
+
+    `reader` is read-only, for usage and costs.
+    """
 
     prices: PriceBook
     keys: KeyRing
+    reader: Engine
     lengths: Sequence[Length] = ()
+    newer_prices: ReadNewer | None = None  # None: the prices stay those of the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,51 +106,84 @@ def build(
     targets = [*runtime.layout.engines, *runtime.layout.apis]
     metrics = Metrics(exposition.registry, models=list(settings.models), targets=targets)
     metering = Metering(journal, admission, metrics, experience, learned, clock)
-    candidates = Candidates(
-        board, ledger.prices, stale_s=settings.telemetry.stale_s, limits=model_limits(),
-        shunned=experience.engines.is_shunned,
-    )  # fmt: skip
+    candidates = _candidates(settings, board, ledger, experience)
+    plans_for = partial(_planner, runtime.policy_version, fleet, candidates, admission, learned)
     dispatcher = Dispatcher(
-        planner=Planner(settings, runtime.policy_version, fleet, candidates, admission, learned),
+        planner=plans_for(settings),
         admission=admission,
         metering=metering,
         delivery=Delivery(metering, clock, first_s=limits.head_s),
         flights=Flights(board, worker),
         experience=experience,
         sessions=Sessions(),
+        submissions=_submissions(settings, runtime, clock),
         retries=Retries(),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         clock=clock,
     )
     hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
+    batches = serve_batches(
+        Host(settings, runtime, board, worker, ledger.keys, clock), dispatcher, plans_for
+    )
 
     @asynccontextmanager
     async def lifespan(_: Gateway) -> AsyncIterator[None]:
         board.enter(worker, os.getpid(), clock.now_s())
         await desk.connect()
-        async with asyncio.TaskGroup() as tasks:
-            chores = [
-                tasks.create_task(hot.sweep()),
-                tasks.create_task(_beat(board, worker, clock, metrics, recording)),
-            ]
+        beat = _beat(board, worker, clock, metrics, recording)
+        prices = _repricing(runtime, ledger, candidates)
+        async with _beside(beat, prices, hot.sweep(), *batches.chores()):
             yield
-            for chore in chores:
-                chore.cancel()
-        await _emptied(hot, metrics)
+        await _emptied([hot, *batches.served], metrics)
+        await batches.aclose()
+        await dispatcher.submissions.aclose()
         await desk.aclose()
-        for backend in fleet.backends.values():
-            await backend.aclose()
-        await clients.engines.aclose()
-        await clients.apis.aclose()
+        await clients.aclose(fleet)
         board.clear(worker)
         journal.close()
         board.close()
 
     render = partial(_rendered, exposition, metrics)
     operations = Operations(render, partial(readiness, hot, desk, recording))
-    app = create_app(settings, ledger.keys, operations, clock, lifespan)
+    app = create_app(settings, ledger.keys, operations, clock, lifespan, ledger.reader)
     app.hot = hot
+    batches.attach(app)
     return app
+
+
+@asynccontextmanager
+async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """They run meanwhile; one that fails ends it all."""
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(chore) for chore in chores]
+        yield
+        for chore in running:
+            chore.cancel()
+
+
+async def _repricing(runtime: Runtime, ledger: Ledger, candidates: Candidates) -> None:
+    await follow_prices(runtime.run_dir, ledger.prices, ledger.newer_prices, candidates)
+
+
+def _candidates(
+    settings: Settings, board: Board, ledger: Ledger, experience: Experience
+) -> Candidates:
+    return Candidates(
+        board,
+        ledger.prices,
+        stale_s=settings.telemetry.stale_s,
+        limits=model_limits(),
+        shunned=experience.engines.is_shunned,
+    )
+
+
+def _submissions(settings: Settings, runtime: Runtime, clock: Clock) -> Submissions:
+    return Submissions(
+        partial(make_engine, runtime.ledger_url, keep_open=True),
+        Path(runtime.state_dir),
+        hours=settings.server.idempotency.hours,
+        wall_us=clock.wall_us,
+    )
 
 
 def _journal(settings: Settings, runtime: Runtime, worker: int) -> JournalWriter:
@@ -182,12 +226,30 @@ def secret(provider: Provider | None, name: str, environ: Mapping[str, str]) -> 
     return None
 
 
+def _planner(
+    version: str,
+    fleet: Fleet,
+    candidates: Candidates,
+    admission: Admission,
+    learned: Learned,
+    rules: Settings,
+) -> Planner:
+    return Planner(rules, version, fleet, candidates, admission, learned)
+
+
 @dataclass(frozen=True, slots=True)
 class Clients:
     """Engines close idle connections within seconds; APIs keep them, and a TLS handshake costs."""
 
     engines: HttpClient
     apis: HttpClient
+
+    async def aclose(self, fleet: Fleet) -> None:
+        """With the backends that use them."""
+        for backend in fleet.backends.values():
+            await backend.aclose()
+        await self.engines.aclose()
+        await self.apis.aclose()
 
 
 def known_lengths(past: Iterable[Length]) -> OutputLengths:
@@ -218,11 +280,11 @@ def _backends(
     return make
 
 
-async def _emptied(hot: HotApi, metrics: Metrics) -> None:
+async def _emptied(served: Sequence[HotApi], metrics: Metrics) -> None:
     """Requests that the server has cut off write their ends before the journal is closed."""
     try:
         async with asyncio.timeout(LAST_WORDS_S):
-            while hot.in_flight:  # noqa: ASYNC110  (counted by the requests themselves)
+            while any(hot.in_flight for hot in served):  # noqa: ASYNC110  (counted by the requests themselves)
                 await asyncio.sleep(BEAT_S / 10)
     except TimeoutError:
         pass

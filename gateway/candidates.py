@@ -1,36 +1,36 @@
 """Freeze every target's state and price into `router.Candidate`s: the decision sees nothing else.
 
-Engine state is dead reckoning: the sum of all workers' own events on the board, plus what the
-last scrape showed beyond them (foreign traffic). API state is what the workers saw of it.
+The moving half of a candidate is in `sightings`, what money says of it in the price book.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+import msgspec
+
+from gateway.beside import bound as beside_bound
+from gateway.beside import estimated
 from gateway.clock import Clock
-from gateway.experience import api_state
 from gateway.fleet import Target
 from gateway.openended import Cap, OpenEnd
-from gateway.slots import HEALTHS, Board
+from gateway.sightings import ApiSight, EngineSight, Shunned
+from gateway.slots import Board
 from ledger.modellimits import ModelLimits
 from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
+from ledger.quotes import Quote
 from ledger.records import Tokens
 from router.filters import CONTEXT_MARGIN, counted_tokens
-from router.types import Candidate, EngineState, Health, Request, StepModel
-from router.value import value
+from router.types import MEASURED, Candidate, EngineState, Health, Request
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
-HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all it may hold counts
 API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
 PRICED_LIMIT = 4096  # names whose price is remembered while no price of the book changes
-_HEALTHS = tuple(Health(word) for word in HEALTHS)
 _HEALTHY = Health.HEALTHY
 
 
-@value(frozen=True, slots=True)
-class Frozen:
+class Frozen(msgspec.Struct, frozen=True):
     """One candidate with what dispatch needs to act on it."""
 
     target: Target
@@ -45,11 +45,10 @@ class Frozen:
         cap = self.open_end.cap(room_pusd)
         if cap.pusd > room_pusd:
             return None
-        return replace(self, candidate=_capped(self.candidate, cap))
+        return msgspec.structs.replace(self, candidate=_capped(self.candidate, cap))
 
 
-@value(frozen=True, slots=True)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True):
     """What is the same at every target; `tokens` is the expected use, `output` bounds a choice."""
 
     request: Request
@@ -58,7 +57,6 @@ class _Asked:
     counted: int
     avoided_pusd: int
     now_s: float
-    at_us: int
 
 
 class Candidates:
@@ -75,15 +73,18 @@ class Candidates:
         *,
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
-        shunned: Callable[[int, Sequence[float], float], bool] | None = None,
+        shunned: Shunned | None = None,
     ) -> None:
         self._board = board
         self._shunned = shunned
         self._prices = prices
         self._stale_s = stale_s
         self._limits = limits or {}
-        self._priced: dict[str, Price | None] = {}
-        self._priced_us = (0, 0)  # from and until when that holds
+        self._engines: dict[int, EngineSight] = {}  # by their rows
+        self._apis: dict[int, ApiSight] = {}
+        self._quoted: dict[str, Quote | None] = {}
+        self._compared: dict[tuple[str, ...], tuple[Quote, ...]] = {}
+        self._quoted_us = (0, 0)  # from and until when these hold
 
     def freeze(
         self,
@@ -91,65 +92,74 @@ class Candidates:
         request: Request,
         compare_with: Sequence[str],
         *,
-        room: Callable[[Target], int | None],
+        rooms_pusd: Sequence[int | None],
         ceiling_pusd: int | None,
         clock: Clock,
     ) -> tuple[Frozen, ...]:
-        """`room`: what budgets leave at a target; `ceiling_pusd`: the policy's cap on one request.
+        """`rooms_pusd`: what budgets leave at each target; `ceiling_pusd`: the policy's cap.
 
         Both shorten the answer to a request that sets no limit itself.
         """
         at_us, tokens = clock.wall_us(), expected_tokens(request)
-        compared = self.comparators(compare_with, at_us)
+        compared = self._quotes(compare_with, at_us)
         asked = _Asked(
             request,
             tokens,
             output_bound(request),
             counted_tokens(request),
-            min([cost_pusd(tokens, price) for price in compared], default=0),
+            min([_cost_pusd(quote, tokens, request) for quote in compared], default=0),
             clock.now_s(),
-            at_us,
         )
         frozen = tuple(
             [
-                self._own(target, asked, room(target))
-                if target.own
-                else self._api(target, asked, room(target))
-                for target in targets
+                self._own(target, asked, room) if target.own else self._api(target, asked, room)
+                for target, room in zip(targets, rooms_pusd, strict=True)
             ]
         )
         if request.max_tokens is not None:
             return frozen
         return tuple(_fitted(one, ceiling_pusd) for one in frozen)
 
+    def reprice(self, prices: PriceBook) -> None:
+        """From the next request on this book counts; no remembered quote holds any more."""
+        self._prices, self._quoted_us = prices, (0, 0)
+
     def comparators(self, compare_with: Sequence[str], at_us: int) -> tuple[Price, ...]:
         """The comparators that have a price; the others are flagged by `breakeven check`."""
-        found = [self._price(name, at_us) for name in compare_with]
-        return tuple([price for price in found if price is not None])
+        return tuple([quote.price for quote in self._quotes(compare_with, at_us)])
 
-    def _price(self, name: str, at_us: int) -> Price | None:
-        since_us, until_us = self._priced_us
+    def _quotes(self, compare_with: Sequence[str], at_us: int) -> tuple[Quote, ...]:
+        """The quotes of these names; all that are remembered hold at this instant from here on."""
+        since_us, until_us = self._quoted_us
         if not since_us <= at_us < until_us:
-            self._priced_us = self._prices.unchanged_us(at_us)
-            self._priced = {}
-        if name in self._priced:
-            return self._priced[name]
-        price = self._prices.find(name, at_us)
-        if len(self._priced) < PRICED_LIMIT:
-            self._priced[name] = price
-        return price
+            self._quoted_us = self._prices.unchanged_us(at_us)
+            self._quoted, self._compared = {}, {}
+        names = tuple(compare_with)
+        compared = self._compared.get(names)
+        if compared is None:
+            found = [self._quote(name) for name in names]
+            compared = tuple([quote for quote in found if quote is not None])
+            if len(self._compared) < PRICED_LIMIT:
+                self._compared[names] = compared
+        return compared
+
+    def _quote(self, name: str) -> Quote | None:
+        if name in self._quoted:
+            return self._quoted[name]
+        price = self._prices.find(name, self._quoted_us[0])
+        quote = None if price is None else Quote(price)
+        if len(self._quoted) < PRICED_LIMIT:
+            self._quoted[name] = quote
+        return quote
 
     def _own(self, target: Target, asked: _Asked, room: int | None) -> Frozen:
-        board, row, request = self._board, target.row, asked.request
-        published, loads = board.published(row), board.loads(row)
-        state = engine_state(published, loads, asked.now_s, self._stale_s, life=board.life(row))
-        if self._shunned is not None and self._shunned(row, loads, asked.now_s):
-            state = replace(state, health=Health.DOWN)
-        if crowded(state):
-            residents = board.residents(row, now_s=asked.now_s, limit_s=HEARD_LIMIT_S)
-            state = replace(state, residents=residents)
-        *_, stated, bid, _ = published
-        known = target.context_tokens or int(stated)
+        row, request = target.row, asked.request
+        sight = self._engines.get(row)
+        if sight is None:
+            sight = EngineSight(self._board, row, self._stale_s, self._shunned)
+            self._engines[row] = sight
+        state, stated, bid = sight.look(asked.now_s)
+        known = target.context_tokens or stated
         context = known or OUTPUT_BOUND_TOKENS
         open_end = None
         if request.max_tokens is None:
@@ -170,19 +180,30 @@ class Candidates:
             own_bound_pusd(target, state, request, asked.output),
             asked.avoided_pusd,
             room,
-            float(bid or target.bid_price_pusd_per_s),
+            bid or target.bid_price_pusd_per_s,
             target.accepts_salt,
             state,
         )
         return Frozen(target, None, candidate, open_end)
 
     def _api(self, target: Target, asked: _Asked, room: int | None) -> Frozen:
-        request, open_end = asked.request, None
-        price = self._price(target.price_name or target.name, asked.at_us)
-        if price is not None and request.max_tokens is None:
-            limits = self._limits.get(price.name.partition("#")[0])
-            longest = limits.longest(request.prompt_tokens_bound) if limits else OUTPUT_BOUND_TOKENS
-            open_end = OpenEnd(partial(api_bound_pusd, price, request), limit_tokens=longest)
+        row, request, open_end = target.row, asked.request, None
+        sight = self._apis.get(row)
+        if sight is None:
+            sight = self._apis[row] = ApiSight(self._board, row)
+        price = expected = bound = None
+        quote = self._quote(target.price_name or target.name)
+        if quote is not None:
+            price, expected = quote.price, _cost_pusd(quote, asked.tokens, request)
+            bound = quote.bound_pusd(request.prompt_tokens_bound, asked.output * request.n)
+            if request.kind in MEASURED:
+                bound = beside_bound(price, request, asked.output)
+            if request.max_tokens is None:
+                limits = self._limits.get(price.name.partition("#")[0])
+                longest = OUTPUT_BOUND_TOKENS
+                if limits:
+                    longest = limits.longest(request.prompt_tokens_bound)
+                open_end = OpenEnd(partial(api_bound_pusd, price, request), limit_tokens=longest)
         candidate = Candidate(
             target.name,
             None,
@@ -190,13 +211,20 @@ class Candidates:
             target.kinds,
             target.context_tokens or API_CONTEXT_TOKENS,
             False,  # internal
-            None if price is None else cost_pusd(asked.tokens, price),
-            None if price is None else api_bound_pusd(price, request, asked.output),
+            expected,
+            bound,
             0,
             room,
-            api=api_state(self._board, target.row, asked.now_s, needed_tokens=asked.counted),
+            api=sight.look(asked.now_s, asked.counted),
         )
         return Frozen(target, price, candidate, open_end)
+
+
+def _cost_pusd(quote: Quote, tokens: Tokens, request: Request) -> int:
+    """Searches and seconds are nothing that quotes know."""
+    if request.kind in MEASURED:
+        return cost_pusd(tokens, quote.price)
+    return quote.cost_pusd(tokens)
 
 
 def _fitted(frozen: Frozen, ceiling_pusd: int | None) -> Frozen:
@@ -207,7 +235,7 @@ def _fitted(frozen: Frozen, ceiling_pusd: int | None) -> Frozen:
         limit for limit in (frozen.candidate.budget_room_pusd, ceiling_pusd) if limit is not None
     ]
     cap = frozen.open_end.cap(min(limits, default=None))
-    return replace(frozen, candidate=_capped(frozen.candidate, cap))
+    return msgspec.structs.replace(frozen, candidate=_capped(frozen.candidate, cap))
 
 
 def _capped(candidate: Candidate, cap: Cap) -> Candidate:
@@ -223,6 +251,8 @@ def expected_tokens(request: Request) -> Tokens:
     mean = request.output.mean
     if request.max_tokens is not None:
         mean = min(mean, request.max_tokens)
+    if request.kind in MEASURED:
+        return estimated(request, output=round(mean))
     return Tokens(input=request.prompt_tokens, output=round(mean * request.n))
 
 
@@ -238,6 +268,8 @@ def likely_prompt_tokens(request: Request) -> int:
 
 def api_bound_pusd(price: Price, request: Request, output_tokens: int) -> int:
     """The most an API can charge with this many output tokens in each choice."""
+    if request.kind in MEASURED:
+        return beside_bound(price, request, output_tokens)
     return bound_pusd(
         price,
         prompt_tokens=request.prompt_tokens_bound,
@@ -262,54 +294,3 @@ def own_bound_pusd(target: Target, state: EngineState, request: Request, output_
         + output * (step.a_s + step.b_s + step.c_s * (prompt + output))
     )
     return math.ceil(seconds * state.step_feedback * target.rate_pusd_per_hour / 3600)
-
-
-def crowded(state: EngineState) -> bool:
-    """Whether it matters when each promise is due: half of the cache is spoken for."""
-    return 2 * (state.kv_used_tokens + state.kv_promised_tokens) > state.kv_capacity_tokens
-
-
-def engine_state(
-    published: Sequence[float],
-    loads: Sequence[float],
-    now_s: float,
-    stale_s: float,
-    *,
-    life: float,
-) -> EngineState:
-    """Dead reckoning: own events plus foreign load; stale or missing metrics are `UNKNOWN`.
-
-    `life` is what the parent says serves at this moment: metrics of another one are the past.
-    """
-    (
-        updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
-        safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, seen_of,
-    ) = published  # fmt: skip
-    sequences, context, queued, promised, *_ = loads
-    age = now_s - updated if updated else math.inf
-    health = _HEALTHS[int(word)]
-    if health is _HEALTHY:
-        if age > stale_s:
-            health = Health.UNKNOWN
-        elif seen_of != life:
-            health = Health.LOADING
-    held = context + queued
-    return EngineState(
-        health,
-        StepModel(a, b, c, d, t0) if a > 0.0 else None,
-        int(sequences + foreign),
-        0,  # waiting: an engine's own queue is within what runs
-        context + foreign_kv,
-        queued,
-        int(capacity),
-        held + foreign_kv,
-        max(0.0, promised - held),
-        int(block) or 1,
-        int(most),
-        int(budget),
-        feedback or 1.0,
-        safety_ttft or 0.85,
-        safety_tpot or 0.80,
-        prefill_rate,
-        age_s=age,
-    )

@@ -1,6 +1,7 @@
 """What an attempt used and what that costs: an API's tokens at its price, or engine time.
 
-Reported usage counts if it can be meant. Without it an API's answer is estimated from its text, a
+Reported usage counts if it can be meant; what contradicts itself or what came is `disputed`, and
+booked at what can be. Without it an API's answer is estimated from its text, a
 stream that broke off from what came. Of an API's answer in one piece that was given up nothing was
 seen, and no provider promises to stop when we hang up: it is booked at the hold's bound, as a lost
 attempt is, and `basis` tells the invoice's reconciliation. Booking less would let a client spend
@@ -8,29 +9,35 @@ beyond a hard budget by hanging up. An own engine's time follows from its tokens
 of an answer in one piece that was given up, from the time that passed: it stops when told to.
 """
 
-from dataclasses import dataclass
 from math import ceil
+
+import msgspec
 
 from backends.chunks import plain_word
 from backends.errors import ServerError
 from backends.said import said_in_answer
 from gateway.attempt import Attempt, Outcome
+from gateway.beside import estimated
 from gateway.candidates import output_bound
+from gateway.counted import completed, used
+from gateway.disputes import Limits, contradicted, possible, prompt_possible, worth_reading
+from gateway.measured import AUDIO_MS_PER_TOKEN
 from ledger.accounts import provisional_charge_pusd
-from ledger.prices import tier_cost_pusd, tier_of
+from ledger.prices import Price, cost_pusd, tier_cost_pusd, tier_of
 from ledger.rates import TOKENS_LIMIT
 from ledger.records import Basis, Tokens
 from ledger.usage import Convention, UsageError, tokens_from_usage
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
-from router.types import EngineState, StepModel
+from router.types import MEASURED, EngineState, Feature, Request, StepModel
 
 TIER_LIMIT = 32  # characters of a provider's word that are kept
 _NOTHING = Tokens()
+_MEDIA = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
+_Counted = tuple[Tokens, Basis, bool]  # and whether the target's own figures are disputed
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(msgspec.Struct, frozen=True):
     """`cost_pusd` is None without a price or a rate; `tier` is what the answer named."""
 
     tokens: Tokens
@@ -39,65 +46,118 @@ class Charge:
     cost_pusd: int | None
     tier: str | None = None
     unknown_tier: bool = False  # the price does not list it: booked at standard rates
+    disputed: bool = False  # the target reported what cannot be
 
 
 def charge(attempt: Attempt, outcome: Outcome, ratio: TokenRatio, *, now_s: float) -> Charge:
     """The attempt's charge at its end; `ratio` says how many tokens a text is."""
+    if attempt.plan.request.kind in MEASURED:
+        found = used(attempt, outcome)
+    elif attempt.own:
+        found = _own_tokens(attempt, outcome)
+    else:
+        found = _api_tokens(attempt, outcome, ratio)
+    tokens, basis, disputed = found
     if not attempt.own:
-        return _of_api(attempt, outcome, *_api_tokens(attempt, outcome, ratio))
-    tokens, basis = _own_tokens(attempt, outcome)
+        return _of_api(attempt, outcome, tokens, basis, disputed)
     engine = attempt.step.frozen.candidate.engine
     if engine is None or engine.step is None:
-        return Charge(tokens, basis, 0, _own_cost(attempt, 0))
-    engine_s = _engine_s(engine, engine.step, tokens.input + tokens.cache_write, tokens.output)
+        return Charge(tokens, basis, 0, _own_cost(attempt, 0), disputed=disputed)
+    # Sound is read at the rate that its engine was measured with; what it says is in that rate.
+    heard = tokens.audio_ms / AUDIO_MS_PER_TOKEN
+    said = 0 if heard else tokens.output
+    engine_s = _engine_s(engine, engine.step, tokens.input + tokens.cache_write + heard, said)
     if _given_up(attempt, outcome, tokens):
-        tokens, engine_s = _until_now(attempt, engine, engine.step, now_s)
+        begun, engine_s = _until_now(attempt, engine, engine.step, now_s)
+        tokens = tokens if attempt.plan.request.kind in MEASURED else begun
     engine_us = round(engine_s * 1e6)
-    return Charge(tokens, basis, engine_us, _own_cost(attempt, engine_us))
+    cost = _own_cost(attempt, engine_us)
+    return Charge(tokens, basis, engine_us, cost, disputed=disputed)
 
 
-def _reported(outcome: Outcome) -> tuple[Tokens, Basis] | None:
-    if outcome.usage is None:
+def compared_pusd(request: Request, tokens: Tokens, price: Price) -> int:
+    """What a comparator would have charged, by what its price lists; of nothing, nothing."""
+    if request.kind in MEASURED and tokens != _NOTHING:
+        tokens = completed(tokens, price, estimated(request, output=tokens.output))
+    return cost_pusd(tokens, price)
+
+
+def _reported(attempt: Attempt, outcome: Outcome) -> _Counted | None:
+    """What the target reported, cut to what can be; None when it reported nothing that can."""
+    usage = outcome.usage
+    if usage is None:
         return None
     try:
-        tokens = tokens_from_usage(outcome.usage, Convention.CACHED_INSIDE)
+        tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
     except UsageError:
-        return None  # implausible usage is not money: `basis` shows it
-    return tokens, "reported" if outcome.usage_final else "continuous"
+        return None  # implausible usage is not money: `basis` and the flag show it
+    limits, said = _limits(attempt), outcome.said_bytes
+    if limits.output is not None and tokens.output - tokens.reasoning > limits.output:
+        said = _said_bytes(outcome)
+    within = possible(tokens, limits, said)
+    if tokens.input + tokens.cached > limits.prompt:
+        asked = attempt.plan.asked
+        media = bool(asked.features & _MEDIA)
+        within = prompt_possible(within, limits, asked.members, media=media)
+    if within is not tokens:
+        return within, "bound", True
+    return tokens, "reported" if outcome.usage_final else "continuous", False
 
 
-def _own_tokens(attempt: Attempt, outcome: Outcome) -> tuple[Tokens, Basis]:
+def _limits(attempt: Attempt) -> Limits:
+    request, cap = attempt.plan.request, attempt.step.frozen.candidate.output_cap
+    each = request.max_tokens if cap is None else cap
+    most = None if each is None else each * request.n
+    return Limits(request.n, most, request.prompt_tokens_bound)
+
+
+def _own_tokens(attempt: Attempt, outcome: Outcome) -> _Counted:
     """Of an own engine nobody else keeps an account: what it did not report is not charged."""
-    found = _reported(outcome)
+    found, disputed = _reported(attempt, outcome), bool(outcome.usage)
     if found is not None:
         return found
     unseen = outcome.status != "finished" and not attempt.events
     if unseen or not outcome.billable:
-        return _NOTHING, "estimated"
+        return _NOTHING, "estimated", disputed
     prompt = attempt.plan.request.prompt_tokens
-    return Tokens(input=prompt, output=attempt.events), "estimated"
+    return Tokens(input=prompt, output=attempt.events), "estimated", disputed
 
 
-def _api_tokens(attempt: Attempt, outcome: Outcome, ratio: TokenRatio) -> tuple[Tokens, Basis]:
+def _api_tokens(attempt: Attempt, outcome: Outcome, ratio: TokenRatio) -> _Counted:
     request, streamed = attempt.plan.request, attempt.plan.asked.stream
     seen = attempt.events if streamed else 0  # an event is a token at least
-    found, finished = _reported(outcome), outcome.status == "finished"
+    found, finished = _reported(attempt, outcome), outcome.status == "finished"
     if found is not None and _is_whole(found[0].output, outcome, seen):
-        return found
+        tokens, basis, disputed = found
+        return tokens, basis, disputed or _is_contradicted(tokens, outcome, request.n)
+    # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
+    disputed = bool(outcome.usage) and (found is None or outcome.usage_final)
     if not outcome.billable:
-        return _NOTHING, "estimated"
+        return _NOTHING, "estimated", disputed
     most = _most(attempt)
     if not finished and not streamed:
         if outcome.error == ServerError.kind:  # it said that it failed
-            return Tokens(input=request.prompt_tokens), "estimated"
-        return Tokens(input=request.prompt_tokens_bound, output=most), "bound"
+            return Tokens(input=request.prompt_tokens), "estimated", disputed
+        return Tokens(input=request.prompt_tokens_bound, output=most), "bound", disputed
     output, said = max(seen, min(most, int(finished))), _said_bytes(outcome)
     if said:
         estimate, _ = ratio.estimate(attempt.plan.learning_key, said)
         # A tenant's own prompts teach the ratio: they must not make its answers cheap.
         estimate = max(estimate, ceil(said / PRIOR_BYTES_PER_TOKEN))
         output = max(output, min(estimate, most))
-    return Tokens(input=request.prompt_tokens, output=output), "estimated"
+    return Tokens(input=request.prompt_tokens, output=output), "estimated", disputed
+
+
+def _is_contradicted(tokens: Tokens, outcome: Outcome, choices: int) -> bool:
+    """Whether the text that came says otherwise; only a last figure is of all of it."""
+    usage = outcome.usage
+    if usage is None or not outcome.usage_final or tokens.output == 0:
+        return False
+    if outcome.answer is None:
+        return contradicted(tokens, usage, choices, outcome.said_bytes)
+    if not worth_reading(tokens, choices, len(outcome.answer)):
+        return False
+    return contradicted(tokens, usage, choices, said_in_answer(outcome.answer))
 
 
 def _is_whole(output: int, outcome: Outcome, seen: int) -> bool:
@@ -120,15 +180,17 @@ def _said_bytes(outcome: Outcome) -> int:
     return outcome.said_bytes if outcome.answer is None else said_in_answer(outcome.answer)
 
 
-def _of_api(attempt: Attempt, outcome: Outcome, tokens: Tokens, basis: Basis) -> Charge:
+def _of_api(
+    attempt: Attempt, outcome: Outcome, tokens: Tokens, basis: Basis, disputed: bool
+) -> Charge:
     price = attempt.step.frozen.price
     word = outcome.tier or (outcome.usage or {}).get("service_tier")
     said = plain_word(word) if isinstance(word, str) else None
     tier = None if said is None else tier_of(said)[:TIER_LIMIT]
     if price is None:
-        return Charge(tokens, basis, 0, None, tier)
+        return Charge(tokens, basis, 0, None, tier, disputed=disputed)
     cost, listed = tier_cost_pusd(tokens, price, tier)
-    return Charge(tokens, basis, 0, cost, tier, unknown_tier=not listed)
+    return Charge(tokens, basis, 0, cost, tier, unknown_tier=not listed, disputed=disputed)
 
 
 def _own_cost(attempt: Attempt, engine_us: int) -> int | None:

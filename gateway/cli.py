@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from gateway import cli_check, cli_engine, cli_keys, cli_ledger, cli_policy, cli_up
+from gateway import (
+    cli_check,
+    cli_engine,
+    cli_invoices,
+    cli_keys,
+    cli_ledger,
+    cli_policy,
+    cli_prices,
+    cli_up,
+)
 from gateway.cli_config import Config, start_or_fail
 from gateway.cli_output import console, fail
 from gateway.errors import ConfigError
@@ -24,6 +33,8 @@ app.add_typer(cli_keys.app, name="keys")
 app.add_typer(cli_engine.app, name="engine")
 app.add_typer(cli_policy.app, name="policy")
 app.add_typer(cli_ledger.app, name="ledger")
+app.add_typer(cli_invoices.app, name="invoices")
+app.add_typer(cli_prices.app, name="prices")
 app.command("check")(cli_check.check)
 app.command("up")(cli_up.up)
 app.command("demo")(cli_up.demo)

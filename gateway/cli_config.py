@@ -62,9 +62,15 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     pools = [
         (f"pools.{name}.engine", one.engine.api_key_env) for name, one in settings.pools.items()
     ]
-    for place, variable in (*providers, *pools):
+    alerts = settings.alerts
+    named = [
+        *((f"{place}.api_key_env", variable) for place, variable in (*providers, *pools)),
+        ("alerts.webhook_env", alerts.webhook_env),
+        ("alerts.secret_env", alerts.secret_env),
+    ]
+    for place, variable in named:
         if variable is not None and not environ.get(variable):
-            yield f"{place}.api_key_env: `{variable}` is not set in the environment"
+            yield f"{place}: `{variable}` is not set in the environment"
 
 
 @contextmanager

@@ -1,13 +1,15 @@
 """`breakeven keys`: make, list and revoke the keys that applications use."""
 
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from gateway.auth import EVERY_TEAM, INFERENCE, USAGE
 from gateway.cli_config import Config, ledger_engine, load_or_fail
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.clock import Clock
@@ -17,6 +19,14 @@ from ledger.orm_identity import Key
 
 app = typer.Typer(help="Keys that applications authenticate with.", no_args_is_help=True)
 US_PER_S = 1_000_000
+
+
+class Scope(StrEnum):
+    """What keys may do, as `gateway.auth` asks for it."""
+
+    INFERENCE = INFERENCE
+    USAGE = USAGE
+    USAGE_OF_ALL = USAGE + EVERY_TEAM
 
 
 @app.command()
@@ -32,6 +42,17 @@ def create(
     internal_only: Annotated[
         bool, typer.Option(help="Requests of this key never leave the network.")
     ] = False,
+    scope: Annotated[
+        list[Scope] | None,
+        typer.Option(
+            help="What the key may do; may be repeated. inference: ask models (the default); "
+            "usage: read what its team used and paid; usage:all: the same of every team."
+        ),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(help="`NAME=VALUE` on every attempt, for budgets on it; may be repeated."),
+    ] = None,
     days: Annotated[int | None, typer.Option(min=1, help="Expires after this many days.")] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
@@ -45,8 +66,10 @@ def create(
         team=team,
         org=org,
         user=user,
+        scopes=tuple(one.value for one in scope or [Scope.INFERENCE]),
         models=tuple(model) if model else None,
         residency="internal_only" if internal_only else "any",
+        tags=tuple(_tag(text) for text in tag or ()),
         expires_us=None
         if days is None
         else now_us + int(timedelta(days=days).total_seconds()) * US_PER_S,
@@ -73,13 +96,14 @@ def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) 
     with ledger_engine(load_or_fail(config)) as engine, Session(engine) as session:
         keys = list(session.scalars(select(Key).order_by(Key.created_us)))
     now_us = Clock().wall_us()
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "key_id": key.id,
             "name": key.name,
             "org": key.org_id,
             "team": key.team_id,
             "user": key.user_id,
+            "scopes": key.scopes,
             "models": key.models,
             "state": _state(key, now_us),
             "created": _day(key.created_us),
@@ -87,8 +111,9 @@ def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) 
         }
         for key in keys
     ]
-    columns = ("=key_id", "name", "org", "team", "=state", "=created", "=expires")
-    cells = [[str(row[column.lstrip("=")] or "-") for column in columns] for row in rows]
+    columns = ("=key_id", "name", "org", "team", "scopes", "=state", "=created", "=expires")
+    shown = [{**row, "scopes": " ".join(row["scopes"])} for row in rows]
+    cells = [[str(row[column.lstrip("=")] or "-") for column in columns] for row in shown]
     emit(rows, as_json=as_json, show=lambda out: out.print(table("Keys", columns, cells)))
 
 
@@ -118,6 +143,13 @@ def _refuse_unknown(settings: Settings, models: list[str]) -> None:
         if name not in settings.models and resolve_model(settings, name) is None:
             known = ", ".join(f"`{one}`" for one in settings.models) or "none"
             fail(f"--model: there is no model named `{name}`; the configuration has {known}")
+
+
+def _tag(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (equals and name and value):
+        fail(f"--tag: `{text}` is no `NAME=VALUE`")
+    return name, value
 
 
 def _state(key: Key, now_us: int) -> str:

@@ -1,7 +1,7 @@
 """`breakeven ledger`: what was spent and what it was worth, and whether the books hold."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,20 +10,32 @@ import typer
 from rich.console import Console
 
 from gateway.cli_config import Config, ledger_reader, load_or_fail
+from gateway.cli_export import export
 from gateway.cli_output import AsJson, emit, table
 from gateway.clock import Clock
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
-from ledger.queries import Scope
+from ledger.queries import Flagged, Scope
 from ledger.report import Line, PoolLine, Report
 from ledger.report import report as report_of
-from ledger.verify import Result
+from ledger.sealer import head
+from ledger.verify import Finding, Result
 from ledger.verify import verify as verify_books
+from ledger.verify_seals import head_is_there
 
 app = typer.Typer(help="The ledger: what was spent, and proof that it adds up.",
                   no_args_is_help=True)  # fmt: skip
 DAY_US = 86_400_000_000
 HOUR_US = 3_600_000_000
 PLACES = 4
+FLAGS = {
+    "disputed": "the target reported usage that cannot be",
+    "late": "settled after it was given up for lost",
+    "lost": "its worker died: booked at its bound until its outcome is known",
+    "over_bound": "cost more than was held for it",
+    "unknown_tier": "a service tier without a price: booked at standard rates",
+    "unpriced": "no price known: in no sum",
+}
+app.command()(export)
 
 
 @app.command()
@@ -42,13 +54,44 @@ def report(
 
 
 @app.command()
-def verify(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+def verify(
+    config: Config = Path("breakeven.yaml"),
+    seal: Annotated[
+        str | None, typer.Option(help="NUMBER:HASH as `ledger seal` printed it at another time.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Run every invariant check over the books; status 1 when one does not hold."""
+    noted = None if seal is None else _noted(seal)
     with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
         result = verify_books(connection)
+        kept = noted is None or head_is_there(connection, *noted)
+    if not kept:
+        lost = Finding(
+            "seals_hold", f"seal {seal}", "the chain does not hold it: books are missing"
+        )
+        result = replace(result, findings=(*result.findings, lost))
     emit(asdict(result), as_json=as_json, show=lambda out: _show_result(out, result))
     if result.findings:
         raise typer.Exit(1)
+
+
+@app.command()
+def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """The head of the chain of seals: keep it elsewhere, and `verify --seal` proves it later."""
+    with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
+        link, chain = head(connection)
+    word = f"{link.number}:{chain.hex()}"
+    said = {"seal": word, "sealed_us": link.sealed_us}
+    emit(said, as_json=as_json, show=lambda out: out.print(word, soft_wrap=True, highlight=False))
+
+
+def _noted(word: str) -> tuple[int, bytes]:
+    number, _, chain = word.partition(":")
+    try:
+        return int(number), bytes.fromhex(chain)
+    except ValueError as error:
+        raise typer.BadParameter("NUMBER:HASH, as `ledger seal` prints it") from error
 
 
 def _show(out: Console, found: Report) -> None:
@@ -76,6 +119,9 @@ def _show(out: Console, found: Report) -> None:
     titles = ("model", "comparator", ">tokens, input + output", ">would have cost")
     out.print()
     out.print(table("What own engines served inside the SLO, at API prices", titles, compared))
+    if found.flagged:
+        out.print()
+        out.print(_flagged(found.flagged))
     out.print(f"\n{found.refused} requests were refused.")
 
 
@@ -107,6 +153,15 @@ def _pools(title: str, lines: Sequence[PoolLine]) -> object:
     return table(title, columns, cells)
 
 
+def _flagged(lines: Sequence[Flagged]) -> object:
+    cells = [
+        [one.flag, one.target, f"{one.attempts:,}", _usd(one.cost_pusd), FLAGS.get(one.flag, "")]
+        for one in lines
+    ]
+    columns = ("flag", "target", ">attempts", ">booked", "meaning")
+    return table("To look at", columns, cells)
+
+
 def _share(line: PoolLine) -> str:
     """Which part of which machine; a pool with hardware of its own needs no word."""
     if line.machine is None:
@@ -120,6 +175,11 @@ def _show_result(out: Console, result: Result) -> None:
     checks = len(result.checks)
     state = f"{len(result.findings)} findings" if result.findings else "all hold"
     out.print(f"{checks} checks: {state}.")
+    if result.disputed:
+        out.print(
+            f"{result.disputed:,} attempts are disputed: {FLAGS['disputed']}. "
+            "`breakeven ledger report` has them by target."
+        )
 
 
 def _usd(pusd: int) -> str:

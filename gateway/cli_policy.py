@@ -71,9 +71,13 @@ def _recorded(engine: Engine, request_id: str) -> dict[str, Any]:
         lines.append(f"{attempt_id} at {target}: {status or 'open'}")
         document: dict[str, Any] = {"attempt_id": attempt_id, "target": target, "status": status}
         if blob:
-            recorded = unpack(msgspec.msgpack.decode(blob))
-            document["decision"] = recorded
-            lines += [f"  {line}" for line in _lines(recorded)]
+            try:
+                recorded = unpack(msgspec.msgpack.decode(blob))
+            except ValueError as error:  # another release wrote it
+                lines.append(f"  {error}")
+            else:
+                document["decision"] = recorded
+                lines += [f"  {line}" for line in _lines(recorded)]
         documents.append(document)
     return {"json": documents, "lines": lines}
 

@@ -11,7 +11,7 @@ from gateway.aliases import resolve_model
 from gateway.faults import Fault, Place, nearest
 from gateway.schema import Model, Settings
 from ledger.escrow import SCOPE_KINDS
-from ledger.identity import PUBLIC_BYTES
+from ledger.identity import PUBLIC_BYTES, TEXT_LIMIT
 from ledger.windows import WindowError, zone_named
 
 NAMELESS = ("global", "external")
@@ -81,12 +81,22 @@ def _identity(kind: str, place: Place, name: str) -> Iterator[Fault]:
         yield Fault(place, f"no {kind} id is longer than {ID_CHARACTERS} printable characters")
 
 
+def _tag(_: Settings, place: Place, name: str) -> Iterator[Fault]:
+    tag, _equals, value = name.partition("=")
+    if not tag.strip() or name != name.strip():
+        yield Fault(place, f"`tag` needs a name: `tag:NAME` or `tag:NAME=VALUE`, not `tag:{name}`")
+    elif not name.isprintable() or max(len(tag), len(value)) > TEXT_LIMIT:
+        words = f"no tag has a name or value longer than {TEXT_LIMIT} printable characters"
+        yield Fault(place, words)
+
+
 _NAMED: Mapping[str, Callable[[Settings, Place, str], Iterator[Fault]]] = {
     "provider": _provider,
     "model": _model,
     "key": _key,
     "org": lambda _, place, name: _identity("organisation", place, name),
     "team": lambda _, place, name: _identity("team", place, name),
+    "tag": _tag,
     "user": lambda _, place, name: _identity("user", place, name),
 }
 

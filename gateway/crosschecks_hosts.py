@@ -56,6 +56,17 @@ def features(settings: Settings) -> Iterator[Fault]:
                 yield Fault((*place, index), message)
 
 
+def dialects(settings: Settings) -> Iterator[Fault]:
+    for name, provider in settings.providers.items():
+        for index, kind in enumerate(provider.kinds):
+            if provider.kind == "litellm" and kind in ("rerank", "transcription"):
+                words = (
+                    f"LiteLLM's adapter does not serve `{kind}` here: add a provider of "
+                    "`kind: openai` with the `base_url` under which its own path stands"
+                )
+                yield Fault(("providers", name, "kinds", index), words)
+
+
 def providers(settings: Settings) -> Iterator[Fault]:
     for name, provider in settings.providers.items():
         here = ("providers", name)
@@ -206,6 +217,7 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     engines,
     features,
     providers,
+    dialects,
     addresses,
     ports,
     ledger_url,

@@ -7,18 +7,23 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 import math
 from collections.abc import Callable
 
+from backends.answers import TEXTS, Found, media_type, read_ranking, read_transcript
 from backends.base import Exchange
 from backends.errors import BackendError, HeadTimeout, Refused, TooLong, WrongAddress
 from backends.exchange import drain, pour, read_all
 from backends.refusal import TOO_LONG, names_model, openai_refusal
 from gateway.attempt import Attempt, Outcome
 from gateway.clock import Clock
+from gateway.connection import Header
+from gateway.hearing import TranscriptRelay
 from gateway.metering import REFUSED, Metering
 from gateway.relay import ByteRelay, EventRelay, parse_answer
-from gateway.reply import JSON, Header, Reply
+from gateway.reply import JSON, Reply
 from router.explain import short
+from router.types import MEASURED, Kind
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
+EVENTS = "text/event-stream"
 STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
 REFUSAL_LIMIT_BYTES = 1024 * 1024
 NO_PATH = (404, 405)
@@ -37,6 +42,8 @@ class Delivery:
         """Deliver whatever the target answered; raises a `BackendError` when it breaks."""
         if exchange.status >= 400:
             await self._refused(attempt, exchange, reply)
+        elif attempt.plan.asked.kind in MEASURED and not _flows(attempt, exchange):
+            await self._found(attempt, exchange, reply)
         elif attempt.plan.asked.stream:
             await self._stream(attempt, exchange, reply)
         else:
@@ -90,6 +97,24 @@ class Delivery:
             ),
         )
         headers = _headers(attempt, JSON)
+        if cost is not None:
+            headers.append((b"x-breakeven-cost-usd", _usd(cost)))
+        await reply.whole(exchange.status, headers, body)
+
+    async def _found(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:
+        """A ranking or a transcript in one piece, byte for byte and as what the target calls it."""
+        body = await read_all(exchange, ANSWER_LIMIT_BYTES)
+        media = media_type(exchange.headers)
+        found = _read(attempt.plan.asked.kind, body, media)
+        attempt.saw(self._clock.now_s(), 1)
+        outcome = Outcome(
+            "finished", 200, usage=found.usage, usage_final=True, said_bytes=found.said_bytes
+        )
+        cost = await self._metering.settle(attempt, outcome)
+        content_type = JSON
+        if media in TEXTS:  # of these words alone: a browser must not run what a target sends
+            content_type = (b"content-type", media.encode() + b"; charset=utf-8")
+        headers = _headers(attempt, content_type)
         if cost is not None:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
         await reply.whole(exchange.status, headers, body)
@@ -165,10 +190,21 @@ class Stream:
 def relay_for(attempt: Attempt) -> EventRelay | ByteRelay:
     """Event-aligned for own engines (running usage is cut out), bytes for APIs."""
     asked = attempt.plan.asked
+    if asked.kind is Kind.TRANSCRIPTION:
+        return TranscriptRelay()
     choices, hide = asked.n * asked.prompts, not asked.wants_usage
     if attempt.own:
         return EventRelay(hide, choices=choices, n=asked.n, keep_running=asked.wants_running_usage)
     return ByteRelay(hide, choices=choices)
+
+
+def _flows(attempt: Attempt, exchange: Exchange) -> bool:
+    """Whether the answer is a stream: not every target that is asked for one knows any."""
+    return attempt.plan.asked.stream and media_type(exchange.headers) == EVENTS
+
+
+def _read(kind: Kind, body: bytes, media: str) -> Found:
+    return read_ranking(body) if kind is Kind.RERANK else read_transcript(body, media)
 
 
 def _headers(attempt: Attempt, *first: Header) -> list[Header]:

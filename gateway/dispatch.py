@@ -20,12 +20,13 @@ from gateway.experience import Experience
 from gateway.flight import Flights
 from gateway.intake import Asked, body_for
 from gateway.metering import Metering
-from gateway.plan import Plan, Planner, Step
+from gateway.plan import Plan, Plans, Step
 from gateway.refusals import failed, infeasible, over_budget, status_of
 from gateway.relay import error_event
 from gateway.reply import Reply
 from gateway.retries import Retries
 from gateway.sessions import Sessions
+from gateway.submissions import Submissions
 from ledger.desk import Refusal
 from ledger.identity import Identity
 from ledger.journal import JournalError
@@ -47,13 +48,14 @@ NOBODY = 499  # the status that proxies log for a client that closed its connect
 class Dispatcher:
     """One per worker."""
 
-    planner: Planner
+    planner: Plans
     admission: Admission
     metering: Metering
     delivery: Delivery
     flights: Flights
     experience: Experience
     sessions: Sessions
+    submissions: Submissions
     retries: Retries
     deadlines: Deadlines
     clock: Clock
@@ -65,8 +67,8 @@ class Dispatcher:
         scope: str | None = None
         number = 0
         self.retries.asked()
-        for step in plan.steps:
-            attempt = await self._fitted(plan, step, number + 1)
+        for verdict in plan.decision.order:
+            attempt = await self._fitted(plan, plan.step(verdict), number + 1)
             if isinstance(attempt, Refusal):
                 refusal, scope = refusal or over_budget(attempt), scope or attempt.scope
                 continue
@@ -77,6 +79,8 @@ class Dispatcher:
             if error is None:
                 return
             refusal = failed(error)
+            if error.billable:
+                reply.charged = True
             if number == MAX_ATTEMPTS or not self.retries.allowed:
                 break
         assert refusal is not None, "a plan without steps was refused when it was made"
@@ -90,12 +94,12 @@ class Dispatcher:
             plan = self.planner.plan(
                 reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
             )
-            if plan.steps:
+            if plan.decision.order:
                 return plan
             decision, waited_s = plan.decision, self.clock.now_s() - reply.opened_s
             if decision.otherwise is not Otherwise.QUEUE or decision.reason in PERMANENT:
                 break
-            if waited_s * 1e3 >= plan.queue_ms:
+            if waited_s * 1e3 >= plan.route.rule.queue_ms:
                 break
             await asyncio.sleep(QUEUE_POLL_S)
         reason, scope = plan.decision.reason, None
@@ -126,7 +130,7 @@ class Dispatcher:
         if not target.own:
             passage = self.experience.depart(target.row, counted_tokens(plan.request))
         try:
-            held = await self.admission.hold(attempt_id, plan.identity, plan.model, target, bound)
+            held = await self.admission.hold(attempt_id, step.scopes, bound)
             if isinstance(held, Refusal):
                 return held
             attempt = Attempt(
@@ -135,7 +139,8 @@ class Dispatcher:
                 number=number,
                 dispatched_s=self.clock.now_s(),
                 holds=held,
-                last=number == MAX_ATTEMPTS or target is plan.steps[-1].frozen.target,
+                last=number == MAX_ATTEMPTS
+                or target.name == plan.decision.order[-1].candidate.name,
                 flight=flight,
                 passage=passage,
             )
@@ -166,6 +171,7 @@ class Dispatcher:
         except JournalError as error:
             if reply.started:
                 raise  # the answer stays without its end, as it stays without its row
+            reply.charged = True
             raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
         except asyncio.CancelledError:
             status: Status = "client_gone" if reply.ended_by == CLIENT_GONE else "timeout"
@@ -191,13 +197,15 @@ class Dispatcher:
             own=target.own,
             # Where money is limited, an open-ended request gets the limit its hold was sized for.
             max_tokens_cap=attempt.step.frozen.candidate.output_cap,
-            salt=plan.salt if target.own and target.accepts_salt else None,
+            salt=plan.route.salt if target.own and target.accepts_salt else None,
             cap_name=CAP_NAMES.get(target.provider or "", "max_tokens"),
         )
         headers = {"x-request-id": attempt.id}
-        exchange = await target.backend.open(
-            Call(plan.asked.path, body, plan.asked.stream, headers, self.deadlines)
-        )
+        asked, form = plan.asked, plan.asked.form
+        # A file may be answered whole although a stream was asked for: whisper-1 knows no streams.
+        streamed, media = (asked.stream, None) if form is None else (False, form.content_type)
+        call = Call(asked.path, body, streamed, headers, self.deadlines, media)
+        exchange = await target.backend.open(call)
         if attempt.passage is not None:
             self.experience.answered(target.row)
             wall_s = self.clock.wall_us() / 1e6

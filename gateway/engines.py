@@ -16,7 +16,7 @@ from pathlib import Path
 
 from backends.engine import ports
 from backends.engine.environment import Environment, flavour_here
-from backends.engine.flags import BadFlags, Launch
+from backends.engine.flags import BadFlags, Launch, kind_of
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
 from backends.environ import plain
 from gateway.children import Child, Command
@@ -130,7 +130,7 @@ class EngineSupervision:
                 model=Path(engine.model).resolve(),
                 served_name=seat.served_name,
                 flavour=flavour_here(),
-                kind="embedding" if engine.kinds == ("embedding",) else "generate",
+                kind=kind_of(engine.kinds),
                 flags=(*limits(seat, engine.flags), *engine.flags),
                 drain_s=self._settings.server.timeouts.drain_s,
             ),

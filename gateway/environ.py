@@ -2,7 +2,8 @@
 
 Everyone on the host with the same user, and every crash report, can read a process's environment.
 Workers call providers and read the ledger, so they get the keys that the configuration names and
-the ledger's address; ledger writer, telemetry and dashboard get the address; stand-ins get none.
+the ledger's address; ledger writer, telemetry and dashboard get the address, telemetry also the
+webhook for alerts; stand-ins get none.
 What installs the engine fetches packages: it gets what names the index and the way there.
 """
 
@@ -33,6 +34,15 @@ def ledger_reader(base: Mapping[str, str], url: str) -> dict[str, str]:
     """For a process that opens the ledger."""
     database = {name: value for name, value in base.items() if name.startswith(_DATABASE)}
     return plain(base) | _trust(base) | database | {URL_VARIABLE: url}
+
+
+def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """It tells of budgets: with the webhook that the configuration names, and the way there."""
+    named = {settings.alerts.webhook_env, settings.alerts.secret_env}
+    kept = {
+        name: value for name, value in base.items() if name in named or name.upper() in _OUTWARD
+    }
+    return ledger_reader(base, url) | kept
 
 
 def dashboard(base: Mapping[str, str], url: str) -> dict[str, str]:

@@ -40,19 +40,25 @@ TABLE: dict[str, Row] = {
     "residency": Row(403, "permission_error", "residency"),
     "isolation": Row(403, "permission_error", "cache_isolation"),
     "no_model": Row(404, "invalid_request_error", "model_not_found"),
+    "no_file": Row(404, "invalid_request_error", "file_not_found"),
+    "no_batch": Row(404, "invalid_request_error", "batch_not_found"),
     "no_route": Row(404, "invalid_request_error", "unknown_url"),
     "method": Row(405, "invalid_request_error", "method_not_allowed"),
     "slow_client": Row(408, "invalid_request_error", "request_timeout"),
     "duplicate_request": Row(409, "invalid_request_error", "duplicate_request"),
     "too_large": Row(413, "invalid_request_error", "request_too_large"),
     "media_type": Row(415, "invalid_request_error", "unsupported_media_type"),
+    "reused_key": Row(422, "invalid_request_error", "idempotency_key_reused"),
     "head_too_large": Row(431, "invalid_request_error", "request_headers_too_large"),
     "budget": Row(429, "insufficient_quota", "budget_exceeded"),
+    "too_many_batches": Row(429, "rate_limit_error", "too_many_batches"),
     "no_capacity": Row(429, "rate_limit_error", "no_feasible_target"),
     "internal": Row(500, "server_error", "internal_error"),
     "upstream": Row(502, "server_error", "upstream_error"),
     "unavailable": Row(503, "server_error", "unavailable"),
     "overloaded": Row(503, "server_error", "overloaded"),
+    "not_idle": Row(503, "server_error", "no_idle_engine"),  # a line of a batch waits
+    "made_room": Row(503, "server_error", "made_room"),  # a line of a batch gave way
     "timeout": Row(504, "server_error", "upstream_timeout"),
 }
 

@@ -33,7 +33,10 @@ RESET_LIMIT_S = 60.0  # beyond it a request now and then asks again
 _SAID_S, _REFILL_PER_S, _UNTIL_S, _OUT = range(1, 5)
 # Plain numbers: members of an enumeration cost time as indices.
 _REQUESTS, _TOKENS = int(Seen.REQUESTS_LEFT), int(Seen.TOKENS_LEFT)
-_RETRY_AT_S, _MOMENTS = int(Seen.RETRY_AT_S), int(Seen.LN_TPOT_VAR) + 1
+_RETRY_AT_S, MOMENTS = int(Seen.RETRY_AT_S), int(Seen.LN_TPOT_VAR) + 1
+
+Latencies = tuple[float | None, float, float | None, float, int]
+"""As `ApiState` has them: TTFT in ms and its sigma, TPOT and its sigma, observations."""
 
 
 class Experience:
@@ -159,18 +162,31 @@ class Passage:
 def api_state(board: Board, row: int, now_s: float, *, needed_tokens: int = 0) -> ApiState:
     """One API as all workers know it, and when there is room again for a request of this size."""
     seen = board.seen(row)
+    return state_of(seen, latencies_of(seen), now_s, needed_tokens)
+
+
+def latencies_of(seen: Sequence[Sequence[float]]) -> Latencies:
+    """What all workers' observations say together; they are in the first `MOMENTS` cells."""
     count, ttft_mean, ttft_var, tpot_mean, tpot_var = folded(seen)
     paced = tpot_mean != 0.0  # answers that were not streamed have no pace
-    requests, requests_wait_s = _room(seen, _REQUESTS, 1, now_s)
-    tokens, tokens_wait_s = _room(seen, _TOKENS, needed_tokens, now_s)
-    silence_s = max([cells[_RETRY_AT_S] for cells in seen]) - now_s
-    return ApiState(
-        Health.HEALTHY,
+    return (
         1000 * math.exp(ttft_mean) if count else None,
         math.sqrt(ttft_var) if count > 1 else 0.35,
         1000 * math.exp(tpot_mean) if paced else None,
         math.sqrt(tpot_var) if paced and count > 1 else 0.30,
         count,
+    )
+
+
+def state_of(
+    seen: Sequence[Sequence[float]], latencies: Latencies, now_s: float, needed_tokens: int
+) -> ApiState:
+    requests, requests_wait_s = _room(seen, _REQUESTS, 1, now_s)
+    tokens, tokens_wait_s = _room(seen, _TOKENS, needed_tokens, now_s)
+    silence_s = max([cells[_RETRY_AT_S] for cells in seen]) - now_s
+    return ApiState(
+        Health.HEALTHY,
+        *latencies,
         silence_s > 0.0 or is_warming(seen, now_s),  # the circuit is open
         requests,
         tokens,
@@ -192,7 +208,7 @@ def folded(seen: Sequence[Sequence[float]]) -> tuple[int, float, float, float, f
     """(observations, moments of TTFT and of TPOT) of all workers, each by what it observed."""
     total = ttft_mean = ttft_var = tpot_mean = tpot_var = 0.0
     for cells in seen:
-        count, one, two, three, four = cells[:_MOMENTS]
+        count, one, two, three, four = cells[:MOMENTS]
         total += count
         ttft_mean += count * one
         ttft_var += count * two

@@ -5,17 +5,19 @@ attempt that ends in any way leaves no promise behind. A stream tells how far it
 is followed: what it holds and what it may come to hold stand in a place of their own.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from gateway.plan import Plan, Step
 from gateway.slots import RESIDENTS, Board, Load, Resident
-from router.forecast import kv_longest_tokens, kv_promise_tokens, kv_rounded, work_of
-from router.types import StepModel
+from router.forecast import kv_longest_tokens, kv_rounded, work_of
+from router.types import UNDECODED, StepModel
 
 COUNT_LIMIT = 2**31  # tokens; sums of more are not exact in a cell, and no engine holds them
-# Written with every token: adding a plain number costs half of adding an enumeration's member.
+# Plain numbers: adding them costs half of adding members of an enumeration.
 _HELD, _FINAL = int(Resident.HELD_TOKENS), int(Resident.FINAL_TOKENS)
 _HEARD, _PACE = int(Resident.HEARD_S), int(Resident.TOKENS_PER_S)
+_SEQUENCES, _CONTEXT = int(Load.SEQUENCES), int(Load.CONTEXT_TOKENS)
+_QUEUED, _PROMISED = int(Load.QUEUED_PREFILL_TOKENS), int(Load.PROMISED_TOKENS)
 
 
 class Flights:
@@ -28,26 +30,29 @@ class Flights:
 
     def take_off(self, plan: Plan, step: Step) -> "Flight | None":
         """The promises of one attempt; APIs have none."""
-        candidate = step.frozen.candidate
-        if candidate.engine is None:
+        verdict, request = step.verdict, plan.request
+        state = verdict.candidate.engine
+        if state is None:
             return None
-        work = work_of(plan.request, plan.policy)
-        asked, prompt = plan.asked, plan.request.prompt_tokens
-        followed = asked.stream and plan.request.n == 1
+        prompt, output = request.prompt_tokens, None
+        if plan.asked.stream and request.n == 1 and request.kind not in UNDECODED:  # followed
+            longest = kv_longest_tokens(work_of(request, plan.policy), verdict.candidate)
+            output = longest - prompt
         promise = Promise(
-            prompt_tokens=prompt * asked.n,
-            kv_tokens=kv_promise_tokens(work, candidate, candidate.engine),
-            sequences=plan.request.n,
-            output_tokens=kv_longest_tokens(work, candidate) - prompt if followed else None,
-            block_tokens=candidate.engine.kv_block_tokens,
+            prompt * plan.asked.n,
+            verdict.kv_promise_tokens,  # whoever is tried was forecast
+            request.n,
+            output,
+            state.kv_block_tokens,
         )
         engine = step.frozen.target.row
-        places = self._places.setdefault(engine, list(range(RESIDENTS)))
+        places = self._places.get(engine)
+        if places is None:
+            places = self._places[engine] = list(range(RESIDENTS))
         return Flight(self._board, self._worker, engine, promise, places)
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(msgspec.Struct, frozen=True):
     """What an attempt may come to hold: `kv_tokens` is its block-rounded final size.
 
     `output_tokens` is set for a single sequence whose progress will be seen.
@@ -97,9 +102,9 @@ class Flight:
         self._start: list[float] | None = None  # the engine's loads at the first token
         self._landed = False
         cells = board.cells
-        cells[row + Load.SEQUENCES] += promise.sequences
-        cells[row + Load.QUEUED_PREFILL_TOKENS] += promise.prompt_tokens
-        cells[row + Load.PROMISED_TOKENS] += promise.kv_tokens
+        cells[row + _SEQUENCES] += promise.sequences
+        cells[row + _QUEUED] += promise.prompt_tokens
+        cells[row + _PROMISED] += promise.kv_tokens
         self._places = places
         self._place: int | None = None
         self._place_row = 0
@@ -117,8 +122,8 @@ class Flight:
         if self._context or self._landed:
             return
         cells = self._board.cells
-        cells[self._row + Load.QUEUED_PREFILL_TOKENS] -= self._promise.prompt_tokens
-        cells[self._row + Load.CONTEXT_TOKENS] += self._promise.prompt_tokens
+        cells[self._row + _QUEUED] -= self._promise.prompt_tokens
+        cells[self._row + _CONTEXT] += self._promise.prompt_tokens
         cells[self._row + Load.PREFILLED_TOKENS_TOTAL] += self._promise.prompt_tokens
         self._context = self._promise.prompt_tokens
         self._start = self._board.loads(self._engine)
@@ -126,7 +131,7 @@ class Flight:
     def grew(self, tokens: int) -> None:
         """The sequence holds this many more tokens."""
         if self._context and not self._landed:
-            self._board.cells[self._row + Load.CONTEXT_TOKENS] += tokens
+            self._board.cells[self._row + _CONTEXT] += tokens
             self._context += tokens
 
     def counted(self, prompt_tokens: int, output_tokens: int, now_s: float) -> None:
@@ -147,7 +152,7 @@ class Flight:
         self.grew(held - self._context)
         if final != self._final:
             change = kv_rounded(final, block) - kv_rounded(self._final, block)
-            self._board.cells[self._row + Load.PROMISED_TOKENS] += change
+            self._board.cells[self._row + _PROMISED] += change
             self._kv += change
             self._final = final
         if self._first is None:
@@ -180,12 +185,12 @@ class Flight:
             return
         self._landed = True
         cells = self._board.cells
-        cells[self._row + Load.SEQUENCES] -= self._promise.sequences
-        cells[self._row + Load.PROMISED_TOKENS] -= self._kv
+        cells[self._row + _SEQUENCES] -= self._promise.sequences
+        cells[self._row + _PROMISED] -= self._kv
         if self._context:
-            cells[self._row + Load.CONTEXT_TOKENS] -= self._context
+            cells[self._row + _CONTEXT] -= self._context
         else:
-            cells[self._row + Load.QUEUED_PREFILL_TOKENS] -= self._promise.prompt_tokens
+            cells[self._row + _QUEUED] -= self._promise.prompt_tokens
         if self._place is not None and self._places is not None:
             self._stands(0, 0)
             self._places.append(self._place)

@@ -11,8 +11,9 @@ from pathlib import Path
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gateway.candidates import engine_state
+from gateway.batches.progress import read_progress
 from gateway.clock import Clock
+from gateway.sightings import engine_state
 from gateway.slots import Board
 from ledger.lag import read_lag
 from router.types import Health
@@ -28,6 +29,7 @@ class HostMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._ledger()
         yield from self._engines()
+        yield from self._batches()
 
     def _ledger(self) -> Iterator[Metric]:
         seconds = GaugeMetricFamily(
@@ -74,3 +76,26 @@ class HostMetrics(Collector):
             if serves and state.kv_capacity_tokens > 0:
                 used.add_metric([name], state.kv_used_tokens / state.kv_capacity_tokens)
         yield from (healthy, running, used)
+
+    def _batches(self) -> Iterator[Metric]:
+        opened = GaugeMetricFamily(
+            "breakeven_batches_open", "Batches that are not at their end, of all hosts"
+        )
+        lines = GaugeMetricFamily(
+            "breakeven_batch_lines",
+            "Lines without an answer: of all hosts, and those in this host's hands",
+            labels=["where"],
+        )
+        ended = CounterMetricFamily(
+            "breakeven_batch_tries",
+            "Tries of lines by how they ended, since this host's runner began",
+            labels=["outcome"],
+        )
+        progress = read_progress(self._run_dir)
+        if progress is not None:
+            opened.add_metric([], progress.batches)
+            lines.add_metric(["open"], progress.lines)
+            lines.add_metric(["here"], progress.out)
+            for word in ("ok", "failed", "again"):
+                ended.add_metric([word], getattr(progress, word))
+        yield from (opened, lines, ended)

@@ -59,11 +59,12 @@ def explain(settings: Settings, question: Question, environ: Mapping[str, str]) 
     candidates = Candidates(
         board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
     )
+    targets = fleet.targets(name, model)
     frozen = candidates.freeze(
-        fleet.targets(name, model),
+        targets,
         request,
         model.compare_with,
-        room=lambda _: None,
+        rooms_pusd=[None] * len(targets),
         ceiling_pusd=rule.policy.max_cost_pusd,
         clock=Clock(),
     )

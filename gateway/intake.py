@@ -5,14 +5,15 @@ Bounds are enforced here, before anything reaches a target: `n`, prompt shapes, 
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.body import Members, encode, member, raw
 from gateway.errors import RequestError
-from router.types import Feature, Kind
+from gateway.forms import Form
+from router.types import Extent, Feature, Kind
 
 PATHS: dict[str, Kind] = {
     "/v1/chat/completions": Kind.CHAT,
@@ -25,16 +26,18 @@ MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers ove
 EMBEDDING_INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
 _CONTINUES = ("previous_response_id", "conversation")
 _LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
+_FIRST = re.compile(rb"\[\s*(.)", re.DOTALL)  # of a list: decoding a long one twice takes long
 _STOPS = (b'"', b"[", b"n")  # of `null`
 _MEDIA_PARTS = (
     b'"image_url"', b'"input_image"', b'"video_url"', b'"audio_url"', b'"input_audio"',
 )  # fmt: skip
+_MEDIA_HINTS = (b'_url"', b'"input_')
+_PLAIN: frozenset[Feature] = frozenset()
 # An address that is no data of its own: behind `url` itself or a part's short form.
 _ADDRESS = re.compile(rb'"(?:url|image_url|video_url|audio_url)"\s*:\s*"(?!data:)', re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """One request as asked. `max_tokens` is per choice; `prompt_bytes` the size of what is read."""
 
     kind: Kind
@@ -53,6 +56,8 @@ class Asked:
     # From another dialect: what stands in for `members` at targets that take marks of what to
     # cache. Its limit has each target's own name, because the client named none of chat's.
     translated: Members | None = None
+    form: Form | None = None  # in place of `members`, where a file is asked about
+    extent: Extent | None = None  # of kinds that have no conversation
 
     def with_marks(self) -> "Asked":
         if not self.translated:
@@ -63,12 +68,11 @@ class Asked:
 def read(path: str, members: Members, *, max_n: int, session: str | None) -> Asked:
     """Validate and condense; raises `RequestError` naming the parameter and the fix."""
     kind = PATHS[path]
-    model = _model(members)
+    model = model_of(members)
     prompt_name = _PROMPT_MEMBER[kind]
-    prompt = members.get(prompt_name)
-    if prompt is None or bytes(prompt) == b"null":
+    prompt_text = bytes(members.get(prompt_name, b"null"))
+    if prompt_text == b"null":
         raise RequestError("bad_request", f"`{prompt_name}` is required.", param=prompt_name)
-    prompt_text = bytes(prompt)
     if kind is Kind.CHAT and (prompt_text[:1] != b"[" or not prompt_text[1:-1].strip()):
         raise RequestError(
             "bad_request", "`messages` must be a list with at least one message.", param="messages"
@@ -76,8 +80,10 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
     _refuse_continued(members, prompt_name)
     _check_stop(members)
     prompts, n = _prompts(members, prompt_name, kind), _choices(members, kind, max_n)
+    extent = None
     if kind is Kind.EMBEDDING:
         _bound_inputs(prompts)
+        extent = _longest(prompts, members[prompt_name])
         prompts = 1
     elif n * prompts > max_n:
         raise RequestError(
@@ -86,8 +92,10 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
             f"request may ask for {max_n}. Send fewer prompts at a time.",
             param="prompt",
         )
-    stream = member(members, "stream", bool, False)
-    options = member(members, "stream_options", dict[str, Any], {})
+    stream = "stream" in members and member(members, "stream", bool, False)
+    options: dict[str, Any] = {}
+    if "stream_options" in members:
+        options = member(members, "stream_options", dict[str, Any], {})
     if options and not stream:
         raise RequestError(
             "bad_request", "`stream_options` needs `stream: true`.", param="stream_options"
@@ -104,14 +112,18 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
         max_tokens=_max_tokens(kind, members),
         prompt_bytes=len(prompt_text) + len(bytes(members.get("tools", b""))),
         features=_features(kind, members, prompt_text, n),
-        session=session or member(members, "user", str),
+        session=session or (member(members, "user", str) if "user" in members else None),
         members=members,
+        extent=extent,
     )
 
 
-def _model(members: Members) -> str:
+def model_of(members: Members) -> str:
+    return plain_model(member(members, "model", str))
+
+
+def plain_model(model: str | None) -> str:
     """It goes on into headers and into the books, which do not take every text."""
-    model: str | None = member(members, "model", str)
     if not model:
         raise RequestError("bad_request", "`model` is required.", param="model")
     if len(model) > MODEL_LIMIT or not model.isprintable():
@@ -126,20 +138,23 @@ def _model(members: Members) -> str:
 def _max_tokens(kind: Kind, members: Members) -> int | None:
     if kind is Kind.EMBEDDING:
         return 0
+    found: int | None = None
     for name in ("max_completion_tokens", "max_tokens"):
-        value: int | None = member(members, name, int)
+        value: int | None = member(members, name, int) if name in members else None
         if value is not None:
             if not 1 <= value <= MAX_TOKENS_LIMIT:
                 bounds = "at least 1" if value < 1 else f"at most {MAX_TOKENS_LIMIT}"
                 raise RequestError("bad_request", f"`{name}` must be {bounds}.", param=name)
-            return value
+            found = value if found is None else found
+    if found is not None:
+        return found
     return 16 if kind is Kind.COMPLETION else None  # OpenAI's documented default of completions
 
 
 def _refuse_continued(members: Members, prompt_name: str) -> None:
     """What another request left at one provider cannot be found again from here."""
     for name in _CONTINUES:
-        if bytes(members.get(name, b"null")) != b"null":
+        if name in members and bytes(members[name]) != b"null":
             raise RequestError(
                 "unsupported",
                 f"`{name}` goes on from what one provider keeps, and no target here can be found "
@@ -149,7 +164,9 @@ def _refuse_continued(members: Members, prompt_name: str) -> None:
 
 
 def _choices(members: Members, kind: Kind, max_n: int) -> int:
-    if members.get("n") is not None and kind is Kind.EMBEDDING:
+    if "n" not in members:
+        return 1
+    if kind is Kind.EMBEDDING and bytes(members["n"]) != b"null":
         raise RequestError("unsupported", "`n` does not apply to embeddings.", param="n")
     n: int = member(members, "n", int, 1)
     if not 1 <= n <= max_n:
@@ -164,20 +181,22 @@ def _prompts(members: Members, name: str, kind: Kind) -> int:
     """
     if kind is Kind.CHAT or bytes(members[name])[:1] == b'"':
         return 1
-    items = member(members, name, list[msgspec.Raw])
-    if not items:
-        raise RequestError("bad_request", f"`{name}` must not be an empty list.", param=name)
-    listed = _LISTED.get(bytes(items[0])[:1])
+    first = _FIRST.match(members[name])
+    listed = None if first is None else _LISTED.get(first[1])
     read: list[Any] = member(members, name, listed or list[int])
+    if not read:
+        raise RequestError("bad_request", f"`{name}` must not be an empty list.", param=name)
     if listed and [] in read:
         raise RequestError(
             "bad_request", f"`{name}` must not hold an empty list of tokens.", param=name
         )
-    return len(items) if listed else 1
+    return len(read) if listed else 1
 
 
 def _check_stop(members: Members) -> None:
     """A text, or a list of texts; how many and which, the target says."""
+    if "stop" not in members:
+        return
     if bytes(members.get("stop", b"null"))[:1] not in _STOPS:
         raise RequestError(
             "bad_request", "`stop` must be a string or a list of strings.", param="stop"
@@ -195,8 +214,18 @@ def _bound_inputs(inputs: int) -> None:
         )
 
 
+def _longest(inputs: int, listed: msgspec.Raw) -> Extent | None:
+    """An engine reads a list's texts one by one: the longest must fit, not all together."""
+    if inputs == 1:
+        return None
+    sizes = [len(bytes(item)) for item in msgspec.json.decode(listed, type=list[msgspec.Raw])]
+    return Extent(longest=max(sizes) / max(sum(sizes), 1))
+
+
 def _keeps(kind: Kind, members: Members) -> bool:
     """Whether the provider shall keep the answer, as OpenAI does with chat completions."""
+    if "store" not in members:
+        return False
     store: bool = member(members, "store", bool, False)
     if store and kind is not Kind.CHAT:
         raise RequestError(
@@ -215,26 +244,27 @@ def _features(kind: Kind, members: Members, prompt: bytes, n: int) -> frozenset[
         used.add(Feature.N)
     if kind is Kind.EMBEDDING:
         return frozenset(used)
-    if bytes(members.get("tools", b"null")) not in (b"null", b"[]"):
+    if "tools" in members and bytes(members["tools"]) not in (b"null", b"[]"):
         used.add(Feature.TOOLS)
-    shape = members.get("response_format")
-    if shape is not None and b'"json' in bytes(shape):
+    if "response_format" in members and b'"json' in bytes(members["response_format"]):
         used.add(Feature.JSON_SCHEMA)
-    logprobs = bytes(members.get("logprobs", b"null"))
-    if logprobs not in (b"null", b"false"):
+    if "logprobs" in members and bytes(members["logprobs"]) not in (b"null", b"false"):
         used.add(Feature.LOGPROBS)
     if kind is Kind.CHAT:
-        used |= _media(prompt)
-    return frozenset(used)
+        used |= media_of(prompt)
+    return frozenset(used) if used else _PLAIN
 
 
-def _media(prompt: bytes) -> frozenset[Feature]:
+def media_of(prompt: bytes) -> frozenset[Feature]:
     """Media, and whether the target would fetch them: an own engine stands inside the network."""
     if b"\\u00" in prompt:  # names may be spelled with escapes; written again, none is
         with suppress(msgspec.MsgspecError, RecursionError):
             prompt = encode(msgspec.json.decode(prompt))
+    url, sent = _MEDIA_HINTS  # one of them is in each
+    if url not in prompt and sent not in prompt:
+        return _PLAIN
     if not any(part in prompt for part in _MEDIA_PARTS):
-        return frozenset()
+        return _PLAIN
     if _ADDRESS.search(prompt):
         return frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
     return frozenset((Feature.IMAGES,))
@@ -253,6 +283,8 @@ def body_for(
 
     `cap_name`: the member that caps the answer there, when the client named none.
     """
+    if asked.form is not None:
+        return asked.form.body_for(upstream_model)
     members = dict(asked.members)
     members["model"] = raw(upstream_model)
     if asked.stream:

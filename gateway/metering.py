@@ -5,18 +5,19 @@ The only writer of journal records in a worker. `opened` goes to the journal bef
 """
 
 from contextlib import suppress
+from functools import partial
 
 from backends.errors import BadAnswer, ServerError, TooLong, UpstreamBroken
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
-from gateway.charging import charge
+from gateway.charging import charge, compared_pusd
 from gateway.clock import Clock
 from gateway.experience import Experience
-from gateway.metrics import Metrics
+from gateway.metrics import Ended, Metrics
 from gateway.plan import Learned, Plan
 from ledger.journal import JournalError, JournalWriter
-from ledger.prices import cost_pusd
 from ledger.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
+from router.types import UNDECODED, Kind
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
 _OF_THE_REQUEST = (REFUSED, TooLong.kind)
@@ -58,7 +59,7 @@ class Metering:
                 user_id=who.user_id,
                 team_id=who.team_id,
                 org_id=who.org_id,
-                kind=plan.asked.kind.value,
+                kind=str(plan.asked.kind),
                 stream=plan.asked.stream,
                 model=plan.model,
                 target=target.name,
@@ -70,7 +71,7 @@ class Metering:
                 simulated=target.simulated,
                 policy=plan.policy.name,
                 policy_version=plan.policy_version,
-                reason=verdict.reason.value,
+                reason=str(verdict.reason),
                 spill_reason=None if target.own else plan.spill_reason,
                 price_version=None if step.frozen.price is None else step.frozen.price.version,
                 bound_pusd=verdict.candidate.bound_pusd or 0,
@@ -89,7 +90,8 @@ class Metering:
     async def settle(self, attempt: Attempt, outcome: Outcome) -> int | None:
         """Durable settle; returns the cost in pico-USD, or None when it has no price."""
         record = self._settled(attempt, outcome)
-        await self._journal.append_durable(record)
+        written = partial(self._ended, attempt, outcome, record)
+        await self._journal.append_durable(record, written)
         return record.cost_pusd
 
     def settle_later(self, attempt: Attempt, outcome: Outcome) -> None:
@@ -98,7 +100,9 @@ class Metering:
         Does nothing when the attempt is settled: the first outcome stands.
         """
         if not attempt.settled:
-            self._journal.append_ending(self._settled(attempt, outcome))
+            record = self._settled(attempt, outcome)
+            self._journal.append_ending(record)
+            self._ended(attempt, outcome, record)
 
     def refuse(
         self, plan: Plan, *, reason: str, http_status: int, scope: str | None = None
@@ -141,17 +145,28 @@ class Metering:
             error=outcome.error,
             slo_met=self._slo_met(attempt, outcome, tokens),
             compared=tuple(
-                Compared(price.name, price.version, cost_pusd(tokens, price))
+                Compared(
+                    price.name,
+                    price.version,
+                    compared_pusd(attempt.plan.request, tokens, price),
+                )
                 for price in attempt.plan.comparators
             ),
             tier=bill.tier,
             unknown_tier=bill.unknown_tier,
+            disputed=bill.disputed,
         )
         attempt.settled = True
-        if attempt.holds:
-            self._admission.release(attempt.id, cost or 0)
-        self._learn(attempt, outcome, record)
         return record
+
+    def _ended(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
+        """The record is written, and only now money comes back.
+
+        Before it, a worker's death in between would lend twice what the books count to the bound.
+        """
+        if attempt.holds:
+            self._admission.release(attempt.id, record.cost_pusd or 0)
+        self._learn(attempt, outcome, record)
 
     def _slo_met(self, attempt: Attempt, outcome: Outcome, tokens: Tokens) -> bool | None:
         """Against the policy's SLO; None when nothing was promised or the client left."""
@@ -172,14 +187,17 @@ class Metering:
     def _whole_met(self, attempt: Attempt, tokens: Tokens) -> bool | None:
         """An answer in one piece has the time that the same answer has as a stream."""
         slo = attempt.plan.policy.slo
-        further = max(0.0, tokens.output / attempt.plan.request.n - 1)
+        request = attempt.plan.request
+        further = max(0.0, tokens.output / request.n - 1)
+        if request.kind in UNDECODED:
+            further = 0.0
         if slo.ttft_ms is None or (slo.tpot_ms is None and further):
             return None
         allowed_ms = slo.ttft_ms + (slo.tpot_ms or 0.0) * further
         return (self._clock.now_s() - attempt.dispatched_s) * 1e3 <= allowed_ms
 
     def _tpot_s(self, attempt: Attempt, tokens: Tokens) -> float | None:
-        if not attempt.plan.asked.stream:
+        if not attempt.plan.asked.stream or attempt.plan.request.kind in UNDECODED:
             return None
         first, last = attempt.first_token_s, attempt.last_token_s
         per_choice = tokens.output / attempt.plan.request.n
@@ -190,7 +208,7 @@ class Metering:
     def _learn(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
         plan, target, tokens = attempt.plan, attempt.step.frozen.target, record.tokens
         finished = outcome.status == "finished"
-        if finished and record.basis == "reported":
+        if finished and record.basis == "reported" and not record.disputed:
             prompt = tokens.input + tokens.cached + tokens.cache_write + tokens.cache_write_1h
             self._learned.ratio.observe(plan.learning_key, plan.asked.prompt_bytes, prompt)
             choice = round(tokens.output / plan.request.n)
@@ -213,27 +231,30 @@ class Metering:
         self._count(attempt, outcome, record)
 
     def _count(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
-        metrics, target = self._metrics, attempt.step.frozen.target
-        name, backend = metrics.target(target.name), "own" if target.own else "api"
-        reason = attempt.step.verdict.reason.value
-        model = metrics.model(attempt.plan.model)
-        metrics.count(metrics.requests, model, name, reason, outcome.status)
+        metrics, target, tokens = self._metrics, attempt.step.frozen.target, record.tokens
+        tally = metrics.tally(
+            Ended(
+                attempt.plan.model,
+                target.name,
+                "own" if target.own else "api",
+                str(attempt.step.verdict.reason),
+                outcome.status,
+                record.slo_met,
+                None if target.own else attempt.plan.spill_reason,
+            )
+        )
+        tally.attempts += 1
+        if attempt.plan.request.kind is Kind.RERANK:
+            tally.ranked += tokens.input
+        else:
+            tally.input += tokens.input
+        tally.cached += tokens.cached
+        tally.output += tokens.output
+        tally.cost_pusd += record.cost_pusd or 0
+        name = metrics.target(target.name)
         metrics.observe(metrics.duration, name, record.duration_us / 1e6)
         if record.ttft_us is not None:
             metrics.observe(metrics.ttft, name, record.ttft_us / 1e6)
-        for kind, count in (
-            ("input", record.tokens.input),
-            ("cached", record.tokens.cached),
-            ("output", record.tokens.output),
-        ):
-            if count:
-                metrics.count(metrics.tokens, kind, backend, amount=count)
-        if record.cost_pusd:
-            metrics.count(metrics.cost, backend, amount=record.cost_pusd / 1e12)
-        if record.slo_met is not None:
-            metrics.count(metrics.slo, backend, "yes" if record.slo_met else "no")
-        if not target.own and attempt.plan.spill_reason is not None:
-            metrics.count(metrics.spill, attempt.plan.spill_reason)
 
 
 def _did_well(attempt: Attempt, outcome: Outcome) -> bool | None:
@@ -256,6 +277,8 @@ def _feed_back(attempt: Attempt, tokens: Tokens) -> None:
     """Observed against predicted step time of a stream's decode."""
     engine, flight = attempt.step.frozen.candidate.engine, attempt.flight
     first, last = attempt.first_token_s, attempt.last_token_s
+    if attempt.plan.request.kind in UNDECODED:
+        return
     if engine is None or engine.step is None or flight is None or first is None or last is None:
         return
     steps = tokens.output / attempt.plan.request.n - 1

@@ -8,11 +8,37 @@ worker renders `/metrics`: a file per request would cost more than the rest of m
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60)
 OTHER = "other"
+
+
+class Ended(NamedTuple):
+    """What attempts that are counted together have in common; names as they were asked for."""
+
+    model: str
+    target: str
+    backend: str
+    reason: str
+    status: str
+    slo_met: bool | None
+    spill: str | None
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over attempts that ended alike."""
+
+    attempts: int = 0
+    input: int = 0
+    ranked: int = 0  # input tokens of rankings: documents are no prompts
+    cached: int = 0
+    output: int = 0
+    cost_pusd: int = 0
 
 
 class Metrics:
@@ -81,11 +107,19 @@ class Metrics:
         self.in_flight.set(0)  # what a predecessor that was killed worked on is over
         self.working = 0
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
+        self._ended: dict[Ended, Tally] = {}
         self._bound: dict[tuple[Histogram, str], Histogram] = {}
 
     def count(self, counter: Counter, *labels: str, amount: float = 1.0) -> None:
         key = (counter, labels)
         self._counted[key] = self._counted.get(key, 0.0) + amount
+
+    def tally(self, ended: Ended) -> Tally:
+        """Where to add what an attempt took; it counts with the next `flush`."""
+        found = self._ended.get(ended)
+        if found is None:
+            found = self._ended[ended] = Tally()
+        return found
 
     def observe(self, histogram: Histogram, target: str, seconds: float) -> None:
         bound = self._bound.get((histogram, target))
@@ -95,10 +129,26 @@ class Metrics:
 
     def flush(self) -> None:
         """Everything counted so far is in the registry."""
+        every, self._ended = self._ended, {}
+        for ended, tally in every.items():
+            self._count_ended(ended, tally)
         counted, self._counted = self._counted, {}
         for (counter, labels), amount in counted.items():
             counter.labels(*labels).inc(amount)
         self.in_flight.set(self.working)
+
+    def _count_ended(self, ended: Ended, tally: Tally) -> None:
+        model, target, backend = self.model(ended.model), self.target(ended.target), ended.backend
+        self.count(self.requests, model, target, ended.reason, ended.status, amount=tally.attempts)
+        for kind in ("input", "ranked", "cached", "output"):
+            if tokens := getattr(tally, kind):
+                self.count(self.tokens, kind, backend, amount=tokens)
+        if tally.cost_pusd:
+            self.count(self.cost, backend, amount=tally.cost_pusd / 1e12)
+        if ended.slo_met is not None:
+            self.count(self.slo, backend, "yes" if ended.slo_met else "no", amount=tally.attempts)
+        if ended.spill is not None:
+            self.count(self.spill, ended.spill, amount=tally.attempts)
 
     def model(self, name: str) -> str:
         return name if name in self._models else OTHER

@@ -7,6 +7,9 @@ inside a network has no way out for a viewer from elsewhere, and no reason to tr
 from html import escape
 from typing import Any
 
+from backends.answers import TEXTS
+from gateway.openapi_bodies import RANKINGS, SOUNDS, bodies
+
 _ERROR = {
     "description": "OpenAI-style error",
     "content": {
@@ -31,66 +34,64 @@ _ERROR = {
     },
 }
 
-_COMMON = {
-    "model": {"type": "string", "description": "A logical model of `GET /v1/models`"},
-    "stream": {"type": "boolean"},
-    "stream_options": {
-        "type": "object",
-        "properties": {"include_usage": {"type": "boolean"}},
+_SUMMARIES = {
+    "/v1/chat/completions": "Chat completion",
+    "/v1/completions": "Completion",
+    "/v1/embeddings": "Embeddings",
+    "/v1/messages": "Anthropic's Messages, as a chat completion",
+    "/v1/messages/count_tokens": "How many tokens such a request may have (an estimate)",
+    "/v1/responses": "OpenAI's Responses, as a chat completion; nothing is kept",
+    **dict.fromkeys(RANKINGS, "Documents ranked by a query"),
+    "/v1/audio/transcriptions": "Sound written down",
+    "/v1/audio/translations": "Sound written down in English",
+}
+_TOLD = {  # what an answer has at least; the rest is as the target wrote it
+    "/v1/chat/completions": ["id", "object", "created", "model", "choices"],
+    "/v1/completions": ["id", "object", "created", "model", "choices"],
+    "/v1/embeddings": ["object", "data", "model", "usage"],
+    "/v1/messages": ["id", "type", "role", "model", "content", "stop_reason", "usage"],
+    "/v1/messages/count_tokens": ["input_tokens"],
+    "/v1/responses": ["id", "object", "created_at", "model", "status", "output"],
+    "/v1/audio/transcriptions": ["text"],
+    "/v1/audio/translations": ["text"],
+}
+_RANKED = {"type": "object", "anyOf": [{"required": ["results"]}, {"required": ["data"]}]}
+_STREAMED = _TOLD.keys() - {"/v1/embeddings", "/v1/messages/count_tokens"}
+_EVENT = {
+    "type": "object",
+    "required": ["data"],
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+}
+_CARD = {
+    "type": "object",
+    "required": ["id"],
+    "properties": {"id": {"type": "string"}, "object": {"const": "model"}},
+}
+_OWN: dict[
+    str, dict[str, Any]
+] = {  # of the paths that FastAPI serves: what their functions do not say
+    "/metrics": {"200": {"text/plain": {"schema": {"type": "string"}}}},
+    "/v1/models": {
+        "200": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["data"],
+                    "properties": {"data": {"type": "array", "items": _CARD}},
+                }
+            }
+        }
     },
-    "max_tokens": {"type": "integer", "minimum": 1},
-    "n": {"type": "integer", "minimum": 1},
-    "user": {"type": "string"},
+    "/v1/models/{model}": {"200": {"application/json": {"schema": _CARD}}},
+    "/readyz": {"503": {"application/json": {"schema": {"type": "object"}}}},
 }
-
-_HOT: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "/v1/chat/completions": (
-        "Chat completion",
-        "messages",
-        {"messages": {"type": "array", "minItems": 1, "items": {"type": "object"}}},
-    ),
-    "/v1/completions": (
-        "Completion",
-        "prompt",
-        {"prompt": {"type": ["string", "array"]}},
-    ),
-    "/v1/embeddings": (
-        "Embeddings",
-        "input",
-        {"input": {"type": ["string", "array"]}},
-    ),
-    "/v1/messages": (
-        "Anthropic's Messages, as a chat completion",
-        "messages",
-        {
-            "messages": {"type": "array", "minItems": 1, "items": {"type": "object"}},
-            "system": {"type": ["string", "array"]},
-            "tools": {"type": "array", "items": {"type": "object"}},
-        },
-    ),
-    "/v1/messages/count_tokens": (
-        "How many tokens such a request may have (an estimate)",
-        "messages",
-        {"messages": {"type": "array", "minItems": 1, "items": {"type": "object"}}},
-    ),
-    "/v1/responses": (
-        "OpenAI's Responses, as a chat completion; nothing is kept",
-        "input",
-        {
-            "input": {"type": ["string", "array"]},
-            "instructions": {"type": ["string", "null"]},
-            "max_output_tokens": {"type": ["integer", "null"], "minimum": 1},
-            "tools": {"type": "array", "items": {"type": "object"}},
-        },
-    ),
+_NAMED = {
+    "x-request-id": {
+        "description": "Names the request, also in logs and in the ledger",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^req_[0-9a-f]+$"},
+    }
 }
-_SHARED = {  # of the members that all paths have, those of a path that does not have all
-    "/v1/embeddings": ("model", "user"),
-    "/v1/messages": ("model", "stream", "max_tokens"),
-    "/v1/messages/count_tokens": ("model",),
-    "/v1/responses": ("model", "stream", "user"),
-}
-_REQUIRED = {"/v1/messages": ["max_tokens"]}
 _OF_ANTHROPIC = {
     "description": "Anthropic-style error",
     "content": {
@@ -139,18 +140,36 @@ td {{ padding: 0 1.5rem 0 0; }}
 """
 
 
-def described(document: dict[str, Any]) -> dict[str, Any]:
-    """Add the hot paths and the key to FastAPI's own document."""
+def described(document: dict[str, Any], max_n: int = 8) -> dict[str, Any]:
+    """Add the hot paths, the key and the errors to FastAPI's own document.
+
+    `max_n`: as in `server.max_n`.
+    """
     paths = document.setdefault("paths", {})
-    for path, (summary, required, prompt) in _HOT.items():
-        paths[path] = {"post": _operation(path, summary, required, prompt)}
+    for path, content in _OWN.items():
+        for operation in paths.get(path, {}).values():
+            for status, told in content.items():
+                response = operation.setdefault("responses", {}).setdefault(status, {})
+                response.setdefault("description", "What is missing")
+                response["content"] = told
+    for path, body in bodies(max_n).items():
+        paths[path] = {"post": _operation(path, body)}
     for path, operations in paths.items():
-        if path.startswith("/v1/"):
-            for operation in operations.values():
-                operation["security"] = [{"key": []}]
-    document.setdefault("components", {})["securitySchemes"] = {
-        "key": {"type": "http", "scheme": "bearer"}
+        for operation in operations.values():
+            responses = operation.setdefault("responses", {})
+            responses.pop("422", None)  # FastAPI's form of an error, which nothing here has
+            if path.startswith("/v1/") or path in _SUMMARIES:
+                operation["security"] = [{"key": []}, {"x-api-key": []}]
+                error = _OF_ANTHROPIC if path.startswith("/v1/messages") else _ERROR
+                responses |= {"4XX": error, "5XX": error}
+            for status, response in responses.items():
+                responses[status] = {**response, "headers": _NAMED}
+    components = document.setdefault("components", {})
+    components["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer"},
+        "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     }
+    components.pop("schemas", None)  # of that form, too
     return document
 
 
@@ -166,32 +185,24 @@ def page(document: dict[str, Any]) -> str:
     return _PAGE.format(title=escape(document["info"]["title"]), rows="\n".join(rows))
 
 
-def _operation(path: str, summary: str, required: str, prompt: dict[str, Any]) -> dict[str, Any]:
-    common = {name: _COMMON[name] for name in _SHARED.get(path, _COMMON)}
-    error = _OF_ANTHROPIC if path.startswith("/v1/messages") else _ERROR
+def _operation(path: str, body: dict[str, Any]) -> dict[str, Any]:
+    told = {"type": "object", "required": _TOLD[path]} if path in _TOLD else _RANKED
+    content: dict[str, Any] = {"application/json": {"schema": told}}
+    sent = "application/json"
+    if path in SOUNDS:
+        sent = "multipart/form-data"
+        content |= {media: {"schema": {"type": "string"}} for media in sorted(TEXTS)}
+    if path in _STREAMED:
+        content["text/event-stream"] = {"schema": _EVENT}
     return {
         "tags": ["inference"],
-        "summary": summary,
+        "summary": _SUMMARIES[path],
         "operationId": path.strip("/").replace("/", "_"),
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "type": "object",
-                        "required": ["model", required, *_REQUIRED.get(path, ())],
-                        "properties": {**common, **prompt},
-                        "additionalProperties": True,
-                    }
-                }
-            },
-        },
+        "requestBody": {"required": True, "content": {sent: {"schema": body}}},
         "responses": {
             "200": {
                 "description": "The target's answer; server-sent events if streamed",
-                "content": {"application/json": {}, "text/event-stream": {}},
+                "content": content,
             },
-            "4XX": error,
-            "5XX": error,
         },
     }

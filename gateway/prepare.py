@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backends.engine.ports import stranger
+from gateway.batches.authority import make_secret
 from gateway.clock import Clock
 from gateway.errors import ConfigError
 from gateway.machines import parts
@@ -32,6 +33,7 @@ class Prepared:
     runtime: Runtime
     ports: Ports
     path: Path
+    prices_waiting: int = 0  # names for which the bundled map has another price
 
 
 def prepare(settings: Settings, config: Path, environ: Mapping[str, str] = os.environ) -> Prepared:
@@ -50,7 +52,7 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
     engine = make_engine(url)
     check_durable(engine)
     at_us = Clock().wall_us()
-    store_prices(settings, engine, at_us)
+    changes = store_prices(settings, engine, at_us)
     declare(
         engine,
         contracts=contracts(settings),
@@ -67,7 +69,7 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
         ledger_url=url,
         policy_version=version(settings),
     )
-    return Prepared(runtime, ports, runtime.save())
+    return Prepared(runtime, ports, runtime.save(), changes.waiting)
 
 
 def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
@@ -165,3 +167,4 @@ def _forget_last_run(run: Path) -> None:
     shutil.rmtree(run / METRICS_DIR, ignore_errors=True)
     (run / METRICS_DIR).mkdir(mode=0o700)
     (run / "board").unlink(missing_ok=True)
+    make_secret(run)

@@ -7,34 +7,39 @@ connection whose client does not read: closing it would wait for the client to t
 and they are told of a hang-up without a task that waits for it. A client that closes only its
 sending half counts as gone: until something is written to it, it looks like one that closed all.
 An upgrade is ignored, as a server may: the parser would skip the body of who asks for one.
+An answer that is given before its request's body is here lets the rest run out, for a moment:
+closing would reset the connection before the answer is read.
 All deadlines of a connection share one timer that is moved only when it would ring too late.
 """
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
+from gateway.connection import CONNECTION, Header
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
 
-ABORT = "breakeven.abort"
-ARRIVED = "breakeven.arrived"
-LISTEN = "breakeven.listen"
-PUSH = "breakeven.push"
 HEAD_LIMIT_BYTES = 64 * 1024
 PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
 TICK_S = 0.001  # of the loop's clock
+REST_S = 5.0  # for the rest of a body that nobody wants, up to the next request's head
 LINGER_S = 1.0  # closing over unread bytes would reset the connection before its answer is read
 _FRAMING = (
     "This is not well-formed HTTP/1.1: check the request line, the headers, `content-length` and "
     "the sizes of the chunks."
 )
+_CONTROLS = bytes(range(0x20)) + b"\x7f"
 _MOST = "Too many connections are open here; come back in a moment."
 _HEAD = f"The request line and the headers are longer than {HEAD_LIMIT_BYTES} bytes together."
 
@@ -98,7 +103,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.pipeline.clear()
 
     def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:
-        """Call it when the client of the request in work hangs up; returns what ends that."""
+        """As `Connection` says."""
         if self._lost or (self._working is not None and self._working.disconnected):
             on_gone()
             return _nothing
@@ -110,15 +115,21 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._on_gone is on_gone:  # the next request may listen by now
             self._on_gone = None
 
-    def arrived(self) -> bool:
-        """Whether the body of the request in work is here: receiving it does not wait."""
-        return self._working is not None and not self._working.more_body
+    def abort(self) -> None:
+        self.transport.abort()
+
+    def take(self) -> bytes | None:
+        """As `Connection` says, and as uvicorn's `receive` does it."""
+        cycle = self._working
+        if cycle is None or cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue:
+            return None
+        self.flow.resume_reading()
+        cycle.message_event.clear()
+        body, cycle.body = cycle.body, bytearray()
+        return bytes(body)
 
     def push(self, part: bytes) -> bool:
-        """Send a part of the answer in work, whose head is out; False if that must wait.
-
-        As uvicorn's `send` does it, which costs a coroutine and a message.
-        """
+        """As `Connection` says, and as uvicorn's `send` does it: for a coroutine and a message."""
         if self._lost:
             return True
         cycle = self._working
@@ -128,6 +139,34 @@ class BoundedProtocol(HttpToolsProtocol):
             if self.flow.write_paused:
                 return False
             self.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
+        return True
+
+    def answer(self, status: int, headers: Sequence[Header], data: bytes) -> bool:
+        """As `Connection` says: what uvicorn's `send` does in two messages, in one write."""
+        if self._lost:
+            return True
+        cycle = self._working
+        if cycle is None or cycle.response_started or cycle.scope["method"] == "HEAD":
+            return False
+        if cycle.disconnected:
+            return True
+        if self.flow.write_paused:
+            return False
+        lines = [b"%b: %b\r\n" % one for one in (*cycle.default_headers, *headers)]
+        head = b"".join(lines)
+        # Two controls end each line. A line about the connection is uvicorn's to understand.
+        controls = len(head) - len(head.translate(None, _CONTROLS))
+        if controls != 2 * len(lines) or b"connection: " in head:
+            return False
+        more = b"" if cycle.keep_alive else b"connection: close\r\n"
+        length = b"content-length: %d\r\n" % len(data)
+        self.transport.write(b"".join((STATUS_LINE[status], head, length, more, b"\r\n", data)))
+        cycle.waiting_for_100_continue = False
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
         return True
 
     def data_received(self, data: bytes) -> None:
@@ -193,12 +232,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        offered: Any = {
-            ABORT: self.transport.abort,
-            ARRIVED: self.arrived,
-            LISTEN: self.listen,
-            PUSH: self.push,
-        }
+        offered: Any = {CONNECTION: self}
         self.scope["extensions"] = offered
         self._await_head()
 
@@ -232,7 +266,9 @@ class BoundedProtocol(HttpToolsProtocol):
         # As uvicorn does, except that its keep-alive deadline is one of ours.
         self.server_state.total_requests += 1
         self.flow.resume_reading()
-        if not self._awaiting_head:  # half of the next head is here: its deadline holds
+        if self._working is not None and self._working.more_body:
+            self._expire(REST_S, self.transport.abort)
+        elif not self._awaiting_head:  # half of the next head is here: its deadline holds
             self._expire(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def _unset_keepalive_if_required(self) -> None:
@@ -286,31 +322,6 @@ def _without_upgrade(scope: Any, url: bytes, headers: list[tuple[bytes, bytes]])
         if name != b"upgrade" and (kept or not value):
             lines.append(name + b": " + kept)
     return b"\r\n".join([*lines, b"", b""])
-
-
-def abort_of(scope: Any) -> Callable[[], None]:
-    """Drops the request's connection; does nothing under a server that does not offer it."""
-    found: Callable[[], None] = (scope.get("extensions") or {}).get(ABORT, _nothing)
-    return found
-
-
-def has_arrived(scope: Any) -> bool:
-    """Whether the whole body is here; under other servers one cannot know."""
-    arrived: Callable[[], bool] | None = (scope.get("extensions") or {}).get(ARRIVED)
-    return arrived is not None and arrived()
-
-
-def listener_of(scope: Any) -> Callable[[Callable[[], None]], Callable[[], None]] | None:
-    """`BoundedProtocol.listen` of the request's connection, where the server offers it."""
-    found: Callable[[Callable[[], None]], Callable[[], None]] | None
-    found = (scope.get("extensions") or {}).get(LISTEN)
-    return found
-
-
-def push_of(scope: Any) -> Callable[[bytes], bool] | None:
-    """`BoundedProtocol.push` of the request's connection, where the server offers it."""
-    found: Callable[[bytes], bool] | None = (scope.get("extensions") or {}).get(PUSH)
-    return found
 
 
 def _nothing() -> None:

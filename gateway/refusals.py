@@ -9,7 +9,7 @@ from gateway.plan import Plan
 from ledger.desk import Refusal
 from ledger.records import Status
 from router.explain import short
-from router.types import Feature, Reason, Verdict
+from router.types import Feature, Kind, Reason, Verdict
 
 RETRY_AFTER_S = 1.0
 NO_PATH = (
@@ -34,6 +34,10 @@ _FIXES = {  # where no wait helps: the kind of the answer, the member to change,
     Reason.UNPRICED: ("bad_request", "model", _UNPRICED),
     Reason.PRICE_CAP: ("bad_request", "max_tokens", _DEAR),
     Reason.SALT: ("isolation", "model", _ISOLATED),
+}
+_SMALLER = {  # in place of the above: what makes such a request smaller
+    Kind.RERANK: ("documents", "Send fewer or shorter documents."),
+    Kind.TRANSCRIPTION: ("file", "Send less sound; how long a WAV lasts is known exactly."),
 }
 _FULL = frozenset({Reason.RATE_LIMIT, Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT})
 _AWAY = frozenset(
@@ -76,6 +80,8 @@ def infeasible(plan: Plan) -> RequestError:
         return _lacking(plan)
     if decision.reason in _FIXES:
         kind, param, fix = _FIXES[decision.reason]
+        if decision.reason in (Reason.CONTEXT, Reason.PRICE_CAP):
+            param, fix = _SMALLER.get(plan.request.kind, (param, fix))
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(kind, message, param=param, retry=False)
     wait_s = _room_in_s(decision.verdicts)
@@ -110,6 +116,8 @@ def _lacking(plan: Plan) -> RequestError:
         key=len,
     )
     names = sorted(_ASKED_BY[feature] for feature in missing)
+    if plan.request.kind is Kind.RERANK:  # of media in what is ranked
+        names = ["documents"]
     fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
     return RequestError(
         "unsupported",

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from backends.simulator.model import Engine
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import What
-from gateway.candidates import API_CONTEXT_TOKENS, crowded, expected_tokens, output_bound
+from gateway.candidates import API_CONTEXT_TOKENS, expected_tokens, output_bound
 from gateway.demand import Arrival
 from gateway.machines import Part, parts
 from gateway.settings import Model, Pool, Settings
+from gateway.sightings import crowded
 from ledger.money import usd_to_pusd
 from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.samples import PPM, Sample

@@ -8,18 +8,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
-Header = tuple[bytes, bytes]
+from gateway.connection import Connection, Header
+
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Push = Callable[[bytes], bool]  # `BoundedProtocol.push`
 
 JSON: Header = (b"content-type", b"application/json")
 
 
 class Reply:
-    """One answer. `task` is the request's task: cancelling it ends the request everywhere."""
+    """One answer. `task` is the request's task: cancelling it ends the request everywhere.
 
-    __slots__ = ("_clock", "_push", "_send", "ended_by", "finished", "opened_s", "request_id",
-                 "sending_since", "started", "task")  # fmt: skip
+    `charged`, kept once `through` was called: a target may charge for an attempt that failed.
+    """
+
+    __slots__ = ("_clock", "_connection", "_send", "charged", "ended_by", "finished", "opened_s",
+                 "request_id", "sending_since", "started", "task")  # fmt: skip
 
     def __init__(
         self,
@@ -28,10 +31,10 @@ class Reply:
         request_id: str,
         clock: Callable[[], float],
         task: asyncio.Task[Any],
-        push: Push | None = None,
+        connection: Connection | None = None,
     ) -> None:
         self._send = send
-        self._push = push
+        self._connection = connection
         self._clock = clock
         self.task = task
         self.request_id = request_id
@@ -46,6 +49,10 @@ class Reply:
         if self.ended_by is None and not self.finished:
             self.ended_by = why
             self.task.cancel()
+
+    def through(self, wrap: Callable[[Send], Send]) -> None:
+        """Whatever is sent from here on passes what `wrap` makes, and takes no shorter way."""
+        self._send, self._connection, self.charged = wrap(self._send), None, False
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         self.started = True
@@ -62,7 +69,8 @@ class Reply:
 
         A hundredth of a core is saved by every thousand parts a second that need no task.
         """
-        return b"" if self.started and self._push is not None and self._push(part) else part
+        connection = self._connection
+        return b"" if self.started and connection is not None and connection.push(part) else part
 
     async def body(self, data: bytes, *, more: bool) -> None:
         """Send and wait while the client's buffer is full: memory stays bounded."""
@@ -72,5 +80,11 @@ class Reply:
         self.sending_since = None
 
     async def whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+        named = (b"x-request-id", self.request_id.encode())
+        if self._connection is not None and self._connection.answer(
+            status, [named, *headers], data
+        ):
+            self.started = self.finished = True
+            return
         await self.start(status, [*headers, (b"content-length", str(len(data)).encode())])
         await self.body(data, more=False)

@@ -5,7 +5,7 @@ at its dearest priced candidate, so that the default scales with the traffic.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gateway.candidates import Frozen
 from gateway.settings import PolicyRule, Settings
@@ -29,10 +29,20 @@ class Matched:
         """The policy with its penalty in pico-USD for this request."""
         if not self.penalty_is_default:
             return self.policy
-        expected = [
-            entry.candidate.expected_pusd or entry.candidate.avoided_pusd for entry in frozen
-        ]
-        return replace(self.policy, penalty_pusd=PENALTY_FACTOR * max(expected, default=0))
+        dearest = 0
+        for entry in frozen:
+            candidate = entry.candidate
+            dearest = max(dearest, candidate.expected_pusd or candidate.avoided_pusd)
+        known = self.policy
+        return Policy(
+            known.name,
+            known.slo,
+            known.kv_headroom_floor,
+            PENALTY_FACTOR * dearest,
+            known.max_cost_pusd,
+            known.otherwise,
+            known.residency,
+        )
 
 
 class Rules:

@@ -20,7 +20,12 @@ Usd = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=12)]
 TotalUsd = Annotated[Decimal, Field(ge=0, le=1_000_000_000_000, decimal_places=12)]
 NAME = r"^[!-~]([ -~]*[!-~])?$"  # stands in headers, metrics and addresses
 Named = Annotated[str, Field(pattern=NAME, max_length=200)]
+# As browsers write it: no path and no slash at the end. `null` is many pages that nobody can tell.
+Origin = Annotated[str, Field(pattern=r"^(\*|[a-z][a-z0-9+.-]*://[!-.0-;=?-~]+)$", max_length=300)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+Serves = Literal["chat", "completion", "embedding", "rerank", "transcription"]
 
 
 def _word_or_number(value: object) -> str:
@@ -69,6 +74,12 @@ class Timeouts(Section):
     )
 
 
+class Idempotency(Section):
+    hours: Annotated[float, Field(gt=0.0, le=744.0)] = Field(
+        24.0, description="how long an `Idempotency-Key` stands for the request that brought it"
+    )
+
+
 class Server(Section):
     host: str = Field("127.0.0.1", description="address the gateway listens on")
     port: int = Field(8080, ge=0, le=65535, description="port the gateway listens on")
@@ -83,6 +94,10 @@ class Server(Section):
         16_384, ge=1, description="clients of one worker, at most half of its open files; then 503"
     )
     max_n: int = Field(8, ge=1, le=128, description="most answers of one request: `n` x prompts")
+    cors_origins: tuple[Origin, ...] = Field(
+        (), description="web pages that may call `/v1`: `https://app.example.com`, or `*` for all"
+    )
+    idempotency: Idempotency = Idempotency()
     timeouts: Timeouts = Timeouts()
 
 
@@ -103,6 +118,25 @@ class Telemetry(Section):
     scrape_s: Positive = Field(0.5, description="seconds between two reads of an engine's metrics")
     stale_s: Positive = Field(
         10.0, description="an engine whose metrics are older than this is `unknown`"
+    )
+
+
+class Batches(Section):
+    enabled: bool = Field(True, description="files and batches are served")
+    file_limit_bytes: int = Field(
+        200 * 1024 * 1024, ge=1024, description="largest file; it lies in the ledger's database"
+    )
+    team_limit_bytes: int = Field(
+        10 * 1024**3, ge=1024, description="what one team may keep in files before it deletes some"
+    )
+    team_batches: int = Field(50, ge=1, description="unfinished batches of one team, at most")
+    lines_limit: int = Field(50_000, ge=1, description="requests of one batch")
+    keep_days: int = Field(30, ge=1, le=3650, description="files are deleted after so many days")
+    in_flight: int = Field(
+        64, ge=1, le=4096, description="lines of batches that one host sends at once, at most"
+    )
+    spill_s: Positive = Field(
+        7200.0, description="before a batch's end: what no idle engine has run may go to APIs"
     )
 
 
@@ -169,8 +203,9 @@ class Engine(Section):
     features: tuple[str, ...] = Field(
         ("tools", "json_schema", "logprobs", "n"), description="what requests may use"
     )
-    kinds: tuple[Literal["chat", "completion", "embedding"], ...] = Field(
-        ("chat", "completion"), description="which endpoints the model serves"
+    kinds: tuple[Serves, ...] = Field(
+        ("chat", "completion"),
+        description="which endpoints: also `embedding`, `rerank`, `transcription`",
     )
     accepts_salt: bool = Field(True, description="isolates prefix caches by `cache_salt`")
 
@@ -203,8 +238,9 @@ class Provider(Section):
         ("tools", "json_schema", "images", "logprobs", "n", "reasoning"),
         description="what requests may use",
     )
-    kinds: tuple[Literal["chat", "completion", "embedding"], ...] = Field(
-        ("chat", "completion", "embedding"), description="which endpoints it serves"
+    kinds: tuple[Serves, ...] = Field(
+        ("chat", "completion", "embedding"),
+        description="which endpoints: also `rerank`, `transcription`",
     )
 
 
@@ -259,12 +295,25 @@ class PolicyRule(Section):
 
 class Budget(Section):
     scope: str = Field(
-        description="`team:search`, `org:acme`, `provider:openai`, `external` (all real APIs), ...",
+        description="`team:search`, `org:acme`, `tag:app=web`, `tag:app`, `provider:openai`, "
+        "`external` (all real APIs), ...",
     )
     usd: TotalUsd = Field(description="limit of one period")
     period: Literal["day", "month"] = Field("month", description="calendar-aligned window")
     hard: bool = Field(True, description="refuse before the limit; soft: alert only")
     timezone: str = Field("UTC", description="IANA time zone of the window")
+    alert_at: tuple[Annotated[float, Field(gt=0.0, le=10.0)], ...] = Field(
+        (0.8, 1.0), description="shares of the limit at which an alert is sent, once a window"
+    )
+
+
+class Alerts(Section):
+    webhook_env: Variable | None = Field(
+        None, description="environment variable with the address that budget alerts are posted to"
+    )
+    secret_env: Variable | None = Field(
+        None, description="environment variable with the secret that signs them"
+    )
 
 
 ModelEntry = Annotated[
@@ -280,12 +329,14 @@ class Settings(Section):
     server: Server = Server()
     ledger: Ledger = Ledger()
     telemetry: Telemetry = Telemetry()
+    batches: Batches = Batches()
     dashboard: Dashboard = Dashboard()
     models: dict[Named, ModelEntry] = Field(default_factory=dict, description="what apps ask for")
     pools: dict[Named, Pool] = Field(default_factory=dict, description="own engines")
     providers: dict[Named, Provider] = Field(default_factory=dict, description="external APIs")
     policies: tuple[PolicyRule, ...] = Field((), description="first match wins")
     budgets: tuple[Budget, ...] = Field((), description="limits on spend")
+    alerts: Alerts = Alerts()
     prices: tuple[str, ...] = Field(
         (), description="further price files (YAML), applied over the bundled book"
     )

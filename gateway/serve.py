@@ -21,6 +21,7 @@ from pathlib import Path
 from backends.engine import ports
 from backends.environ import plain
 from gateway import environ
+from gateway.batches.starting import until_needed
 from gateway.children import Child, Command
 from gateway.clock import Clock
 from gateway.engines import EngineSupervision, installed
@@ -57,7 +58,7 @@ class Serving:
         self._ready = ready
         self._tasks: list[asyncio.Task[None]] = []
         self._back: list[Child] = []  # writer, telemetry, simulated providers: stopped last
-        self._front: list[Child] = []  # workers, dashboard: stopped first
+        self._front: list[Child] = []  # workers, dashboard, batches: stopped first
         self._stopping = False
         self._listener = listener
         self._held: Held | None = None
@@ -73,6 +74,9 @@ class Serving:
         self.runtime: Runtime = self.prepared.runtime
         for line in moved(self._settings, self.prepared.ports):
             self._say(line)
+        if count := self.prepared.prices_waiting:
+            words = "prices of the bundled map differ from those in force and wait for approval"
+            self._say(f"{count} {words}: `breakeven prices diff --from litellm`")
         shown = self._settings.dashboard
         if shown.enabled:
             (await _bound("dashboard", (shown.host, shown.port), self._say)).close()
@@ -94,7 +98,21 @@ class Serving:
             self._settings, self.runtime, self._board, self._say, self._ready
         )
         self._tasks.append(asyncio.create_task(self._engines.run()))
+        if self._settings.batches.enabled:
+            self._tasks.append(asyncio.create_task(self._run_batches()))
         self._tasks.append(asyncio.create_task(follow(self.address, self._say, "logs/worker-*")))
+
+    async def _run_batches(self) -> None:
+        """The runner, from the first batch on."""
+        await until_needed(self.runtime.run_dir, self.runtime.ledger_url, Clock())
+        host, port = self.address
+        argv = [
+            *_python("gateway.batches.runner"),
+            *("--config", str(self._config), "--runtime", str(self.prepared.path)),
+            *("--address", f"{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"),
+        ]
+        if not self._stopping:
+            self._launch(self._front, "batches", argv)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -197,6 +215,8 @@ class Serving:
             return environ.worker(os.environ, url, self._settings)
         if name.startswith("provider-"):
             return plain(os.environ)
+        if name == "telemetry":
+            return environ.telemetry(os.environ, url, self._settings)
         of = environ.dashboard if name == "dashboard" else environ.ledger_reader
         return of(os.environ, url)
 

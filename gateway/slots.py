@@ -156,8 +156,11 @@ class Board:
         self._residents = self._seen + len(layout.apis) * _SEEN
         self._published = 2 + layout.workers * layout.worker_cells
         self._owned = self._published + len(layout.engines) * _PUBLISHED
+        self._views: list[memoryview[float]] = []
 
     def close(self) -> None:
+        for view in self._views:
+            view.release()
         self.cells.release()
         self._map.close()
 
@@ -181,6 +184,27 @@ class Board:
 
     def owned_row(self, engine: int) -> int:
         return self._owned + engine * _OWNED
+
+    # -- views: whoever keeps one sees at a glance whether anything changed ---------------------
+
+    def engine_views(self, engine: int) -> "list[memoryview[float]]":
+        """What telemetry and the parent say of one engine, and each worker's share of it."""
+        loads = [self.load_row(worker, engine) for worker in range(self.layout.workers)]
+        return [
+            self._view(self.published_row(engine), _PUBLISHED),
+            self._view(self.owned_row(engine), _OWNED),
+            *(self._view(row, _LOADS) for row in loads),
+        ]
+
+    def seen_views(self, api: int) -> "list[memoryview[float]]":
+        """Each worker's experience with one API."""
+        rows = [self.seen_row(worker, api) for worker in range(self.layout.workers)]
+        return [self._view(row, _SEEN) for row in rows]
+
+    def _view(self, row: int, count: int) -> "memoryview[float]":
+        view = self.cells[row : row + count]
+        self._views.append(view)
+        return view
 
     # -- lives --------------------------------------------------------------------------------
 

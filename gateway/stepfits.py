@@ -2,7 +2,8 @@
 
 A simulated engine's model is its profile's. A real one is measured through its own HTTP the first
 time it is seen; the fit is kept beside the model for this version, flags and hardware. An
-embedding engine decodes nothing: its time is a constant and a prefill rate, from a few requests.
+engine of embeddings, rankings or transcripts decodes nothing that its clients wait for token by
+token: its time is a constant and a rate of reading, from a few requests.
 """
 
 import asyncio
@@ -15,17 +16,20 @@ from typing import Any
 
 import httpx
 
-from backends.engine import profiles
+from backends.engine import profiles, silence
+from backends.engine.flags import Kind, kind_of
 from backends.engine.probes import ProbeError
 from backends.engine.profile import Profile, profile
 from backends.simulator.profiles import PROFILES
 from backends.stepmodel import StepModel
+from gateway.measured import AUDIO_MS_PER_TOKEN
 from gateway.runtime import EngineSeat
 from gateway.settings import Engine, Settings
 
 DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
-EMBEDDING_WORDS = (4, 64, 256)
-EMBEDDING_ROUNDS = 3
+READING_WORDS = (4, 64, 256)
+HEARING_S = (1, 8, 25)  # within the half minute that Whisper hears at once
+READING_ROUNDS = 3
 LEAST_SLOPE = 0.25  # of the longest input's time that is due to its tokens
 REQUEST_TIMEOUT_S = 30.0
 
@@ -52,9 +56,10 @@ class StepFits:
         timeout = httpx.Timeout(REQUEST_TIMEOUT_S)
         try:
             async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
-                if engine.kinds == ("embedding",):
-                    step = await _fit_embedding(seat, client)
-                    return Fitted(step, await _version(seat, client), "measured: embeddings")
+                kind = kind_of(engine.kinds)
+                if kind != "generate":
+                    step = await _fit_reading(kind, seat, client)
+                    return Fitted(step, await _version(seat, client), f"measured: {kind}")
                 return await self._measured(seat, engine, client)
         except (ProbeError, httpx.HTTPError) as error:
             log.warning("%s cannot be measured: %s %s", seat.name, type(error).__name__, error)
@@ -117,20 +122,20 @@ async def _version(seat: EngineSeat, client: httpx.AsyncClient) -> str | None:
     return version if isinstance(version, str) else None
 
 
-async def _fit_embedding(seat: EngineSeat, client: httpx.AsyncClient) -> StepModel:
+async def _fit_reading(kind: Kind, seat: EngineSeat, client: httpx.AsyncClient) -> StepModel:
     """A line through the median times of short and long inputs."""
     points: list[tuple[int, float]] = []
-    for words in EMBEDDING_WORDS:
+    for size in HEARING_S if kind == "transcription" else READING_WORDS:
+        path, asked = _question(kind, seat.served_name, size)
         times: list[float] = []
-        tokens = 0
-        for _ in range(EMBEDDING_ROUNDS):
+        for _ in range(READING_ROUNDS):
             began = time.monotonic()
-            answer = await client.post(
-                f"{seat.base_url}/embeddings",
-                json={"model": seat.served_name, "input": "token " * words},
-            )
+            answer = await client.post(seat.base_url + path, **asked)
             answer.raise_for_status()
             times.append(time.monotonic() - began)
+        if kind == "transcription":
+            tokens = size * 1000 // AUDIO_MS_PER_TOKEN
+        else:
             tokens = int(answer.json()["usage"]["prompt_tokens"])
         points.append((tokens, median(times)))
     (short, fast), (long, slow) = points[0], points[-1]
@@ -139,3 +144,14 @@ async def _fit_embedding(seat: EngineSeat, client: httpx.AsyncClient) -> StepMod
     slope = max((slow - fast) / (long - short), least) if long > short else least
     constant = max(fast - slope * short, 1e-6)
     return StepModel(a_s=1e-6, b_s=0.0, c_s=0.0, d_s=slope, t0_s=constant)
+
+
+def _question(kind: Kind, model: str, size: int) -> tuple[str, dict[str, Any]]:
+    """So many words to read, or seconds to hear, in httpx's words."""
+    words = "token " * size
+    if kind == "rerank":
+        return "/rerank", {"json": {"model": model, "query": "token", "documents": [words]}}
+    if kind == "transcription":
+        sound = ("silence.wav", silence.wav(size), "audio/wav")
+        return "/audio/transcriptions", {"data": {"model": model}, "files": {"file": sound}}
+    return "/embeddings", {"json": {"model": model, "input": words}}

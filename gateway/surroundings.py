@@ -9,13 +9,17 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sqlalchemy.exc import DBAPIError
+
 from gateway.faults import Place
 from gateway.plausible import Facts
 from gateway.schema import Settings
 from gateway.statedir import DIRECTORIES, LEDGER
-from ledger.drafts import PriceDraft, diff
-from ledger.pricebook import bundled_seed, load_price_file
-from ledger.prices import PriceBook, PriceError
+from ledger.book import stored_prices
+from ledger.database import open_readonly, sqlite_url
+from ledger.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft, diff
+from ledger.pricebook import BOOK, bundled_seed, load_price_file
+from ledger.prices import Price, PriceBook, PriceError
 
 US_PER_S = 1_000_000
 
@@ -72,7 +76,10 @@ def _wrong_model(model: str) -> str:
 
 
 def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBook | None:
-    """The book as a start would make it; the files that cannot be used go to `wrong`."""
+    """The book as a start would make it; the files that cannot be used go to `wrong`.
+
+    What people imported is known where the ledger is a file here.
+    """
     drafts: list[PriceDraft] = list(bundled_seed().drafts)
     stated: dict[str, str] = {}
     for index, name in enumerate(settings.prices):
@@ -87,7 +94,25 @@ def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBoo
     if any(place[0] == "prices" for place in wrong):
         return None
     try:
-        return PriceBook(diff((), drafts, at_us=at_us).prices(1), stated)
+        imported = _imported(settings)
+        first = max((price.version for price in imported), default=0) + 1
+        return PriceBook([*imported, *diff((), drafts, at_us=at_us).prices(first)], stated)
     except PriceError as error:
         wrong["prices",] = str(error)
         return None
+
+
+def _imported(settings: Settings) -> list[Price]:
+    """Prices that neither the map nor a configured file states; none of a database elsewhere."""
+    path = settings.state / LEDGER
+    if settings.ledger.url or settings.ledger.url_env or not path.is_file():
+        return []
+    engine = open_readonly(sqlite_url(path))
+    try:
+        found = stored_prices(engine)
+    except DBAPIError:  # of an older program, or not to be read: a start will tell
+        return []
+    finally:
+        engine.dispose()
+    return [one for one in found if one.rank >= APPROVED_RANK
+            or (one.rank == BUNDLED_RANK and one.book != BOOK)]  # fmt: skip

@@ -1,7 +1,8 @@
 """The telemetry process: `python -m gateway.telemetry --config FILE --runtime FILE`.
 
 Reads every engine's metrics twice a second and publishes what routing needs on the board; every
-ten seconds it leaves samples in the ledger for the dashboard. If it dies, workers keep the last
+ten seconds it leaves samples in the ledger for the dashboard. It also tells of budgets that reach a
+threshold. If it dies, workers keep the last
 values until they are stale; then the engine is `unknown` to them.
 
 An engine that `serve` runs is looked at only while the parent says that its own process serves
@@ -22,6 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from backends import health
 from backends.health import Health, Probe, State
 from backends.metrics import ProbeFailed, parse
+from gateway.alerts import Alerts
 from gateway.clock import Clock
 from gateway.runtime import EngineSeat, Runtime
 from gateway.scrape import Limits, Watch
@@ -55,6 +57,7 @@ class Telemetry:
         self._clock = clock
         self._fits = StepFits(settings)
         self._limits = health.Limits(stale_s=settings.telemetry.stale_s)
+        self._alerts = Alerts(settings, ledger, clock)
         self._seats = runtime.engines
         self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
 
@@ -68,6 +71,7 @@ class Telemetry:
             for seat, watch in zip(self._seats, self._watches, strict=True):
                 tasks.create_task(self._follow(seat, watch, client))
             tasks.create_task(self._sample())
+            tasks.create_task(self._alerts.run())
 
     async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
         state = self._unseen(seat)

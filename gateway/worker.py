@@ -25,6 +25,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from gateway.app import Gateway
 from gateway.bootstrap import Exposition, Ledger, build
 from gateway.clock import Clock
+from gateway.cors import Cors
 from gateway.hostmetrics import HostMetrics
 from gateway.ids import RequestIds
 from gateway.prices import price_aliases
@@ -32,7 +33,7 @@ from gateway.protocol import bounded
 from gateway.runtime import Runtime
 from gateway.settings import Server, Settings, Timeouts, load
 from gateway.slots import Board
-from ledger.book import load_price_book
+from ledger.book import load_price_book, newer_prices
 from ledger.database import open_readonly
 from ledger.identity import KeyRing
 from ledger.lengths import recent_lengths
@@ -63,7 +64,9 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
         Ledger(
             prices=load_price_book(engine, price_aliases(settings)),
             keys=KeyRing(engine, runtime.run_dir, Path(runtime.state_dir)),
+            reader=engine,
             lengths=recent_lengths(engine),
+            newer_prices=partial(newer_prices, engine),
         ),
         Exposition(CollectorRegistry(), lambda: generate_latest(summed)),
         os.environ,
@@ -107,7 +110,7 @@ def clients_within(files: int) -> int:
 def server(app: Gateway, timeouts: Timeouts, *, most: float = math.inf) -> uvicorn.Server:
     """The HTTP server as every worker runs it; `most`: connections of clients at once."""
     config = uvicorn.Config(
-        app,
+        Cors(app, app.origins, RequestIds()) if app.origins else app,
         loop="uvloop",
         http=bounded(timeouts.receive_s, RequestIds(), most=most),
         ws="none",

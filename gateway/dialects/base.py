@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.body import Members
+from gateway.connection import Header
 from gateway.dialects.voice import Voice
-from gateway.reply import Header
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,11 @@ _NO_FORM = "chat completions have no form for it. Leave it out."
 _TEXTS = ("input_text", "output_text", "text")
 
 
+def flat(namespace: str | None, name: str) -> str:
+    """Chat has no namespaces: a function of one has both in its name."""
+    return name if namespace is None else f"{namespace}__{name}"
+
+
 def chat_messages(instructions: str | None, given: Any) -> list[Message]:
     """Instructions and items; raises `RequestError` with the place that chat cannot say."""
     found = Conversation()
@@ -37,9 +42,10 @@ def _item(found: Conversation, item: Mapping[str, Any], place: str) -> None:
     if kind == "message":
         _message(found, item, place)
     elif kind == "function_call":
+        space = optional_text(item.get("namespace"), f"{place}.namespace")
         call = called(
             text(item.get("call_id"), f"{place}.call_id"),
-            text(item.get("name"), f"{place}.name"),
+            flat(space, text(item.get("name"), f"{place}.name")),
             text(item.get("arguments"), f"{place}.arguments"),
         )
         found.answered([], [call])

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.body import Members, member, raw
+from gateway.connection import Header
 from gateway.dialects.base import Heard
 from gateway.dialects.conversation import MARK, Conversation, marked
 from gateway.dialects.fields import (
@@ -31,7 +32,6 @@ from gateway.dialects.fields import (
 from gateway.dialects.messages_voice import MessagesVoice, error_document
 from gateway.dialects.turns import conversation
 from gateway.dialects.voice import encode
-from gateway.reply import Header
 
 _ADVICE = frozenset(
     {
@@ -143,10 +143,11 @@ def _check_advice(members: Members) -> None:
 
 
 def _tools(members: Members) -> Members:
-    declared = opened(members, "tools")
+    given = opened(members, "tools")
+    declared = [] if given is None else list(each(given, "tools"))
     found: dict[str, Any] = {}
     if declared:
-        found["tools"] = [_tool(tool, where) for where, tool in each(declared, "tools")]
+        found["tools"] = [_tool(tool, where) for where, tool in declared]
     choice = opened(members, "tool_choice")
     if choice is not None:
         chosen = mapping(choice, "tool_choice")

@@ -1,8 +1,9 @@
 """An answer as Anthropic's Messages tell it: content blocks, with the usage at their end.
 
-`message_start` is said before anything is known of the usage and shows zeros; `message_delta` has
-the numbers that the ledger has, in Anthropic's way of counting: `input_tokens` is what was neither
-read from a cache nor written to one.
+`message_start` is said before anything was counted: its `input_tokens` are the estimate that the
+decision was made with, so that what a client shows meanwhile is no zero. `message_delta` has the
+numbers that the ledger has, which SDKs put in its place, in Anthropic's way of counting:
+`input_tokens` is what was neither read from a cache nor written to one.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ class MessagesVoice(Voice):
         return "text" if piece.kind == "refusal" else piece.kind
 
     def began(self) -> Iterator[bytes]:
-        message = self._message([], None, None, Tokens())
+        message = self._message([], None, None, Tokens(input=self.prompt_estimate))
         yield event("message_start", {"type": "message_start", "message": message})
 
     def opened(self, block: Block) -> Iterator[bytes]:

@@ -5,14 +5,16 @@ Everything behind it, from the dispatcher to the sweeper, sees an ordinary reply
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from gateway.body import Members
+from gateway.connection import Header
 from gateway.dialects.base import Dialect
 from gateway.dialects.voice import Voice
 from gateway.intake import Asked, read
-from gateway.reply import Header, Reply, Send
+from gateway.reply import Reply, Send
 
 CHAT = "/v1/chat/completions"
 

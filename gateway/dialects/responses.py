@@ -3,16 +3,18 @@
 Nothing is kept between requests, so what goes on from a kept answer is refused, and an answer says
 `store: false`. The SDKs' default of keeping (no `store` at all) asks for nothing that they use
 unasked. What chat has under another name is renamed; its other members, and those that nobody here
-knows, go on untouched. Tools that run at OpenAI are refused by their place.
+knows, go on untouched. Tools that run at OpenAI are refused by their place; a search that is
+offered beside functions is left out, as agents offer it with whatever they ask.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from gateway.body import Members, member, raw
+from gateway.connection import Header
 from gateway.dialects.base import Heard
 from gateway.dialects.fields import (
     OF_CHAT,
@@ -25,11 +27,11 @@ from gateway.dialects.fields import (
     unsupported,
     wrong,
 )
-from gateway.dialects.items import chat_messages
+from gateway.dialects.items import chat_messages, flat
 from gateway.dialects.responses_voice import ResponsesVoice
 from gateway.dialects.voice import encode
-from gateway.reply import Header
 
+SEARCH = "web_search"  # `web_search_preview`, and with the day it came
 _KEPT = "no answer is kept here. Leave it out and send the whole conversation in `input`."
 _REFUSED: Final[Mapping[str, str]] = {
     "store": "no answer is kept here. Leave it out or send `false`.",
@@ -92,14 +94,16 @@ class Responses:
             heard["max_tokens"] = members["max_output_tokens"]
         if member(members, "stream", bool, False):
             heard["stream_options"] = raw({"include_usage": True})
-        heard |= _tools(members) | _style(members)
+        functions = list(_functions(members))
+        heard |= _tools(members, functions) | _style(members)
         echo = {
             name: members[name]
             for name in _ECHOED
             if name in members and bytes(members[name]) != b"null"
         }
         session = member(members, "prompt_cache_key", str)
-        return Heard(heard, partial(ResponsesVoice, echo=echo), session)
+        spaces = {one.told["name"]: one.origin for one in functions if one.origin is not None}
+        return Heard(heard, partial(ResponsesVoice, echo=echo, spaces=spaces), session)
 
     def refusal(self, body: bytes, status: int, request_id: str) -> bytes:
         """The same shape as chat's, with this dialect's names."""
@@ -128,13 +132,34 @@ def _check(members: Members) -> None:
             raise unsupported(f"include[{index}]", why)
 
 
-def _tools(members: Members) -> Members:
-    declared, choice = opened(members, "tools"), opened(members, "tool_choice")
-    if not declared:  # there is nothing to choose from, and chat refuses to choose
+class _Function(NamedTuple):
+    """As chat is told it; `origin`: its namespace and its name there."""
+
+    told: dict[str, Any]
+    origin: tuple[str, str] | None = None
+
+
+def _functions(members: Members) -> Iterator[_Function]:
+    given = opened(members, "tools")
+    declared = [] if given is None else list(each(given, "tools"))
+    beside = any(tool.get("type") in ("function", "namespace") for _, tool in declared)
+    for where, tool in declared:
+        if tool.get("type") == "namespace":
+            space = text(tool.get("name"), f"{where}.name")
+            for inner, one in each(tool.get("tools"), f"{where}.tools"):
+                told = _tool(one, inner)
+                name = told["name"]
+                yield _Function({**told, "name": flat(space, name)}, (space, name))
+        elif not (beside and str(tool.get("type")).startswith(SEARCH)):
+            yield _Function(_tool(tool, where))
+
+
+def _tools(members: Members, functions: Sequence[_Function]) -> Members:
+    choice = opened(members, "tool_choice")
+    if not functions:  # there is nothing to choose from, and chat refuses to choose
         return {}
-    found: dict[str, Any] = {
-        "tools": [_tool(tool, where) for where, tool in each(declared, "tools")]
-    }
+    told = [{"type": "function", "function": one.told} for one in functions]
+    found: dict[str, Any] = {"tools": told}
     if isinstance(choice, str):
         found["tool_choice"] = choice
     elif choice is not None:
@@ -156,10 +181,13 @@ def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
             "leave it out.",
         )
     function: dict[str, Any] = {"name": text(tool.get("name"), f"{place}.name")}
+    optional_text(tool.get("description"), f"{place}.description")
+    if tool.get("parameters") is not None:
+        mapping(tool["parameters"], f"{place}.parameters")
     for name in ("description", "parameters", "strict"):
         if tool.get(name) is not None:
             function[name] = tool[name]
-    return {"type": "function", "function": function}
+    return function
 
 
 def _style(members: Members) -> Members:

@@ -34,11 +34,22 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 class ResponsesVoice(Voice):
-    def __init__(self, request_id: str, created_s: int, *, echo: Mapping[str, Any]) -> None:
-        """`echo`: what was asked, as an answer repeats it."""
+    def __init__(
+        self,
+        request_id: str,
+        created_s: int,
+        *,
+        echo: Mapping[str, Any],
+        spaces: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
+        """`echo`: what was asked, as an answer repeats it.
+
+        `spaces`: of functions that chat was told with their namespace, this and their name there.
+        """
         super().__init__(request_id)
         self._created_s = created_s
         self._echo = echo
+        self._spaces = spaces or {}
         self._number = 0
         self._name = request_id.removeprefix("req_")
 
@@ -64,7 +75,7 @@ class ResponsesVoice(Voice):
     def closed(self, block: Block) -> Iterator[bytes]:
         if block.kind == "call":
             name = "response.function_call_arguments.done"
-            yield self._of(block, name, arguments=block.text, name=block.name)
+            yield self._of(block, name, arguments=block.text, **self._named(block))
         else:
             said = {"refusal" if block.kind == "refusal" else "text": block.text}
             name = f"response.{_PARTS[block.kind]}.done"
@@ -118,12 +129,18 @@ class ResponsesVoice(Voice):
         item: dict[str, Any] = {"id": self._item_id(block), "status": status}
         text = "" if empty else block.text
         if block.kind == "call":
-            item |= {"type": "function_call", "call_id": block.id, "name": block.name}
+            item |= {"type": "function_call", "call_id": block.id, **self._named(block)}
             return item | {"arguments": text}
         content = [] if empty else [_part(block, text)]
         if block.kind == "reasoning":
             return item | {"type": "reasoning", "summary": [], "content": content}
         return item | {"type": "message", "role": "assistant", "content": content}
+
+    def _named(self, block: Block) -> dict[str, str]:
+        if block.name not in self._spaces:
+            return {"name": block.name}
+        namespace, name = self._spaces[block.name]
+        return {"name": name, "namespace": namespace}
 
     def _status_of(self, block: Block) -> str:
         """What was being said when the limit was reached is not whole."""

@@ -56,6 +56,7 @@ class Voice(ABC):
         self.finish: str | None = None
         self.stop: str | None = None  # which of the stop texts ended it, where the target says so
         self.tokens = Tokens()
+        self.prompt_estimate = 0  # what a stream may begin with, before anything is counted
         self.blocks: list[Block] = []
         self._calls: dict[int, Block] = {}
         self._splitter = EventSplitter()

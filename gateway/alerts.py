@@ -1,0 +1,140 @@
+"""Budgets that reach a threshold: said in the log, and to a webhook where one is configured.
+
+The message is JSON with a `text` that chat services show as it is. With a secret it carries
+`x-breakeven-signature: t=SECONDS,v1=HEX`, the HMAC-SHA256 of `SECONDS.BODY`. Any 2xx is heard;
+everything else is tried again, at first after half a minute, then ever more seldom for two days.
+"""
+
+import asyncio
+import hmac
+import json
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import httpx
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from gateway.clock import Clock
+from gateway.settings import Settings
+from ledger.alerts import Alert, note, take_due, told
+from ledger.escrow import budget_key
+from ledger.money import PPM, pusd_to_usd, usd_text
+
+LOOK_S = 2.0
+TIMEOUT_S = 10.0
+
+log = logging.getLogger("breakeven.alerts")
+
+
+class Alerts:
+    """One per host, in the telemetry process."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        ledger: Engine,
+        clock: Clock,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._thresholds = {
+            budget_key(budget.scope, budget.period): [round(one * PPM) for one in budget.alert_at]
+            for budget in settings.budgets
+        }
+        self._url = environ.get(settings.alerts.webhook_env or "")
+        self._secret = environ.get(settings.alerts.secret_env or "", "").encode()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        if not any(self._thresholds.values()):
+            return
+        async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
+            await asyncio.gather(self._again(self.look), self._again(partial(self.tell, client)))
+
+    async def _again(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Telling waits for others, so that noting does not wait for telling."""
+        while True:
+            try:
+                await work()
+            except DBAPIError as error:
+                log.warning("budgets cannot be looked at: %s", error.orig)
+            await asyncio.sleep(LOOK_S)
+
+    async def look(self) -> None:
+        """Note what was reached."""
+        at_us = self._clock.wall_us()
+        for alert in await asyncio.to_thread(note, self._ledger, self._thresholds, at_us=at_us):
+            log.warning("%s", words_of(alert))
+
+    async def tell(self, client: httpx.AsyncClient) -> None:
+        """Tell what nobody has heard."""
+        at_us = self._clock.wall_us()
+        if not self._url:
+            return
+        for alert in await asyncio.to_thread(take_due, self._ledger, at_us=at_us):
+            if await self._heard(client, self._url, alert):
+                now_us = self._clock.wall_us()
+                await asyncio.to_thread(told, self._ledger, alert, at_us=now_us)
+
+    async def _heard(self, client: httpx.AsyncClient, url: str, alert: Alert) -> bool:
+        body = json.dumps(message_of(alert)).encode()
+        headers = {"content-type": "application/json"}
+        if self._secret:
+            headers["x-breakeven-signature"] = signature(
+                self._secret, body, self._clock.wall_us() // 1_000_000
+            )
+        try:
+            async with (
+                asyncio.timeout(TIMEOUT_S),
+                client.stream("POST", url, content=body, headers=headers) as answer,
+            ):
+                pass  # its status is all that counts: what it goes on to say is not waited for
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
+            log.warning("the alerts webhook did not hear %s: %s", alert.id, type(error).__name__)
+            return False
+        if not answer.is_success:
+            log.warning("the alerts webhook answered %d to %s", answer.status_code, alert.id)
+        return answer.is_success
+
+
+def words_of(alert: Alert) -> str:
+    """One line for people: `team:search has spent $80.12 (80 %) of its $100.00 per month`."""
+    percent = 100 * alert.spent_pusd // alert.limit_pusd if alert.limit_pusd else 100
+    kind = "hard" if alert.hard else "soft"
+    return (
+        f"{alert.scope} has spent {usd_text(alert.spent_pusd)} ({percent} %) of its {kind} budget "
+        f"of {usd_text(alert.limit_pusd)} per {alert.period}"
+    )
+
+
+def message_of(alert: Alert) -> dict[str, Any]:
+    """Dollars are decimal text, exact."""
+    return {
+        "id": alert.id,
+        "type": "budget.threshold_reached",
+        "text": words_of(alert),
+        "scope": alert.scope,
+        "period": alert.period,
+        "hard": alert.hard,
+        "threshold": alert.threshold_ppm / PPM,
+        "spent_usd": f"{pusd_to_usd(alert.spent_pusd):f}",
+        "limit_usd": f"{pusd_to_usd(alert.limit_pusd):f}",
+        "window_start": _instant(alert.window),
+        "window_end": _instant(alert.window_end),
+        "reached_at": _instant(alert.reached_us // 1_000_000),
+    }
+
+
+def signature(secret: bytes, body: bytes, at_s: int) -> str:
+    signed = hmac.new(secret, f"{at_s}.".encode() + body, "sha256").hexdigest()
+    return f"t={at_s},v1={signed}"
+
+
+def _instant(at_s: int) -> str:
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"

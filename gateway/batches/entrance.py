@@ -1,0 +1,148 @@
+"""Where a worker takes lines of batches: one path of its own, for this host's runner alone.
+
+`POST /batch-lines/v1/chat/completions` with a ticket is that request, asked by the ticket's key. To
+anybody else the path does not exist. Everything behind it is what serves the public path, with
+another planner, and with the prompt taken for read after its predicted time: an answer in one piece
+has no first token to see, and live requests must not find a line's prompt waiting all the while.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from contextvars import ContextVar
+from dataclasses import replace
+
+from gateway.api import HotApi, Message, Receive, SendMessage
+from gateway.auth import token_of
+from gateway.batches.authority import Authority, Ticket
+from gateway.batches.inputlines import ENDPOINTS
+from gateway.clock import Clock
+from gateway.errors import RequestError
+from gateway.errors import body as error_body
+from gateway.flight import Flight, Flights
+from gateway.plan import Plan, Step
+from gateway.reply import JSON
+from gateway.slots import Board
+from ledger.identity import Identity, KeyRing
+
+PREFIX = "/batch-lines"
+TAG = "batch"
+
+
+class Delegates:
+    """Stands in for keys: the identity is the ticket's, tagged with its batch."""
+
+    def __init__(self, keys: KeyRing, ticket: ContextVar[Ticket]) -> None:
+        self._keys = keys
+        self._ticket = ticket
+
+    def recall(self, token: str, now_us: int) -> Identity | None:
+        """Nothing is remembered: each try asks for its key anew."""
+        del token, now_us
+        return None
+
+    async def lookup(self, token: str, now_us: int) -> Identity | None:
+        del token  # the entrance has read it
+        ticket = self._ticket.get()
+        identity = await self._keys.delegated(ticket.key_id, now_us)
+        if identity is None:
+            return None
+        tags = tuple(tag for tag in identity.tags if tag[0] != TAG)
+        return replace(identity, tags=(*tags, (TAG, ticket.batch_id)))
+
+
+class LineFlights(Flights):
+    """A line's prompt is taken for read when it is predicted to be.
+
+    Knows which engine each line is at.
+    """
+
+    def __init__(self, board: Board, worker: int) -> None:
+        super().__init__(board, worker)
+        self._engines: dict[str, int] = {}
+
+    def by_engine(self, names: Collection[str]) -> dict[int, list[str]]:
+        """These requests by the engine's row that they were sent to; the others are forgotten."""
+        self._engines = {name: row for name, row in self._engines.items() if name in names}
+        found: dict[int, list[str]] = {}
+        for name, row in self._engines.items():
+            found.setdefault(row, []).append(name)
+        return found
+
+    def take_off(self, plan: Plan, step: Step) -> Flight | None:
+        flight, ttft_ms = super().take_off(plan, step), step.verdict.ttft_ms
+        if flight is not None:
+            self._engines[plan.request_id] = step.frozen.target.row
+        if flight is not None and ttft_ms is not None:
+            asyncio.get_running_loop().call_later(ttft_ms / 1e3, flight.first_token)
+        return flight
+
+
+class Workload:
+    """Lines have no part in the count of clients' requests."""
+
+    working = 0
+
+
+class Entrance:
+    """`hot` answers what is let in."""
+
+    def __init__(
+        self, hot: HotApi, authority: Authority, ticket: ContextVar[Ticket], clock: Clock
+    ) -> None:
+        self.hot = hot
+        self._authority = authority
+        self._ticket = ticket
+        self._clock = clock
+
+    def ticket_of(self, scope: Message) -> Ticket | None:
+        """The ticket of a request from this host; `None`: to who asks, there is nothing here."""
+        path = scope["path"]
+        if not path.startswith(PREFIX) or path[len(PREFIX) :] not in ENDPOINTS:
+            return None
+        if not _from_here(scope):
+            return None
+        try:
+            token = token_of(scope["headers"])
+        except RequestError:
+            return None
+        return self._authority.read(token, now_us=self._clock.wall_us())
+
+    async def __call__(
+        self, ticket: Ticket, scope: Message, receive: Receive, send: SendMessage
+    ) -> None:
+        self._ticket.set(ticket)  # in this request's own context
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        # Without what the connection offers beside `send`: all of the answer must pass here.
+        inside = {**scope, "path": scope["path"][len(PREFIX) :], "extensions": {}}
+        await self.hot(inside, receive, noted)
+        if not begun:  # it made room, or nobody is there to hear this
+            await _made_room(ticket, send)
+
+
+async def _made_room(ticket: Ticket, send: SendMessage) -> None:
+    error = RequestError("made_room", "The line made room for live requests.")
+    headers = [JSON, (b"x-request-id", ticket.request_id.encode())]
+    start = {"type": "http.response.start", "status": error.row.status, "headers": headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": error_body(error)})
+
+
+def request_ids(ticket: ContextVar[Ticket]) -> Callable[[], str]:
+    """Every try of a line brings its own id."""
+    return lambda: ticket.get().request_id
+
+
+def _from_here(scope: Message) -> bool:
+    """Loopback, or an address of this host calling itself."""
+    client, server = _host(scope.get("client")), _host(scope.get("server"))
+    return client.startswith("127.") or client == "::1" or (client != "" and client == server)
+
+
+def _host(address: Iterable[object] | None) -> str:
+    return "" if address is None else str(next(iter(address), ""))

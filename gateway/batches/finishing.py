@@ -1,0 +1,106 @@
+"""From `in_progress` or `cancelling` over `finalizing` to the end: the output files are written.
+
+Blocks while the database answers: run it in a thread. A writer that dies leaves files that nobody
+sees, swept later; the next one writes others, and only the last move shows them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.batches.shapes import CANCELLED, EXPIRED, unanswered
+from ledger.batches import CANCELLING, FINALIZING, BatchRecord, BatchStore
+from ledger.batchlines import LineStore
+from ledger.files import CHUNK_BYTES, FileRecord, FileStore
+
+CLOSED = 200  # lines of one transaction
+_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finishing:
+    """Finishes batches that this owner has taken."""
+
+    batches: BatchStore
+    lines: LineStore
+    files: FileStore
+    owner: str
+    now_us: Callable[[], int]
+    new_id: Callable[[str], str]
+    keep_us: int  # output files are kept for so long
+
+    def begin(self, record: BatchRecord) -> bool:
+        """Move it to `finalizing` once no line of it can be answered any more."""
+        now_us = self.now_us()
+        over = record.status == CANCELLING or now_us >= record.expires_us
+        if not over and record.completed + record.failed < record.total:
+            return False
+        if over and self.lines.running(record.id, now_us):
+            return False  # runners are ending them
+        values: dict[str, Any] = {"status": FINALIZING, "finalizing_us": now_us}
+        if record.status != CANCELLING and self.lines.undone(record.id, 1):
+            values["expired_us"] = now_us  # whoever finishes it: it ends as expired
+        return self.batches.move(record.id, self.owner, (record.status,), **values)
+
+    def end(self, record: BatchRecord, hold: Callable[[], None]) -> None:
+        """Write a `finalizing` batch's files and end it; `hold` renews the lease or raises."""
+        self._close(record, hold)
+        files = [
+            self._write(record, ok=ok, hold=hold, name=f"{record.id}_{word}.jsonl")
+            for ok, word in ((True, "output"), (False, "error"))
+        ]
+        if record.cancelling_us is not None:
+            status = "cancelled"
+        else:
+            status = "completed" if record.expired_us is None else "expired"
+        values: dict[str, Any] = {"status": status, f"{status}_us": self.now_us()}
+        output, error = files
+        values["output_file_id"] = output[0] if output else None
+        values["error_file_id"] = error[0] if error else None
+        self.batches.end(record.id, self.owner, [one for one in files if one], **values)
+
+    def _close(self, record: BatchRecord, hold: Callable[[], None]) -> None:
+        """Every line without an answer gets its line of the error file."""
+        code = EXPIRED if record.cancelling_us is None else CANCELLED
+        while undone := self.lines.undone(record.id, CLOSED):
+            hold()
+            answers = [
+                (number, unanswered(record.id, number, custom_id, code=code))
+                for number, custom_id in undone
+            ]
+            self.lines.close(record.id, answers)
+
+    def _write(
+        self, record: BatchRecord, *, ok: bool, hold: Callable[[], None], name: str
+    ) -> tuple[str, int] | None:
+        """(id, size) of a file that nobody sees yet; `None` when no line belongs in it."""
+        file_id, size = "", 0
+        for number, chunk in enumerate(_chunks(self.lines.answers(record.id, ok=ok))):
+            hold()
+            if not file_id:
+                file_id = self._begin(record, name)
+            self.files.append(file_id, number, chunk)
+            size += len(chunk)
+        return (file_id, size) if file_id else None
+
+    def _begin(self, record: BatchRecord, name: str) -> str:
+        file_id, now_us = self.new_id("file-"), self.now_us()
+        kept_us = self.keep_us if record.output_seconds is None else record.output_seconds * _US
+        record_of = FileRecord(
+            file_id, record.team_id, record.key_id, "batch_output", name,
+            created_us=now_us, expires_us=now_us + kept_us,
+        )  # fmt: skip
+        self.files.begin(record_of)
+        return file_id
+
+
+def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines with their breaks, in pieces of a chunk's size, of which one at a time is held."""
+    held = bytearray()
+    for line in lines:
+        held += line + b"\n"
+        while len(held) >= CHUNK_BYTES:
+            yield bytes(held[:CHUNK_BYTES])
+            del held[:CHUNK_BYTES]
+    if held:
+        yield bytes(held)

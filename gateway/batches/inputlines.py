@@ -1,0 +1,135 @@
+"""The lines of a batch's input file, each read to what a runner needs, or to OpenAI's error of it.
+
+Pure. What is asked of the model is not judged here but when the line is sent, as any request is:
+that way it fails alone, and its batch goes on.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from gateway.intake import MODEL_LIMIT
+from ledger.batchlines import NewLine
+
+ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses")
+CUSTOM_ID_LIMIT = 256  # characters
+TOLD = 100  # characters of what a line said, in what is said about it
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One entry of a failed batch's `errors`; `line` counts from 1, `None` is the whole file."""
+
+    code: str
+    message: str
+    line: int | None = None
+    param: str | None = None
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "code": self.code, "line": self.line, "message": self.message, "param": self.param,
+        }  # fmt: skip
+
+
+class _Told(Exception):
+    def __init__(self, code: str, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.param = code, message, param
+
+
+_read = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_text = msgspec.json.Decoder(str).decode
+
+
+class InputLines:
+    """Reads one file's lines in their order; remembers the custom ids that it has met."""
+
+    def __init__(self, endpoint: str, known: Callable[[str], bool]) -> None:
+        """`known`: whether a model of this name is served."""
+        self._endpoint = endpoint
+        self._known = known
+        self._seen: set[str] = set()
+
+    def read(self, text: bytes, number: int) -> NewLine | Fault | None:
+        """`None`: a line without anything on it."""
+        if not text.strip():
+            return None
+        try:
+            return self._line(text, number)
+        except _Told as error:
+            return Fault(error.code, error.message, number, error.param)
+
+    def _line(self, text: bytes, number: int) -> NewLine:
+        members = _object(text, "The line", None)
+        custom_id = self._custom_id(members)
+        method = _member(members, "method")
+        if method != "POST":
+            raise _Told(
+                "invalid_method", f"`method` is `{_cut(method)}`; it must be `POST`.", "method"
+            )
+        url = _member(members, "url")
+        if url != self._endpoint:
+            raise _Told(
+                "invalid_url",
+                f"`url` is `{_cut(url)}`, and the batch was made for `{self._endpoint}`.",
+                "url",
+            )
+        if "body" not in members:
+            raise _Told("missing_required_parameter", "`body` is required.", "body")
+        body = bytes(members["body"])
+        model = self._model(_object(body, "`body`", "body"))
+        return NewLine(number, custom_id, model, body)
+
+    def _custom_id(self, members: dict[str, msgspec.Raw]) -> str:
+        custom_id = _member(members, "custom_id")
+        if not custom_id or len(custom_id) > CUSTOM_ID_LIMIT or "\0" in custom_id:
+            raise _Told(
+                "invalid_custom_id",
+                f"`custom_id` must be 1 to {CUSTOM_ID_LIMIT} characters.",
+                "custom_id",
+            )
+        if custom_id in self._seen:
+            raise _Told(
+                "duplicate_custom_id",
+                f"The custom_id `{custom_id}` stands on an earlier line, too.",
+                "custom_id",
+            )
+        self._seen.add(custom_id)
+        return custom_id
+
+    def _model(self, body: dict[str, msgspec.Raw]) -> str:
+        model = _member(body, "model", "body.model")
+        if len(model) > MODEL_LIMIT or not model.isprintable() or not self._known(model):
+            message = f"The model `{_cut(model)}` does not exist."
+            raise _Told("model_not_found", message, "body.model")
+        if bytes(body.get("stream", b"false")) not in (b"false", b"null"):
+            raise _Told(
+                "unsupported_parameter",
+                "`stream` has no meaning in a batch. Leave it out.",
+                "body.stream",
+            )
+        return model
+
+
+def _cut(said: str) -> str:
+    return said if len(said) <= TOLD else said[:TOLD] + "..."
+
+
+def _object(text: bytes, what: str, param: str | None) -> dict[str, msgspec.Raw]:
+    try:
+        text.decode()
+        return _read(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _Told("invalid_json_line", f"{what} is not a JSON object: {error}", param) from None
+
+
+def _member(members: dict[str, msgspec.Raw], name: str, param: str | None = None) -> str:
+    if name not in members:
+        raise _Told("missing_required_parameter", f"`{name}` is required.", param or name)
+    try:
+        return _text(members[name])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        message = f"`{name}` must be a string."
+        raise _Told("invalid_type", message, param or name) from None

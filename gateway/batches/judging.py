@@ -1,0 +1,111 @@
+"""What becomes of a line after a try: its answer, another try, or waiting as if there was none.
+
+Pure. An answer of the kind that a client would not retry is the line's answer, good or bad. A try
+whose connection broke is unknown: the attempt has its row, with what it used, and the line gets
+another try with a request id of its own.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from gateway.batches.shapes import NO_ANSWER, answered, unanswered
+from ledger.batchlines import Claim
+
+MOST_FAILURES = 5
+BACK_OFF_S, LONGEST_S = 2.0, 120.0
+_RETRIED = frozenset((408, 409, 429, 500, 502, 503, 504))
+# What the gateway says before it has tried anything.
+_UNTRIED = frozenset(("no_idle_engine", "unavailable"))
+MADE_ROOM, MADE_ROOM_S = "made_room", 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. `retry`: `x-should-retry`, where it said so."""
+
+    status: int
+    request_id: str
+    body: bytes
+    retry: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """No answer. `sent`: whether the request may have arrived."""
+
+    sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    line: bytes
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Another try, with its own id, after this many seconds; `failed` counts against the line."""
+
+    after_s: float
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing was tried: the same try later."""
+
+
+Verdict = Done | Again | Wait
+
+
+def judge(claim: Claim, outcome: Answer | Broken) -> Verdict:
+    if _untried(outcome):
+        return Wait()
+    if isinstance(outcome, Answer) and _code(outcome.body) == MADE_ROOM:
+        return Again(MADE_ROOM_S, failed=False)
+    if _passing(outcome) and claim.failures + 1 < MOST_FAILURES:
+        return Again(_pause_s(claim), failed=True)
+    line = None if isinstance(outcome, Broken) else _answered(claim, outcome)
+    if line is None or isinstance(outcome, Broken):
+        return Done(_unanswered(claim), ok=False)
+    return Done(line, ok=outcome.status == 200)
+
+
+def _untried(outcome: Answer | Broken) -> bool:
+    if isinstance(outcome, Broken):
+        return not outcome.sent
+    return outcome.status == 503 and _code(outcome.body) in _UNTRIED
+
+
+def _passing(outcome: Answer | Broken) -> bool:
+    if isinstance(outcome, Broken):
+        return True
+    return outcome.status in _RETRIED and outcome.retry is not False
+
+
+def _pause_s(claim: Claim) -> float:
+    return min(BACK_OFF_S * 2.0**claim.failures, LONGEST_S)
+
+
+def _code(body: bytes) -> str | None:
+    try:
+        code = msgspec.json.decode(body)["error"]["code"]
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        return None
+    return code if isinstance(code, str) else None
+
+
+def _answered(claim: Claim, answer: Answer) -> bytes | None:
+    """`None` where the body is no JSON."""
+    try:
+        return answered(
+            claim.batch_id, claim.number, claim.custom_id,
+            status=answer.status, request_id=answer.request_id, body=answer.body,
+        )  # fmt: skip
+    except msgspec.MsgspecError:
+        return None
+
+
+def _unanswered(claim: Claim) -> bytes:
+    return unanswered(claim.batch_id, claim.number, claim.custom_id, code=NO_ANSWER)

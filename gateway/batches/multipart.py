@@ -1,0 +1,164 @@
+"""Form data as it arrives: fields whole, a file's bytes at once and never all of them together.
+
+Pure: bytes in, events out, in whatever pieces the bytes come. Memory is bounded by the limits here.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.message import Message
+
+HEAD_LIMIT = 8 * 1024  # bytes of one part's headers
+FIELD_LIMIT = 8 * 1024  # bytes of one field that is no file
+PARTS_LIMIT = 32
+
+_BOUNDARY = re.compile(r"^[0-9A-Za-z'()+_,./:=? -]{1,70}$")
+
+
+class FormError(ValueError):
+    """What was sent is no form data, or more of it than is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileBegins:
+    name: str
+    filename: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileData:
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FileEnds:
+    name: str
+
+
+Event = Field | FileBegins | FileData | FileEnds
+
+
+def boundary_of(content_type: str) -> bytes:
+    """The boundary that a `multipart/form-data` header names; raises `FormError`."""
+    header = Message()
+    header["content-type"] = content_type
+    boundary = header.get_param("boundary")
+    is_form = header.get_content_type() == "multipart/form-data"
+    if not is_form or not isinstance(boundary, str) or not _BOUNDARY.match(boundary):
+        raise FormError("send `multipart/form-data` with a boundary")
+    return boundary.encode()
+
+
+class Form:
+    """One request's form. `ended` once its last boundary was read."""
+
+    def __init__(self, boundary: bytes) -> None:
+        self.ended = False
+        self._mark = b"\r\n--" + boundary
+        self._held = b"\r\n"  # the first boundary has no line before it
+        self._step = self._preamble
+        self._name = ""
+        self._is_file = False
+        self._value = b""
+        self._parts = 0
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        """The events that these bytes complete; raises `FormError`."""
+        self._held += data
+        while not self.ended:
+            found = self._step()
+            if found is None:
+                return
+            yield from found
+
+    def _preamble(self) -> list[Event] | None:
+        """Up to the first boundary; there is nothing to tell of it."""
+        place = self._held.find(self._mark)
+        if place < 0:
+            if len(self._held) > HEAD_LIMIT:
+                raise FormError("the form does not begin with its boundary")
+            return None
+        self._held = self._held[place + len(self._mark) :]
+        self._step = self._after_mark
+        return []
+
+    def _after_mark(self) -> list[Event] | None:
+        if len(self._held) < 2:
+            return None
+        if self._held[:2] == b"--":
+            self.ended = True
+            return []
+        line, found, rest = self._held.partition(b"\r\n")
+        if line.strip():
+            raise FormError("a boundary is followed by other text")
+        if not found:
+            return None
+        self._held, self._step = b"\r\n" + rest, self._head  # the headers may be none
+        return []
+
+    def _head(self) -> list[Event] | None:
+        place = self._held.find(b"\r\n\r\n")
+        if (place if place >= 0 else len(self._held)) > HEAD_LIMIT:
+            raise FormError(f"a part's headers are longer than {HEAD_LIMIT} bytes")
+        if place < 0:
+            return None
+        self._parts += 1
+        if self._parts > PARTS_LIMIT:
+            raise FormError(f"the form has more than {PARTS_LIMIT} parts")
+        name, filename = _named(self._held[2:place])
+        self._held = b"\r\n" + self._held[place + 4 :]  # an empty part ends at once
+        self._name, self._is_file, self._value = name, filename is not None, b""
+        self._step = self._first
+        return [] if filename is None else [FileBegins(name, filename)]
+
+    def _first(self) -> list[Event] | None:
+        """The line break put before a part's content is no content, unless a boundary follows."""
+        if len(self._held) < len(self._mark) and self._mark.startswith(self._held):
+            return None
+        if not self._held.startswith(self._mark):
+            self._held = self._held[2:]
+        self._step = self._content
+        return []
+
+    def _content(self) -> list[Event] | None:
+        place = self._held.find(self._mark)
+        if place < 0:
+            kept = len(self._mark) - 1  # a boundary may have begun in these
+            part, self._held = self._held[:-kept], self._held[-kept:]
+            return self._told(part) if part else None
+        part, self._held = self._held[:place], self._held[place + len(self._mark) :]
+        self._step = self._after_mark
+        found = self._told(part)
+        if self._is_file:
+            return [*found, FileEnds(self._name)]
+        try:
+            return [Field(self._name, self._value.decode())]
+        except UnicodeDecodeError as error:
+            raise FormError(f"the field `{self._name}` is not UTF-8") from error
+
+    def _told(self, part: bytes) -> list[Event]:
+        if self._is_file:
+            return [FileData(part)] if part else []
+        self._value += part
+        if len(self._value) > FIELD_LIMIT:
+            raise FormError(f"the field `{self._name}` is longer than {FIELD_LIMIT} bytes")
+        return []
+
+
+def _named(head: bytes) -> tuple[str, str | None]:
+    """(field, filename) of a part; a filename makes it a file."""
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-disposition":
+            header = Message()
+            header["content-disposition"] = value.strip().decode("utf-8", "replace")
+            found = header.get_param("name", header="content-disposition")
+            if isinstance(found, str) and found:
+                return found, header.get_filename()
+    raise FormError("a part has no name")

@@ -1,0 +1,119 @@
+"""The plan of a line: made as any request's, without promises of latency, then narrowed.
+
+Rules, residency, prices and budgets are those of its key's traffic. A line promises nobody a first
+token, so latency filters of its policy do not keep it away; what live requests are promised does,
+by `router.idle`.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+import msgspec
+
+from gateway.batches.authority import Ticket
+from gateway.body import raw
+from gateway.clock import Clock
+from gateway.errors import RequestError
+from gateway.intake import Asked
+from gateway.plan import Plan, Plans
+from gateway.schema import PolicySlo
+from gateway.settings import Settings, resolve_model
+from ledger.identity import Identity
+from router.filters import PERMANENT
+from router.idle import Promised, spare
+from router.types import Kind, Reason
+
+RETRY_AFTER_S = 1.0
+PRIORITY = 1
+
+
+class LinePlanner:
+    """Over a planner that was made with `without_promises`; `ticket` is of the line in work."""
+
+    def __init__(
+        self,
+        plans: Plans,
+        promises: dict[str, Promised],
+        ticket: ContextVar[Ticket],
+        patient: frozenset[str] = frozenset(),
+    ) -> None:
+        """`patient`: pools whose engines serve by priority, so that lines stand back there, too."""
+        self._plans = plans
+        self._patient = patient
+        self._promises = promises
+        self._ticket = ticket
+
+    def plan(
+        self,
+        request_id: str,
+        asked: Asked,
+        identity: Identity,
+        *,
+        clock: Clock,
+        sticky: Callable[[str], str | None],
+    ) -> Plan:
+        """Raises `not_idle` while waiting may help: that is no try, and leaves no trace."""
+        plan = self._plans.plan(request_id, asked, identity, clock=clock, sticky=sticky)
+        if not plan.decision.order:
+            if plan.decision.reason in PERMANENT or plan.decision.reason is Reason.BUDGET:
+                return plan
+            raise _waits(plan.decision.reason)
+        decision = spare(plan.decision, self._promises, spill=self._ticket.get().spill)
+        if not decision.order:
+            raise _waits(decision.reason)
+        plan = plan.decided(decision)
+        pools = {step.frozen.target.pool for step in plan.steps}
+        decodes = asked.kind is not Kind.EMBEDDING
+        return _standing_back(plan) if decodes and pools <= self._patient else plan
+
+    def prompt_tokens(self, asked: Asked, identity: Identity) -> int:
+        return self._plans.prompt_tokens(asked, identity)
+
+
+def _standing_back(plan: Plan) -> Plan:
+    """Behind every request without a priority (0): the engine takes the lowest first."""
+    members = {**plan.asked.members, "priority": raw(PRIORITY)}
+    asked = msgspec.structs.replace(plan.asked, members=members)
+    return msgspec.structs.replace(plan, asked=asked)
+
+
+def patient_pools(settings: Settings) -> frozenset[str]:
+    """Pools whose engines are told `--scheduling-policy priority`; others refuse the member."""
+    return frozenset(
+        name
+        for name, pool in settings.pools.items()
+        if "--scheduling-policy=priority" in "=".join(pool.engine.flags)
+    )
+
+
+def _waits(reason: Reason) -> RequestError:
+    message = f"No engine is idle enough for a line of a batch: {reason}."
+    return RequestError("not_idle", message, retry_after_s=RETRY_AFTER_S)
+
+
+def without_promises(settings: Settings) -> Settings:
+    """The same rules without their latencies, and without waiting in a worker for room."""
+    rules = tuple(
+        rule.model_copy(update={"slo": PolicySlo(), "otherwise": "reject"})
+        for rule in settings.policies
+    )
+    return settings.model_copy(update={"policies": rules})
+
+
+def promises_of(settings: Settings) -> dict[str, Promised]:
+    """By pool, the tightest latencies among the policies of what is served there."""
+    found: dict[str, Promised] = {}
+    for rule in settings.policies:
+        for pool in _pools(settings, rule.match.models or tuple(settings.models)):
+            known = found.get(pool, Promised())
+            found[pool] = Promised(
+                min(known.ttft_ms, rule.slo.ttft_ms or known.ttft_ms),
+                min(known.tpot_ms, rule.slo.tpot_ms or known.tpot_ms),
+            )
+    return found
+
+
+def _pools(settings: Settings, names: tuple[str, ...]) -> set[str]:
+    resolved = (resolve_model(settings, name) for name in names)
+    targets = [target for found in resolved if found is not None for target in found[1].targets]
+    return {target.removeprefix("pool:") for target in targets if target.startswith("pool:")}

@@ -1,0 +1,253 @@
+"""The runner: `python -m gateway.batches.runner --config FILE --runtime FILE --address HOST:PORT`.
+
+One process per host, started with the first batch. It shares the work with other hosts' runners
+through the database alone. Killed anywhere, it begins again with what is stored: lines in its hands
+were hung up on with it, and are claimed again at once by its next life.
+"""
+
+import argparse
+import asyncio
+import logging
+import secrets
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from gateway.batches.authority import load_authority
+from gateway.batches.carrying import Carrier
+from gateway.batches.finishing import Finishing
+from gateway.batches.ids import BatchIds
+from gateway.batches.progress import Progress, write_progress
+from gateway.batches.sending import Sender
+from gateway.batches.turns import in_turn
+from gateway.batches.validating import LeaseLost, Validation
+from gateway.batches.wake import Bell
+from gateway.clock import Clock
+from gateway.runtime import Runtime
+from gateway.settings import Settings, load, resolve_model
+from ledger.batches import (
+    CANCELLING,
+    FINALIZING,
+    IN_PROGRESS,
+    VALIDATING,
+    BatchRecord,
+    BatchStore,
+)  # fmt: skip
+from ledger.batchlines import Claim, LineStore
+from ledger.database import make_engine
+from ledger.files import FileStore
+
+FEED_S = 0.05
+LOOK_S = 0.5  # between two looks at what is open, unless the bell rings
+RENEW_S = 5.0
+SWEEP_S = 30.0
+PATIENCE_S = 2.0  # for what is being done when this is told to stop
+STEPS = 4  # from its input to its output files
+AWAY_S = 1.0
+HELD_US = 60 * 1_000_000  # the lease on validating or writing one batch
+DAY_US = 86_400 * 1_000_000
+
+log = logging.getLogger("breakeven.batches")
+
+
+class Runner:
+    """Runs until `stop` is set."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        runtime: Runtime,
+        engine: Engine,
+        address: str,
+        clock: Clock,
+        host: str,
+    ) -> None:
+        """`host` is this host's stable name: what its last runner had in hand is this one's."""
+        limits = settings.batches
+        self._seat = f"{host}:{runtime.state_dir}"
+        self._owner = f"{self._seat}/{secrets.token_hex(8)}"
+        self._settings, self._run_dir, self._clock = settings, runtime.run_dir, clock
+        self._batches = BatchStore(engine)
+        self._lines = LineStore(engine, self._owner)
+        self._files = FileStore(engine)
+        self._bell = Bell(runtime.run_dir)
+        sender = Sender(
+            f"http://{address}",
+            load_authority(runtime.run_dir),
+            total_s=settings.server.timeouts.total_s,
+            at_once=limits.in_flight,
+            now_us=clock.wall_us,
+        )
+        self._sender = sender
+        self._carrier = Carrier(
+            self._lines, sender, clock, most=limits.in_flight,
+            spill_us=round(limits.spill_s * 1e6),
+        )  # fmt: skip
+        self._finishing = Finishing(
+            self._batches, self._lines, self._files, self._owner, clock.wall_us, BatchIds(),
+            limits.keep_days * DAY_US,
+        )  # fmt: skip
+        self._validation = Validation(
+            self._batches, self._lines, self._files,
+            lines_limit=limits.lines_limit, line_bytes=settings.server.body_limit_bytes,
+        )  # fmt: skip
+        self._models: list[str] = []
+
+    async def run(self, stop: asyncio.Event) -> None:
+        await self._until_there(stop)
+        chores = [
+            asyncio.create_task(self._every(seconds, work, stop))
+            for seconds, work in (
+                (FEED_S, self._feed),
+                (LOOK_S, self._look),
+                (RENEW_S, self._carrier.renew),
+                (SWEEP_S, self._sweep),
+            )
+        ]
+        await stop.wait()
+        _, late = await asyncio.wait(chores, timeout=PATIENCE_S)
+        for chore in late:
+            chore.cancel()
+        await asyncio.gather(*chores, return_exceptions=True)
+        try:
+            await self._carrier.stop()
+        except DBAPIError as error:
+            log.warning("claims were not given back: %s", error.orig)
+        await self._sender.aclose()
+
+    async def _until_there(self, stop: asyncio.Event) -> None:
+        """What an earlier life left behind is free, once the database is there."""
+        while not stop.is_set():
+            try:
+                await asyncio.to_thread(self._lines.take_over, self._seat)
+            except DBAPIError as error:
+                log.warning("the ledger cannot be reached: %s", error.orig)
+                await asyncio.sleep(AWAY_S)
+            else:
+                return
+
+    async def _every(
+        self, seconds: float, work: Callable[[], Awaitable[None]], stop: asyncio.Event
+    ) -> None:
+        while not stop.is_set():
+            pause_s = seconds
+            try:
+                await work()
+            except DBAPIError as error:
+                log.warning("the ledger cannot be reached: %s", error.orig)
+                pause_s = AWAY_S
+            for _ in range(round(pause_s / FEED_S)):
+                await asyncio.sleep(FEED_S)
+                if stop.is_set() or (seconds == LOOK_S and self._bell.rang()):
+                    break
+
+    async def _feed(self) -> None:
+        if self._models:
+            await self._carrier.feed(self._models)
+
+    async def _look(self) -> None:
+        """Open batches, the teams in turn, as many steps further as they can go at once."""
+        for _ in range(STEPS):
+            if not await self._further():
+                return
+
+    async def _further(self) -> bool:
+        """One step; whether anything moved."""
+        found = await asyncio.to_thread(self._batches.unfinished)
+        now_us = self._clock.wall_us()
+        running = {one.id for one in found if one.status == IN_PROGRESS and one.expires_us > now_us}
+
+        def over(claim: Claim) -> bool:
+            return claim.batch_id not in running
+
+        await self._carrier.drop(over)
+        self._models = await asyncio.to_thread(self._lines.models) if running else []
+        moved = [await asyncio.to_thread(self._step, record) for record in in_turn(found)]
+        self._tell(found)
+        return any(moved)
+
+    def _tell(self, found: list[BatchRecord]) -> None:
+        write_progress(
+            self._run_dir,
+            Progress(
+                batches=len(found),
+                lines=sum(one.total - one.completed - one.failed for one in found),
+                out=len(self._carrier.in_hand),
+                ok=self._carrier.tally.ok,
+                failed=self._carrier.tally.failed,
+                again=self._carrier.tally.again,
+            ),
+        )
+
+    def _step(self, record: BatchRecord) -> bool:
+        """In a thread. A batch that another runner has in hand is left to it."""
+        if record.status == IN_PROGRESS and not self._is_over(record):
+            return False
+        if not self._taken(record.id):
+            return False
+        try:
+            if record.status == VALIDATING:
+                self._validation.run(
+                    record, self._owner, known=self._known, hold=self._hold(record.id),
+                    now_us=self._clock.wall_us,
+                )  # fmt: skip
+            elif record.status in (IN_PROGRESS, CANCELLING):
+                return self._finishing.begin(record)
+            elif record.status == FINALIZING:
+                self._finishing.end(record, self._hold(record.id))
+        except LeaseLost:
+            log.warning("%s is in another runner's hands", record.id)
+            return False
+        return True
+
+    def _is_over(self, record: BatchRecord) -> bool:
+        done = record.completed + record.failed >= record.total
+        return done or self._clock.wall_us() >= record.expires_us
+
+    def _taken(self, batch_id: str) -> bool:
+        now_us = self._clock.wall_us()
+        until_us = now_us + HELD_US
+        return self._batches.take(batch_id, self._owner, now_us=now_us, until_us=until_us)
+
+    def _hold(self, batch_id: str) -> Callable[[], None]:
+        def hold() -> None:
+            if not self._taken(batch_id):
+                raise LeaseLost(batch_id)
+
+        return hold
+
+    def _known(self, model: str) -> bool:
+        return resolve_model(self._settings, model) is not None
+
+    async def _sweep(self) -> None:
+        while await asyncio.to_thread(self._files.sweep, self._clock.wall_us()):
+            pass
+
+
+async def _main(settings: Settings, runtime: Runtime, address: str, host: str) -> None:
+    engine = make_engine(runtime.ledger_url, keep_open=True)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await Runner(settings, runtime, engine, address, Clock(), host).run(stop)
+    engine.dispose()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m gateway.batches.runner", description=__doc__)
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--runtime", type=Path, required=True)
+    parser.add_argument("--address", required=True, help="where this host's workers listen")
+    parser.add_argument("--host", default=socket.gethostname(), help="this host's stable name")
+    given = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    runtime = Runtime.load(given.runtime)
+    asyncio.run(_main(load(given.config), runtime, given.address, given.host))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""One try of one line over this host's own address, as the key that made the batch."""
+
+from collections.abc import Callable
+
+import httpx
+
+from gateway.batches.authority import Authority, Ticket
+from gateway.batches.entrance import PREFIX
+from gateway.batches.judging import Answer, Broken
+from ledger.batchlines import Claim
+
+MARGIN_S = 30.0  # beyond what the gateway gives a request itself
+CONNECT_S = 5.0
+_US = 1_000_000
+
+
+class Sender:
+    """`url` is where this host's workers listen."""
+
+    def __init__(
+        self,
+        url: str,
+        authority: Authority,
+        *,
+        total_s: float,
+        at_once: int,
+        now_us: Callable[[], int],
+    ) -> None:
+        self._authority = authority
+        self._now_us = now_us
+        self._life_us = round((total_s + MARGIN_S) * _US)
+        self._client = httpx.AsyncClient(
+            base_url=url,
+            timeout=httpx.Timeout(total_s + MARGIN_S, connect=CONNECT_S, pool=None),
+            limits=httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once),
+            trust_env=False,
+        )
+
+    async def send(self, claim: Claim, *, spill: bool) -> Answer | Broken:
+        ticket = Ticket(
+            key_id=claim.key_id,
+            batch_id=claim.batch_id,
+            request_id=claim.request_id,
+            expires_us=self._now_us() + self._life_us,
+            spill=spill,
+        )
+        headers = {
+            "authorization": f"Bearer {self._authority.sign(ticket)}",
+            "content-type": "application/json",
+        }
+        try:
+            answer = await self._client.post(
+                PREFIX + claim.endpoint, content=claim.body, headers=headers
+            )
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            return Broken(sent=False)
+        except httpx.HTTPError:
+            return Broken(sent=True)
+        told = answer.headers.get("x-should-retry")
+        return Answer(
+            status=answer.status_code,
+            request_id=answer.headers.get("x-request-id", claim.request_id),
+            body=answer.content,
+            retry=None if told is None else told == "true",
+        )
+
+    async def aclose(self) -> None:
+        await self._client.aclose()

@@ -1,0 +1,150 @@
+"""What a worker has of batches: the routes that clients see, and the entrance for lines."""
+
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from gateway.api import HotApi
+from gateway.app import Gateway
+from gateway.auth import INFERENCE, authenticate, token_of
+from gateway.batches.authority import Ticket, load_authority
+from gateway.batches.batches_api import batches_router
+from gateway.batches.entrance import Delegates, Entrance, LineFlights, Workload, request_ids
+from gateway.batches.files_api import files_router
+from gateway.batches.lineadmission import LineAdmission
+from gateway.batches.makingroom import MakingRoom
+from gateway.batches.planner import (
+    LinePlanner,
+    patient_pools,
+    promises_of,
+    without_promises,
+)
+from gateway.batches.stored import Stored
+from gateway.batches.wake import wake
+from gateway.clock import Clock
+from gateway.dispatch import Dispatcher
+from gateway.plan import Plans
+from gateway.runtime import Runtime
+from gateway.settings import Settings
+from gateway.sightings import engine_state
+from gateway.slots import Board
+from ledger.database import make_engine
+from ledger.identity import Identity, KeyRing
+from router.idle import Promised
+from router.types import EngineState
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a worker has, as its composition root made it; `worker` is its row on the board."""
+
+    settings: Settings
+    runtime: Runtime
+    board: Board
+    worker: int
+    keys: KeyRing
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class ServedBatches:
+    """All empty where batches are switched off."""
+
+    routers: tuple[APIRouter, ...] = ()
+    entrance: Entrance | None = None
+    stored: Stored | None = None
+    making_room: MakingRoom | None = None
+
+    @property
+    def served(self) -> list[HotApi]:
+        """What has requests in work, beside what clients ask."""
+        return [] if self.entrance is None else [self.entrance.hot]
+
+    def chores(self) -> list[Coroutine[Any, Any, None]]:
+        """What runs beside the requests."""
+        sweeps = [one.sweep() for one in self.served]
+        return sweeps if self.making_room is None else [*sweeps, self.making_room.run()]
+
+    def attach(self, app: Gateway) -> None:
+        for router in self.routers:
+            app.include_router(router)
+        app.entrance = self.entrance
+
+    async def aclose(self) -> None:
+        if self.stored is not None:
+            await self.stored.aclose()
+
+
+def serve_batches(
+    host: Host, dispatcher: Dispatcher, plans_for: Callable[[Settings], Plans]
+) -> ServedBatches:
+    """`plans_for` makes a planner under other rules."""
+    settings, clock = host.settings, host.clock
+    if not settings.batches.enabled:
+        return ServedBatches()
+    stored = Stored(make_engine(host.runtime.ledger_url))
+
+    async def who(request: Request) -> Identity:
+        token = token_of(request.scope["headers"])
+        return await authenticate(host.keys, token, now_us=clock.wall_us(), scope=INFERENCE)
+
+    def on_made() -> None:
+        wake(host.runtime.run_dir)
+
+    flights = LineFlights(host.board, host.worker)
+    entrance = _entrance(host, replace(dispatcher, flights=flights), plans_for)
+    return ServedBatches(
+        (
+            files_router(stored, settings, who, clock),
+            batches_router(
+                stored,
+                who,
+                clock,
+                on_made,
+                most=settings.batches.team_batches,
+                patience_s=settings.server.timeouts.receive_s,
+            ),
+        ),
+        entrance,
+        stored,
+        _making_room(host, entrance.hot, flights),
+    )
+
+
+def _making_room(host: Host, hot: HotApi, flights: LineFlights) -> MakingRoom:
+    board, clock, promises = host.board, host.clock, promises_of(host.settings)
+    stale_s = host.settings.telemetry.stale_s
+
+    def state(row: int) -> EngineState:
+        published, loads = board.published(row), board.loads(row)
+        return engine_state(published, loads, clock.now_s(), stale_s, life=board.life(row))
+
+    def promised(row: int) -> Promised:
+        return promises.get(host.runtime.engines[row].pool, Promised())
+
+    return MakingRoom(hot, flights, state, promised)
+
+
+def _entrance(
+    host: Host, dispatcher: Dispatcher, plans_for: Callable[[Settings], Plans]
+) -> Entrance:
+    settings = host.settings
+    ticket: ContextVar[Ticket] = ContextVar("ticket")
+    plans = plans_for(without_promises(settings))
+    lines = replace(
+        dispatcher,
+        admission=LineAdmission(dispatcher.admission.desk),
+        planner=LinePlanner(plans, promises_of(settings), ticket, patient_pools(settings)),
+    )
+    hot = HotApi(
+        lines,
+        Delegates(host.keys, ticket),
+        Workload(),
+        settings.server,
+        host.clock,
+        request_ids(ticket),
+    )
+    return Entrance(hot, load_authority(host.runtime.run_dir), ticket, host.clock)

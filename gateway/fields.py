@@ -1,0 +1,63 @@
+"""The few fields of a request's head that the hot paths read, found in one walk over it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+BEARER = b"bearer "
+JSON = b"application/json"
+SESSION_LIMIT = 256  # characters
+_SESSIONS = (b"x-session-id", b"x-breakeven-session")
+_IDEMPOTENCY = b"idempotency-key"
+_MARKS = frozenset((*_SESSIONS, _IDEMPOTENCY))
+_READ = frozenset(
+    (b"authorization", b"x-api-key", b"content-length", b"content-type", *_MARKS)
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Fields:
+    """`token`: the first key that was sent; `length`: bytes of the body, 0 where it is not said.
+
+    `media`: what the body is said to be, where that is not JSON; `once`: the first
+    `Idempotency-Key`, as it was sent.
+    """
+
+    token: str | None = None
+    session: str | None = None
+    length: int = 0
+    media: str | None = None
+    once: bytes | None = None
+
+
+def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> Fields:
+    found = Fields()
+    for name, value in headers:
+        if name not in _READ:
+            continue
+        if name == b"content-length":
+            found.length = max(found.length, int(value) if value.isdigit() else 0)
+        elif name == b"content-type":
+            found.media = found.media or _media(value)
+        elif name in _MARKS:
+            _mark(found, name, value)
+        elif found.token is None:
+            if name == b"x-api-key":
+                found.token = value.strip().decode("latin-1")
+            elif value[:7].lower() == BEARER:
+                found.token = value[7:].strip().decode("latin-1")
+    return found
+
+
+def _media(value: bytes) -> str | None:
+    """What is JSON says its type, not what stands behind: a form's boundary is any letters."""
+    if value == JSON or b"json" in value.partition(b";")[0].lower():
+        return None
+    return value.decode("latin-1")
+
+
+def _mark(found: Fields, name: bytes, value: bytes) -> None:
+    """Of what most requests do not have, the first of each counts."""
+    if name == _IDEMPOTENCY:
+        found.once = value if found.once is None else found.once
+    elif found.session is None:
+        found.session = value.decode("latin-1")[:SESSION_LIMIT]

@@ -1,0 +1,67 @@
+"""Relaying a transcript while it is written: OpenAI's own events, or vLLM's chunks.
+
+OpenAI's stream ends with `transcript.text.done`, which carries the usage; vLLM's ends as chat does.
+As everywhere, what ends the answer is withheld until the settle is durable, all else goes on.
+"""
+
+from typing import Any
+
+import msgspec
+
+from backends.said import text_bytes
+from backends.sse import data_spans, join_data
+from gateway.relay import ByteRelay
+
+_DELTA, _DONE = "transcript.text.delta", "transcript.text.done"
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str | None = None
+    delta: Any = None
+    usage: dict[str, Any] | None = None
+    error: Any = None
+
+
+_decode = msgspec.json.Decoder(_Event).decode
+
+
+class TranscriptRelay(ByteRelay):
+    """One answer; its client is shown what the target says of usage, asked for or not."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self) -> None:
+        super().__init__(hide_usage=False)
+        self._told: dict[str, Any] | None = None
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        return self._told if self._told is not None else super().usage
+
+    def _event(self, event: bytes, spans: list[tuple[int, int]] | None) -> bytes:
+        found = _read(event, spans or data_spans(event))
+        if found is None or found.type is None:
+            return super()._event(event, spans)
+        if found.error:
+            raise self._reported(msgspec.json.encode(found.error))
+        if found.type == "error":
+            raise self._reported(b"{}")
+        if found.type == _DELTA and isinstance(found.delta, str) and found.delta:
+            self.content_events += 1
+            self.first_content = True
+            self.said_bytes += text_bytes(found.delta)
+        elif found.type == _DONE:
+            self._told = found.usage
+            self.usage_final = self._withholding = True
+            self._finished.add(0)
+        return event
+
+
+def _read(event: bytes, spans: list[tuple[int, int]] | None) -> _Event | None:
+    """What only OpenAI's events have; anything else is for the relay that this one refines."""
+    if not spans:
+        return None
+    try:
+        return _decode(join_data(event, spans))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None

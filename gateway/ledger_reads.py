@@ -1,0 +1,77 @@
+"""Reads of the ledger for HTTP answers: in threads of their own, few at once, each limited in time.
+
+Nothing here runs on the event loop or shares a thread with keys' look-ups. Who comes when all
+places are taken waits; when too many wait, a further one gets 503 at once.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from gateway.errors import RequestError
+from ledger.database import is_away, limit_time, snapshot
+
+AT_ONCE = 2
+WAITING = 8
+LIMIT_S = 30.0
+RETRY_S = 2.0
+T = TypeVar("T")
+
+
+class LedgerReads:
+    """One per worker. `engine` is read-only."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        limit_s: float = LIMIT_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine = engine
+        self._limit_s = limit_s
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ledger-read")
+        self._taken = 0
+        self._closing = False
+
+    async def run(self, read: Callable[[Connection], T]) -> T:
+        """What `read` makes of one state of the books; raises what the client is told."""
+        if self._taken >= AT_ONCE + WAITING:
+            raise RequestError(
+                "overloaded", "Too many usage queries wait already.", retry_after_s=RETRY_S
+            )
+        self._taken += 1
+        work = asyncio.get_running_loop().run_in_executor(self._threads, self._read, read)
+        work.add_done_callback(self._leave)  # the thread goes on when its client has left
+        return await work
+
+    def close(self) -> None:
+        """What runs is ended: SQLite at once, PostgreSQL at its own limit."""
+        self._closing = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _leave(self, _: asyncio.Future[T]) -> None:
+        self._taken -= 1
+
+    def _read(self, read: Callable[[Connection], T]) -> T:
+        end_s = self._clock() + self._limit_s
+        try:
+            with snapshot(self._engine) as connection:
+                limit_time(
+                    connection, self._limit_s, lambda: self._closing or self._clock() >= end_s
+                )
+                return read(connection)
+        except DBAPIError as error:
+            if self._clock() >= end_s:
+                message = f"This took longer than {self._limit_s:g} s. Ask for a shorter time."
+                raise RequestError("timeout", message, retry=False) from error
+            if not is_away(error):
+                raise
+            message = "The ledger cannot be read at the moment."
+            raise RequestError("unavailable", message, retry_after_s=RETRY_S) from error

@@ -1,0 +1,108 @@
+"""Where `breakeven prices` reads prices from: LiteLLM's map, `genai-prices`, or a file."""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+
+from gateway.prices import actor
+from ledger import genaimap, pricebook
+from ledger.book import Stamp
+from ledger.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft
+from ledger.pricebook import Remark, bundled_seed, seed_from_map
+from ledger.pricecsv import parse_price_csv
+from ledger.pricefile import parse_price_file
+from ledger.prices import Price, PriceBook, PriceError
+
+LITELLM, GENAI = "litellm", "genai-prices"
+GENAI_INSTALL = (
+    "`genai-prices` is not installed here: `uv pip install --require-hashes "
+    "-r deploy/prices/requirements.lock`, or `pip install 'breakeven[prices]'`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a source states, as `book`; `refused` are rows of it that cannot be used."""
+
+    book: str
+    drafts: tuple[PriceDraft, ...]
+    stamp: Stamp
+    refused: tuple[Remark, ...] = ()
+
+
+def read_source(
+    name: str, book: str | None, configured: Sequence[str], stored: Sequence[Price], at_us: int
+) -> Source:
+    """The source that `--from` names. `configured`: names of the configuration's price files.
+
+    Raises `PriceError` with every fault, a line each.
+    """
+    if name == LITELLM:
+        stamp = Stamp(actor(), f"litellm {version('litellm')}", read_on=_released())
+        seed = bundled_seed()
+        return Source(pricebook.BOOK, seed.drafts, stamp, seed.refused)
+    if name == GENAI:
+        return _genai(stored, at_us)
+    path = Path(name)
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".yaml", ".yml", ".json"):
+        raise PriceError(f"--from {name}: name `{LITELLM}`, `{GENAI}`, or a CSV, YAML or JSON file")
+    data = _read(path)
+    stamp = Stamp(actor(), path.name, digest=sha256(data).hexdigest())
+    if kind == ".json":
+        day = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC).date().isoformat()
+        seed = seed_from_map(_text(data, path), source_date=day)
+        return Source(pricebook.BOOK, seed.drafts, replace(stamp, read_on=day), seed.refused)
+    chosen = book or path.name
+    if chosen in (*(Path(one).name for one in configured), LITELLM, GENAI):
+        raise PriceError(f"`{chosen}` is a book of its own already: name another with --book")
+    if kind == ".csv":
+        return Source(chosen, parse_price_csv(data, book=chosen), stamp)
+    found = parse_price_file(_text(data, path), book=chosen, rank=APPROVED_RANK)
+    if found.aliases:
+        raise PriceError(f"{chosen}: `aliases` belong into a file that the configuration names")
+    return Source(chosen, found.drafts, stamp)
+
+
+def _genai(stored: Sequence[Price], at_us: int) -> Source:
+    """What it states otherwise than the price lists that are stored, and what it has stated."""
+    try:
+        snapshot = importlib.import_module("genai_prices.data_snapshot")
+    except ImportError:
+        raise PriceError(GENAI_INSTALL) from None
+    release = version("genai-prices")
+    market = PriceBook([price for price in stored if price.rank == BUNDLED_RANK])
+    known = {price.name: price for price in market.in_force(at_us)}
+    providers = snapshot.get_snapshot().providers
+    read_on = genaimap.stated_on(providers, at_us)
+    seed = genaimap.seed_from_genai(providers, known, at_us=at_us, read_on=read_on)
+    own = {price.name for price in stored if price.book == genaimap.BOOK}
+    drafts = tuple(
+        one
+        for one in seed.drafts
+        if one.name in own or one.name not in known or known[one.name].terms != one.terms
+    )
+    stamp = Stamp(actor(), f"genai-prices {release}", read_on=read_on)
+    return Source(genaimap.BOOK, drafts, stamp, seed.refused)
+
+
+def _released() -> str | None:
+    return pricebook.RELEASE_DATES.get(version("litellm"))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PriceError(f"{path}: {error.strerror}") from error
+
+
+def _text(data: bytes, path: Path) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise PriceError(f"{path}: is not UTF-8") from None

@@ -1,0 +1,233 @@
+"""Prices, their changes and doubts, as tables for people and as JSON for programs."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from rich.console import Console
+
+from gateway.cli_output import table
+from ledger.book import Record
+from ledger.money import PUSD_PER_USD
+from ledger.pricediff import PER_TOKEN, SHARE, Amount, Entry, Plan, Status, amounts
+from ledger.priceflags import PriceFlag
+from ledger.prices import Price
+from ledger.rates import STANDARD
+
+_PER = {PER_TOKEN: 1_000_000, SHARE: 10_000}  # pico-USD per token, millionths
+_NOTES = {
+    Status.SHADOWED: "another book's price stays in force",
+    Status.DROPPED: "no longer listed there; its price stays",
+}
+
+
+def amount_text(pusd: int | None, unit: str) -> str:
+    """`0.15` USD per million tokens, `0.005` USD, or `10` percent: exact, no exponent."""
+    if pusd is None:
+        return "-"
+    value = Decimal(pusd) / _PER.get(unit, PUSD_PER_USD)
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def kind_text(one: Amount) -> str:
+    """`batch output >200k`, `request (USD)`."""
+    tier = "" if one.tier == STANDARD else f"{one.tier} "
+    above = (
+        f" >{one.above_tokens // 1000}k"
+        if one.above_tokens % 1000 == 0
+        else (f" >{one.above_tokens}")
+    )
+    unit = {PER_TOKEN: "", SHARE: " (%)"}.get(one.unit, " (USD)")
+    return f"{tier}{one.kind}{above if one.above_tokens else ''}{unit}"
+
+
+def day(at_us: int | None) -> str:
+    return "-" if at_us is None else f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d}"
+
+
+def moment(at_us: int) -> str:
+    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="seconds")
+
+
+def beginning(price: Price) -> str | None:
+    """None: for as long as anything is known of the name."""
+    return moment(price.effective_from_us) if price.effective_from_us > 0 else None
+
+
+# -- changes ----------------------------------------------------------------------------------
+
+
+def show_plan(out: Console, plan: Plan, now_us: int) -> None:
+    """Old and new in USD per million tokens, but where the kind says otherwise."""
+    rows = [row for entry in plan.entries for row in _entry_rows(entry, now_us)]
+    if rows:
+        columns = ("=name", "status", "kind", ">old", ">new", ">change", "=from", "price of")
+        out.print(table("USD per million tokens", columns, rows))
+        out.print()
+    out.print(summary(plan), markup=False)
+
+
+def summary(plan: Plan) -> str:
+    counts = [f"{count} {status}" for status in Status if (count := plan.count(status))]
+    same = f"{plan.changes.unchanged} unchanged"
+    return f"{plan.book}: {', '.join([*counts, same])}."
+
+
+def _entry_rows(entry: Entry, now_us: int) -> Iterable[list[str]]:
+    since = "now" if entry.since_us <= now_us else day(entry.since_us)
+    note = _NOTES.get(entry.status) or _books(entry)
+    first = [entry.name, entry.status.value]
+    last = [since, note]
+    if not entry.amounts:
+        yield [*first, "-", "-", "-", "-", *last]
+    for place, one in enumerate(entry.amounts):
+        change = "-" if one.percent is None else f"{one.percent:+g} %"
+        cells = [kind_text(one), amount_text(one.old, one.unit), amount_text(one.new, one.unit)]
+        yield [*(first if place == 0 else ["", ""]), *cells, change,
+               *(last if place == 0 else ["", ""])]  # fmt: skip
+
+
+def _books(entry: Entry) -> str:
+    before = entry.before.book if entry.before else None
+    after = entry.after.book if entry.after else "nothing"
+    return after if before in (None, after) else f"{before}, then {after}"
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "book": plan.book,
+        "unchanged": plan.changes.unchanged,
+        "entries": [_entry_json(entry) for entry in plan.entries],
+    }
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "status": entry.status.value,
+        "from": moment(entry.since_us),
+        "until": None if entry.until_us is None else moment(entry.until_us),
+        "before": _brief(entry.before),
+        "after": _brief(entry.after),
+        "prices": [_amount_json(one) for one in entry.amounts],
+    }
+
+
+def _brief(price: Price | None) -> dict[str, Any] | None:
+    if price is None:
+        return None
+    return {"book": price.book, "source": price.source, "source_date": price.source_date}
+
+
+def _amount_json(one: Amount) -> dict[str, Any]:
+    return {
+        "tier": one.tier,
+        "above_tokens": one.above_tokens,
+        "kind": one.kind,
+        "unit": one.unit,
+        "old": None if one.old is None else amount_text(one.old, one.unit),
+        "new": None if one.new is None else amount_text(one.new, one.unit),
+        "percent": one.percent,
+    }
+
+
+# -- prices in force --------------------------------------------------------------------------
+
+
+def price_json(asked: str, price: Price | None, flags: Sequence[PriceFlag]) -> dict[str, Any]:
+    """`asked` may be another name than the one that is priced."""
+    shown: dict[str, Any] = {"asked": asked, "flags": [flag_json(one) for one in flags]}
+    if price is None:
+        return {**shown, "name": None}
+    return {
+        **shown,
+        "name": price.name,
+        "version": price.version,
+        "book": price.book,
+        "source": price.source,
+        "source_date": price.source_date,
+        "from": beginning(price),
+        "until": None if price.effective_until_us is None else moment(price.effective_until_us),
+        "simulated": price.simulated,
+        "prices": [
+            {"tier": one.tier, "above_tokens": one.above_tokens, "kind": one.kind,
+             "unit": one.unit, "price": amount_text(one.new, one.unit)}
+            for one in amounts(price)
+        ],
+    }  # fmt: skip
+
+
+def record_json(record: Record) -> dict[str, Any]:
+    price = record.price
+    return {
+        "version": price.version,
+        "book": price.book,
+        "from": beginning(price),
+        "until": None if price.effective_until_us is None else moment(price.effective_until_us),
+        "withdrawn": price.withdrawn,
+        "recorded": moment(record.recorded_us),
+        "by": record.actor,
+        "origin": record.origin,
+    }
+
+
+def flag_json(flag: PriceFlag) -> dict[str, Any]:
+    return {
+        "name": flag.name,
+        "version": flag.version,
+        "flag": flag.flag.value,
+        "detail": flag.detail,
+    }
+
+
+def show_list(out: Console, shown: Sequence[dict[str, Any]]) -> None:
+    """One line a name, with the standard prices."""
+    rows = []
+    for one in shown:
+        kinds = {item["kind"]: item["price"] for item in one.get("prices", ())
+                 if item["tier"] == STANDARD and not item["above_tokens"]}  # fmt: skip
+        more = "+" if len(one.get("prices", ())) > len(kinds) else ""
+        rows.append(
+            [
+                one["asked"], *(kinds.get(kind, "-") for kind in ("input", "cached", "output")),
+                more, str(one.get("version", "-")), one.get("book", "-"),
+                one.get("source_date") or "-",
+                ", ".join(flag["flag"] for flag in one["flags"]) or "-",
+            ]
+        )  # fmt: skip
+    columns = ("=name", ">input", ">cached", ">output", "tiers", ">version", "book", "=read",
+               "flags")  # fmt: skip
+    out.print(table("USD per million tokens", columns, rows))
+
+
+def show_price(out: Console, one: dict[str, Any], history: Sequence[dict[str, Any]]) -> None:
+    """Everything about one name."""
+    if one["name"] is None:
+        out.print(f"{one['asked']} has no price in force.", markup=False)
+    else:
+        also = "" if one["name"] == one["asked"] else f" (priced as {one['name']})"
+        until = f" until {one['until']}" if one["until"] else ""
+        out.print(f"{one['asked']}{also}: version {one['version']} of {one['book']}", markup=False)
+        out.print(f"in force from {one['from'] or 'the beginning'}{until}", markup=False)
+        read = f", read {one['source_date']}" if one["source_date"] else ""
+        out.print(f"source: {one['source'] or 'none'}{read}\n", markup=False)
+        rows = [
+            [item["kind"], item["tier"], str(item["above_tokens"] or "-"), item["price"],
+             item["unit"]]
+            for item in one["prices"]
+        ]  # fmt: skip
+        out.print(table("", ("kind", "tier", ">above tokens", ">price", "unit"), rows))
+    for flag in one["flags"]:
+        out.print(f"{flag['flag']}: {flag['detail']}", markup=False)
+    if history:
+        rows = [
+            [str(item["version"]), item["book"], item["from"] or "-", item["until"] or "-",
+             "withdrawn" if item["withdrawn"] else "", item["recorded"], item["by"] or "-",
+             item["origin"] or "-"]
+            for item in history
+        ]  # fmt: skip
+        columns = (">version", "book", "=from", "=until", "", "=stored", "by", "out of")
+        out.print()
+        out.print(table("Versions", columns, rows))
