@@ -28,8 +28,9 @@ test:  ## all tests, with every real part that this machine can have (ARGS="-k n
 test-long:  ## the tests that take longer than a commit should wait
 	@$(BOOTSTRAP) test -m "long or hypothesis" --hypothesis-profile=long $(ARGS)
 
-soak:  ## random faults against a running gateway for three minutes (SECONDS=3600 for longer)
-	@SOAK_SECONDS=$(or $(SECONDS),180) $(BOOTSTRAP) test -m long -s tests/gateway/faults/test_soak.py
+soak:  ## random faults for three minutes (SECONDS=7200), nothing killed (STRIKES=0); FULL=1: thousands of clients too
+	@SOAK_SECONDS=$(or $(SECONDS),180) SOAK_STRIKES=$(or $(STRIKES),1) SOAK_FULL=$(or $(FULL),0) \
+		$(BOOTSTRAP) test -m long -s tests/gateway/faults/test_soak.py $(if $(FULL),tests/gateway/faults/test_exhaustion.py)
 
 check:  ## formatting, lint, types, import directions
 	@$(BOOTSTRAP) tools

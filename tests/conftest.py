@@ -79,6 +79,7 @@ sys.addaudithook(forbid_world)
 PART_OF_FIXTURE = {
     "chromium": "chromium",
     "engine_python": "vllm",
+    "focus_validator": "focus-validator",
     "openai_2": "openai-2",
     "openai_3": "openai-3",
     "openai_node": "openai-node",
@@ -119,6 +120,12 @@ def engine_python(pytestconfig: pytest.Config) -> Path:
 @pytest.fixture(scope="session")
 def chromium(pytestconfig: pytest.Config) -> Path:
     return require_part(pytestconfig, "chromium")
+
+
+@pytest.fixture(scope="session")
+def focus_validator(pytestconfig: pytest.Config) -> Path:
+    """The interpreter of the environment that FOCUS' validator is installed in."""
+    return require_part(pytestconfig, "focus-validator")
 
 
 @pytest.fixture(scope="session")

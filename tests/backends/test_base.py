@@ -40,5 +40,5 @@ def test_no_wait_is_unbounded_by_default():
 
 def test_a_call_cannot_be_changed_on_its_way():
     call = Call("/chat/completions", b"{}", stream=False)
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError, match="immutable"):
         call.body = b"other"

@@ -1,4 +1,5 @@
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -6,6 +7,7 @@ from backends.base import Deadlines
 from backends.errors import IdleTimeout, UpstreamBroken
 from backends.exchange import drain, pour, read_all
 from backends.http import HttpClient, Origin
+from backends.http_connection import HttpExchange
 
 
 class Scripted:
@@ -104,3 +106,21 @@ async def test_draining_keeps_a_real_connection(upstream, wire):
         await (drain(exchange) if drained else exchange.aclose())
         assert client.connections(origin) == connections
     await client.aclose()
+
+
+def came(*parts: bytes, error: UpstreamBroken | None = None) -> HttpExchange:
+    """An answer that has ended before anybody read it."""
+    exchange = HttpExchange(SimpleNamespace(resume=lambda: None, abort=lambda: None), None)
+    for part in parts:
+        exchange.push(part)
+    exchange.end(error)
+    return exchange
+
+
+async def test_what_came_with_its_head_is_read_without_waiting():
+    for parts in ((b"ab",), (b"a", b"b"), ()):
+        assert await read_all(came(*parts), 2) == b"".join(parts)
+    with pytest.raises(UpstreamBroken, match="larger than 1 bytes"):
+        await read_all(came(b"ab"), 1)
+    with pytest.raises(UpstreamBroken, match="gone"):
+        await read_all(came(b"ab", error=UpstreamBroken("gone")), 9)

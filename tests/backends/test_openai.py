@@ -2,6 +2,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from backends.base import Call, Deadlines
 from backends.errors import BadAnswer, Overloaded, ServerError
@@ -58,6 +59,22 @@ async def test_the_request_has_what_is_listed_and_nothing_else(upstream, wire, c
         "content-length: 13",
     ]
     assert body == b'{"model":"m"}'
+
+
+async def test_a_form_is_sent_as_what_it_is(upstream, wire, client):
+    """Its boundary is its own: the head of one is not taken for the next, nor for JSON's."""
+    upstream.script = lambda n: [wire.respond(b"{}")]
+    made = backend(upstream, client)
+    kinds = ['multipart/form-data; boundary="a"', 'multipart/form-data; boundary="b"', None]
+    for kind in kinds:
+        exchange = await made.open(replace(call(), content_type=kind))
+        await read_all(exchange, 100)
+    heads = [request.split(b"\r\n\r\n")[0].decode() for request in upstream.requests]
+    told = [line for head in heads for line in head.split("\r\n") if "content-type" in line]
+    assert told == [f"content-type: {kind or 'application/json'}" for kind in kinds]
+    assert ["accept: */*" in head for head in heads] == [True, True, False]
+    with pytest.raises(ValueError, match="content type"):
+        await made.open(replace(call(), content_type="a\r\nx: y"))
 
 
 async def test_without_a_key_none_is_sent(upstream, wire, client):

@@ -34,6 +34,7 @@ from scenes import Figures, Stage
 BUILD = ROOT / "build"
 FOLDER = BUILD / "bench"
 ENGINES = 4
+FULL_WARM = scenes.FULL.growth_warm
 
 
 class Bench:
@@ -82,7 +83,9 @@ class Bench:
         self.scene("first", scenes.first, names=[report.DIRECT, *many])
         self.scene("dense", scenes.dense, names=many)
         self.scene("sparse", scenes.sparse, names=many)
+        self.scene("at once", scenes.at_once, names=[report.DIRECT, *many])
         self.scene("hung up", scenes.hung_up, names=None if full else [report.OURS])
+        self.scene("stalled", scenes.stalled, names=many)
         for size in ("16 KB", "128 KB"):
             self.scene(f"blocked {size}", scenes.blocked, size, names=[report.OURS])
 
@@ -92,7 +95,8 @@ def main() -> int:
     wire.build(FOLDER)
     lengths = scenes.QUICK if options.quick else scenes.FULL
     if options.requests:
-        lengths = replace(lengths, growth_requests=options.requests)
+        warm = min(FULL_WARM, options.requests // 6)
+        lengths = replace(lengths, growth_requests=options.requests, growth_warm=warm)
     rounds = options.rounds or (1 if options.quick else 3)
     cores = sorted(os.sched_getaffinity(0))
     gateway, others = {cores[0]}, {cores[-1]}

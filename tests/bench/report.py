@@ -102,6 +102,9 @@ def peers_table(samples: Samples) -> str:
         ("CPU us/chunk sparse", "sparse", "cpu_us"),
         ("RSS MB", "sparse", "rss_mb"),
         ("open 4 s after hang-up", "hung up", "open_after_4s"),
+        ("1,000 at once, TTFT p50 ms", "at once", "first_p50_ms"),
+        ("1,000 at once, slowest x", "at once", "slowest_first_ratio"),
+        ("kept for who does not read, MB", "stalled", "kept_mb"),
     )
     targets = [
         DIRECT,
@@ -207,6 +210,8 @@ def _streams(found: Medians) -> Iterable[Line]:
     note = "" if lost is None else f"the worker waited {lost:.0%} of the time for a core"
     yield _at_most("p99 chunk transit, 1,000 x 5/s", get("transit_p99_ms"), "ms", 10, 4, note)
     yield _at_most("slowest TTFT to the median", get("slowest_first_ratio"), "x", 3, None)
+    at_once = found.get("at once", OURS, "slowest_first_ratio")
+    yield _at_most("slowest TTFT to the median, all at once", at_once, "x", 3, None)
     ratio = get("writes_ratio")
     met = None if ratio is None else ratio >= 0.95
     yield Line("downstream writes to upstream chunks", ratio, "x", ">= 0.95", met, "", None)
@@ -218,6 +223,9 @@ def _streams(found: Medians) -> Iterable[Line]:
 def _memory_and_workers(found: Medians) -> Iterable[Line]:
     rss = found.get("sparse", OURS, "rss_mb")
     yield _at_most("RSS of a worker with 1,000 streams", rss, "MB", 150, None)
+    kept, asked = found.get("stalled", OURS, "kept_mb"), found.get("stalled", OURS, "asked_mb")
+    note = "" if asked is None else f"of {asked:.0f} MB asked for by who reads nothing"
+    yield _at_most("kept for clients that do not read", kept, "MB", 64, None, note)
     grown, count = found.get("growth", OURS, "growth_mb"), found.get("growth", OURS, "requests")
     note = "" if count is None else f"over {count:,.0f} requests after warm-up"
     yield _at_most("RSS growth", grown, "MB", 1.05, None, note)  # 1 MiB

@@ -6,8 +6,11 @@ included; `worker` figures are of the serving process alone. Latencies are the l
 
 import json
 import os
+import socket
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,10 @@ RATE = 100
 HEARTBEATS = 1000  # a second
 PROMPTS = 20  # a second, beside the heartbeats
 SILENT = 20
+STALLED, STALLED_MB, STALLED_PAD, STALLED_S = 4, 100, 50_000, 6.0
+STALLED_CHUNKS = STALLED_MB * 1_000_000 // STALLED_PAD
+AT_ONCE_CHUNKS = 20
+GROWTH_PARTS = 3
 OPENING_LIMIT_S = 20.0
 SECOND_NS = 1_000_000_000
 PROMPT_BYTES = {"2 KB": 2_048, "16 KB": 16_384, "128 KB": 131_072}
@@ -215,6 +222,58 @@ def sparse(stage: Stage, target: Target) -> Figures:
     }
 
 
+def at_once(stage: Stage, target: Target | None) -> Figures:
+    """1,000 clients come in the same moment, each for a stream: who waits longest for its first.
+
+    The last is served when all are: beside a fair order, what one costs is all that counts.
+    """
+    stage.upstream.set(chunks=AT_ONCE_CHUNKS, delay_us=200_000)
+    rows = _rows(target)
+    asked = stage.asking(target, clients=STREAMS, stream=True)
+    found = stage.load.run(**asked, requests=STREAMS, seconds=60)
+    if target is not None:
+        target.settle()
+        _answered(target, found, rows)
+    slowest = found["slowest_first_us"]
+    return {
+        "first_p50_ms": slowest["median"] / 1e3,
+        "slowest_first_ms": slowest["max"] / 1e3,
+        "slowest_first_ratio": slowest["max"] / max(slowest["median"], 1.0),
+        "failed": found["unfinished"] + found["failed"],
+    }
+
+
+def stalled(stage: Stage, target: Target) -> Figures:
+    """Clients that ask for 100 MB each and read nothing: what the target keeps of it for them."""
+    stage.upstream.set(chunks=STALLED_CHUNKS, delay_us=1000, pad=STALLED_PAD)
+    body = stage.body("2 KB", stream=True).read_bytes()
+    before = rss_mb(target.workers)
+    with ExitStack() as clients:
+        for _ in range(STALLED):
+            clients.enter_context(_idle_reader(target, body))
+        resident: list[float] = []
+        until_s = time.monotonic() + STALLED_S
+        while time.monotonic() < until_s:
+            time.sleep(0.2)
+            resident.append(rss_mb(target.workers))
+        waiting = stage.upstream.stat()["active"]  # who keeps it all lets the upstream finish
+    stage.silence()
+    target.settle()
+    kept = max(resident) - before
+    return {"kept_mb": kept, "asked_mb": STALLED * STALLED_MB, "waiting": waiting}
+
+
+def _idle_reader(target: Target, body: bytes) -> socket.socket:
+    """A stream was asked for on it, and nothing will be read."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", target.port))
+    lines = ["POST /v1/chat/completions HTTP/1.1", "host: bench", "content-type: application/json",
+             f"content-length: {len(body)}", *target.headers, "", ""]  # fmt: skip
+    client.sendall("\r\n".join(lines).encode() + body)
+    return client
+
+
 def hung_up(stage: Stage, target: Target) -> Figures:
     """20 clients go away while the upstream is silent: how many requests it still works on."""
     stage.upstream.set(first_us=20_000_000)
@@ -257,11 +316,18 @@ def growth(stage: Stage, target: Ours) -> Figures:
     asked = stage.asking(target, clients=32, seconds=3600)
     warm = stage.load.run(**asked, requests=lengths.growth_warm)
     target.settle()
-    before = rss_mb(workers)
-    found = stage.load.run(**asked, requests=lengths.growth_requests)
-    target.settle()
-    _answered(target, {"ok": found["ok"] + warm["ok"]}, rows)
-    return {"growth_mb": rss_mb(workers) - before, "requests": found["ok"]}
+    resident, answered = [rss_mb(workers)], 0
+    for _ in range(GROWTH_PARTS):  # a leak grows in each, an arena that fills up in the first
+        found = stage.load.run(**asked, requests=lengths.growth_requests // GROWTH_PARTS)
+        target.settle()
+        answered += int(found["ok"])
+        resident.append(rss_mb(workers))
+    _answered(target, {"ok": answered + warm["ok"]}, rows)
+    parts = {
+        f"growth_mb.{number}": after - before
+        for number, (before, after) in enumerate(pairwise(resident), 1)
+    }
+    return {"growth_mb": resident[-1] - resident[0], "requests": answered, **parts}
 
 
 def two_workers(stage: Stage, target: Ours) -> Figures:

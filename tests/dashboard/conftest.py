@@ -217,7 +217,8 @@ def fill(
         if books.hours:
             teams = [team for hour in books.hours for team in hour.pop("teams")]
             connection.execute(insert(orm.GpuHour), books.hours)
-            connection.execute(insert(orm.GpuHourTeam), teams)
+            if teams:
+                connection.execute(insert(orm.GpuHourTeam), teams)
         connection.execute(insert(orm.Capacity), _capacity(now_us))
         connection.execute(insert(orm.EngineSample), _samples(now_us, simulated=simulated))
         connection.execute(insert(orm.JournalPosition), _position(now_us))

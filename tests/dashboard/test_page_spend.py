@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+import streamlit as st
 from sqlalchemy import create_engine, text
 
 from dashboard.words import usd
@@ -70,6 +71,24 @@ def test_single_requests_can_be_narrowed(page, month) -> None:
         if (first.team_id, first.model) == ("finance", "gpt-4o-mini")
     ]
     assert {row["request"] for row in narrowed} == {first.request_id for first in mine}
+
+
+def test_disputed_answers_are_named_and_can_be_found(page, books, text_of) -> None:
+    url = books(peak=2.0, days=1, rate_pusd=None).url
+    assert "cannot be" not in text_of(page("spend", url))
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        mark = "UPDATE attempts SET flag = 'disputed' WHERE seq % 7 = 0"
+        marked = connection.execute(text(mark)).rowcount
+    engine.dispose()
+    st.cache_data.clear()
+    test = page("spend", url)
+    assert f"Of {marked:,} answers the target reported usage that cannot be" in text_of(test)
+    test.selectbox(key="only-flag").set_value("disputed").run()
+    assert not test.exception
+    shown = tables(test)[3]
+    assert {row["flag"] for row in shown} == {"disputed"}
+    assert len(shown) == min(marked, 200)
 
 
 def test_what_a_request_cost_stands_before_what_explains_it(page, month) -> None:

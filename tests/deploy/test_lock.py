@@ -56,6 +56,7 @@ def test_pyproject_and_locks_agree() -> None:
     assert wanted(product) <= pins(ROOT / "requirements.lock")
     assert wanted(groups["tools"]) <= pins(ROOT / "deploy/tools.lock")
     assert wanted(groups["test"]) <= pins(ROOT / "tests/requirements.lock")
+    assert wanted(extras["prices"]) <= pins(ROOT / "deploy/prices/requirements.lock")
     assert wanted(extras["engine"]) <= pins(ROOT / "deploy/engine-cuda/requirements.lock")
     conflicts = project["tool"]["uv"]["conflicts"]
     assert [{"extra": "engine"}, {"extra": "engine-cpu"}] in conflicts

@@ -33,7 +33,7 @@ def test_nothing_is_found_where_nothing_is(elsewhere: Path) -> None:
     assert parts.find_engine() is None
     assert parts.find_chromium() is None
     assert parts.find_sdk("openai2")() is None
-    assert parts.find_node_sdk() is None
+    assert parts.find_node("node", "openai", "ai")() is None
     assert parts.find_promtool() is None
 
 
@@ -63,9 +63,37 @@ def test_an_sdk_environment_needs_the_sdk_in_it(elsewhere: Path) -> None:
 
 def test_the_node_sdk_needs_node(elsewhere: Path) -> None:
     touch(elsewhere / "build/sdk/node/node_modules/openai/package.json")
-    assert parts.find_node_sdk() is None
+    touch(elsewhere / "build/sdk/node/node_modules/ai/package.json")
+    assert parts.find_node("node", "openai", "ai")() is None
     touch(elsewhere / "bin/node")
-    assert parts.find_node_sdk() == elsewhere / "build/sdk/node"
+    assert parts.find_node("node", "openai", "ai")() == elsewhere / "build/sdk/node"
+    assert parts.find_node("node", "openai", "other")() is None
+
+
+def test_a_shim_leads_to_the_python_behind_it(elsewhere: Path) -> None:
+    """A shim itself runs only where its owner has chosen that version."""
+    assert parts.find_python_312() is None
+    assert not parts.with_python_312()
+    found = touch(elsewhere / "bin" / "python3.12")
+    assert parts.find_python_312() == found
+
+
+def test_a_shim_without_its_python_is_none(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    touch(elsewhere / "pyenv" / "shims" / "python3.12")
+    monkeypatch.setenv("PATH", str(elsewhere / "pyenv" / "shims"))
+    assert parts.find_python_312() is None
+    python = touch(elsewhere / "pyenv" / "versions" / "3.12.1" / "bin" / "python3.12")
+    assert parts.find_python_312() == python
+
+
+def test_the_validator_needs_its_package(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "FOCUS", elsewhere / "build" / "focus")
+    python = touch(elsewhere / "build/focus/bin/python")
+    assert parts.find_focus_validator() is None
+    touch(elsewhere / "build/focus/lib/python3.12/site-packages/focus_validator/__init__.py")
+    assert parts.find_focus_validator() == python
 
 
 def test_programs_are_found_on_path(elsewhere: Path) -> None:

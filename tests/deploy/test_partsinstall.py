@@ -119,3 +119,13 @@ def test_sdk_environments_hold_their_major_and_nothing_of_ours(
     version, gateway = answer.stdout.split()
     assert version.startswith(f"{major}.")
     assert gateway == "None"
+
+
+def test_without_python_312_there_is_no_validator_to_be_had(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(parts, "PARTS", (part("focus-validator", there=False),))
+    monkeypatch.setattr(parts, "find_python_312", lambda: None)
+    unavailable = partsinstall.install_parts([], Path("python"), stages, INSTALLER)
+    assert unavailable == ["focus-validator"]
+    assert "runs on Python 3.12, and PATH has none" in capsys.readouterr().out

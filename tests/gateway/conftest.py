@@ -45,7 +45,7 @@ from gateway.settings import parse
 from gateway.slots import Board, Load, Seen
 from gateway.telemetry import Telemetry
 from gateway.worker import server as http_server
-from ledger.book import load_price_book
+from ledger.book import load_price_book, newer_prices
 from ledger.database import make_engine, open_readonly
 from ledger.identity import CreatedKey, KeyRing, KeySpec, create_key, load_pepper
 from ledger.writer import LedgerWriter
@@ -114,7 +114,10 @@ def document(state: Path, ports: dict[str, int], changes: dict[str, Any]) -> dic
         },
         "policies": [{"name": "plain"}],
     }
-    return {**found, **changes}
+    adjust = changes.get("adjust")  # what depends on ports
+    if adjust is not None:
+        adjust(found, ports)
+    return {**found, **{name: value for name, value in changes.items() if name != "adjust"}}
 
 
 class Quiet(uvicorn.Server):
@@ -142,7 +145,6 @@ class Stack:
     def __enter__(self) -> Self:
         self._thread.start()
         self.call(self._start())
-        self.reader = open_readonly(self.runtime.ledger_url)
         self.token = self.key("default").token
         eventually(lambda: self.get("/readyz").status_code == 200)
         eventually(lambda: all(self.board.published(row)[10] for row in range(2)))
@@ -266,6 +268,7 @@ class Stack:
         self.settings = parse(path.read_text(), name="test")
         self.runtime = prepare(self.settings, path).runtime
         self.database = make_engine(self.runtime.ledger_url)
+        self.reader = open_readonly(self.runtime.ledger_url)
         self.board = Board(self.runtime.run_dir / "board", self.runtime.layout)
         self.start_writer()
         await self.start_gateway()
@@ -276,7 +279,10 @@ class Stack:
         keys = KeyRing(self.database, self.runtime.run_dir, self.state)
         self.app = build(
             self.settings, self.runtime, 0,
-            Ledger(load_price_book(self.database), keys),
+            Ledger(
+                load_price_book(self.database), keys, self.reader,
+                newer_prices=functools.partial(newer_prices, self.database),
+            ),
             Exposition(self.registry, lambda: generate_latest(self.registry)),
             {},
         )  # fmt: skip

@@ -61,8 +61,42 @@ def test_a_budget_is_used_up_and_never_exceeded_by_a_crowd(tight, patiently) -> 
         (noted,) = connection.execute(query).all()
     assert tuple(noted[:2]) == ("budget", 429)
     assert noted[2].startswith("team:search")
-    desk = tight.app.hot._dispatcher.admission._desk
+    desk = tight.app.hot._dispatcher.admission.desk
     assert [piece.held_pusd for piece in desk._slices.values() if piece.held_pusd] == []
+
+
+def test_two_keys_of_one_tag_share_its_budget(run_stack, patiently) -> None:
+    """The control is a third key, of the same team and without the tag."""
+    limits = [{**TIGHT[0], "scope": "tag:app=web"}, {**TIGHT[0], "scope": "tag:stage", "usd": 1}]
+    with run_stack(budgets=limits) as stack:
+        tags = (("app", "web"), ("stage", "live"))
+        tokens = [stack.key(name, tags=tags).token for name in ("first", "second")]
+
+        def tagged(number: int) -> httpx.Response:
+            return stack.chat("api", tokens[number % 2], max_tokens=100)
+
+        with ThreadPoolExecutor(24) as crowd:
+            answers = list(crowd.map(tagged, range(120)))
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert {answer.status_code for answer in answers} == {200, 429}
+        assert "`tag:app=web@day`" in refused[0].json()["error"]["message"]
+        # What the crowd gave back is used up; then either key finds no room.
+        late = [tagged(number).status_code for number in range(20)]
+        assert late[-2:] == [429, 429]
+        plain = stack.key("plain", tags=(("app", "api"),)).token
+        for token in (plain, stack.token):
+            assert stack.chat("api", token, max_tokens=100).status_code == 200
+        patiently(lambda: all(row["settled_us"] for row in stack.rows()))
+        keys = {stack.key(name).key_id for name in ("first", "second")}
+        costs = {key: sum(row["cost_pusd"] for row in stack.rows("key_id = :key", key=key))
+                 for key in keys}  # fmt: skip
+        assert all(costs.values())
+        bound = max(row["bound_pusd"] for row in stack.rows())
+        assert 2 * 10**9 - 2 * bound < sum(costs.values()) <= 2 * 10**9
+        with stack.reader.connect() as connection:
+            query = text("SELECT budget_id, spent_pusd FROM budget_windows")
+            windows = {name: int(spent) for name, spent in connection.execute(query)}
+        assert windows == dict.fromkeys(("tag:app=web@day", "tag:stage@day"), sum(costs.values()))
 
 
 def test_a_soft_budget_lets_the_same_crowd_through(run_stack, patiently) -> None:
@@ -163,7 +197,7 @@ def recorded_caps(stack, row) -> list[int | None]:
 
 
 def _left(stack) -> int:
-    desk = stack.app.hot._dispatcher.admission._desk
+    desk = stack.app.hot._dispatcher.admission.desk
     return desk.tightest(["provider:alpha"]).room_pusd
 
 
@@ -229,6 +263,10 @@ def test_scopes_name_everything_a_budget_may_be_set_on(stack) -> None:
     assert set(scopes(ann, "chat", api)) - set(scopes(identity, "chat", own)) == {
         "user:ann", "provider:alpha",
     }  # fmt: skip
+    tagged = replace(identity, tags=(("app", "web"), ("stage", "live")))
+    assert set(scopes(tagged, "chat", own)) - set(scopes(identity, "chat", own)) == {
+        "tag:app", "tag:app=web", "tag:stage", "tag:stage=live",
+    }  # fmt: skip
     real = replace(api, simulated=False)
     assert "external" in scopes(identity, "chat", real)
 
@@ -238,15 +276,8 @@ def test_an_absent_desk_is_a_503_that_may_be_retried() -> None:
         async def hold(self, *_: object) -> None:
             raise DeskAway("gone")
 
-    class Who:
-        org_id = team_id = key_id = "x"
-        user_id = None
-
-    class Target:
-        provider = None
-
     with pytest.raises(RequestError) as told:
-        asyncio.run(Admission(Away()).hold("a.1", Who(), "m", Target(), 1))
+        asyncio.run(Admission(Away()).hold("a.1", ("global",), 1))
     assert (told.value.kind, told.value.retry_after_s) == ("unavailable", 1.0)
 
 
@@ -254,7 +285,10 @@ class Purse:
     """A desk with room by scope, that counts what it is asked."""
 
     def __init__(self, rooms: dict[str, int]) -> None:
-        self.rooms, self.asked = rooms, []
+        self.rooms, self.asked, self.news = rooms, [], 0
+
+    def edition(self) -> int:
+        return self.news
 
     def room(self, names) -> int | None:
         self.asked.append(tuple(names))
@@ -277,10 +311,14 @@ def test_the_room_at_a_target_is_that_of_all_its_scopes(rooms: dict[str, int], t
         residency="any", tags=(), isolation="team",
     )  # fmt: skip
     purse = Purse(rooms)
-    room = Admission(purse).rooms(identity, "m")
-    found = [room(target) for target in (*targets, *targets)]
-    assert len(purse.asked) == 4  # what all share, and once at each kind of place
+    room = Admission(purse).rooms(identity, "m", targets)
+    found = [*room.pusd(), *room.pusd()]
+    assert len(purse.asked) == 4  # once at each kind of place
     assert found == 2 * [purse.room(scopes(identity, "m", target)) for target in targets]
+    purse.rooms["global"] = 1
+    assert [*room.pusd()] == found[: len(targets)], "nothing is new"
+    purse.news += 1
+    assert room.pusd() == (1,) * len(targets)
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_method_content_type_and_unknown_paths(stack) -> None:
     headers = {**stack.headers(), "content-type": "text/plain"}
     sent = httpx.post(stack.url + CHAT, content=b"{}", headers=headers, trust_env=False)
     assert (sent.status_code, error_of(sent)["code"]) == (415, "unsupported_media_type")
-    for path in ("/v1/nothing", "/v1/chat/completions/", "/"):
+    for path in ("/v1/nothing", "/v1/chat/completions/x", "/"):
         lost = stack.post(path, {})
         assert (lost.status_code, lost.json()["error"]["code"]) == (404, "unknown_url")
 

@@ -86,7 +86,7 @@ def test_the_openapi_document_has_the_paths_that_are_served(stack) -> None:
         operation = document["paths"][path]["post"]
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         assert "model" in schema["required"]
-        assert operation["security"] == [{"key": []}]
+        assert operation["security"] == [{"key": []}, {"x-api-key": []}]
     assert {"/v1/models", "/healthz", "/readyz", "/metrics"} <= set(document["paths"])
 
 
@@ -102,13 +102,63 @@ def test_the_docs_need_no_network(stack) -> None:
 def test_wrong_methods_and_unknown_paths_are_told_alike(stack) -> None:
     wrong = stack.post("/healthz", {})
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "method_not_allowed")
-    assert wrong.headers["allow"] == "GET"
+    assert wrong.headers["allow"] == "GET, HEAD"
     assert stack.get("/favicon.ico").json()["error"]["code"] == "unknown_url"
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_balancers_may_probe_with_head(stack, path: str) -> None:
-    asked = stack.client.head(stack.url + path)
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/readyz", "/metrics", "/docs", "/v1/models", "/v1/models/chat", "/no"]
+)
+def test_head_is_get_without_its_body(stack, path: str) -> None:
+    asked = stack.client.head(stack.url + path, headers=stack.headers())
     got = stack.get(path)
     assert (asked.status_code, asked.content) == (got.status_code, b"")
     assert asked.headers["content-type"] == got.headers["content-type"]
+
+
+def test_slashes_too_many_are_left_out_where_a_key_is_asked_for(stack) -> None:
+    body = {"model": "own", "messages": [{"role": "user", "content": "x"}], "max_tokens": 2}
+    for path in ("/v1/chat/completions/", "//v1/chat/completions", "/v1//chat//completions"):
+        assert stack.post(path, body).status_code == 200
+    for path in ("/v1/models/", "//v1/models", "/v1//models", "/v1/models/own/"):
+        assert stack.get(path).status_code == 200
+    for path in ("//metrics", "/metrics/", "/healthz/", "/v1/", "/v1"):
+        assert stack.get(path).json()["error"]["code"] == "unknown_url"
+
+
+def test_a_forgotten_prefix_is_named(stack) -> None:
+    told = stack.post("/chat/completions", {}).json()["error"]
+    assert told["code"] == "unknown_url"
+    assert "`/v1/chat/completions`" in told["message"]
+    assert "address" not in stack.post("/v1/nothing", {}).json()["error"]["message"]
+
+
+def test_anthropics_clients_are_told_in_their_shape(stack) -> None:
+    version = {"anthropic-version": "2023-06-01"}
+    for path, headers in (("/v1/messages/batches", {}), ("/v1/nothing", version)):
+        answer = stack.client.get(stack.url + path, headers={**stack.headers(), **headers})
+        told = answer.json()
+        assert (answer.status_code, told["type"]) == (404, "error")
+        assert told["error"]["type"] == "not_found_error"
+        named = told["request_id"]
+        assert named == answer.headers["request-id"] == answer.headers["x-request-id"]
+    assert stack.get("/v1/nothing").json()["error"]["code"] == "unknown_url"
+
+
+def test_anthropics_clients_list_models(stack) -> None:
+    headers = {"x-api-key": stack.token, "anthropic-version": "2023-06-01"}
+    listed = stack.client.get(stack.url + "/v1/models?limit=5", headers=headers).json()
+    names = list(stack.settings.models)
+    assert [one["id"] for one in listed["data"]] == names
+    assert {one["type"] for one in listed["data"]} == {"model"}
+    assert (listed["has_more"], listed["last_id"]) == (False, names[-1])
+    one = stack.client.get(stack.url + "/v1/models/own", headers=headers).json()
+    assert (one["type"], one["display_name"]) == ("model", "own")
+
+
+def test_who_is_not_known_is_told_how_to_say_it(stack) -> None:
+    for path in ("/v1/models", "/v1/models/own"):
+        answer = httpx.get(stack.url + path, trust_env=False)
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+    asked = httpx.post(stack.url + "/v1/chat/completions", json={}, trust_env=False)
+    assert (asked.status_code, asked.headers["www-authenticate"]) == (401, "Bearer")

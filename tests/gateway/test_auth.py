@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy.orm import Session
@@ -29,6 +30,29 @@ def test_expiry_and_scope(stack, patiently) -> None:
     viewer = stack.key("viewer", scopes=("admin",)).token
     answer = stack.chat("own", viewer, max_tokens=2)
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "asked", "may"),
+    [
+        ({"usage"}, "usage", True),
+        ({"usage:all"}, "usage", True),
+        ({"usage"}, "inference", False),
+        ({"inference"}, "usage", False),
+        ({"inference:all"}, "usage", False),
+    ],
+)
+def test_a_scope_for_all_teams_holds_the_one_for_its_own(scopes, asked: str, may: bool) -> None:
+    class Ring:
+        def recall(self, token: str, now_us: int) -> SimpleNamespace:
+            return SimpleNamespace(scopes=frozenset(scopes))
+
+    found = authenticate(Ring(), "t", now_us=0, scope=asked)
+    if may:
+        assert asyncio.run(found).scopes == scopes
+    else:
+        with pytest.raises(RequestError, match=f"scope `{asked}`"):
+            asyncio.run(found)
 
 
 def test_residency_of_a_key_keeps_it_inside(stack) -> None:
@@ -62,6 +86,9 @@ def test_without_a_token_the_answer_says_how(headers) -> None:
 
 def test_with_the_ledger_away_an_unknown_key_is_503() -> None:
     class Away:
+        def recall(self, token: str, now_us: int) -> None:
+            return None
+
         async def lookup(self, token: str, now_us: int) -> None:
             raise LedgerAway("gone")
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway import body as module
 from gateway.body import (
     DENIED,
     MEMBERS_LIMIT,
@@ -141,3 +142,35 @@ def test_a_number_out_of_range_is_told_without_a_nameless_place() -> None:
     with pytest.raises(RequestError) as told:
         member(open_members(text), "messages", list[dict[str, float]])
     assert told.value.message == "`messages`: Number out of range"
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_body_in_a_usual_way_is_not_walked(monkeypatch, separators) -> None:
+    monkeypatch.setattr(module, "_repeated", None)
+    document = {"model": "m", "messages": [{"role": "user", "content": "h\u00e9"}], "n": 1}
+    for some in ({}, document):
+        text = json.dumps(some, separators=separators, ensure_ascii=False).encode()
+        assert {key: json.loads(bytes(raw)) for key, raw in open_members(text).items()} == some
+
+
+def test_a_repeat_as_long_as_spaces_would_be_is_found() -> None:
+    """Three more bytes are two spaces and a comma's, or a key that stands twice."""
+    text = b'{"a":1,"bcd":{"x":[1,2]},"e":3,"f":4,"g":5,"a":1}'
+    members = {"a": 1, "bcd": {"x": [1, 2]}, "e": 3, "f": 4, "g": 5}
+    usual = json.dumps(members, separators=(",", ":"))
+    assert len(text) - len(usual) < 2 * len(members) - 1
+    padded = text.replace(b'"a":1}', b'"a":  1}')
+    assert len(padded) - len(usual) <= 2 * len(members) - 1
+    for repeated in (text, padded):
+        with pytest.raises(RequestError, match="stands twice"):
+            open_members(repeated)
+
+
+def test_integers_may_be_written_with_a_point() -> None:
+    members = open_members(b'{"n": 5.0, "ids": [1.0, 2], "x": 5.5, "s": "5.0"}')
+    assert member(members, "n", int) == 5
+    assert bytes(members["n"]) == b"5"  # what a target is sent
+    assert member(members, "ids", list[int]) == [1, 2]
+    for name in ("x", "s"):
+        with pytest.raises(RequestError, match=name):
+            member(members, name, int)

@@ -9,17 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.candidates import (
-    HEARD_LIMIT_S,
     OUTPUT_BOUND_TOKENS,
     Candidates,
     Frozen,
     api_bound_pusd,
-    engine_state,
     own_bound_pusd,
 )
 from gateway.clock import Clock
 from gateway.fleet import Target
 from gateway.openended import LEAST_TOKENS
+from gateway.sightings import HEARD_LIMIT_S, engine_state
 from gateway.slots import HEALTHS, Board, Layout, Load, Published, Resident
 from ledger.modellimits import ModelLimits
 from ledger.prices import Price, PriceBook, Terms, rates_from
@@ -81,36 +80,6 @@ def state(board: Board, now_s: float = NOW_S):
     return engine_state(board.published(0), board.loads(0), now_s, 10.0, life=board.life(0))
 
 
-def test_own_events_and_foreign_load_add_up(board: Board) -> None:
-    for worker, sequences in ((0, 2.0), (1, 1.0)):
-        row = board.load_row(worker, 0)
-        board.cells[row + Load.SEQUENCES] = sequences
-        board.cells[row + Load.CONTEXT_TOKENS] = 300.0 * sequences
-        board.cells[row + Load.QUEUED_PREFILL_TOKENS] = 50.0
-        board.cells[row + Load.PROMISED_TOKENS] = 512.0 * sequences
-    board.publish(0, {Published.FOREIGN_SEQUENCES: 4.0, Published.FOREIGN_KV_TOKENS: 640.0})
-    engine = state(board)
-    assert engine.health is Health.HEALTHY
-    assert engine.running == 7
-    assert engine.context_tokens == 900 + 640
-    assert engine.queued_prefill_tokens == 100
-    assert engine.kv_used_tokens + engine.kv_promised_tokens == 3 * 512 + 640
-
-
-def test_metrics_of_another_life_than_serves_are_the_past(board: Board) -> None:
-    """As soon as the parent says so, and until telemetry has met the next one."""
-    board.own(0, "serving", life=1)
-    assert state(board).health is Health.LOADING
-    board.publish(0, {**PUBLISHED, Published.LIFE: 1.0})
-    assert state(board).health is Health.HEALTHY
-    board.own(0, "backing_off")
-    assert state(board).health is Health.LOADING
-    board.own(0, "serving", life=2)
-    assert state(board).health is Health.LOADING
-    board.publish(0, {Published.HEALTH: float(HEALTHS.index("down"))})
-    assert state(board).health is Health.DOWN
-
-
 def test_an_engine_that_is_left_alone_counts_as_down(board: Board) -> None:
     asked = []
 
@@ -123,7 +92,7 @@ def test_an_engine_that_is_left_alone_counts_as_down(board: Board) -> None:
 
     def health():
         (own,) = candidates.freeze(
-            [target(own=True)], request(), [], room=lambda _: None, ceiling_pusd=None, clock=clock
+            [target(own=True)], request(), [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
         )
         return own.candidate.engine.health
 
@@ -142,7 +111,7 @@ def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
     def residents(promised: float):
         board.cells[row + Load.PROMISED_TOKENS] = promised
         (own,) = candidates.freeze(
-            [target(own=True)], request(), [], room=lambda _: None, ceiling_pusd=None, clock=clock
+            [target(own=True)], request(), [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
         )
         return own.candidate.engine.residents
 
@@ -150,13 +119,6 @@ def test_residents_are_looked_at_when_it_is_crowded(board: Board) -> None:
     assert residents(1480.0) == ((200.0, 1400.0, 0.0),)  # more than half of 2944
     board.cells[place + Resident.HEARD_S] = NOW_S - HEARD_LIMIT_S - 0.01
     assert residents(1480.0) == ()  # not heard of lately: all of its promise counts
-
-
-def test_stale_or_missing_metrics_are_unknown(board: Board) -> None:
-    assert state(board, NOW_S + 8.9).health is Health.HEALTHY
-    assert state(board, NOW_S + 9.1).health is Health.UNKNOWN
-    board.publish(0, {Published.UPDATED_S: 0.0})
-    assert state(board).health is Health.UNKNOWN
 
 
 def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(board: Board) -> None:
@@ -168,7 +130,7 @@ def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(board: Boar
     def reason(**changes: int) -> Reason:
         place = replace(target(own=True), **changes)
         (own,) = candidates.freeze(
-            [place], asked, [], room=lambda _: None, ceiling_pusd=None, clock=clock
+            [place], asked, [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
         )
         return decide(asked, Policy("p"), [own.candidate]).reason
 
@@ -180,11 +142,6 @@ def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(board: Boar
     assert reason(context_tokens=4096) is Reason.CONTEXT  # the configuration knows
     board.publish(0, {Published.HEALTH: float(HEALTHS.index("healthy"))})
     assert reason() is Reason.CONTEXT
-
-
-def test_an_engine_without_a_fit_has_no_step_model(board: Board) -> None:
-    board.publish(0, {Published.A_S: 0.0})
-    assert state(board).step is None
 
 
 def test_the_bound_of_an_own_request_grows_with_its_output(board: Board) -> None:
@@ -202,7 +159,7 @@ def test_an_unpriced_api_stays_unpriced(board: Board) -> None:
         [target(own=True), target(own=False)],
         request(),
         ["x/m"],
-        room=lambda one: 7 if one.own else None,
+        rooms_pusd=[7, None],
         ceiling_pusd=None,
         clock=clock,
     )
@@ -227,7 +184,7 @@ def frozen_within(
         [target(own=True), target(own=False)],
         asked,
         [],
-        room=lambda _: room,
+        rooms_pusd=[room, room],
         ceiling_pusd=ceiling,
         clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
     )
@@ -312,7 +269,7 @@ def test_a_request_is_worth_what_its_limit_lets_it_use(
         [target(own=True), target(own=False)],
         asked,
         ["x/m"],
-        room=lambda _: None,
+        rooms_pusd=[None, None],
         ceiling_pusd=None,
         clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
     )
@@ -355,7 +312,7 @@ def test_a_model_whose_limit_nobody_stated_gets_a_moderate_one(board: Board) -> 
         [target(own=False)],
         request(None),
         [],
-        room=lambda _: 10**12,
+        rooms_pusd=[10**12],
         ceiling_pusd=None,
         clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
     )
@@ -378,7 +335,7 @@ def test_a_price_counts_from_its_first_instant_on_and_backwards(board: Board) ->
             [target(own=False)],
             request(),
             ["x/m", "x/none"],
-            room=lambda _: None,
+            rooms_pusd=[None],
             ceiling_pusd=None,
             clock=Clock(now_s=lambda: NOW_S, wall_us=lambda at_us=at_us: at_us),
         )

@@ -15,7 +15,7 @@ from ledger.accounts import provisional_charge_pusd
 from ledger.prices import Price, Schedule, Terms, rates_from
 from ledger.records import Tokens
 from router.estimates import TokenRatio
-from router.types import StepModel
+from router.types import Kind, StepModel
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 STEP = StepModel(a_s=0.004, b_s=0.001, c_s=1e-8, d_s=1e-4, t0_s=0.05)
@@ -57,6 +57,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
     plan = SimpleNamespace(
         request_id="r",
         request=SimpleNamespace(
+            kind=Kind.CHAT,
             prompt_tokens=500,
             prompt_tokens_bound=2000,
             n=more.get("n", 1),
@@ -309,6 +310,55 @@ def test_a_finished_answer_that_says_nothing_is_one_token_and_reported_usage_sta
     assert api(whole("")).tokens == Tokens(input=500, output=1)
     found = api(whole("word " * 3600, USAGE))
     assert (found.tokens.output, found.basis) == (10, "reported")
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(
+    ("change", "disputed", "output"),
+    [
+        ({}, False, 10),
+        ({"completion_tokens": 4000}, True, 20),
+        ({"completion_tokens": -1}, True, None),
+        ({"completion_tokens": "7"}, True, None),
+        ({"total_tokens": 1}, True, None),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_cannot_be_is_disputed_and_booked_at_what_can(own, change, disputed, output, stream):
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, **change}
+    outcome = whole("word " * 10, usage)
+    if stream:
+        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=50)
+    asked = attempt(own=own, price=PRICE, stream=stream, max_tokens=20, events=9, bound_pusd=10**15)
+    found = charge(asked, outcome, now_s=12.0)
+    assert found.disputed is disputed
+    assert found.basis in ({"reported"} if not disputed else {"bound", "estimated"})
+    if output is not None:
+        assert found.tokens.output == output
+    assert found.tokens.output <= 20
+
+
+@pytest.mark.parametrize(
+    ("said", "count", "disputed"),
+    [(18_000, 10, True), (18_000, 0, True), (8, 900, True), (400, 100, False), (0, 1, False)],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_the_text_contradicts_is_disputed(said, count, disputed, stream):
+    usage = {"prompt_tokens": 10, "completion_tokens": count}
+    outcome = whole("x" * said, usage)
+    if stream:
+        outcome = Outcome("finished", 200, usage, usage_final=True, said_bytes=said)
+    found = api(outcome, stream=stream, events=1)
+    assert found.disputed is disputed
+    assert (found.tokens.output == count) is (count > 0), "its invoice will say the same"
+
+
+def test_a_running_figure_that_lags_and_usage_that_is_missing_are_no_dispute():
+    running = {"prompt_tokens": 100, "completion_tokens": 1}
+    for usage in (None, {}, running):
+        left = Outcome("client_gone", 499, usage, said_bytes=400)
+        assert not api(left, stream=True, events=50).disputed
+    assert not api(Outcome("finished", 200, None), stream=True, events=5).disputed
 
 
 def test_an_embedding_has_no_output():

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from sqlalchemy import select
 from typer.testing import CliRunner
 
 from gateway import cli_keys
 from gateway.cli import app
+from ledger.database import open_readonly
+from ledger.orm_identity import Key
 
 MODELS = """
 providers: {openai: {}}
@@ -55,6 +58,29 @@ def test_a_key_is_shown_once_and_only_its_hash_is_kept(keys, made, tmp_path):
     kept = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("ledger.db*"))
     assert key["key_id"].encode() in kept
     assert secret.encode() not in kept
+
+
+def test_a_key_asks_models_unless_it_is_made_to_read(keys, made):
+    made()
+    made("--scope", "usage:all")
+    made("--scope", "inference", "--scope", "usage")
+    assert [one["scopes"] for one in listed(keys)] == [
+        ["inference"], ["usage:all"], ["inference", "usage"],
+    ]  # fmt: skip
+    assert "usage:all" in keys("list").output
+    refused = keys("create", "--name", "app", "--scope", "everything")
+    assert refused.exit_code == 2
+
+
+def test_a_key_carries_its_tags(keys, made, tmp_path):
+    made("--tag", "app=web", "--tag", "centre=a=b")
+    engine = open_readonly(f"sqlite:///{tmp_path / 'state' / 'ledger.db'}")
+    with engine.connect() as connection:
+        (tags,) = connection.execute(select(Key.tags)).scalars()
+    assert tags == {"app": "web", "centre": "a=b"}
+    answer = keys("create", "--name", "app", "--tag", "web")
+    assert answer.exit_code == 1
+    assert "`web` is no `NAME=VALUE`" in answer.output
 
 
 def test_what_a_person_sees_begins_with_the_token(keys):

@@ -15,6 +15,7 @@ from ledger.drafts import PriceDraft
 from ledger.rates import Terms, rates_from
 from ledger.records import AttemptOpened, AttemptSettled, Tokens
 from ledger.repository import Repository
+from ledger.sealer import Sealer
 
 TOKENS = {"search": [3_000_000, 100_000], "ads": [500_000], "hobby": [3]}
 PUSD_PER_TOKEN = 10**6  # $1 per million
@@ -113,6 +114,22 @@ def test_books_that_hold(ledger):
     assert json.loads(ledger("verify", "--json").stdout)["findings"] == []
 
 
+def test_disputed_attempts_are_shown_and_break_no_invariant(ledger, url):
+    assert "disputed" not in ledger("report").stdout + ledger("verify").stdout
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE attempts SET flag = 'disputed' WHERE attempt_id = 'r0.1'"))
+    engine.dispose()
+    shown = " ".join(ledger("report").stdout.split())
+    assert "the target reported usage that cannot be" in shown
+    (one,) = json.loads(ledger("report", "--json").stdout)["flagged"]
+    assert (one["flag"], one["target"], one["attempts"]) == ("disputed", "openai/gpt-4o-mini", 1)
+    answer = ledger("verify")
+    assert answer.exit_code == 0
+    assert "1 attempts are disputed" in answer.stdout
+    assert json.loads(ledger("verify", "--json").stdout)["disputed"] == 1
+
+
 def test_books_that_were_tampered_with_end_with_status_1(ledger, url):
     engine = make_engine(url)
     with engine.begin() as connection:
@@ -133,3 +150,18 @@ def test_without_a_ledger_there_is_a_line_and_no_file(tmp_path, word):
     assert answer.exit_code == 1
     assert "there is no ledger" in answer.stderr
     assert not (tmp_path / "none").exists()
+
+
+def test_a_noted_seal_is_found_again_and_missed_when_the_books_are_older(ledger, url):
+    engine = make_engine(url)
+    Sealer(engine).seal(at_us=1)
+    word = ledger("seal").stdout.strip()
+    assert json.loads(ledger("seal", "--json").stdout)["seal"] == word
+    assert ledger("verify", "--seal", word).exit_code == 0
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM seals"))
+    missed = ledger("verify", "--seal", word)
+    assert missed.exit_code == 1
+    assert "books are missing" in missed.stdout.replace("\n", " ")
+    assert ledger("verify", "--seal", "nonsense").exit_code == 2
+    engine.dispose()

@@ -27,7 +27,8 @@ def found(budgets=(), teams=()) -> list[str]:
 
 
 GOOD = ("global", "external", "org:acme", "team:search", "user:ann", f"key:{KEY}",
-        "provider:openai", "model:chat", "model:openai/gpt-5")  # fmt: skip
+        "provider:openai", "model:chat", "model:openai/gpt-5", "tag:app", "tag:app=web",
+        "tag:cost centre=a=b")  # fmt: skip
 
 
 def test_every_kind_of_scope_is_possible():
@@ -52,6 +53,10 @@ def test_every_kind_of_scope_is_possible():
         ("model:chatt", "no model named `chatt`; did you mean `chat`?"),
         ("model:openai/*", "no model named `openai/*`"),
         ("model:gpt", "`gpt` is an alias: name `chat`"),
+        ("tag", "`tag` needs a name: `tag:NAME`"),
+        ("tag:=web", "`tag` needs a name: `tag:NAME` or `tag:NAME=VALUE`, not `tag:=web`"),
+        ("tag: app", "`tag` needs a name"),
+        ("tag:app=" + "x" * 257, "no tag has a name or value longer than 256"),
         ("key:first", "a key's scope is its id of 16 digits"),
     ],
 )

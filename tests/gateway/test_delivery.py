@@ -13,8 +13,9 @@ import pytest
 from backends.errors import BackendError, HeadTimeout, Reported, UpstreamBroken, WrongAddress
 from gateway import delivery
 from gateway.delivery import _usd, relay_for
+from gateway.hearing import TranscriptRelay
 from gateway.relay import ByteRelay, EventRelay
-from router.types import Feature
+from router.types import Feature, Kind
 
 BODY = {"messages": [{"role": "user", "content": "say it again"}], "max_tokens": 30}
 OPTIONS = {"include_usage": True}
@@ -184,8 +185,10 @@ def test_store_goes_where_answers_are_kept_and_is_refused_elsewhere(stack, monke
     assert (refused.status_code, error["param"]) == (400, "store")
     assert error["code"] == "unsupported_parameter"
     assert stack.chat("chat", store=False, max_tokens=3).status_code == 200
-    fleet = stack.app.hot._dispatcher.planner._fleet
+    planner = stack.app.hot._dispatcher.planner
+    fleet = planner._fleet
     own, api = fleet._by_model["chat"]
+    monkeypatch.setattr(planner._routes, "_known", {})  # routes are found once
     keeping = replace(api, features=api.features | {Feature.STORE})
     monkeypatch.setitem(fleet._by_model, "chat", (own, keeping))
     bodies: list[bytes] = []
@@ -216,6 +219,7 @@ def test_money_is_shown_to_the_last_digit() -> None:
 def test_own_engines_are_read_by_event_and_apis_by_byte() -> None:
     class Asked:
         n, prompts, wants_usage, wants_running_usage = 1, 1, False, False
+        kind = Kind.CHAT
 
     class Plan:
         asked = Asked
@@ -226,6 +230,8 @@ def test_own_engines_are_read_by_event_and_apis_by_byte() -> None:
     assert type(relay_for(Attempt)) is EventRelay
     Attempt.own = False
     assert type(relay_for(Attempt)) is ByteRelay
+    Asked.kind = Kind.TRANSCRIPTION
+    assert type(relay_for(Attempt)) is TranscriptRelay
 
 
 def test_the_bytes_of_an_event_are_not_touched(stack) -> None:
@@ -264,7 +270,7 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
             """Nothing is open."""
 
     monkeypatch.setattr(delivery, "_headers", lambda *_: [])
-    asked = SimpleNamespace(stream=stream, n=1, prompts=1, wants_usage=True)
+    asked = SimpleNamespace(kind=Kind.CHAT, stream=stream, n=1, prompts=1, wants_usage=True)
     attempt = SimpleNamespace(
         plan=SimpleNamespace(asked=asked), own=False, events=0, relay=None, saw=lambda *_: None,
         first_token_s=None, dispatched_s=0.0,
@@ -318,7 +324,7 @@ def told_of(monkeypatch):
         Answer.status = status
         target = SimpleNamespace(backend=SimpleNamespace(secrets=(OUR_KEY,)))
         attempt = SimpleNamespace(
-            plan=SimpleNamespace(asked=SimpleNamespace(stream=False)),
+            plan=SimpleNamespace(asked=SimpleNamespace(kind=Kind.CHAT, stream=False)),
             step=SimpleNamespace(frozen=SimpleNamespace(target=target)),
             saw=lambda *_: None,
             last=True,

@@ -44,7 +44,7 @@ def read_until(connection: socket.socket, mark: bytes, count: int = 1) -> bytes:
 
 
 def held(stack) -> list:
-    desk = stack.app.hot._dispatcher.admission._desk
+    desk = stack.app.hot._dispatcher.admission.desk
     return [piece.held_pusd for piece in desk._slices.values() if piece.held_pusd]
 
 

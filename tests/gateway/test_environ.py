@@ -40,6 +40,15 @@ def test_who_opens_the_ledger_gets_no_key() -> None:
     assert environ.dashboard(base, "db").keys() == {"PATH", URL, "STREAMLIT_THEME_BASE"}
 
 
+def test_telemetry_gets_the_webhook_and_the_way_there() -> None:
+    text = {"models": {}, "alerts": {"webhook_env": "DB_PASS", "secret_env": "OTHER_API_KEY"}}
+    settings = parse(json.dumps(text), name="test")
+    base = {**SECRETS, "https_proxy": "http://u:p@proxy"}
+    assert environ.telemetry(base, "db", settings) == {
+        "DB_PASS": "s-4", "OTHER_API_KEY": "s-2", "https_proxy": "http://u:p@proxy", URL: "db",
+    }  # fmt: skip
+
+
 def test_who_installs_packages_gets_the_way_to_them_and_no_key() -> None:
     way = {
         "PATH": "/bin", "PIP_INDEX_URL": "https://u:p@index", "UV_INDEX_OURS_PASSWORD": "p",

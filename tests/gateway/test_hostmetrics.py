@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from gateway.batches.progress import Progress, write_progress
 from gateway.clock import Clock
 from gateway.hostmetrics import HostMetrics
 from gateway.slots import HEALTHS, Board, Layout, Load, Published
@@ -58,3 +59,12 @@ def test_an_engine_is_shown_as_routing_sees_it(board: Board, sample) -> None:
     assert [sample(f"engine_{name}", **where) for name in names] == [1.0, 5.0, None]
     board.publish(0, {Published.UPDATED_S: NOW_S - 11.0})
     assert [sample(f"engine_{name}", **where) for name in names] == [0.0, None, None]
+
+
+def test_batches_are_those_that_the_runner_told_of(tmp_path: Path, sample) -> None:
+    assert sample("batches_open") is None
+    write_progress(tmp_path, Progress(batches=2, lines=40, out=8, ok=5, failed=1, again=3))
+    assert sample("batches_open") == 2
+    assert (sample("batch_lines", where="open"), sample("batch_lines", where="here")) == (40, 8)
+    tries = [sample("batch_tries_total", outcome=word) for word in ("ok", "failed", "again")]
+    assert tries == [5, 1, 3]

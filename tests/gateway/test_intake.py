@@ -1,10 +1,10 @@
 """What a client asked for: bounds before dispatch, features, and the body a target gets."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.body import open_members, raw
 from gateway.errors import RequestError
@@ -176,6 +176,17 @@ def test_embeddings_have_a_limit_of_their_own() -> None:
         with pytest.raises(RequestError, match="2049 items; one request may have 2048") as caught:
             asked("/v1/embeddings", input=many)
         assert caught.value.param == "input"
+
+
+def test_of_a_list_of_embeddings_the_longest_must_fit() -> None:
+    assert asked("/v1/embeddings", input="one").extent is None
+    assert asked("/v1/embeddings", input=[1, 2, 3]).extent is None  # one input of three tokens
+    listed = asked("/v1/embeddings", input=["a" * 8, "b" * 28]).extent  # with their quotes
+    assert listed is not None
+    assert listed.longest == 0.75
+    ids = asked("/v1/embeddings", input=[[1, 2], [3]]).extent
+    assert ids is not None
+    assert ids.longest > 0.6
 
 
 @pytest.mark.parametrize("name", ["previous_response_id", "conversation"])

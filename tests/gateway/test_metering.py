@@ -27,8 +27,9 @@ class Journal:
 
     append_ending = append
 
-    async def append_durable(self, record) -> None:
-        self.records.append(record)
+    async def append_durable(self, record, written) -> None:
+        self.append(record)
+        written()
 
 
 class Recorder:
@@ -75,9 +76,13 @@ def attempt(price: Price) -> Attempt:
     )  # fmt: skip
     plan = SimpleNamespace(
         request_id="r", model="m", comparators=(price,), learning_key=("m", "t"),
-        request=SimpleNamespace(prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20),
+        request=SimpleNamespace(
+            kind=Kind.CHAT, prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20
+        ),
         spill_reason=None,
-        asked=SimpleNamespace(prompt_bytes=400, stream=True, kind=Kind.CHAT),
+        asked=SimpleNamespace(
+            prompt_bytes=400, stream=True, kind=Kind.CHAT, features=frozenset(), members={}
+        ),
         policy=SimpleNamespace(name="p", slo=Slo(ttft_ms=1000, tpot_ms=100)),
         identity=SimpleNamespace(key_id="k", team_id="t", org_id="o"), decision_blob=b"",
     )  # fmt: skip
@@ -95,6 +100,21 @@ def test_the_hold_of_an_answer_that_was_given_up_is_released_to_its_bound_only(
     (record,) = parts.journal.records
     assert (record.basis, record.cost_pusd) == ("bound", 99 * 150_000 + 20 * 600_000)
     assert parts.admission.calls == [("release", ("r.1", record.cost_pusd), {})]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_no_money_comes_back_before_the_record_is_written(
+    metering, parts, attempt, waits
+) -> None:
+    parts.journal.full = True
+    outcome = Outcome("finished", 200, USAGE, usage_final=True)
+    if waits:
+        with pytest.raises(JournalFull):
+            await metering.settle(attempt, outcome)
+    else:
+        with pytest.raises(JournalFull):
+            metering.settle_later(attempt, outcome)
+    assert parts.admission.calls == []
 
 
 async def test_reported_usage_is_priced_and_released_once(metering, parts, attempt) -> None:

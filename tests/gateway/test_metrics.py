@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from gateway.metrics import Metrics
+from gateway.metrics import Ended, Metrics
 
 
 def test_names_that_nobody_configured_are_other() -> None:
@@ -52,3 +52,33 @@ def test_what_is_counted_is_in_the_registry_after_a_flush_and_only_once() -> Non
         labels = {"target": "alpha/m"}
         name = "breakeven_request_duration_seconds_count"
         assert registry.get_sample_value(name, labels) == 3
+
+
+def test_attempts_that_ended_alike_are_counted_together() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, models=["chat"], targets=["alpha/m"])
+    spilt = Ended("chat", "alpha/m", "api", "cheapest", "finished", True, "ttft")
+    failed = Ended("made-up", "pool:x/0", "own", "only", "timeout", None, None)
+    for ended in (spilt, spilt, failed):
+        tally = metrics.tally(ended)
+        tally.attempts += 1
+        tally.output += 5
+        tally.cost_pusd += 10**12
+    for _ in range(2):
+        metrics.flush()
+        sums = {
+            sample.name + "/" + ",".join(sample.labels.values()): sample.value
+            for family in registry.collect()
+            for sample in family.samples
+            if sample.name.endswith("_total") and sample.value
+        }
+        assert sums == {
+            "breakeven_requests_total/chat,alpha/m,cheapest,finished": 2,
+            "breakeven_requests_total/other,other,only,timeout": 1,
+            "breakeven_tokens_total/output,api": 10,
+            "breakeven_tokens_total/output,own": 5,
+            "breakeven_cost_usd_total/api": 2,
+            "breakeven_cost_usd_total/own": 1,
+            "breakeven_slo_total/api,yes": 2,
+            "breakeven_spill_total/ttft": 2,
+        }

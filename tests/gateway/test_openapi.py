@@ -23,12 +23,13 @@ def test_every_hot_path_is_described() -> None:
         assert schema["additionalProperties"] is True
         assert not DENIED & set(schema["properties"])
         assert set(operation["responses"]) == {"200", "4XX", "5XX"}
+        assert all("x-request-id" in one["headers"] for one in operation["responses"].values())
 
 
 def test_only_the_inference_paths_need_a_key() -> None:
     document = described({"paths": {"/healthz": {"get": {}}, "/v1/models": {"get": {}}}})
     assert "security" not in document["paths"]["/healthz"]["get"]
-    assert document["paths"]["/v1/models"]["get"]["security"] == [{"key": []}]
+    assert document["paths"]["/v1/models"]["get"]["security"] == [{"key": []}, {"x-api-key": []}]
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
 
 
@@ -42,8 +43,9 @@ def test_anthropics_path_has_its_own_errors_and_limit() -> None:
     operation = described({})["paths"]["/v1/messages"]["post"]
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     assert schema["required"] == ["model", "messages", "max_tokens"]
-    assert schema["properties"].keys() == {
-        "model", "stream", "max_tokens", "messages", "system", "tools",
+    read = {name for name, one in schema["properties"].items() if "enum" not in one}
+    assert read == {
+        "model", "stream", "max_tokens", "messages", "system", "tools", "stop_sequences",
     }  # fmt: skip
     error = operation["responses"]["4XX"]["content"]["application/json"]["schema"]
     assert error["required"] == ["type", "error", "request_id"]

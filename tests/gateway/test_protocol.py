@@ -16,11 +16,7 @@ from gateway.errors import TABLE
 from gateway.protocol import (
     HEAD_LIMIT_BYTES,
     BoundedProtocol,
-    abort_of,
     bounded,
-    has_arrived,
-    listener_of,
-    push_of,
 )
 
 
@@ -277,20 +273,6 @@ def test_a_websocket_is_not_spoken(brief) -> None:
         assert upgrade.recv(4096).startswith(b"HTTP/1.1 401")
 
 
-def test_other_servers_offer_no_abort() -> None:
-    abort_of({"type": "http"})()
-    abort_of({"type": "http", "extensions": None})()
-    called: list[int] = []
-    abort_of({"extensions": {"breakeven.abort": lambda: called.append(1)}})()
-    assert called == [1]
-
-
-def test_under_other_servers_a_body_may_be_on_its_way_and_nobody_tells_of_a_hang_up() -> None:
-    for scope in ({"type": "http"}, {"type": "http", "extensions": None}):
-        assert not has_arrived(scope)
-        assert listener_of(scope) is None
-
-
 def test_what_uvicorn_gets_makes_protocols() -> None:
     made = bounded(2.0, str)
     assert made.keywords == {"head_s": 2.0, "new_id": str, "most": math.inf}
@@ -343,7 +325,102 @@ def test_before_any_request_there_is_nothing_to_push_to(answering) -> None:
     protocol._lost, protocol._working = False, None
     assert not protocol.push(b"a")
     assert written == []
-    assert push_of({"type": "http"}) is push_of({"extensions": None}) is None
+    assert not protocol.answer(200, [(b"a", b"b")], b"{}")
+    assert protocol.take() is None
+
+
+WHOLE: dict[str, Any] = {
+    "response_started": False,
+    "scope": {"method": "POST"},
+    "default_headers": [(b"date", b"today")],
+    "keep_alive": True,
+}
+
+
+@pytest.fixture
+def whole(answering) -> Callable[..., Any]:
+    """A protocol whose request is to be answered in one piece."""
+
+    def made(**state: Any) -> tuple[BoundedProtocol, list[bytes], list[str]]:
+        done: list[str] = []
+        protocol, written = answering(
+            message_event=SimpleNamespace(set=lambda: done.append("told")),
+            on_response=lambda: done.append("ended"),
+            **(WHOLE | state),
+        )
+        protocol.transport.close = lambda: done.append("closed")
+        return protocol, written, done
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("keep_alive", "more", "done"),
+    [
+        (True, b"", ["told", "ended"]),
+        (False, b"connection: close\r\n", ["told", "closed", "ended"]),
+    ],
+)
+def test_an_answer_in_one_piece_is_one_write(whole, keep_alive, more, done) -> None:
+    protocol, written, seen = whole(keep_alive=keep_alive)
+    assert protocol.answer(404, [(b"x-a", b"b c")], b"{}")
+    head = b"HTTP/1.1 404 Not Found\r\ndate: today\r\nx-a: b c\r\ncontent-length: 2\r\n"
+    assert written == [head + more + b"\r\n{}"]
+    assert seen == done
+    assert protocol._working.response_complete
+    assert protocol._working.response_started
+
+
+@pytest.mark.parametrize(
+    ("state", "headers", "taken"),
+    [
+        ({"write_paused": True}, [], False),
+        ({"response_started": True}, [], False),
+        ({"scope": {"method": "HEAD"}}, [], False),  # its body stays here
+        ({}, [(b"connection", b"close")], False),
+        ({}, [(b"x-a", b"b\r\nx-c: d")], False),  # uvicorn refuses it in its own words
+        ({}, [(b"x-a", b"b\0")], False),
+        ({"disconnected": True}, [], True),
+        ({"lost": True}, [], True),
+    ],
+)
+def test_what_is_not_plain_is_not_answered_in_one_piece(whole, state, headers, taken) -> None:
+    protocol, written, seen = whole(**state)
+    assert protocol.answer(200, headers, b"{}") is taken
+    assert (written, seen) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("state", "taken"),
+    [
+        ({}, b"{}"),
+        ({"more_body": True}, None),
+        ({"disconnected": True}, None),
+        ({"waiting_for_100_continue": True}, None),  # its client is told to go on
+    ],
+)
+def test_a_body_is_taken_once_it_is_whole(answering, state, taken) -> None:
+    done: list[str] = []
+    here = {"body": bytearray(b"{}"), "more_body": False, "waiting_for_100_continue": False}
+    event = SimpleNamespace(clear=lambda: done.append("clear"))
+    protocol, _ = answering(message_event=event, **(here | state))
+    protocol.flow.resume_reading = lambda: done.append("resume")
+    assert protocol.take() == taken
+    assert done == ([] if taken is None else ["resume", "clear"])
+
+
+def test_answers_in_one_piece_keep_the_order_of_their_requests(brief) -> None:
+    """Three in one packet, the second of HTTP/1.0: the third has nobody to answer to."""
+    head = HEAD % brief.token.encode() + b"content-length: 2\r\n\r\n{}"
+    with connect(brief) as many:
+        many.sendall(head * 2 + head.replace(b"HTTP/1.1", b"HTTP/1.0") + head)
+        read = b""
+        while part := many.recv(65536):
+            read += part
+    heads = read.split(b"HTTP/1.1 ")[1:]
+    assert [one[:3] for one in heads] == [b"400"] * 3
+    assert [b"connection: close" in one for one in heads] == [False, False, True]
+    assert all(b"\r\ndate: " in one for one in heads)
 
 
 @pytest.mark.parametrize("stream", [True, False])

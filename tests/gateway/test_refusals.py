@@ -19,7 +19,7 @@ from gateway.errors import RequestError
 from gateway.refusals import failed, infeasible, over_budget, status_of
 from ledger.desk import Refusal
 from router.filters import PERMANENT
-from router.types import Decision, Feature, Otherwise, Reason
+from router.types import Decision, Feature, Kind, Otherwise, Reason
 
 SECRET = "sk-live-1234"
 
@@ -83,7 +83,7 @@ def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
     candidate = SimpleNamespace(api=None, features=frozenset())
     lost = tuple(SimpleNamespace(reason=one, candidate=candidate) for one in verdicts)
     decision = Decision("p", (), lost, reason, Otherwise.REJECT)
-    request = SimpleNamespace(features=frozenset({Feature.TOOLS}))
+    request = SimpleNamespace(kind=Kind.CHAT, features=frozenset({Feature.TOOLS}))
     return infeasible(SimpleNamespace(decision=decision, model="chat", request=request))
 
 
@@ -118,7 +118,9 @@ def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
         candidate = SimpleNamespace(features=frozenset(features))
         return SimpleNamespace(reason=Reason.FEATURE, candidate=candidate)
 
-    asked = SimpleNamespace(features=frozenset({Feature.STORE, Feature.JSON_SCHEMA, Feature.N}))
+    asked = SimpleNamespace(
+        kind=Kind.CHAT, features=frozenset({Feature.STORE, Feature.JSON_SCHEMA, Feature.N})
+    )
     small = SimpleNamespace(reason=Reason.CONTEXT, candidate=None)
 
     def told(*verdicts: SimpleNamespace) -> RequestError:
@@ -139,7 +141,7 @@ def test_every_feature_has_a_member_that_asks_for_it() -> None:
     for feature in Feature:
         lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
         decision = Decision("p", (), (lacking,), Reason.FEATURE, Otherwise.REJECT)
-        request = SimpleNamespace(features=frozenset({feature}))
+        request = SimpleNamespace(kind=Kind.CHAT, features=frozenset({feature}))
         assert infeasible(SimpleNamespace(decision=decision, model="m", request=request)).param
 
 
@@ -158,3 +160,15 @@ def test_the_first_limit_with_room_again_is_named() -> None:
     assert told(*limits, lost(Reason.PRICE_CAP, 0.0)).retry_after_s == 12.5
     assert told(*limits, lost(Reason.KV_HEADROOM, None)).retry_after_s == 1.0
     assert told(lost(Reason.RATE_LIMIT, 0.02)).retry_after_s == 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "param"),
+    [(Kind.CHAT, "max_tokens"), (Kind.RERANK, "documents"), (Kind.TRANSCRIPTION, "file")],
+)
+def test_what_is_too_dear_names_the_member_that_makes_it_so(kind: Kind, param: str) -> None:
+    lost = SimpleNamespace(reason=Reason.PRICE_CAP, candidate=None)
+    decision = Decision("p", (), (lost,), Reason.PRICE_CAP, Otherwise.REJECT)
+    request = SimpleNamespace(kind=kind, features=frozenset())
+    error = infeasible(SimpleNamespace(decision=decision, model="m", request=request))
+    assert (error.param, error.retry) == (param, False)

@@ -1,6 +1,7 @@
 """One answer: started once, ended once, and what the sweeper reads of it."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -84,7 +85,8 @@ async def test_a_part_is_pushed_once_the_answer_has_begun() -> None:
 
     task = asyncio.current_task()
     assert task is not None
-    reply = Reply(wire, request_id="req_1", clock=lambda: 7.0, task=task, push=push)
+    connection = SimpleNamespace(push=push)
+    reply = Reply(wire, request_id="req_1", clock=lambda: 7.0, task=task, connection=connection)
     assert reply.push(b"before the head") == b"before the head"
     await reply.start(200, [])
     assert reply.push(b"a") == b""
@@ -98,3 +100,24 @@ async def test_under_other_servers_every_part_is_for_the_task_to_send() -> None:
     reply = reply_on(Wire())
     await reply.start(200, [])
     assert reply.push(b"a") == b"a"
+
+
+@pytest.mark.parametrize("taken", [True, False])
+async def test_a_whole_answer_goes_in_one_piece_where_it_can(taken: bool) -> None:
+    wire, given = Wire(), []
+
+    def answer(*piece: object) -> bool:
+        given.append(piece)
+        return taken
+
+    task = asyncio.current_task()
+    assert task is not None
+    reply = Reply(
+        wire, request_id="req_1", clock=lambda: 7.0, task=task,
+        connection=SimpleNamespace(answer=answer),
+    )  # fmt: skip
+    await reply.whole(200, [JSON], b"{}")
+    assert given == [(200, [(b"x-request-id", b"req_1"), JSON], b"{}")]
+    assert len(wire.sent) == (0 if taken else 2)
+    assert reply.started
+    assert reply.finished

@@ -6,7 +6,7 @@ import pytest
 from backends.simulator.profiles import PROFILES
 from gateway import stepfits
 from gateway.settings import parse
-from gateway.stepfits import Fitted, StepFits, _fit_embedding
+from gateway.stepfits import Fitted, StepFits, _fit_reading
 
 NAME = "h200-llama-3.1-8b-fp8"
 
@@ -18,10 +18,11 @@ async def test_a_simulated_engines_model_is_its_profiles(stack) -> None:
     assert fitted.source.startswith("simulated: ")
 
 
-async def test_an_embedding_engine_is_measured_as_a_line(stack) -> None:
-    """The simulated engine embeds at its profile's prefill rate, so the line is known."""
+@pytest.mark.parametrize("kind", ["embedding", "rerank", "transcription"])
+async def test_an_engine_that_only_reads_is_measured_as_a_line(stack, kind) -> None:
+    """The simulated engine reads at its profile's prefill rate, so the line is known."""
     async with httpx.AsyncClient(trust_env=False) as client:
-        step = await _fit_embedding(stack.runtime.engines[1], client)
+        step = await _fit_reading(kind, stack.runtime.engines[1], client)
     truth = PROFILES[NAME].shape.step
     assert step.b_s == step.c_s == 0.0
     assert step.d_s >= 1e-9

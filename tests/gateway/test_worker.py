@@ -24,7 +24,8 @@ SABOTAGE = """
 import asyncio
 from ledger.journal import JournalWriter
 
-async def late(self, record):
+async def late(self, record, written):
+    written()
     asyncio.get_running_loop().call_later(0.5, self.append_ending, record)
 
 JournalWriter.append_durable = late

@@ -6,6 +6,7 @@ from ledger.accounts import (
     US_PER_HOUR,
     AccountsError,
     Posting,
+    adjustments,
     balanced,
     close_hour,
     correction_postings,
@@ -13,6 +14,7 @@ from ledger.accounts import (
     postings_for_invoice,
     postings_for_suspense,
     postings_for_void,
+    provider_payable,
     provisional_charge_pusd,
 )
 from ledger.records import AttemptOpened, AttemptSettled, Tokens
@@ -39,6 +41,9 @@ def settled(cost):
         attempt_id="r1.1", settled_us=1, status="finished", http_status=200, tokens=Tokens(),
         basis="reported", cost_pusd=cost, ttft_us=None, duration_us=1,
     )  # fmt: skip
+
+
+OPENAI = (adjustments("openai"), provider_payable("openai"))
 
 
 def as_dict(postings):
@@ -95,11 +100,11 @@ def test_own_engines_have_no_suspense_because_the_hour_is_paid_anyway():
 
 
 def test_an_invoice_difference_is_a_line_of_its_own():
-    assert as_dict(postings_for_invoice("openai", booked_pusd=100, invoiced_pusd=130)) == {
+    assert as_dict(postings_for_invoice(*OPENAI, booked_pusd=100, invoiced_pusd=130)) == {
         "adjustments:openai": 30,
         "payable:provider:openai": -30,
     }
-    assert postings_for_invoice("openai", booked_pusd=100, invoiced_pusd=100) == ()
+    assert postings_for_invoice(*OPENAI, booked_pusd=100, invoiced_pusd=100) == ()
 
 
 def test_unbalanced_lines_and_negative_figures_are_bugs():

@@ -2,10 +2,23 @@
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.exc import DBAPIError
 
-from ledger.book import import_drafts, load_price_book
-from ledger.drafts import PriceDraft
-from ledger.orm_books import PriceVersion
+from ledger.book import (
+    BookMovedError,
+    Stamp,
+    import_approved,
+    import_drafts,
+    load_price_book,
+    newer_prices,
+    newest_version,
+    read_days,
+    records_of,
+    stored_prices,
+)
+from ledger.drafts import APPROVED_RANK, PriceDraft
+from ledger.orm_books import PriceImport, PriceVersion
+from ledger.pricediff import planned
 from ledger.prices import PriceError
 from ledger.rates import Schedule, Terms, rates_from
 
@@ -78,3 +91,93 @@ def test_drafts_that_contradict_each_other_store_nothing(engine):
     with pytest.raises(PriceError, match="gpt-4o"):
         import_drafts(engine, [draft("openai/gpt-5"), *twice], at_us=100)
     assert stored(engine) == []
+
+
+STAMP = Stamp("ann@books", "deal.csv", digest="ab" * 32)
+
+
+def planner(*drafts, book="deal.csv"):
+    return lambda stored, at_us: planned(
+        stored, drafts, book=book, only=lambda _: True, at_us=at_us
+    )
+
+
+def approve(engine, *drafts, at_us: int, stamp: Stamp = STAMP):
+    plan = planner(*drafts)
+    return import_approved(engine, plan, plan(stored_prices(engine), at_us), stamp=stamp,
+                           at_us=at_us)  # fmt: skip
+
+
+def test_an_approved_import_counts_from_its_storing_and_says_who(engine):
+    import_drafts(engine, [draft("openai/gpt-4o")], at_us=100)
+    deal = draft("openai/gpt-4o", 6, book="deal.csv", rank=APPROVED_RANK)
+    plan = planner(deal)
+    seen = plan(stored_prices(engine), 150)
+    import_approved(engine, plan, seen, stamp=STAMP, at_us=190)
+    assert stored(engine) == [(1, "openai/gpt-4o", 0), (2, "openai/gpt-4o", 190)]
+    found = [(one.price.version, one.actor, one.origin, one.recorded_us)
+             for one in records_of(engine, "openai/gpt-4o")]  # fmt: skip
+    assert found == [(1, None, None, 100), (2, "ann@books", "deal.csv", 190)]
+    assert load_price_book(engine).find("openai/gpt-4o", 190).terms == deal.terms
+
+
+def test_a_start_leaves_what_was_approved_and_what_a_list_says_otherwise(engine):
+    import_drafts(engine, [draft("openai/gpt-4o", 10)], at_us=100)
+    approve(engine, draft("openai/gpt-5", 6, book="deal.csv", rank=APPROVED_RANK), at_us=200)
+    before = stored(engine)
+    newer = [draft("openai/gpt-4o", 7), draft("openai/gpt-4o-mini", 3)]
+    assert import_drafts(engine, newer, at_us=300, keep_market=True).waiting == 1
+    assert stored(engine) == [*before, (3, "openai/gpt-4o-mini", 0)]
+
+
+def test_what_somebody_changed_meanwhile_is_not_what_was_approved(engine):
+    import_drafts(engine, [draft("openai/gpt-4o", 10)], at_us=100)
+    deal = draft("openai/gpt-4o", 6, book="deal.csv", rank=APPROVED_RANK)
+    plan = planner(deal)
+    seen = plan(stored_prices(engine), 150)
+    approve(engine, deal, at_us=160)
+    with pytest.raises(BookMovedError):
+        import_approved(engine, plan, seen, stamp=STAMP, at_us=170)
+    assert len(stored(engine)) == 2
+
+
+def test_an_import_is_stored_whole_or_not_at_all(engine):
+    """The database cannot keep the last row: the others and the note are not there either."""
+    import_drafts(engine, [draft("openai/gpt-4o")], at_us=100)
+    deal = {"book": "deal.csv", "rank": APPROVED_RANK}
+    drafts = [draft("a/1", **deal), draft("a/2", **deal, effective_from_us=2**70)]
+    with pytest.raises((OverflowError, DBAPIError)):
+        approve(engine, *drafts, at_us=160)
+    assert len(stored(engine)) == 1
+    with engine.connect() as connection:
+        assert connection.execute(select(PriceImport)).all() == []
+
+
+def test_a_price_that_ended_is_no_row_that_ends_before_it_begins(engine):
+    """Such a row would make the whole book unusable."""
+    deal = {"book": "deal.yaml", "rank": 1, "effective_until_us": 150}
+    import_drafts(engine, [draft("openai/gpt-4o", 10, **deal)], at_us=100)
+    import_drafts(engine, [draft("openai/gpt-4o", 9, **deal)], at_us=200)
+    book = load_price_book(engine)
+    assert book.find("openai/gpt-4o", 120).terms == draft("x", 10).terms
+    assert book.find("openai/gpt-4o", 200) is None
+
+
+def test_readers_follow_by_version(engine):
+    import_drafts(engine, [draft("openai/gpt-4o")], at_us=100)
+    book = load_price_book(engine)
+    with engine.connect() as connection:
+        assert book.newest == newest_version(connection) == 1
+    assert newer_prices(engine, book.newest) == []
+    import_drafts(engine, [draft("openai/gpt-4o", 7)], at_us=200)
+    grown = book.extended(newer_prices(engine, book.newest))
+    assert grown.newest == 2
+    assert grown.find("openai/gpt-4o", 250) == load_price_book(engine).find("openai/gpt-4o", 250)
+
+
+def test_the_day_of_a_reading_is_kept_even_when_it_changed_nothing(engine):
+    assert read_days(engine) == {}
+    for day in ("2026-11-01", "2026-10-01"):
+        stamp = Stamp("ann", "litellm", read_on=day)
+        approve(engine, at_us=100, stamp=stamp)
+    assert read_days(engine) == {"deal.csv": "2026-11-01"}

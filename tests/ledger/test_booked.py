@@ -183,6 +183,12 @@ def test_booked_money_is_no_workers_and_no_hosts(books):
         ("key:k2", 100),
         ("model:m2", 1),
         ("provider:openai", 1011),
+        ("tag:app", 111_111),
+        ("tag:app=web", 11_111),
+        ("tag:app=w=e\"b's", 100_000),
+        ("tag:cost centre=7", 100_000),
+        ("tag:app=we", 0),
+        ("tag:ap", 0),
     ],
 )
 def test_each_scope_finds_its_own(books, scope, cost):
@@ -192,10 +198,11 @@ def test_each_scope_finds_its_own(books, scope, cost):
     books.spend(at_us, 100, key_id="k2", backend="own", provider=None, pool="p")
     books.spend(at_us, 1000, simulated=True)
     books.spend(at_us, 10_000, team_id="ads", provider=None, backend="own", pool="p")
-    books.spend(at_us, 100_000, provider=None, backend="own", pool="p")
+    odd = (("app", "w=e\"b's"), ("cost centre", "7"))
+    books.spend(at_us, 100_000, provider=None, backend="own", pool="p", tags=odd)
     books.spend(at_us, 0, org_id="other", team_id="x", provider="other")
     books.apply(BudgetSpec(scope, "month", 10**6, hard=True, timezone="UTC"))
-    assert books.spent() == {Account(f"{scope}@month", MONTH): cost}
+    assert books.spent() == ({Account(f"{scope}@month", MONTH): cost} if cost else {})
 
 
 def test_an_unknown_scope_is_refused(books):

@@ -186,6 +186,15 @@ def test_an_embedding_pools_room_is_none_for_chat() -> None:
     assert together(pools, {"chat": 500}, OUTPUT).volume.basis is OUTPUT
 
 
+def test_a_pool_that_ranks_has_no_room_for_embeddings() -> None:
+    pools = {"embed": able(1_000, decodes=False), "rank": able(100, decodes=False)}
+    kinds = {"embed": frozenset({"embedding"}), "rank": frozenset({"rerank"})}
+    served = {"embed": 100, "rank": 100}
+    assert together(pools, served, BOTH, kinds=kinds).volume.tokens == 200
+    alike = dict.fromkeys(pools, frozenset({"embedding"}))
+    assert together(pools, served, BOTH, kinds=alike).volume.tokens == 1_100  # the control
+
+
 def test_a_pool_without_a_figure_adds_none() -> None:
     found = together({"a": able(600), "b": None}, {"a": 100}, BOTH)
     assert found == Capability(Volume(600, BOTH), Known.MEASURED)

@@ -17,10 +17,12 @@ from ledger.database import (
     check_durable,
     downgrade,
     is_away,
+    limit_time,
     make_engine,
     migrate,
     open_readonly,
     reading,
+    snapshot,
     sqlite_url,
 )
 
@@ -174,3 +176,44 @@ def test_a_process_that_writes_much_keeps_its_connection(sqlite_url, keep_open):
             connection.execute(text(f"CREATE TABLE t{number} (a)"))
     assert len(opens) == (1 if keep_open else 3)
     engine.dispose()
+
+
+def test_a_snapshot_sees_one_state_of_the_books(database_url):
+    """Negative control: an ordinary read-only connection sees what is written meanwhile."""
+    migrate(database_url)
+    writer, reader = make_engine(database_url), open_readonly(database_url)
+    count = select(func.count()).select_from(orm.Meta)
+
+    def seen(connection) -> list[int]:
+        found = []
+        for name in "ab":
+            found.append(connection.execute(count).scalar_one())
+            with writer.begin() as other:
+                row = {"name": f"{name}{connection.info.get('turn', '')}", "value": 1}
+                other.execute(orm.Meta.__table__.insert().values(**row))
+        return found
+
+    with snapshot(reader) as connection:
+        connection.info["turn"] = "1"
+        assert seen(connection) == [0, 0]
+    with reader.connect() as connection:
+        connection.info["turn"] = "2"
+        connection.execution_options(isolation_level="AUTOCOMMIT")
+        assert seen(connection) == [2, 3]
+    writer.dispose()
+    reader.dispose()
+
+
+def test_what_takes_too_long_is_ended(database_url):
+    migrate(database_url)
+    reader = open_readonly(database_url)
+    slow = text(
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100000000)"
+        " SELECT count(*) FROM n"
+    )
+    with snapshot(reader) as connection:
+        limit_time(connection, 0.05, iter([False] * 3 + [True] * 99).__next__)
+        with pytest.raises(DBAPIError) as ended:
+            connection.execute(slow)
+    assert is_away(ended.value)
+    reader.dispose()

@@ -7,9 +7,11 @@ import pytest
 from sqlalchemy import select
 
 from ledger.declared import BudgetSpec, Contract, declare
+from ledger.grants import Account, Need, grow, standings
 from ledger.orm_books import ConfigVersion
 from ledger.orm_budgets import Budget
 from ledger.orm_fleet import GpuContract
+from ledger.windows import window_at
 
 CONTRACT = Contract(
     pool="llama",
@@ -110,6 +112,18 @@ def test_budgets_are_made_changed_retired_and_revived(engine, apply):
     ]
     apply(4, budgets=[SEARCH, ACME])
     assert [row[-1] for row in budgets(engine)] == [None, None]
+
+
+def test_another_limit_leaves_hosts_their_grants(engine, apply):
+    """What of a grant is held, only the host's desk knows: it gives back what is not."""
+    at_us, budget = 1_780_000_000_000_000, "team:search@month"
+    apply(at_us, budgets=[SEARCH])
+    account = Account(budget, window_at("month", SEARCH.timezone, at_us // 10**6).start_s)
+    held = grow(engine, "h1", [Need(account, 300 * 10**12, 300 * 10**12)])[account].mine_pusd
+    apply(at_us + 1, budgets=[replace(SEARCH, limit_pusd=10**12)])
+    apply(at_us + 2, budgets=[SEARCH])
+    assert standings(engine, "h1")[account].mine_pusd == held == 300 * 10**12
+    assert standings(engine, "h1")[account].room_pusd == 200 * 10**12
 
 
 def test_periods_of_one_scope_are_two_budgets(engine, apply):

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from ledger import desk_server, orm
 from ledger import desk_wire as wire
@@ -154,6 +154,36 @@ async def test_what_a_returning_worker_declares_is_lent_and_the_rest_is_free(ope
         desk.bury("j2")
         assert isinstance(await again.borrow(600, 2), wire.Lent)
         assert isinstance(await again.borrow(1, 3), wire.Refused)
+
+
+async def test_what_a_worker_said_before_its_burial_changes_nothing_after(opening):
+    async with opening() as (desk, call):
+        line = await call("j1")
+        await line.borrow(300)
+        line.say(wire.Return((wire.amount(KEY, 300),)))
+        desk.bury("j1")  # before the desk reads on
+        await asyncio.sleep(0.05)
+        other = await call("j2")
+        assert isinstance(await other.borrow(1001), wire.Refused)
+        assert isinstance(await other.borrow(1000, 2), wire.Lent)
+        with pytest.raises(StopAsyncIteration):  # who is buried is hung up on
+            await call("j1", (wire.amount(KEY, 300),))
+        assert desk.lent_pusd(ACCOUNT) == 1000
+
+
+async def test_below_a_lowered_limit_nothing_lies_idle(opening, engine):
+    async with opening() as (desk, call):
+        line = await call("j1")
+        await line.borrow(1)
+        lent = desk.lent_pusd(ACCOUNT)
+        with engine.begin() as connection:
+            connection.execute(update(orm.Budget).values(limit_pusd=50))
+        sharing = asyncio.create_task(desk.share(desk.look()))
+        recall = await line.hear(wire.Recall)
+        line.say(wire.Return((wire.amount(KEY, lent - 1),), recall.number))
+        await sharing
+        assert isinstance(await line.borrow(51, 2), wire.Refused)
+        assert isinstance(await line.borrow(49, 3), wire.Lent)
 
 
 async def test_what_was_spent_before_a_restart_is_never_lent_again(

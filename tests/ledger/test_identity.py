@@ -72,6 +72,7 @@ def test_every_change_raises_the_generation(engine):
         {"models": ("x" * 257,)},
         {"tags": (("app", "a\0b"),)},
         {"tags": (("a\nb", "web"),)},
+        {"tags": (("a=b", "web"),)},
     ],
 )
 def test_faulty_specifications_are_refused(engine, changes):

@@ -15,6 +15,7 @@ import threading
 import pytest
 
 from ledger import journal as module
+from ledger.flusher import ThreadFlusher
 from ledger.journal import JournalBroken, JournalFull, JournalWriter, segments
 from ledger.journal_reader import JournalReader, Position
 
@@ -40,27 +41,23 @@ async def test_what_is_appended_is_read_back_in_order(tmp_path, opened, settled)
     assert read_all(tmp_path) == [opened(1), settled(1)]
 
 
-async def test_many_waiters_share_few_flushes(tmp_path, settled, monkeypatch):
+async def test_many_waiters_share_few_flushes(tmp_path, settled):
     flushes = []
-    monkeypatch.setattr(module, "_sync", lambda files: flushes.append(list(files)))
-    writer = JournalWriter(tmp_path, "w0")
+    writer = JournalWriter(tmp_path, "w0", flusher=ThreadFlusher(flushes.append))
     await asyncio.gather(*(writer.append_durable(settled(number)) for number in range(200)))
     assert 1 <= len(flushes) <= 3  # one that was under way, one for all who waited meanwhile
     writer.close()
 
 
-async def test_a_waiter_returns_only_after_a_flush_that_began_after_its_write(
-    tmp_path, settled, monkeypatch
-):
+async def test_a_waiter_returns_only_after_a_flush_that_began_after_its_write(tmp_path, settled):
     sizes = []
     path = {}
 
     def sync(_files):
         sizes.append(path["segment"].stat().st_size)
 
-    writer = JournalWriter(tmp_path, "w0")
+    writer = JournalWriter(tmp_path, "w0", flusher=ThreadFlusher(sync))
     path["segment"] = segments(tmp_path / writer.name)[-1]
-    monkeypatch.setattr(module, "_sync", sync)
 
     async def one(number):
         await writer.append_durable(settled(number))
@@ -138,30 +135,26 @@ async def test_a_full_disk_refuses_new_work_and_takes_settles(
     assert read_all(tmp_path) == [opened(1), settled(1), opened(4)]
 
 
-async def test_a_failed_flush_is_final(tmp_path, opened, settled, monkeypatch):
-    writer = JournalWriter(tmp_path, "w0")
-
+async def test_a_failed_flush_is_final(tmp_path, opened, settled):
     def fail(_files):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(module, "_sync", fail)
+    writer = JournalWriter(tmp_path, "w0", flusher=ThreadFlusher(fail))
     with pytest.raises(JournalBroken):
         await writer.append_durable(settled(1))
-    monkeypatch.undo()
     with pytest.raises(JournalBroken):
         writer.append(opened(2))
     writer.close()
 
 
-async def test_closing_ends_every_wait(tmp_path, settled, monkeypatch):
+async def test_closing_ends_every_wait(tmp_path, settled):
     began, go = threading.Event(), threading.Event()
 
     def slow(files):
         began.set()
         go.wait(10)
 
-    monkeypatch.setattr(module, "_sync", slow)
-    writer = JournalWriter(tmp_path, "w0")
+    writer = JournalWriter(tmp_path, "w0", flusher=ThreadFlusher(slow))
     first = asyncio.create_task(writer.append_durable(settled(1)))
     await asyncio.to_thread(began.wait, 10)
     second = asyncio.create_task(writer.append_durable(settled(2)))

@@ -55,11 +55,26 @@ def test_tiers_and_thresholds():
     cached = 300_000
     assert found.schedules == (
         Schedule("batch", 0, rates(input=1_500_000, cached=cached)),
-        Schedule("batch", 200_000, rates(input=6_000_000, cached=cached)),
+        Schedule("batch", 200_000, rates(input=3_000_000, cached=cached)),  # half, as below it
         Schedule("priority", 0, rates(output=30_000_000, cached=cached)),
         Schedule("priority", 200_000, rates(input=6_000_000, output=60_000_000, cached=cached)),
         Schedule(STANDARD, 200_000, rates(input=6_000_000, cached=cached)),
     )
+
+
+def test_a_discount_goes_on_above_a_threshold_and_for_an_hours_cache():
+    found, _ = terms(
+        cache_creation_input_token_cost=Decimal("3.75E-6"),
+        cache_creation_input_token_cost_above_1hr=Decimal("6E-6"),
+        cache_creation_input_token_cost_batches=Decimal("1.875E-6"),
+        input_cost_per_token_batches=Decimal("1.5E-6"),
+        input_cost_per_token_priority=Decimal("6E-6"),
+        input_cost_per_token_above_200k_tokens=Decimal("6E-6"),
+    )
+    by_place = {(one.tier, one.above_tokens): one.rates for one in found.schedules}
+    assert by_place["batch", 0].cache_write_1h == 3_000_000
+    assert by_place["batch", 200_000].input == 3_000_000
+    assert by_place["priority", 200_000].input == 6_000_000  # dearer below is no rule above
 
 
 def test_a_stated_output_price_is_also_that_of_reasoning():
@@ -162,3 +177,60 @@ def test_other_charges_are_named():
         "output_cost_per_image",
         "off_peak_pricing",
     ]
+
+
+RERANK = {"litellm_provider": "cohere", "mode": "rerank", "output_cost_per_token": 0}
+SOUND = {"litellm_provider": "openai", "mode": "audio_transcription"}
+
+
+@pytest.mark.parametrize(
+    ("row", "search", "second", "listed"),
+    [
+        (RERANK | {"input_cost_per_query": Decimal("0.002")}, 2_000_000_000, 0, (0, 0, 0)),
+        (RERANK | {"input_cost_per_token": Decimal("5E-8")}, 0, 0, (50_000, 50_000, 0)),
+        (
+            SOUND | {"input_cost_per_second": Decimal("0.0001"), "output_cost_per_second": 0},
+            0, 100_000_000, (0, 0, 0),
+        ),
+        (
+            # One charge under both names, as of whisper-1: it is not charged twice.
+            SOUND | dict.fromkeys(
+                ("input_cost_per_second", "output_cost_per_second"), Decimal("0.0001")
+            ),
+            0, 100_000_000, (0, 0, 0),
+        ),
+        (
+            SOUND | {
+                "input_cost_per_audio_token": Decimal("2E-6"),
+                "output_cost_per_token": Decimal("1.2E-5"),
+            },
+            0, 0, (2_000_000, 2_000_000, 12_000_000),
+        ),
+    ],
+)  # fmt: skip
+def test_rankings_and_sound(row, search, second, listed):
+    found = terms_of(row, [])
+    assert (found.search_pusd, found.second_pusd) == (search, second)
+    rates = found.rates
+    assert (rates.input, rates.audio_input, rates.output) == listed
+    assert list(other_charges(row)) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (RERANK | {"input_cost_per_token": 0, "input_cost_per_query": 0}, "neither tokens nor"),
+        (SOUND | {"input_cost_per_second": Decimal("0.000283333333333")}, "finer than a pico-USD"),
+        (SOUND | {"input_cost_per_token": Decimal("2E-6")}, "the output has no price"),
+    ],
+)
+def test_what_nothing_is_charged_for_or_not_exactly_is_refused(row, why):
+    with pytest.raises(PriceError, match=why):
+        terms_of(row, [])
+
+
+def test_a_chats_price_by_the_second_stays_another_charge():
+    """Some rows of chat models list seconds of machines: of those nothing is known."""
+    row = BASE | {"input_cost_per_second": Decimal("0.0001")}
+    assert terms_of(row, []).second_pusd == 0
+    assert list(other_charges(row)) == ["input_cost_per_second"]

@@ -13,6 +13,7 @@ from ledger.money import (
     format_usd,
     pusd_to_usd,
     split_largest_remainder,
+    usd_exact,
     usd_per_million_to_pusd,
     usd_text,
     usd_to_pusd,
@@ -25,6 +26,14 @@ AMOUNTS = st.integers(-(10**30), 10**30)
 @given(AMOUNTS)
 def test_usd_and_back_is_the_same_amount(pusd):
     assert usd_to_pusd(pusd_to_usd(pusd)) == pusd
+
+
+@given(AMOUNTS)
+def test_exact_text_is_the_amount_with_all_its_places(pusd):
+    text = usd_exact(pusd)
+    assert re.fullmatch(r"-?\d+\.\d{12}", text)
+    assert int(text.replace(".", "")) == pusd
+    assert usd_exact(-1) == "-0.000000000001"
 
 
 @given(st.integers(0, 10**15))

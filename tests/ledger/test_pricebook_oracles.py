@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from genai_prices import Usage, calc_price
@@ -81,6 +82,17 @@ LITELLM_PROVIDERS = (
 )  # fmt: skip
 NO_SUCH_NAME = "they know it under the provider `text-completion-openai` only; same row"
 LITELLM_DIFFERS = {
+    **dict.fromkeys(
+        (
+            "openai/gpt-5.5-pro",
+            "openai/gpt-5.5-pro-2026-04-23",
+            "gemini/gemini-2.5-pro",
+            "gemini/gemini-3.1-pro-preview",
+            "gemini/gemini-3.1-pro-preview-customtools",
+            "gemini/gemini-pro-latest",
+        ),
+        "flex for long prompts: as much cheaper as for short ones here, standard rates there",
+    ),
     "gemini/gemini-exp-1206": "the prefixed row is free, hence refused here; the bare one counts",
     "openai/babbage-002": NO_SUCH_NAME,
     "openai/davinci-002": NO_SUCH_NAME,
@@ -201,3 +213,39 @@ def test_against_litellm(seed, prices):
     }
     assert differ == set(LITELLM_DIFFERS)
     assert len({name for name, *_ in cases}) - len(differ) >= 300
+
+
+@pytest.fixture(scope="module")
+def table():
+    """The matrix of `make bench-prices`, in a process of its own: LiteLLM warns when imported."""
+    done = subprocess.run(
+        [sys.executable, "tests/bench/bench_prices.py", "--json"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_every_kind_of_request_costs_the_same_by_three_calculators(table):
+    wrong = table["disagreements"]
+    assert table["cases"] >= 5000
+    assert table["models"] >= 40
+    assert len(wrong) <= table["cases"] * 0.01
+    assert [one for one in wrong if not one["why"]] == []
+    found = {(one["tier"], one["why"]) for one in wrong}
+    assert len(found) == 6  # a rule that explains nothing any more is taken away
+
+
+def test_models_with_another_price_elsewhere_are_few_and_explained(table):
+    lists = table["other_lists"]
+    assert len(lists) == 12
+    assert all(lists.values())
+    assert table["cases_of_other_lists"] < table["cases"] * 0.06
+
+
+def test_the_matrix_finds_each_wrong_rule_that_is_planted(table):
+    assert len(table["planted"]) == 6
+    assert min(table["planted"].values()) >= 10, table["planted"]

@@ -3,7 +3,6 @@ import pytest
 
 from ledger.prices import (
     STANDARD,
-    Flag,
     Price,
     PriceBook,
     PriceError,
@@ -97,6 +96,27 @@ def test_names_are_found_by_the_documented_rules_only(asked, found):
     assert (price_found and price_found.name) == found
 
 
+def test_a_book_that_changed_its_rank_and_ended_is_over():
+    """Two files change places, then the one that is now above is dropped: nothing of it is left."""
+    book = PriceBook(
+        [
+            price(1, book="a.yaml", rank=1), price(2, book="b.yaml", rank=2),
+            price(3, book="a.yaml", rank=2, since=10), price(4, book="b.yaml", rank=1, since=10),
+            price(5, book="a.yaml", rank=2, since=20, withdrawn=True),
+            price(6, book="b.yaml", rank=1, since=30, withdrawn=True),
+        ]
+    )  # fmt: skip
+    found = versions(*(book.find("openai/gpt-4o", at_us) for at_us in (5, 15, 25, 35)))
+    assert found == [2, 3, 4, None]
+
+
+def test_of_two_books_of_one_rank_the_last_version_counts():
+    book = PriceBook(
+        [price(1, book="genai-prices"), price(2), price(3, book="genai-prices", since=9)]
+    )
+    assert versions(*(book.find("openai/gpt-4o", at_us) for at_us in (5, 9))) == [2, 3]
+
+
 def test_in_force_lists_each_name_once():
     book = PriceBook([price(1), price(2, since=5), price(3, "a/b", since=9)])
     assert [one.version for one in book.in_force(5)] == [2]
@@ -104,38 +124,11 @@ def test_in_force_lists_each_name_once():
 
 
 @pytest.mark.parametrize(
-    ("fields", "flags"),
-    [
-        ({"source": "https://x", "source_date": "1970-03-01"}, []),
-        ({"source_date": "1970-03-01"}, [Flag.NO_SOURCE]),
-        ({"source": "https://x"}, [Flag.STALE]),
-        ({"source": "https://x", "source_date": "1970-01-01"}, [Flag.STALE]),
-        (
-            {"source": "https://x", "source_date": "1970-03-01", "retired_on": "1970-04-11"},
-            [Flag.RETIRED],
-        ),
-        ({"source": "https://x", "source_date": "1970-03-01", "retired_on": "1970-04-12"}, []),
-    ],
-)
-def test_flags(fields, flags):
-    at_us = 100 * DAY_US  # 1970-04-11
-    found = PriceBook([price(7, **fields)]).flags(at_us)
-    assert [one.flag for one in found] == flags
-    assert all(one.version == 7 for one in found)
-
-
-def test_a_book_that_was_read_again_is_not_stale():
-    old = price(1, source="https://x", source_date="1970-01-01")
-    read = PriceBook([old], read_on={"litellm": "1970-04-01"})
-    assert read.flags(100 * DAY_US) == []
-    assert read.flags(100 * DAY_US, stale_after_days=9)[0].flag is Flag.STALE
-
-
-@pytest.mark.parametrize(
     ("word", "tier"),
     [
         (None, STANDARD), ("", STANDARD), ("default", STANDARD), ("auto", STANDARD),
         ("standard_only", STANDARD), ("Priority", "priority"), ("flex", "flex"), ("batch", "batch"),
+        ("fast", "priority"),
     ],
 )  # fmt: skip
 def test_service_tiers_in_the_books_words(word, tier):

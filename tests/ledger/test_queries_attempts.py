@@ -213,3 +213,38 @@ def test_a_model_of_two_pools_overflows_once(engine, opened, settled) -> None:
             Repository(engine, host="h").import_records(pair, journal=f"j{n}", at_us=START_US)
     with engine.connect() as connection:
         assert queries.homes(connection) == {"m": "b"}
+
+
+def test_documents_that_are_ranked_are_no_load_of_a_chat(engine, traffic, opened, settled):
+    """The same figures before and after a pool's chat is joined by rankings of its model."""
+    spills = {"chat-large", "code"}
+    wanted = {"pool": "llama", "spills": spills, "kinds": queries.CONVERSATION}
+
+    def read():
+        with engine.connect() as connection:
+            return (
+                queries.load_per_minute(connection, SCOPE, **wanted),
+                queries.traffic(connection, SCOPE, **wanted),
+                queries.overflowed(connection, SCOPE, spills=spills, kinds=queries.CONVERSATION),
+            )
+
+    before = read()
+    records = []
+    for n, backend in ((2000, "own"), (2001, "api")):
+        records.append(
+            opened(
+                n, kind="rerank", opened_us=START_US + HOUR_US, model="chat-large",
+                backend=backend, pool="llama" if backend == "own" else None,
+                spill_reason=None if backend == "own" else "kv_headroom",
+            )
+        )  # fmt: skip
+        records.append(settled(n, status="finished", tokens=Tokens(input=10**6, searches=1)))
+    Repository(engine, host="h").import_records(records, journal="k", at_us=START_US)
+    assert read() == before
+    with engine.connect() as connection:
+        whole = queries.traffic(connection, SCOPE, pool="llama", spills=spills)
+        cells = queries.cells(connection, SCOPE, bucket_us=DAY_US)
+    assert whole.prompt_tokens == before[1].prompt_tokens + 2 * 10**6  # the control: they are there
+    ranked = [cell for cell in cells if cell.kind == "rerank"]
+    assert sorted(cell.backend for cell in ranked) == ["api", "own"]
+    assert sum(cell.input_tokens for cell in ranked) == 2 * 10**6

@@ -41,3 +41,17 @@ def test_refusals_are_grouped_most_frequent_first(engine, refused) -> None:
         assert (row.reason, row.scope, row.requests) == ("budget", "team:search@month", 5)
         other = Scope(SCOPE.start_us, SCOPE.end_us, "support")
         assert queries.refusals(connection, other) == []
+
+
+def test_what_a_person_should_look_at_is_counted_by_target(engine, opened, settled) -> None:
+    records = []
+    for number, changes in enumerate(({"disputed": True}, {"disputed": True}, {}, {"tier": "x"})):
+        tier = {"unknown_tier": True} if "tier" in changes else {}
+        records += [opened(number), settled(number, **changes, **tier)]
+    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    with engine.connect() as connection:
+        found = queries.flagged(connection, SCOPE)
+        assert [(one.flag, one.attempts, one.cost_pusd) for one in found] == [
+            ("disputed", 2, 800), ("unknown_tier", 1, 400),
+        ]  # fmt: skip
+        assert queries.flagged(connection, Scope(SCOPE.start_us, SCOPE.end_us, "nobody")) == []

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from ledger.orm import Attempt
-from ledger.queries_scope import HOUR_US, Scope, rows, total
+from ledger.queries_scope import DAY_US, HOUR_US, Scope, held, rows, total
 from ledger.repository import Repository
 
 NOON_US = 1_780_000_000_000_000
@@ -39,3 +39,19 @@ def test_narrow(engine, opened, start: int, end: int, team: str | None, expected
         assert {row[0] - NOON_US for row in found} == expected
         summed = rows(connection, scope.narrow(select(total(Attempt.prompt_tokens_estimate))))
         assert summed == [(12 * len(expected),)]
+
+
+def test_all_of_time_is_cut_to_the_days_that_the_books_have(engine, opened) -> None:
+    """An export asks for each of them: of the whole calendar that would be millions of queries."""
+    days = [NOON_US // DAY_US * DAY_US + place * DAY_US for place in range(4)]
+    always, nobody = Scope(-(10**17), 10**17, "search"), Scope(5, 6)
+    with engine.connect() as connection:
+        assert held(connection, always).end_us - held(connection, always).start_us == DAY_US
+    records = [opened(1), opened(2, opened_us=NOON_US + 2 * DAY_US)]
+    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    with engine.connect() as connection:
+        assert held(connection, always) == Scope(days[0], days[3], "search")
+        inside = Scope(days[1] + HOUR_US, days[2], None)
+        assert held(connection, inside) == inside
+        empty = held(connection, nobody)
+        assert empty.end_us <= empty.start_us

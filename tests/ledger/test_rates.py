@@ -10,6 +10,7 @@ from ledger.rates import (
     Schedule,
     Terms,
     UnpricedTierError,
+    beside_bound_pusd,
     bound_pusd,
     cost_pusd,
     prompt_tokens,
@@ -204,3 +205,33 @@ def test_a_cost_is_the_sum_over_kinds_written_out(model, tokens, tier):
     plain = sum(counts[kind] * getattr(rates, kind) for kind in KINDS) + model.terms.request_pusd
     exact = plain * (1_000_000 + model.terms.uplift_ppm)
     assert abs(cost_pusd(tokens, model, tier=tier) * 1_000_000 - exact) <= 500_000
+
+
+@pytest.mark.parametrize(
+    ("tokens", "pusd"),
+    [
+        (Tokens(audio_ms=1500), 7500),
+        (Tokens(audio_ms=1), 5),
+        (Tokens(audio_ms=1500, audio_input=10, output=2), 10 * 3 + 2 * 8),  # counted and listed
+        (Tokens(searches=3), 21),
+        (Tokens(searches=1, input=4), 7 + 8),
+    ],
+)
+def test_sound_and_searches(tokens, pusd):
+    found = price({"input": 2, "output": 8, "audio_input": 3}, second_pusd=5000, search_pusd=7)
+    assert cost_pusd(tokens, found) == pusd
+
+
+def test_sound_without_a_price_by_tokens_is_paid_by_its_seconds():
+    found = price({"input": 0, "output": 0}, second_pusd=5000)
+    assert cost_pusd(Tokens(audio_ms=2000, audio_input=20, output=9), found) == 10_000
+
+
+@given(st.integers(0, 10**8), st.integers(0, 10**6), st.integers(0, 10**9), st.integers(0, 10**6))
+def test_what_is_beside_tokens_is_bounded(ms, searches, second, uplift):
+    found = price(
+        {"input": 0, "output": 0},
+        second_pusd=second, search_pusd=11, request_pusd=3, uplift_ppm=uplift,
+    )  # fmt: skip
+    cost = cost_pusd(Tokens(audio_ms=ms, searches=searches), found)
+    assert 0 <= beside_bound_pusd(found, audio_ms=ms, searches=searches) - cost <= 4

@@ -4,7 +4,7 @@ from sqlalchemy import select
 
 from ledger import orm
 from ledger.fold import Item
-from ledger.records import AttemptOpened, AttemptSettled, RequestRefused, Tokens
+from ledger.records import TOKEN_COLUMNS, AttemptOpened, AttemptSettled, RequestRefused, Tokens
 from ledger.repository import Repository
 from ledger.rows import UNSETTLED, lost_values, opened_from, opened_row, settled_values
 
@@ -13,9 +13,10 @@ def test_every_field_of_a_record_has_a_column():
     columns = set(orm.Attempt.__table__.columns.keys())
     assert set(AttemptOpened.__struct_fields__) - columns == {"holds", "decision"}
     assert set(AttemptSettled.__struct_fields__) - columns == {
-        "tokens", "compared", "unknown_tier",
+        "tokens", "compared", "unknown_tier", "disputed",
     }  # fmt: skip
-    assert {f"{name}_tokens" for name in Tokens.__struct_fields__} <= columns
+    assert list(TOKEN_COLUMNS) == list(Tokens.__struct_fields__)
+    assert set(TOKEN_COLUMNS.values()) <= columns
 
 
 def test_every_column_is_written(opened, settled):
@@ -61,3 +62,4 @@ def test_flags_say_what_to_look_at(opened, settled):
     assert flag(cost_pusd=1001) == "over_bound"
     assert flag(tier="scale", unknown_tier=True) == "unknown_tier"
     assert flag(tier="flex") is None
+    assert flag(disputed=True) == flag(disputed=True, cost_pusd=1001) == "disputed"

@@ -5,7 +5,13 @@ from hypothesis import strategies as st
 from ledger.prices import prompt_tokens
 from ledger.rates import TOKENS_LIMIT
 from ledger.records import Tokens
-from ledger.usage import Convention, UsageError, tokens_from_usage
+from ledger.usage import (
+    Convention,
+    UsageError,
+    tokens_from_usage,
+    tokens_of_reranking,
+    tokens_of_transcription,
+)
 
 INSIDE, OUTSIDE = Convention.CACHED_INSIDE, Convention.CACHED_OUTSIDE
 OPENAI = {
@@ -205,3 +211,77 @@ def test_whatever_arrives_is_refused_or_plausible(usage, convention):
     assert min(tokens.input, tokens.cached, tokens.output, tokens.audio_input) >= 0
     assert tokens.reasoning + tokens.audio_output <= tokens.output <= TOKENS_LIMIT
     assert prompt_tokens(tokens) <= TOKENS_LIMIT
+
+
+@given(
+    st.integers(0, 50) | st.none(),
+    st.integers(0, 50) | st.none(),
+    st.integers(0, 110) | st.none(),
+    st.none()
+    | st.dictionaries(st.sampled_from(["cached_tokens", "audio_tokens"]), st.integers(0, 60)),
+)
+def test_the_usual_shape_is_read_as_any_other(prompt, completion, total, details):
+    """A member that nobody knows sends it the long way."""
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+    usage["prompt_tokens_details"] = details
+
+    def read(usage):
+        try:
+            return tokens_from_usage(usage, Convention.CACHED_INSIDE)
+        except UsageError as error:
+            return str(error)
+
+    assert read(usage) == read({**usage, "of_another_vendor": 1})
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 9, "total_tokens": 9}, Tokens(input=9)),
+        ({"total_tokens": 7}, Tokens(input=7)),  # Voyage
+        ({"search_units": 2}, Tokens(searches=2)),  # Cohere
+        ({"search_units": 0, "input_tokens": 3}, Tokens(input=3)),
+    ],
+)
+def test_rankings(usage, tokens):
+    assert tokens_of_reranking(usage) == tokens
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"type": "duration", "seconds": 9}, Tokens(audio_ms=9000)),
+        ({"type": "duration", "seconds": 1.2345}, Tokens(audio_ms=1234)),
+        (
+            {
+                "type": "tokens", "input_tokens": 14, "output_tokens": 45, "total_tokens": 59,
+                "input_token_details": {"text_tokens": 4, "audio_tokens": 10},
+            },
+            Tokens(input=4, audio_input=10, output=45),
+        ),
+        ({"input_tokens": 14, "output_tokens": 2}, Tokens(audio_input=14, output=2)),
+        (
+            {"prompt_audio_seconds": 7, "prompt_tokens": 3, "completion_tokens": 5},
+            Tokens(audio_input=3, output=5, audio_ms=7000),
+        ),
+    ],
+)  # fmt: skip
+def test_transcripts(usage, tokens):
+    assert tokens_of_transcription(usage) == tokens
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {}, {"seconds": "9"}, {"seconds": True}, {"seconds": -1}, {"seconds": 1e12},
+        {"seconds": float("nan")}, {"search_units": 2_000_000}, {"search_units": 1.5},
+        {"total_tokens": -1, "search_units": 1}, {"input_tokens": "x"},
+        {"input_tokens": 3, "input_token_details": {"text_tokens": 2, "audio_tokens": 2}},
+    ],
+)  # fmt: skip
+def test_what_no_target_can_have_meant_is_refused(usage):
+    with pytest.raises(UsageError):
+        tokens_of_transcription(usage)
+    if "input_token_details" not in usage:  # a ranking has no sound to contradict it
+        with pytest.raises(UsageError):
+            tokens_of_reranking(usage)

@@ -92,6 +92,8 @@ def test_grants_of_a_soft_budget_bind_nobody(books):
 BROKEN = {
     "postings_balance": "UPDATE postings SET amount_pusd = amount_pusd + 1 WHERE line = 1 "
     "AND entry_id = 'r1.1'",
+    "entries_have_a_cause": "INSERT INTO postings (entry_id, line, at_us, account, amount_pusd)"
+    " VALUES ('adj:evil', 0, 0, 'expense:team:a', 1), ('adj:evil', 1, 0, 'expense:team:b', -1)",
     "attempts_are_posted": "DELETE FROM postings WHERE entry_id = 'r1.1'",
     "attempts_are_whole": "UPDATE attempts SET basis = NULL WHERE attempt_id = 'r1.1'",
     "costs_rederive": "UPDATE attempts SET output_tokens = 6 WHERE attempt_id = 'r1.1'",
@@ -105,6 +107,7 @@ BROKEN = {
     " provisional_pusd, engine_us) VALUES ('chat', 0, 'ads', 0, 0, 7)",
     "nothing_is_quarantined": 'INSERT INTO quarantine (journal, segment, "offset", at_us, reason,'
     " record) VALUES ('j', 1, 9, 0, 'checksum', 'x')",
+    "seals_hold": "INSERT INTO seals VALUES (1, 0, 9, 0, 0, 0, 2, X'78', X'79')",
 }
 
 
@@ -116,7 +119,7 @@ def test_every_check_is_broken_below():
 def test_what_is_broken_is_found(books, check):
     statement = BROKEN[check]
     if books.dialect.name == "postgresql":
-        statement = statement.replace("'8999'", "8999")
+        statement = statement.replace("'8999'", "8999").replace("X'", "'")
     with books.begin() as connection:
         connection.execute(text(statement))
     result = findings(books)

@@ -122,6 +122,33 @@ def scarce_engine(engine_spec: Callable[..., EngineSpec]) -> Iterator[RealEngine
         yield RealEngine(status.base_url, "tiny", spec.launch.model, 2048)
 
 
+@pytest.fixture(scope="session")
+def reading_gateway(serve, tiny_embedder):
+    """One gateway before the embedder, which embeds as the model `embed` and ranks as `rank`."""
+    compared = {
+        "embed": ["openai/text-embedding-3-small"],
+        "rank": ["voyage/rerank-2.5", "cohere/rerank-v3.5"],
+    }
+    engine = {"endpoints": [tiny_embedder.base_url], "served_name": tiny_embedder.model}
+    gpu = {"type": "CPU", "billing": "owned", "usd_per_hour": 0.1}
+    kinds = {"embed": ["embedding"], "rank": ["rerank"]}
+    found = serve(
+        {
+            "models": {
+                name: {"targets": [f"pool:{name}"], "compare_with": prices}
+                for name, prices in compared.items()
+            },
+            "pools": {
+                name: {"engine": {**engine, "kinds": served}, "gpu": gpu}
+                for name, served in kinds.items()
+            },
+            "policies": [{"name": "reading", "slo": {"ttft_ms": 5000}}],
+        }
+    )
+    found.headers = {"authorization": f"Bearer {found.key(team='search')}"}
+    return found
+
+
 # ---------------------------------------------------------------- clients of real engines
 
 

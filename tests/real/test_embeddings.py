@@ -11,28 +11,8 @@ TEXTS = ["a machine in a rack", "the price of an hour", "seven tokens more or le
 
 
 @pytest.fixture(scope="module")
-def gateway(serve, tiny_embedder):
-    pool = {
-        "engine": {
-            "endpoints": [tiny_embedder.base_url],
-            "served_name": tiny_embedder.model,
-            "kinds": ["embedding"],
-        },
-        "gpu": {"type": "CPU", "billing": "owned", "usd_per_hour": 0.1},
-    }
-    found = serve(
-        {
-            "models": {
-                "embed": {
-                    "targets": ["pool:embed"],
-                    "compare_with": ["openai/text-embedding-3-small"],
-                }
-            },
-            "pools": {"embed": pool},
-            "policies": [{"name": "embeddings", "slo": {"ttft_ms": 5000}}],
-        }
-    )
-    found.headers = {"authorization": f"Bearer {found.key(team='search')}"}
+def gateway(reading_gateway):
+    found = reading_gateway
     found.until(lambda: embed(found, input="are you there").status_code == 200, 90)
     return found
 

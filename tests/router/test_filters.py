@@ -9,7 +9,7 @@ from router.decide import decide
 from router.filters import FILTERS, FORECAST_FILTERS, PERMANENT, context
 from router.forecast import forecast_engine, work_of
 from router.objective import forecast_api
-from router.types import Feature, Health, Kind, OutputMoments, Reason, Residency, Slo
+from router.types import Extent, Feature, Health, Kind, OutputMoments, Reason, Residency, Slo
 
 FEW = OutputMoments(count=29, mean=100.0, mean_square=15_000.0, p95=300.0)
 
@@ -37,6 +37,34 @@ def test_the_unremarkable_pass_every_filter(ask, rule, own, api):
     [
         ({"max_tokens": 3000}, "1531 prompt + 3000 answer tokens, context 4096"),
         ({"prompt_tokens_bound": 4100, "max_tokens": 3000, "kind": Kind.EMBEDDING}, None),
+        (  # read one by one: the longest is half of it
+            {
+                "prompt_tokens": 8000,
+                "prompt_tokens_bound": 8000,
+                "kind": Kind.RERANK,
+                "extent": Extent(longest=0.5),
+            },
+            None,
+        ),
+        (
+            {
+                "prompt_tokens": 8000,
+                "prompt_tokens_bound": 8000,
+                "kind": Kind.RERANK,
+                "extent": Extent(longest=0.6),
+                "max_tokens": 0,
+            },
+            "4800 prompt + 0 answer tokens, context 4096",
+        ),
+        (  # its engine cuts sound itself
+            {
+                "prompt_tokens": 99_999,
+                "prompt_tokens_bound": 99_999,
+                "kind": Kind.TRANSCRIPTION,
+                "extent": Extent(longest=0.0),
+            },
+            None,
+        ),
         (
             {"prompt_tokens": 4097, "prompt_tokens_bound": 4097, "max_tokens": None},
             "4097 prompt + 1 answer tokens, context 4096",

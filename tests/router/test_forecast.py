@@ -18,7 +18,7 @@ from router.forecast import (
     kv_rounded,
     work_of,
 )
-from router.types import Kind, OutputMoments, Reason, Slo, StepModel
+from router.types import Extent, Kind, OutputMoments, Reason, Slo, StepModel
 
 SIMPLE = StepModel(a_s=0.010, b_s=0.001, c_s=1e-6, d_s=1e-5, t0_s=0.02)
 
@@ -93,6 +93,16 @@ def test_embeddings_neither_decode_nor_promise(ask, rule, own):
     numbers = forecast(ask(kind=Kind.EMBEDDING), rule(), own(state))
     assert (numbers.tpot_ms, numbers.tpot_limit_ms, numbers.kv_ratio) == (None, None, None)
     assert numbers.engine_seconds == pytest.approx(1e-5 * 500)
+
+
+def test_many_inputs_come_and_go_in_the_cache(ask, rule, own):
+    """Together they are more than it holds, and a chat of that size would be kept away."""
+    state = {"step": SIMPLE, "kv_capacity_tokens": 400, "kv_used_tokens": 390.0}
+    listed = forecast(ask(kind=Kind.RERANK, extent=Extent(longest=0.1)), rule(), own(state))
+    assert (listed.kv_promise, kv_headroom(rule(), own(state), listed)) == (0, None)
+    assert listed.engine_seconds == pytest.approx(1e-5 * 500)
+    chat = forecast(ask(), rule(), own(state))
+    assert kv_headroom(rule(), own(state), chat)[0] is Reason.KV_HEADROOM  # the control
 
 
 def test_a_floor_of_everything_leaves_no_kv(ask, rule, own):

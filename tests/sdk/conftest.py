@@ -14,6 +14,13 @@ from deploy import parts
 CLIENTS = Path(__file__).with_name("clients")
 SDKS = ("openai-2", "openai-3", "openai-node")
 PYTHONS = ("openai-2", "openai-3")
+FRAMEWORKS = {  # what runs in which part, by name
+    "langchain": ("frameworks", "langchain_checks.py"),
+    "llamaindex": ("frameworks", "llamaindex_checks.py"),
+    "agents": ("frameworks", "agents_checks.py"),
+    "llm": ("frameworks", "llm_checks.py"),
+    "ai": ("openai-node", "ai_checks.mjs"),
+}
 PROGRAM_LIMIT_S = 120
 GPU = {"type": "H200", "billing": "owned", "usd_per_hour": 3.5, "source": "for the test"}
 
@@ -37,6 +44,8 @@ CONFIG = {
             "targets": ["pool:embed"],
             "compare_with": ["openai/text-embedding-3-small"],
         },
+        "rank": {"targets": ["ranks/rerank"]},
+        "hear": {"targets": ["hears/gpt-4o-transcribe"]},
     },
     "pools": {
         "chat": {"engine": engine("simulated-chat", ["chat", "completion"]), "gpu": GPU},
@@ -44,13 +53,20 @@ CONFIG = {
     },
     "providers": {
         "standin": {"simulated": True, "start": True, "prices_as": "openai/gpt-4o-mini"},
+        "ranks": {
+            "simulated": True, "start": True, "prices_as": "voyage/rerank-2.5", "kinds": ["rerank"],
+        },
+        "hears": {
+            "simulated": True, "start": True, "prices_as": "openai/whisper-1",
+            "kinds": ["transcription"],
+        },
     },
     "policies": [{"name": "interactive", "slo": {"ttft_ms": 5000}}],
     "budgets": [
         {"scope": f"team:poor-{name}", "usd": 0.000000001, "hard": True}
         for name in (*SDKS, "anthropic", *(f"responses-{name}" for name in PYTHONS))
     ],
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -75,15 +91,12 @@ def sdk(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def program(sdk: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict]:
     """Runs the client program of one SDK: `program(base_url, key, poor_key, *checks)`."""
-    found = parts.by_name(sdk).find()
     if sdk == "openai-node":
         folder = tmp_path_factory.mktemp("node")
-        shutil.copy(CLIENTS / "checks.mjs", folder)
-        (folder / "node_modules").symlink_to(found / "node_modules")
-        command = ["node", str(folder / "checks.mjs")]
+        command = node_command("checks.mjs", folder)
     else:
         folder = tmp_path_factory.mktemp("python")
-        command = [str(found), "-I", str(CLIENTS / "checks.py")]  # isolated: nothing of ours
+        command = isolated(sdk, "checks.py")
 
     def run(base_url: str, key: str, poor_key: str, *checks: str) -> dict:
         environ = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": key, "POOR_KEY": poor_key}
@@ -100,6 +113,14 @@ def seen_by(command: list[str], folder: Path, environ: dict[str, str]) -> dict:
     )  # fmt: skip
     assert answer.returncode == 0, answer.stderr.decode()[-4000:]
     return json.loads(answer.stdout)
+
+
+def node_command(program: str, folder: Path) -> list[str]:
+    """Node looks for packages beside the program."""
+    shutil.copy(CLIENTS / program, folder)
+    packages = parts.by_name("openai-node").find() / "node_modules"
+    (folder / "node_modules").symlink_to(packages)
+    return ["node", str(folder / program)]
 
 
 def isolated(part: str, program: str) -> list[str]:
@@ -142,3 +163,65 @@ def responses_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -
     folder = tmp_path_factory.mktemp("responses")
     found = seen_by(isolated(request.param, "responses_checks.py"), folder, environ)
     return {**found, "team": f"team-{team}", "poor": f"poor-{team}"}
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(n, marks=pytest.mark.part(part)) for n, (part, _) in FRAMEWORKS.items()],
+)
+def framework_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """What the program of one framework saw; `untold` are checks that say nothing of usage."""
+    name = request.param
+    part, program = FRAMEWORKS[name]
+    key = gateway.key(team=f"team-{name}")
+    environ = {
+        "OPENAI_BASE_URL": gateway.base_url,
+        "OPENAI_API_KEY": key,
+        "ANTHROPIC_BASE_URL": gateway.root,
+        "ANTHROPIC_API_KEY": key,
+        "UNTOLD_KEY": gateway.key(team=f"untold-{name}"),
+    }
+    folder = tmp_path_factory.mktemp(name)
+    command = node_command(program, folder) if program.endswith("mjs") else isolated(part, program)
+    checks = seen_by(command, folder, environ)
+    return {
+        "name": name,
+        "team": f"team-{name}",
+        "versions": checks.pop("versions"),
+        "checks": checks,
+    }
+
+
+@pytest.fixture(scope="session")
+def batches_told(gateway, sdk: str, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """What OpenAI's SDKs saw of files and batches."""
+    folder, team = tmp_path_factory.mktemp("batches"), f"batches-{sdk}"
+    environ = {
+        "OPENAI_BASE_URL": gateway.base_url,
+        "OPENAI_API_KEY": gateway.key(team=team),
+        "OTHER_KEY": gateway.key(team=f"other-{team}"),
+    }
+    if sdk == "openai-node":
+        shutil.copy(CLIENTS / "batches_checks.mjs", folder)
+        (folder / "node_modules").symlink_to(parts.by_name(sdk).find() / "node_modules")
+        command = ["node", str(folder / "batches_checks.mjs")]
+    else:
+        command = isolated(sdk, "batches_checks.py")
+    return {**seen_by(command, folder, environ), "team": team}
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(name, marks=pytest.mark.part(name)) for name in PYTHONS],
+)
+def usage_program(request, gateway, tmp_path_factory: pytest.TempPathFactory):
+    """Runs a part of the usage program of one major of OpenAI's SDK; and its client's team."""
+    team, folder = f"usage-{request.param}", tmp_path_factory.mktemp("usage")
+    environ = {
+        "OPENAI_BASE_URL": gateway.base_url,
+        "OPENAI_API_KEY": gateway.key(team=team),
+        "OPENAI_ADMIN_KEY": gateway.key(team="finance", scopes=("usage:all",)),
+        "TEAM": team,
+    }
+    command = isolated(request.param, "usage_checks.py")
+    return lambda part: seen_by([*command, part], folder, environ), team

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from backends.engine.flags import BadFlags, command, known_flags, read_help
+from backends.engine.flags import BadFlags, command, kind_of, known_flags, read_help
 
 HELP = """\
 usage: api_server.py [-h] [--model MODEL] [--runner {auto,draft}]
@@ -70,9 +70,30 @@ def test_tools_are_parsed_where_the_template_writes_them_in_that_form(launch, na
     assert words[words.index("--tool-call-parser") + 1] == "hermes"
 
 
-def test_an_embedding_model_is_pooled(launch):
-    words = words_of(replace(launch, kind="embedding"))
+@pytest.mark.parametrize("kind", ["embedding", "rerank"])
+def test_a_model_that_embeds_or_ranks_is_pooled(launch, kind):
+    words = words_of(replace(launch, kind=kind))
     assert words[words.index("--runner") + 1] == "pooling"
+
+
+def test_a_model_that_writes_down_is_not(launch):
+    assert "--runner" not in words_of(replace(launch, kind="transcription"))
+
+
+@pytest.mark.parametrize(
+    ("serves", "kind"),
+    [
+        (("chat", "completion"), "generate"),
+        (("embedding",), "embedding"),
+        (("rerank", "embedding"), "embedding"),
+        (("rerank",), "rerank"),
+        (("transcription",), "transcription"),
+        (("transcription", "chat"), "generate"),
+        ((), "generate"),
+    ],
+)
+def test_the_endpoints_say_what_an_engine_is_started_as(serves, kind):
+    assert kind_of(serves) == kind
 
 
 def test_the_answer_is_kept_with_the_environment(launch):

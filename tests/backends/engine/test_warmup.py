@@ -40,6 +40,8 @@ async def test_no_connection_is_no_health():
     [
         ("generate", "/v1/completions", {"choices": [{"text": "x"}]}),
         ("embedding", "/v1/embeddings", {"data": [{"embedding": [0.1]}]}),
+        ("rerank", "/v1/rerank", {"results": [{"index": 0}]}),
+        ("transcription", "/v1/audio/transcriptions", {"text": ""}),
     ],
 )
 async def test_the_first_request_is_of_the_models_kind(kind, path, answer):

@@ -90,6 +90,10 @@ def test_a_stream_says_the_same_and_ends_with_the_booked_usage(stack, model: str
     events = told(answer.content)
     kinds = [event["type"] for event in events]
     assert kinds[:2] == ["message_start", "content_block_start"]
+    begun = events[0]["message"]["usage"]
+    counted_before = stack.post(f"{MESSAGES}/count_tokens", {"model": model, **ASKED}).json()
+    assert begun == {**dict.fromkeys(begun, 0), **counted_before}, "an estimate, and no zero"
+    assert begun["input_tokens"] > 0
     assert kinds[-3:] == ["content_block_stop", "message_delta", "message_stop"]
     assert set(kinds[2:-3]) == {"content_block_delta"}
     assert len(kinds) > 6

@@ -140,3 +140,42 @@ def test_errors_keep_their_shape_and_name_what_was_sent(param: str | None, told:
 def test_no_header_is_missing() -> None:
     assert list(RESPONSES.headers("req_1")) == []
     assert not RESPONSES.counts
+
+
+SPACE = {"type": "namespace", "name": "crew", "description": "Helpers", "tools": [TOOL]}
+
+
+def test_functions_of_a_namespace_have_it_in_their_name() -> None:
+    told = heard(tools=[SPACE, TOOL])["tools"]
+    assert [one["function"]["name"] for one in told] == ["crew__look", "look"]
+    call = {"type": "function_call", "call_id": "c", "arguments": "{}", "name": "look"}
+    output = {"type": "function_call_output", "call_id": "c", "output": "seen"}
+    turns = heard(input=[{"role": "user", "content": "hi"}, {**call, "namespace": "crew"}, output])
+    assert turns["messages"][1]["tool_calls"][0]["function"]["name"] == "crew__look"
+
+
+def test_their_calls_are_told_with_it() -> None:
+    voice = RESPONSES.hear(members(tools=[SPACE, TOOL])).voice("req_1", 0)
+    calls = [
+        {"id": str(place), "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for place, name in enumerate(("crew__look", "look"))
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    answer = json.loads(voice.whole(json.dumps({"model": "m", "choices": [choice]}).encode()))
+    first, second = answer["output"]
+    assert (first["name"], first["namespace"]) == ("look", "crew")
+    assert (second["name"], "namespace" in second) == ("look", False)
+
+
+def test_a_search_beside_functions_is_left_out() -> None:
+    told = heard(tools=[TOOL, {"type": "web_search"}])["tools"]
+    assert [one["function"]["name"] for one in told] == ["look"]
+    with pytest.raises(RequestError, match=r"tools\[1\]"):
+        heard(tools=[TOOL, {"type": "file_search"}])
+
+
+@pytest.mark.parametrize("tools", [{}, "", [{"type": "namespace", "name": "a"}], [1]])
+def test_tools_are_a_list_of_objects(tools: object) -> None:
+    with pytest.raises(RequestError, match="tools"):
+        heard(tools=tools)

@@ -6,7 +6,7 @@ its end undisturbed: no connection, no promise, no hold and no open row may be l
 
 import asyncio
 import json
-from types import coroutine
+from types import SimpleNamespace, coroutine
 
 import pytest
 
@@ -14,6 +14,7 @@ from backends.base import Deadlines
 from backends.http import HttpClient, Limits, Origin
 from gateway import dispatch
 from gateway.api import HotApi
+from gateway.connection import CONNECTION
 
 HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
 MESSAGES = [{"role": "user", "content": "hello there"}]
@@ -51,7 +52,13 @@ async def asked(stack, body: dict, at: int) -> int:
     async def send(_message) -> None:
         await asyncio.sleep(0)
 
-    scope["extensions"] = {"breakeven.listen": lambda _: lambda: None}
+    connection = SimpleNamespace(
+        take=lambda: None,
+        listen=lambda _: lambda: None,
+        push=lambda _: False,
+        answer=lambda *_: False,
+    )
+    scope["extensions"] = {CONNECTION: connection}
 
     def leave() -> None:
         (reply,) = hot._open
@@ -111,7 +118,7 @@ def settled(stack, since: int) -> list:
 
 
 def held(stack) -> list:
-    desk = stack.app.hot._dispatcher.admission._desk
+    desk = stack.app.hot._dispatcher.admission.desk
     return [piece.held_pusd for piece in desk._slices.values() if piece.held_pusd]
 
 

@@ -114,10 +114,40 @@ def test_usage_that_cannot_be_is_not_booked(faulty, rule, answers, model, stream
         answer = faulty.ask(model, rule(answer=text), stream=stream, max_tokens=20)
         # A figure that no JSON number may have makes the answer none; all others reach the client.
         assert answer.status_code in (200, 502), count
-    for row in faulty.all_settled(since, len(COUNTS)):
+    rows = faulty.all_settled(since, len(COUNTS))
+    assert (
+        sum(row["flag"] == "disputed" for row in rows) >= len(COUNTS) - 3
+    )  # `null`, `-0`, no JSON
+    for row in rows:
         assert 0 <= row["output_tokens"] <= 20, row["basis"]
         assert 0 <= row["input_tokens"] <= 10_000
         assert 0 <= row["cost_pusd"] <= max(row["bound_pusd"], 1)
+
+
+TRUE, OVER, UNDER, PROMPT = (7, 4), (7, 5000), (7, 0), (900_000, 4)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("figures", "flag"),
+    [(TRUE, None), (OVER, "disputed"), (UNDER, "disputed"), (PROMPT, "disputed")],
+)
+def test_usage_against_what_was_asked_and_said(faulty, rule, answers, stream, figures, flag):
+    """Plausible in shape, and not true: marked in the books, and never above the hold."""
+    since, usage = (
+        faulty.last_row(),
+        b'"usage":{"prompt_tokens":%d,"completion_tokens":%d}' % figures,
+    )
+    if stream:
+        body = answers.events().replace(answers.USAGE.encode(), b'"choices":[],' + usage)
+        text = answers.stream(body)
+    else:
+        text = answers.whole(ANSWER % (b"," + usage))
+    assert faulty.ask("api", rule(answer=text), stream=stream, max_tokens=20).status_code == 200
+    (row,) = faulty.all_settled(since, 1)
+    assert row["flag"] == flag
+    assert row["cost_pusd"] <= row["bound_pusd"]
+    assert row["output_tokens"] <= 20
 
 
 def test_bytes_without_an_end_cost_little_memory(faulty, rule, answers, patiently) -> None:

@@ -1,0 +1,59 @@
+"""Answers that are no conversation: what they count, and what is no answer at all."""
+
+import pytest
+
+from backends.answers import Found, media_type, read_ranking, read_transcript
+from backends.errors import BadAnswer, Reported
+
+
+@pytest.mark.parametrize(
+    ("body", "usage"),
+    [
+        (b'{"results":[],"usage":{"total_tokens":7}}', {"total_tokens": 7}),
+        (b'{"object":"list","data":[{"index":0}],"usage":{"total_tokens":3}}', {"total_tokens": 3}),
+        (b'{"results":[],"meta":{"billed_units":{"search_units":2}}}', {"search_units": 2}),
+        (b'{"results":[{"index":0}],"meta":{"api_version":{"version":"2"}}}', None),
+        (b'{"results":[],"usage":7,"meta":[]}', None),
+    ],
+)
+def test_what_a_ranking_counts(body: bytes, usage: dict | None) -> None:
+    assert read_ranking(body) == Found(usage)
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "found"),
+    [
+        (b'{"text":"so"}', "application/json", Found(None, 2)),
+        (b'{"text":"","usage":{"seconds":3}}', "", ({"seconds": 3}, 0)),
+        (b'{"text":"a","duration":2.5}', "", ({"type": "duration", "seconds": 2.5}, 1)),
+        (b'{"text":"a","duration":9,"usage":{"type":"tokens"}}', "", ({"type": "tokens"}, 1)),
+        (b"plain words", "text/plain", (None, 11)),
+        (b"WEBVTT\n", "text/vtt", (None, 7)),
+        (b'{"error":1}', "text/plain", (None, 11)),
+    ],
+)  # fmt: skip
+def test_what_a_transcript_counts_and_says(body: bytes, media: str, found: Found) -> None:
+    assert read_transcript(body, media) == found
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"nonsense", b'{"text":1}', b'{"results":{}}', b'{"text":"\xff"}', b"{}"]
+)
+def test_what_answers_nothing_is_no_answer(body: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        read_ranking(body)
+    with pytest.raises(BadAnswer):
+        read_transcript(body, "text/html")
+
+
+def test_an_error_under_a_status_of_success_is_one() -> None:
+    body = b'{"error":{"message":"secret","code":"overloaded"},"results":[],"text":""}'
+    for read in (read_ranking, lambda body: read_transcript(body, "")):
+        with pytest.raises(Reported, match="overloaded") as raised:
+            read(body)
+        assert "secret" not in str(raised.value)
+
+
+def test_media_types_without_their_parameters() -> None:
+    assert media_type({"content-type": " Text/Plain; charset=utf-8"}) == "text/plain"
+    assert media_type({}) == ""

@@ -1,0 +1,100 @@
+"""Forms in any pieces give the same events; what is no form is refused."""
+
+import random
+
+import httpx
+import pytest
+
+from gateway.batches.multipart import (
+    FIELD_LIMIT,
+    Field,
+    FileBegins,
+    FileData,
+    FileEnds,
+    Form,
+    FormError,
+    boundary_of,
+)
+
+CONTENT = b'{"a": 1}\r\n--not the boundary\r\n\r\n--\r\n' + bytes(range(256)) * 9
+
+
+def sent(content: bytes = CONTENT, **fields: str) -> tuple[str, bytes]:
+    """What httpx makes of it: (content type, body)."""
+    request = httpx.Request(
+        "POST", "http://x/", data=fields, files={"file": ("in put.jsonl", content)}
+    )
+    return request.headers["content-type"], request.read()
+
+
+def events(body: bytes, boundary: bytes, cuts: list[int]) -> tuple[list, bool]:
+    form, found, last = Form(boundary), [], 0
+    for cut in [*cuts, len(body)]:
+        found += form.feed(body[last:cut])
+        last = cut
+    return found, form.ended
+
+
+def joined(found: list) -> tuple[list, bytes]:
+    """Everything but the data, and the data in one piece."""
+    rest = [event for event in found if not isinstance(event, FileData)]
+    return rest, b"".join(event.data for event in found if isinstance(event, FileData))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pieces_do_not_matter(seed: int) -> None:
+    kind, body = sent(purpose="batch", note="ä ö")
+    rng = random.Random(seed)
+    cuts = sorted(rng.sample(range(len(body)), rng.randrange(1, 60)))
+    found, ended = events(body, boundary_of(kind), cuts if seed else list(range(1, len(body))))
+    named = [Field("purpose", "batch"), Field("note", "ä ö"), FileBegins("file", "in put.jsonl")]
+    assert joined(found) == ([*named, FileEnds("file")], CONTENT)
+    assert ended
+
+
+@pytest.mark.parametrize("content", [b"", b"\r\n", b"\r", b"--", b"\r\n--"])
+def test_short_files_are_whole(content: bytes) -> None:
+    kind, body = sent(content)
+    for cut in range(1, len(body)):
+        found, ended = events(body, boundary_of(kind), [cut])
+        assert joined(found) == ([FileBegins("file", "in put.jsonl"), FileEnds("file")], content)
+        assert ended
+
+
+def test_data_is_told_before_it_is_whole() -> None:
+    kind, body = sent(b"x" * 10_000)
+    form = Form(boundary_of(kind))
+    early = list(form.feed(body[:5_000]))
+    assert len(joined(early)[1]) > 4_000
+    assert not form.ended
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "multipart/form-data", "multipart/form-data; boundary=", ""]
+)
+def test_what_is_no_form_is_refused(kind: str) -> None:
+    with pytest.raises(FormError):
+        boundary_of(kind)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"x" * 9_000,
+        b"--b\r\n" + b"x" * 9_000,
+        b"--bx\r\n\r\n\r\n--b--",
+        b"--b\r\ncontent-type: text/plain\r\n\r\nhi\r\n--b--",
+        b'--b\r\ncontent-disposition: form-data; name="a"\r\n\r\n' + b"x" * (FIELD_LIMIT + 99),
+        b'--b\r\ncontent-disposition: form-data; name="a"\r\n\r\n\xff\r\n--b--',
+        b'--b\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n' * 40,
+    ],
+)
+def test_faults_are_told(body: bytes) -> None:
+    with pytest.raises(FormError):
+        list(Form(b"b").feed(body))
+
+
+def test_a_form_that_is_cut_has_not_ended() -> None:
+    kind, body = sent()
+    _, ended = events(body[:-4], boundary_of(kind), [])
+    assert not ended

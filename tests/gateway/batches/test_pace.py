@@ -1,0 +1,59 @@
+"""A quarter more while none is refused; a pause that grows while refusals go on."""
+
+from gateway.batches.pace import BEGIN, FIRST_PAUSE_S, LONGEST_PAUSE_S, STEP_S, Pace
+
+
+def grown(pace: Pace, out: int, now_s: float) -> tuple[int, float]:
+    """Lines go out whenever there is room, ten times; nothing ends."""
+    for _ in range(10):
+        out += pace.room(out, now_s)
+        now_s += STEP_S
+    return out, now_s
+
+
+def test_it_grows_to_its_limit_while_nothing_is_refused() -> None:
+    assert Pace(64).room(0, 1.0) == BEGIN
+    assert grown(Pace(5), 0, 1.0)[0] == 5
+    assert 8 <= grown(Pace(64), 0, 1.0)[0] <= 16
+
+
+def test_what_goes_out_at_once_is_little() -> None:
+    pace = Pace(64)
+    out, now_s = grown(pace, 0, 1.0)
+    more = pace.room(out, now_s)
+    assert 1 <= more <= out // 4
+    assert pace.room(out + more, now_s) == 0, "not before these are taken for admitted"
+
+
+def test_a_refusal_keeps_what_is_out_and_pauses() -> None:
+    pace = Pace(64)
+    out, now_s = grown(pace, 0, 1.0)
+    pace.refused(out, now_s)
+    assert pace.room(out - 1, now_s + FIRST_PAUSE_S / 2) == 0
+    assert pace.room(out - 3, now_s + FIRST_PAUSE_S) == 2, "what ended is replaced"
+    assert pace.room(out - 1, now_s + FIRST_PAUSE_S + STEP_S) >= 1, "and one more is tried"
+
+
+def test_refusals_of_one_volley_are_one() -> None:
+    pace = Pace(64)
+    out, now_s = grown(pace, 0, 1.0)
+    for _ in range(out):
+        pace.refused(out, now_s)
+    assert pace.room(0, now_s + FIRST_PAUSE_S) == out - 1
+
+
+def test_pauses_double_to_a_limit_and_are_forgotten() -> None:
+    pace, now_s = Pace(8), 10.0
+    pauses = []
+    for _ in range(8):
+        pace.refused(1, now_s)
+        began_s = now_s
+        while not pace.room(0, now_s):
+            now_s += 0.01
+        pauses.append(now_s - began_s)
+    assert pauses == sorted(pauses)
+    assert pauses[-1] <= LONGEST_PAUSE_S + 0.02
+    assert pauses[-1] > 4 * pauses[0]
+    now_s += 5.0
+    pace.refused(1, now_s)
+    assert pace.room(0, now_s + FIRST_PAUSE_S + 0.01) == 1

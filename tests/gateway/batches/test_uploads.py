@@ -1,0 +1,116 @@
+"""An upload that does not come to its end leaves nothing behind, however it ends."""
+
+import asyncio
+
+import pytest
+from starlette.requests import ClientDisconnect
+
+from gateway.batches.stored import Stored
+from gateway.batches.uploads import Upload
+from gateway.errors import RequestError
+from ledger.database import make_engine
+from ledger.files import FileRecord
+
+BEGINS = b'--b\r\ncontent-disposition: form-data; name="file"; filename="a\x01b"\r\n\r\n'
+ENDS = b'\r\n--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b--\r\n'
+RECORD = FileRecord("file-1", "search", "k", "batch", "", created_us=5, expires_us=10**18)
+
+
+@pytest.fixture
+async def stored(ledger_url):
+    one = Stored(make_engine(ledger_url))
+    yield one
+    await one.aclose()
+
+
+def upload(
+    stored: Stored, *parts, limit: int = 10**7, team_limit: int = 10**9, patience_s: float = 5.0
+):
+    async def body():
+        for part in parts:
+            if isinstance(part, bytes):
+                yield part
+            elif isinstance(part, float):
+                await asyncio.sleep(part)
+            else:
+                raise part
+
+    one = Upload(
+        stored, RECORD, limit_bytes=limit, team_limit_bytes=team_limit, patience_s=patience_s
+    )
+    return one.receive(b"b", body())
+
+
+def left(stored: Stored) -> list:
+    return [stored.files.find("file-1", "search"), stored.files.chunk("file-1", 0)]
+
+
+async def test_a_whole_one_is_there_in_chunks(stored) -> None:
+    record = await upload(stored, BEGINS, b"x" * 3_000_000, b"y", ENDS)
+    assert (record.bytes, record.filename, record.purpose) == (3_000_001, "ab", "batch")
+    assert stored.files.find("file-1", "search") == record
+    assert b"".join(stored.files.chunks("file-1")) == b"x" * 3_000_000 + b"y"
+    assert len(list(stored.files.chunks("file-1"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("end", "kind"),
+    [
+        ([], "bad_request"),
+        ([ClientDisconnect()], "bad_request"),
+        ([1.0], "slow_client"),
+        ([b"x" * 11_000_000], "too_large"),
+        ([BEGINS.replace(b"--b", b"\r\n--b"), ENDS], "bad_request"),
+        ([b"\r\n--bad"], "bad_request"),
+    ],
+)
+async def test_a_cut_one_is_gone(stored, end, kind) -> None:
+    with pytest.raises(RequestError) as raised:
+        await upload(stored, BEGINS, b"x" * 2_000_000, *end, patience_s=0.3)
+    assert raised.value.kind == kind
+    assert left(stored) == [None, None]
+
+
+async def test_a_team_without_room_is_told_while_it_sends(stored) -> None:
+    sending = upload(stored, BEGINS, b"x" * 3_000_000, ENDS, team_limit=2 * 1024 * 1024)
+    with pytest.raises(RequestError, match="delete some files") as raised:
+        await sending
+    assert (raised.value.kind, raised.value.param) == ("too_large", "file")
+    assert left(stored) == [None, None]
+
+
+@pytest.mark.parametrize("grace_s", [0.2, 30.0])
+async def test_a_trickle_is_ended_though_it_never_stops(stored, monkeypatch, grace_s) -> None:
+    """With the longer grace, the control, it comes to its end."""
+    monkeypatch.setattr("gateway.batches.uploads.GRACE_S", grace_s)
+    sending = upload(stored, BEGINS, *[0.05, b"x"] * 10, ENDS)
+    if grace_s == 30.0:
+        assert (await sending).bytes == 10
+        return
+    with pytest.raises(RequestError) as raised:
+        await sending
+    assert raised.value.kind == "slow_client"
+    assert left(stored) == [None, None]
+
+
+async def begun(stored: Stored) -> None:
+    async with asyncio.timeout(5):
+        while stored.files.chunk("file-1", 0) is None:  # noqa: ASYNC110 - a row, and no event
+            await asyncio.sleep(0.01)
+
+
+async def test_a_cancelled_one_is_gone(stored) -> None:
+    task = asyncio.create_task(upload(stored, BEGINS, b"x" * 2_000_000, 30.0))
+    await begun(stored)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert left(stored) == [None, None]
+
+
+async def test_while_it_comes_nobody_sees_it(stored) -> None:
+    task = asyncio.create_task(upload(stored, BEGINS, b"x" * 2_000_000, 0.5, ENDS))
+    await begun(stored)
+    assert stored.files.find("file-1", "search") is None
+    await task
+    assert stored.files.find("file-1", "search") is not None

@@ -1,0 +1,78 @@
+"""Prices are written exactly, in the unit that people read them in."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from gateway.pricetables import amount_text, kind_text, plan_json, show_plan, summary
+from ledger.drafts import PriceDraft
+from ledger.pricediff import PER_TOKEN, PER_UNIT, SHARE, Amount, planned
+from ledger.prices import Price
+from ledger.rates import Schedule, Terms, rates_from
+
+NAME = "openai/gpt-4o"
+
+
+def shown(plan) -> str:
+    out = io.StringIO()
+    show_plan(Console(file=out, width=200), plan, 100)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("pusd", "unit", "text"),
+    [
+        (150_000, PER_TOKEN, "0.15"), (15_000_000, PER_TOKEN, "15"), (10, PER_TOKEN, "0.00001"),
+        (5 * 10**9, PER_UNIT, "0.005"), (100_000, SHARE, "10"), (0, PER_TOKEN, "0"),
+        (None, PER_TOKEN, "-"), (1_000_000_000_000, PER_TOKEN, "1000000"),
+    ],
+)  # fmt: skip
+def test_amounts(pusd, unit, text):
+    assert amount_text(pusd, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("tier", "above", "kind", "unit", "text"),
+    [
+        ("standard", 0, "input", PER_TOKEN, "input"),
+        ("batch", 200_000, "output", PER_TOKEN, "batch output >200k"),
+        ("standard", 524_288, "cached", PER_TOKEN, "cached >524288"),
+        ("standard", 0, "request", PER_UNIT, "request (USD)"),
+        ("standard", 0, "uplift", SHARE, "uplift (%)"),
+    ],
+)
+def test_kinds(tier, above, kind, unit, text):
+    assert kind_text(Amount(tier, above, kind, unit, 1, 1)) == text
+
+
+def plan():
+    batch = Schedule("batch", 0, rates_from({"input": 60_000, "output": 300_000}))
+    stored = [
+        Price(1, NAME, "litellm", 0, Terms(rates_from({"input": 150_000, "output": 600_000})))
+    ]
+    drafts = [
+        PriceDraft(NAME, "deal.csv", Terms(rates_from({"input": 120_000, "output": 600_000}),
+                                           (batch,)), rank=9),
+        PriceDraft("acme/own", "deal.csv", stored[0].terms, rank=9, effective_from_us=2 * 10**15),
+    ]  # fmt: skip
+    return planned(stored, drafts, book="deal.csv", only=lambda _: True, at_us=100)
+
+
+def test_a_plan_for_people():
+    text = shown(plan())
+    assert "openai/gpt-4o  changed  input         0.15  0.12   -20 %  now" in text
+    assert "batch output     -   0.3       -" in text
+    assert "2033-05-18" in text
+    assert summary(plan()) == "deal.csv: 1 added, 1 changed, 0 unchanged."
+
+
+def test_a_plan_for_programs():
+    document = plan_json(plan())
+    own, changed = document["entries"]
+    assert (own["name"], own["status"], own["before"]) == ("acme/own", "added", None)
+    assert own["from"] == "2033-05-18T03:33:20+00:00"
+    assert changed["prices"][0] == {
+        "tier": "standard", "above_tokens": 0, "kind": "input", "unit": "usd_per_million",
+        "old": "0.15", "new": "0.12", "percent": -20.0,
+    }  # fmt: skip

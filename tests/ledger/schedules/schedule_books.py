@@ -1,0 +1,130 @@
+"""The database of the schedules: what `grants` and `repository` promise, exact and in memory."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from ledger.fold import Item
+from ledger.grants import Account, Standing
+from ledger.records import AttemptOpened
+
+HOSTS = ("h1", "h2")
+
+
+@dataclass
+class WindowRow:
+    granted: int = 0
+    spent: int = 0
+    highest: int = 0
+
+
+class Books:
+    """What `grants` and `repository` promise, in memory; each method is one transaction."""
+
+    def __init__(self, code, limits, lines):
+        self.code, self.limits, self.told = code, limits, lines
+        self.windows = defaultdict(WindowRow)
+        self.grants = defaultdict(lambda: [0, 0])  # (account, host): granted, spent
+        self.known, self.lives = {}, {}
+        self.by_journal = defaultdict(int)
+        self.positions = {}
+
+    def lines(self):
+        line = self.code.desk_server.BudgetLine
+        return [line(*of, self.limits[of[0]]) for of in self.told]
+
+    def standing(self, host, account):
+        window, mine = self.windows[account], self.grants[account, host]
+        others = sum((account, name) in self.grants for name in HOSTS if name != host)
+        limit = self.limits[account.budget_id]
+        return Standing(limit, window.granted, window.spent, mine[0], mine[1], others)
+
+    def grow(self, host, needs):
+        found = {}
+        order = self.code.escrow.scope_order
+        for need in sorted(needs, key=lambda one: order(one.account.budget_id)):
+            now = self.standing(host, need.account)
+            loan = self.code.escrow.loan_pusd(
+                now.room_pusd, need.missing_pusd, need.hold_pusd, 1 + now.others
+            )
+            if loan > 0:
+                window = self.windows[need.account]
+                window.highest = max(window.highest, now.limit_pusd)
+                window.granted += loan
+                self.grants[need.account, host][0] += loan
+            found[need.account] = self.standing(host, need.account)
+        return found
+
+    def shrink(self, host, account, pusd):
+        mine = self.grants[account, host]
+        back = min(pusd, max(0, mine[0] - mine[1]))
+        mine[0] -= back
+        self.windows[account].granted -= back
+        return self.standing(host, account)
+
+    def standings(self, host, *, unspent=False):
+        return {
+            account: self.standing(host, account)
+            for (account, name), mine in list(self.grants.items())
+            if name == host and not (unspent and mine[0] == mine[1])
+        }
+
+    def spent_of_windows(self):
+        return {account: row.spent for account, row in self.windows.items()}
+
+    def spent_by_journal(self, journals):
+        among = set(journals)
+        return {key: pusd for key, pusd in self.by_journal.items() if key[0] in among}
+
+    def apply(self, host, journal, records, after=None):
+        """Records and the position after them; returns what the desk is told."""
+        items = [Item(journal, 0, 0, b"", record) for record in records]
+        fold = self.code.fold
+        folded = fold.fold(items, self.known)
+        assert not folded.unmatched
+        for record in records:
+            if isinstance(record, AttemptOpened):
+                if record.attempt_id not in self.known:
+                    known = fold.Known(record, fold.Stage.OPEN, record.holds)
+                    self.known[record.attempt_id] = known
+                    for one in record.holds:
+                        life = self.code.holds.HoldLife(record.attempt_id, record.bound_pusd, 9)
+                        self.lives[record.attempt_id, one] = life
+            else:
+                self.known[record.attempt_id].stage = fold.Stage.SETTLED
+                self._end(record.attempt_id, record.cost_pusd)
+        self._spend(host, folded)
+        if after is not None:
+            self.positions[journal] = after
+        return folded.spent
+
+    def _end(self, attempt_id, cost):
+        holds = self.code.holds
+        for one in self.known[attempt_id].holds:
+            life = self.lives[attempt_id, one]
+            step = holds.post(life, cost) if cost else holds.void(life)
+            assert step.applied is not life.resolved
+            self.lives[attempt_id, one] = step.life
+
+    def settle_lost(self, host, journal, open_ids):
+        fold = self.code.fold
+        lost = [self.known[name] for name in open_ids]
+        folded = fold.fold_lost(((journal, one) for one in lost), 1)
+        for one in lost:
+            one.stage = fold.Stage.LOST
+            for hold in one.holds:
+                key = one.opened.attempt_id, hold
+                assert not self.code.holds.expire(self.lives[key], 8).applied
+                step = self.code.holds.expire(self.lives[key], 9)
+                assert step.applied
+                self.lives[key] = step.life
+        self._spend(host, folded)
+        return folded.spent
+
+    def _spend(self, host, folded):
+        for (budget_id, start), pusd in folded.rows.spent.items():
+            account = Account(budget_id, start)
+            self.windows[account].spent += pusd
+            if (account, host) in self.grants:
+                self.grants[account, host][1] += pusd
+        for (journal, budget_id, start), pusd in folded.spent.items():
+            self.by_journal[journal, Account(budget_id, start)] += pusd

@@ -1,0 +1,115 @@
+"""One client after the other leaves a real vLLM: it stops, and what it did is what is booked.
+
+vLLM's own counters are the oracle of each hang-up alone. A stream is booked at the last usage that
+the engine reported; what it did between that and the abort is its surplus: printed, never negative,
+and never more than it does in the time in which it must be told.
+"""
+
+import asyncio
+import random
+import time
+
+import pytest
+
+STREAMED = 1500
+LEAVING = 12  # of each way
+STOPPED_S = 2.0
+WORDS = ("volume", "hour", "budget", "machine", "token", "price", "answer", "team", "batch")
+
+
+@pytest.fixture(scope="module")
+def gateway(serve, tiny_engine, clients, question):
+    found = serve(
+        {
+            "models": {"tiny": {"targets": ["pool:tiny"], "compare_with": ["openai/gpt-4o-mini"]}},
+            "pools": {
+                "tiny": {
+                    "engine": {"endpoints": [tiny_engine.base_url], "served_name": "tiny"},
+                    "gpu": {"type": "CPU", "billing": "owned", "usd_per_hour": 0.1},
+                }
+            },
+        }
+    )
+    asking = clients(found.base_url, "tiny", found.key(team="first"))
+    found.until(lambda: asyncio.run(asking.ask(question("hello", 4))).status == 200, 90)
+    return found
+
+
+def at_rest(counters, url: str) -> dict[str, int]:
+    """The engine's counters once it works on nothing; how long that takes is limited."""
+    begun_s = time.monotonic()
+    while True:
+        first, second = counters(url), counters(url)
+        if not second["num_requests_running"] and first == second:
+            return second
+        assert time.monotonic() - begun_s < STOPPED_S, "the engine goes on for nobody"
+
+
+def hang_up(gateway, engine, asking, counters, asked, team: str) -> dict:
+    """What one hang-up came to: the ledger's row (None: nothing was sent), the engine's work."""
+    known = {row["attempt_id"] for row in _rows(gateway, team)}
+    before = at_rest(counters, engine.base_url)
+    answer = asyncio.run(asking.ask(asked))
+    after = at_rest(counters, engine.base_url)
+    gateway.until(lambda: all(row["settled_us"] for row in _rows(gateway, team)), 20)
+    new = [row for row in _rows(gateway, team) if row["attempt_id"] not in known]
+    assert len(new) <= 1
+    return {
+        "answer": answer,
+        "row": new[0] if new else None,
+        "prompt": after["prompt_tokens"] - before["prompt_tokens"],
+        "generated": after["generation_tokens"] - before["generation_tokens"],
+    }
+
+
+def _rows(gateway, team: str) -> list[dict]:
+    return gateway.rows("SELECT * FROM attempts WHERE team_id = :team", team=team)
+
+
+def pace(gateway, engine, asking, counters, question) -> float:
+    """Tokens a second of one stream that is read to its end: all of them are booked."""
+    begun_s = time.monotonic()
+    asked = question("hello there", STREAMED // 2)
+    found = hang_up(gateway, engine, asking, counters, asked, "leaving")
+    row = found["row"]
+    assert (row["status"], row["basis"]) == ("finished", "reported")
+    assert found["generated"] == row["output_tokens"] == STREAMED // 2, "the control"
+    assert found["prompt"] == row["input_tokens"] + row["cached_tokens"]
+    return found["generated"] / (time.monotonic() - begun_s)
+
+
+@pytest.mark.parametrize("way", ["in the middle", "before the first token"])
+def test_who_leaves_stops_the_engine_and_pays_what_it_did(
+    gateway, tiny_engine, clients, question, counters, way
+) -> None:
+    asking = clients(gateway.base_url, "tiny", gateway.key(team="leaving"))
+    rate = pace(gateway, tiny_engine, asking, counters, question)
+    rng, surplus, seen = random.Random(7), [], []
+    for _ in range(LEAVING):
+        text = " ".join(rng.choices(WORDS, k=rng.randint(300, 340)))
+        if way == "in the middle":
+            text = text[:200]
+            asked = question(text, STREAMED, leaves_after=rng.randint(2_000, 40_000))
+        else:
+            asked = question(text, STREAMED // 3, patience_s=rng.uniform(0.004, 0.06))
+        found = hang_up(gateway, tiny_engine, asking, counters, asked, "leaving")
+        row = found["row"]
+        if row is None:  # it left before an attempt was made
+            assert (found["prompt"], found["generated"]) == (0, 0)
+            continue
+        assert row["status"] == "client_gone"
+        assert found["generated"] < asked.max_tokens, "it was stopped"
+        seen.append(row["basis"])
+        surplus.append(found["generated"] - row["output_tokens"])
+        if row["basis"] == "continuous":
+            assert found["prompt"] == row["input_tokens"] + row["cached_tokens"]
+            assert row["output_tokens"] >= found["answer"].output_tokens, "nothing is free"
+        else:
+            assert (row["basis"], row["output_tokens"]) == ("estimated", 0)
+    print(f"{way}: {len(seen)} left, {seen.count('continuous')} with usage; surplus {surplus}, "
+          f"at {rate:.0f} tokens/s")  # fmt: skip
+    assert len(seen) >= LEAVING // 2
+    assert min(surplus) >= 0
+    assert max(surplus) <= 1 + rate
+    if way == "in the middle":
+        assert set(seen) == {"continuous"}

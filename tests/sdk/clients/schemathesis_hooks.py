@@ -1,0 +1,87 @@
+"""What schemathesis is told beside the OpenAPI document, loaded by it in its own environment.
+
+The document cannot list a key's models: every other body names one that there is, so that what lies
+behind the check of the name is tested, too, with short answers. Three rules cannot be written as
+JSON Schema, and bodies that break them are no valid data: they are left out.
+"""
+
+import re
+
+import schemathesis
+
+NAME = re.compile(r"[!-~]([ -~]*[!-~])?")
+RANKINGS = ("/v1/rerank", "/v2/rerank", "/rerank")
+SOUNDS = ("/v1/audio/transcriptions", "/v1/audio/translations")
+SERVED = {
+    "/v1/embeddings": "embed",
+    **dict.fromkeys(RANKINGS, "rank"),
+    **dict.fromkeys(SOUNDS, "hear"),
+}
+LIMITS = {
+    "/v1/chat/completions": "max_completion_tokens",
+    "/v1/completions": "max_tokens",
+    "/v1/messages": "max_tokens",
+    "/v1/responses": "max_output_tokens",
+}
+MOST_TOKENS = 64  # the model's context is a limit that is not in the document
+FEW_TOKENS = 1
+MAX_N = 8
+
+
+@schemathesis.hook
+def map_case(context, case):
+    body, path = case.body, case.operation.path
+    if not isinstance(body, dict):
+        return case
+    name = body.get("model")
+    if isinstance(name, str) and len(name) % 2 and len(name) <= 256 and NAME.fullmatch(name):
+        body["model"] = SERVED.get(path, "chat")
+    if path in LIMITS and path != "/v1/messages":
+        body.setdefault(LIMITS[path], FEW_TOKENS)
+    if path in RANKINGS:
+        _with_texts(body)
+    if path in SOUNDS and "response_format" in body:
+        body["response_format"] = "json"
+    return case
+
+
+def _with_texts(body):
+    """This target ranks texts; objects of any other form are for others to judge."""
+    documents = body.get("documents")
+    for one in documents if isinstance(documents, list) else ():
+        if isinstance(one, dict):
+            one["text"] = "word"
+    if isinstance(body.get("query"), dict):
+        body["query"] = "word"
+
+
+@schemathesis.hook
+def filter_case(context, case):
+    body = case.body
+    if not isinstance(body, dict):
+        return True
+    broken = _too_long(body) or _too_many(body) or _ends_with_the_assistant(case, body)
+    return not broken
+
+
+def _too_long(body) -> bool:
+    given = (body.get(name) for name in set(LIMITS.values()))
+    return any(isinstance(value, int | float) and MOST_TOKENS < value < 2**31 for value in given)
+
+
+def _too_many(body) -> bool:
+    """`n` x prompts is bounded: a product."""
+    prompt, n = body.get("prompt"), body.get("n")
+    if not isinstance(prompt, list) or not isinstance(n, int | float) or not 1 <= n <= MAX_N:
+        return False
+    tokens = bool(prompt) and isinstance(prompt[0], int | float)
+    return n * (1 if tokens else len(prompt)) > MAX_N
+
+
+def _ends_with_the_assistant(case, body) -> bool:
+    """The last item of a list has rules of its own."""
+    messages = body.get("messages")
+    if not case.operation.path.startswith("/v1/messages") or not isinstance(messages, list):
+        return False
+    last = messages[-1] if messages else None
+    return isinstance(last, dict) and last.get("role") == "assistant"

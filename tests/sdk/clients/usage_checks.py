@@ -1,0 +1,108 @@
+"""What the official openai SDK's admin resources see; prints one JSON object, check by check.
+
+Run by the SDK's own interpreter, with nothing of the gateway's code.
+"""
+
+import json
+import os
+import sys
+import time
+
+import openai
+from openai import OpenAI
+
+SINCE = int(time.time()) - 3_600
+client = OpenAI(api_key=os.environ["OPENAI_API_KEY"], admin_api_key=os.environ["OPENAI_ADMIN_KEY"])
+usage = client.admin.organization.usage
+
+
+def completions() -> dict:
+    page = usage.completions(
+        start_time=SINCE,
+        bucket_width="1h",
+        group_by=["model", "project_id"],
+        models=["chat", "spilled"],
+        project_ids=[os.environ["TEAM"]],
+        limit=24,
+    )
+    results = [one for bucket in page.data for one in bucket.results]
+    return {
+        "types": sorted({type(one).__name__ for one in results}),
+        "page": (page.object, page.has_more, page.next_page),
+        "requests": sum(one.num_model_requests for one in results),
+        "tokens": [
+            sum(one.input_tokens for one in results),
+            sum(one.output_tokens for one in results),
+        ],
+        "models": sorted({one.model for one in results}),
+        "projects": sorted({one.project_id for one in results}),
+    }
+
+
+def pages() -> dict:
+    """By the minute, ten at a time, following the cursors."""
+    starts, tokens, page = [], 0, None
+    while True:
+        more = {} if page is None else {"page": page}
+        found = usage.completions(start_time=SINCE, bucket_width="1m", limit=10, **more)
+        starts += [bucket.start_time for bucket in found.data]
+        tokens += sum(one.output_tokens for bucket in found.data for one in bucket.results)
+        page = found.next_page
+        if not found.has_more:
+            return {
+                "buckets": len(starts),
+                "ascending": starts == sorted(set(starts)),
+                "tokens": tokens,
+            }
+
+
+def embeddings() -> dict:
+    page = usage.embeddings(start_time=SINCE, bucket_width="1h")
+    results = [one for bucket in page.data for one in bucket.results]
+    return {
+        "tokens": sum(one.input_tokens for one in results),
+        "types": sorted({type(one).__name__ for one in results}),
+    }
+
+
+def costs() -> dict:
+    page = usage.costs(
+        start_time=SINCE,
+        bucket_width="1d",
+        group_by=["line_item"],
+        project_ids=[os.environ["TEAM"]],
+    )
+    results = [one for bucket in page.data for one in bucket.results]
+    return {
+        "items": sorted({one.line_item for one in results}),
+        "usd": sum(one.amount.value for one in results),
+        "currencies": sorted({one.amount.currency for one in results}),
+        "types": sorted({type(one).__name__ for one in results}),
+    }
+
+
+def refused() -> dict:
+    other = OpenAI(api_key="x", admin_api_key=os.environ["OPENAI_API_KEY"], max_retries=0)
+    try:
+        other.admin.organization.usage.costs(start_time=SINCE)
+    except openai.PermissionDeniedError as error:
+        return {"raised": type(error).__name__, "status": error.status_code, "code": error.code}
+    return {"raised": None}
+
+
+def ask() -> dict:
+    for _ in range(2):
+        client.chat.completions.create(
+            model="spilled", messages=[{"role": "user", "content": "hello"}], max_tokens=6
+        )
+    client.embeddings.create(model="embed", input="hello there")
+    return {}
+
+
+def main() -> None:
+    checks = {"ask": [ask], "look": [completions, pages, embeddings, costs, refused]}
+    told = {check.__name__: check() for check in checks[sys.argv[1]]}
+    print(json.dumps({"sdk": openai.__version__, **told}))
+
+
+main()

@@ -1,0 +1,82 @@
+"""schemathesis over the gateway's own OpenAPI document: what it says is what the gateway does.
+
+Valid requests are accepted, others refused, answers have the form and the headers that are written
+there, on every path, with a key and without. All checks are on; `schemathesis_hooks.py` says which
+three rules are beyond a JSON Schema.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from deploy import parts
+
+HOOKS = Path(__file__).with_name("clients") / "schemathesis_hooks.py"
+LIMIT_S = 1800
+pytestmark = pytest.mark.part("schemathesis")
+
+
+def examined(gateway, folder: Path, *words: str, document: str = "") -> subprocess.CompletedProcess:
+    program = parts.by_name("schemathesis").find().with_name("schemathesis")
+    place = document or f"{gateway.root}/openapi.json"
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "SCHEMATHESIS_HOOKS": str(HOOKS),
+    }
+    return subprocess.run(
+        [
+            program, "--no-color", "run", place, "--url", gateway.root, "--checks", "all",
+            "--warnings", "off", *words,
+        ],
+        cwd=folder, env=environ, check=False, capture_output=True, text=True, timeout=LIMIT_S,
+    )  # fmt: skip
+
+
+def with_key(gateway) -> tuple[str, str]:
+    return "--header", f"Authorization: Bearer {gateway.key(team='team-schemathesis')}"
+
+
+def is_clean(found: subprocess.CompletedProcess) -> None:
+    assert found.returncode == 0, found.stdout[-6000:] + found.stderr[-2000:]
+    assert "No issues found" in found.stdout
+    assert "28 selected / 28 total" in found.stdout
+
+
+def test_the_document_is_kept_to(gateway, tmp_path: Path) -> None:
+    words = ("--seed", "1", "--phases", "examples,coverage")
+    is_clean(examined(gateway, tmp_path, *with_key(gateway), *words))
+
+
+def test_it_is_kept_to_without_a_key(gateway, tmp_path: Path) -> None:
+    words = ("--seed", "2", "--max-examples", "5", "--phases", "fuzzing")
+    is_clean(examined(gateway, tmp_path, *words))
+
+
+@pytest.mark.long
+def test_the_document_is_kept_to_in_many_cases(gateway, tmp_path: Path) -> None:
+    is_clean(examined(gateway, tmp_path, *with_key(gateway), "--max-examples", "200"))
+
+
+def test_a_document_that_is_not_true_is_found_out(gateway, tmp_path: Path) -> None:
+    """An undocumented status, a form that is not kept to, a member that is not told."""
+    document = httpx.get(f"{gateway.root}/openapi.json", trust_env=False).json()
+    del document["paths"]["/v1/models"]["get"]["responses"]["4XX"]
+    counting = document["paths"]["/v1/messages/count_tokens"]["post"]
+    asked = counting["requestBody"]["content"]["application/json"]["schema"]
+    asked["properties"]["system"] = {"type": "string"}
+    told = counting["responses"]["200"]["content"]["application/json"]["schema"]
+    told["required"] = ["input_tokens", "words"]
+    changed = tmp_path / "openapi.json"
+    changed.write_text(json.dumps(document), encoding="utf-8")
+    words = ("--include-path", "/v1/models", "--include-path", "/v1/messages/count_tokens")
+    more = ("--phases", "coverage", "--continue-on-failure", "--seed", "3")
+    key = with_key(gateway)
+    found = examined(gateway, tmp_path, *key, *words, *more, document=str(changed))
+    assert found.returncode == 1
+    for fault in ("Undocumented status code", "Schema-violating request accepted", "words"):
+        assert fault in found.stdout, found.stdout[-6000:]
