@@ -177,10 +177,10 @@ def test_the_answer_is_there_without_a_click(served, browser_page: Page, month) 
 
 
 def test_choices_outlive_a_change_of_page_and_a_reload(served, browser_page: Page, month) -> None:
-    """They stand in the address, so that a view can be shared. On a Sunday not every team asks."""
+    """They stand in the address, so that a view can be shared. In any week every team asks."""
     address = served(month.url)
     open_page(browser_page, address, "")
-    browser_page.get_by_role("radio", name="24 h").click()
+    browser_page.get_by_role("radio", name="7 d").click()
     browser_page.get_by_role("combobox", name="Team").click()
     browser_page.get_by_role("option", name="search").click()
     browser_page.get_by_text("Refresh by itself").click()
@@ -196,7 +196,7 @@ def test_choices_outlive_a_change_of_page_and_a_reload(served, browser_page: Pag
 
 
 def chosen_as_before(page: Page) -> None:
-    expect(page.get_by_role("radio", name="24 h")).to_be_checked()
+    expect(page.get_by_role("radio", name="7 d")).to_be_checked()
     expect(page.get_by_label("Team", exact=True)).to_have_value("search")
     expect(page.get_by_role("switch", name="Refresh by itself")).not_to_be_checked()
 

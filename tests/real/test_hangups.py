@@ -45,32 +45,47 @@ def at_rest(counters, url: str) -> dict[str, int]:
         assert time.monotonic() - begun_s < STOPPED_S, "the engine goes on for nobody"
 
 
-def hang_up(gateway, engine, asking, counters, asked, team: str) -> dict:
-    """What one hang-up came to: the ledger's row (None: nothing was sent), the engine's work."""
-    known = {row["attempt_id"] for row in _rows(gateway, team)}
+def hang_up(gateway, engine, asking, counters, asked, last) -> dict:
+    """What one hang-up came to: the ledger's row (None: nothing was sent), the engine's work.
+
+    `last` is asked behind it and left out: once it is in the books, so is all that was sent before.
+    """
+    known = {row["attempt_id"] for row in _rows(gateway)}
     before = at_rest(counters, engine.base_url)
     answer = asyncio.run(asking.ask(asked))
+    at_rest(counters, engine.base_url)
+    behind = asyncio.run(asking.ask(last)).request_id
+    gateway.until(lambda: _booked(gateway, behind), 20)
     after = at_rest(counters, engine.base_url)
-    gateway.until(lambda: all(row["settled_us"] for row in _rows(gateway, team)), 20)
-    new = [row for row in _rows(gateway, team) if row["attempt_id"] not in known]
-    assert len(new) <= 1
+    new = {row["request_id"]: row for row in _rows(gateway) if row["attempt_id"] not in known}
+    marker = new.pop(behind)
+    assert (marker["status"], len(new)) in {("finished", 0), ("finished", 1)}
+    read = marker["input_tokens"] + marker["cached_tokens"]
     return {
         "answer": answer,
-        "row": new[0] if new else None,
-        "prompt": after["prompt_tokens"] - before["prompt_tokens"],
-        "generated": after["generation_tokens"] - before["generation_tokens"],
+        "row": next(iter(new.values()), None),
+        "prompt": after["prompt_tokens"] - before["prompt_tokens"] - read,
+        "generated": after["generation_tokens"]
+        - before["generation_tokens"]
+        - marker["output_tokens"],
     }
 
 
-def _rows(gateway, team: str) -> list[dict]:
-    return gateway.rows("SELECT * FROM attempts WHERE team_id = :team", team=team)
+def _booked(gateway, request_id: str) -> bool:
+    rows = _rows(gateway)
+    known = any(row["request_id"] == request_id for row in rows)
+    return known and all(row["settled_us"] for row in rows)
+
+
+def _rows(gateway) -> list[dict]:
+    return gateway.rows("SELECT * FROM attempts WHERE team_id = 'leaving'")
 
 
 def pace(gateway, engine, asking, counters, question) -> float:
     """Tokens a second of one stream that is read to its end: all of them are booked."""
     begun_s = time.monotonic()
     asked = question("hello there", STREAMED // 2)
-    found = hang_up(gateway, engine, asking, counters, asked, "leaving")
+    found = hang_up(gateway, engine, asking, counters, asked, question("next, please", 1))
     row = found["row"]
     assert (row["status"], row["basis"]) == ("finished", "reported")
     assert found["generated"] == row["output_tokens"] == STREAMED // 2, "the control"
@@ -92,7 +107,7 @@ def test_who_leaves_stops_the_engine_and_pays_what_it_did(
             asked = question(text, STREAMED, leaves_after=rng.randint(2_000, 40_000))
         else:
             asked = question(text, STREAMED // 3, patience_s=rng.uniform(0.004, 0.06))
-        found = hang_up(gateway, tiny_engine, asking, counters, asked, "leaving")
+        found = hang_up(gateway, tiny_engine, asking, counters, asked, question("next, please", 1))
         row = found["row"]
         if row is None:  # it left before an attempt was made
             assert (found["prompt"], found["generated"]) == (0, 0)
