@@ -33,6 +33,7 @@ from gateway.experience import Experience
 from gateway.fleet import Fleet
 from gateway.flight import Flights
 from gateway.ids import RequestIds
+from gateway.keptanswers import KeptAnswers
 from gateway.metering import Metering
 from gateway.metrics import Metrics
 from gateway.plan import Learned, Planner
@@ -116,7 +117,7 @@ def build(
         flights=Flights(board, worker),
         experience=experience,
         sessions=Sessions(),
-        submissions=_submissions(settings, runtime, clock),
+        submissions=_submissions(settings, runtime, clock, environ),
         retries=Retries(),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         clock=clock,
@@ -177,12 +178,21 @@ def _candidates(
     )
 
 
-def _submissions(settings: Settings, runtime: Runtime, clock: Clock) -> Submissions:
+def _submissions(
+    settings: Settings, runtime: Runtime, clock: Clock, environ: Mapping[str, str]
+) -> Submissions:
+    replay, kept = settings.server.idempotency.replay, None
+    if replay.enabled:
+        from gateway.answercipher import AnswerCipher  # noqa: PLC0415  (a library for this alone)
+
+        cipher = AnswerCipher(environ.get(replay.key_env or "", ""))
+        kept = KeptAnswers(cipher, replay, clock.wall_us)
     return Submissions(
         partial(make_engine, runtime.ledger_url, keep_open=True),
         Path(runtime.state_dir),
         hours=settings.server.idempotency.hours,
         wall_us=clock.wall_us,
+        kept=kept,
     )
 
 

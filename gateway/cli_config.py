@@ -12,6 +12,7 @@ from sqlalchemy import Engine, make_url
 from gateway.cli_output import fail
 from gateway.clock import Clock
 from gateway.errors import ConfigError
+from gateway.keptanswers import SECRET_CHARACTERS
 from gateway.prepare import ledger_url
 from gateway.settings import Settings, examine, load
 from gateway.statedir import plainly
@@ -62,15 +63,22 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     pools = [
         (f"pools.{name}.engine", one.engine.api_key_env) for name, one in settings.pools.items()
     ]
-    alerts = settings.alerts
+    alerts, replay = settings.alerts, settings.server.idempotency.replay
+    kept = ("server.idempotency.replay.key_env", replay.key_env if replay.enabled else None)
     named = [
+        kept,
         *((f"{place}.api_key_env", variable) for place, variable in (*providers, *pools)),
         ("alerts.webhook_env", alerts.webhook_env),
         ("alerts.secret_env", alerts.secret_env),
     ]
     for place, variable in named:
-        if variable is not None and not environ.get(variable):
+        if variable is None:
+            continue
+        secret = environ.get(variable, "")
+        if not secret:
             yield f"{place}: `{variable}` is not set in the environment"
+        elif (place, variable) == kept and len(secret) < SECRET_CHARACTERS:
+            yield f"{place}: `{variable}` must hold at least {SECRET_CHARACTERS} characters"
 
 
 @contextmanager

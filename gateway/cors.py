@@ -20,7 +20,8 @@ METHODS = b"GET, HEAD, POST, DELETE"
 CACHED = ("GET", "HEAD")  # what a cache may keep
 EXPOSED = (
     b"x-request-id, request-id, retry-after, x-should-retry, x-breakeven-backend, "
-    b"x-breakeven-policy, x-breakeven-decision, x-breakeven-cost-usd, x-breakeven-tokens"
+    b"x-breakeven-policy, x-breakeven-decision, x-breakeven-cost-usd, x-breakeven-tokens, "
+    b"idempotent-replayed"
 )
 MAX_AGE_S = 7200  # more is not kept by any browser
 ASKED_LIMIT = 4096

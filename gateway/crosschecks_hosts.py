@@ -213,6 +213,13 @@ def _lacks_key(name: str, provider: Provider) -> bool:
     return at_home and not stands_in and not named
 
 
+def kept_answers(settings: Settings) -> Iterator[Fault]:
+    replay = settings.server.idempotency.replay
+    if replay.enabled and replay.key_env is None:
+        words = "name the environment variable that holds what encrypts kept answers"
+        yield Fault(("server", "idempotency", "replay", "key_env"), words)
+
+
 HOST_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     engines,
     features,
@@ -223,4 +230,5 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     ledger_url,
     contract_days,
     waits,
+    kept_answers,
 )

@@ -236,6 +236,6 @@ class Dispatcher:
             self.metering.settle_later(attempt, outcome)
             return error  # no byte has left: another target may still answer
         await self.metering.settle(attempt, outcome)
-        told = failed(error)
+        told, reply.broken = failed(error), True
         await reply.body(error_event(told.message, told.row.type, told.row.code), more=False)
         return None

@@ -19,10 +19,11 @@ class Reply:
     """One answer. `task` is the request's task: cancelling it ends the request everywhere.
 
     `charged`, kept once `through` was called: a target may charge for an attempt that failed.
+    `broken`, likewise: the answer had begun and ends with an error.
     """
 
-    __slots__ = ("_clock", "_connection", "_send", "charged", "ended_by", "finished", "opened_s",
-                 "request_id", "sending_since", "started", "task")  # fmt: skip
+    __slots__ = ("_clock", "_connection", "_send", "broken", "charged", "ended_by", "finished",
+                 "opened_s", "request_id", "sending_since", "started", "task")  # fmt: skip
 
     def __init__(
         self,
@@ -52,7 +53,8 @@ class Reply:
 
     def through(self, wrap: Callable[[Send], Send]) -> None:
         """Whatever is sent from here on passes what `wrap` makes, and takes no shorter way."""
-        self._send, self._connection, self.charged = wrap(self._send), None, False
+        self._send, self._connection = wrap(self._send), None
+        self.broken = self.charged = False
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         self.started = True
@@ -88,3 +90,10 @@ class Reply:
             return
         await self.start(status, [*headers, (b"content-length", str(len(data)).encode())])
         await self.body(data, more=False)
+
+    async def again(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+        """Another request's answer, as it was sent: with that one's id, and in this dialect."""
+        self.started = True
+        start = {"type": "http.response.start", "status": status, "headers": list(headers)}
+        await self._send(start)
+        await Reply.body(self, data, more=False)

@@ -74,10 +74,27 @@ class Timeouts(Section):
     )
 
 
+class Replay(Section):
+    enabled: bool = Field(False, description="answers are kept, encrypted, and sent once more")
+    key_env: Variable | None = Field(
+        None, description="environment variable with the secret that encrypts them"
+    )
+    hours: Annotated[float, Field(gt=0.0, le=744.0)] = Field(
+        24.0, description="how long an answer is kept, at most as long as its key stands"
+    )
+    max_bytes: int = Field(
+        1024 * 1024, ge=1024, description="a longer answer is not kept: the same again gets 409"
+    )
+    total_bytes: int = Field(
+        1024**3, ge=1024, description="about what all kept answers may take in the database"
+    )
+
+
 class Idempotency(Section):
     hours: Annotated[float, Field(gt=0.0, le=744.0)] = Field(
         24.0, description="how long an `Idempotency-Key` stands for the request that brought it"
     )
+    replay: Replay = Replay()
 
 
 class Server(Section):

@@ -27,7 +27,7 @@ from ledger.orm_fleet import (
     GpuHour,
     GpuHourTeam,
 )
-from ledger.orm_identity import Key, Meta, Organisation, Submission, Team, User
+from ledger.orm_identity import KeptAnswer, Key, Meta, Organisation, Submission, Team, User
 from ledger.orm_invoices import Invoice, InvoiceItem
 from ledger.orm_seals import Seal, SealMark
 from ledger.orm_types import Base, Total, exact_sum
@@ -56,6 +56,7 @@ __all__ = [
     "Invoice",
     "InvoiceItem",
     "JournalPosition",
+    "KeptAnswer",
     "Key",
     "Meta",
     "Organisation",

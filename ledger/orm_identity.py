@@ -4,7 +4,7 @@ Ids are short readable text (`search`, `acme`); a key's id is the public part of
 only an HMAC of the secret part is kept. Times are microseconds since the Unix epoch.
 """
 
-from sqlalchemy import BigInteger, ForeignKey, LargeBinary
+from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
 from ledger.orm_types import Base, Json
@@ -77,3 +77,17 @@ class Submission(Base):
     digest: Mapped[bytes] = mapped_column(LargeBinary(32))  # HMAC-SHA-256(pepper, path and body)
     request_id: Mapped[str]
     expires_us: Mapped[int] = mapped_column(BigInteger, index=True)
+
+
+class KeptAnswer(Base):
+    """What the request of a submission was answered, sealed by the gateway's secret."""
+
+    __tablename__ = "kept_answers"
+    __table_args__ = (Index(None, "expires_us", "size"),)  # the sum of sizes reads no answer
+
+    key_id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    request_id: Mapped[str]
+    sealed: Mapped[bytes] = mapped_column(LargeBinary)
+    size: Mapped[int]  # bytes of `sealed`
+    expires_us: Mapped[int] = mapped_column(BigInteger)

@@ -4,7 +4,7 @@ It alone writes attempts, holds, postings and grants. A batch and the positions 
 transaction, so it may be killed anywhere and begin again. With the database away it waits and the
 journals grow; a record that the books refuse is set aside alone. Beside that it runs the budget
 desk, closes hours, seals what is in the books, publishes the key generation and the newest price
-version, forgets idempotency keys that expired, and settles what dead workers left open.
+version, forgets idempotency keys and answers that expired, and settles what dead workers left open.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from ledger.database import check_durable, make_engine, reading
 from ledger.desk_server import BudgetDesk, Seen
 from ledger.hours import close_hours
 from ledger.journal_reader import JournalReader
+from ledger.keptanswers import forget_answers
 from ledger.keyring import Generation
 from ledger.lag import Lag, write_lag
 from ledger.orm_identity import Meta
@@ -39,7 +40,7 @@ from ledger.tokens import GENERATION
 COLLECT_S = 0.15  # a transaction's records; mostly an open and its settle: one row, written once
 NEWS_S = 0.2  # key generation, prices, budgets: at least four times a second
 HOUR_CHECK_S = 30.0
-FORGET_S = 60.0  # idempotency keys that expired
+FORGET_S = 60.0  # idempotency keys that expired, and answers kept for them
 SEAL_S = 5.0  # what is in the books is sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
@@ -167,8 +168,9 @@ class LedgerWriter:
             pass
 
     async def _forget(self) -> None:
-        while await asyncio.to_thread(forget, self._engine, self._now_us()):
-            pass
+        for forgotten in (forget, forget_answers):
+            while await asyncio.to_thread(forgotten, self._engine, self._now_us()):
+                pass
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -129,6 +129,7 @@ class Stack:
 
     def __init__(self, state: Path, changes: dict[str, Any]) -> None:
         self._through = changes.pop("through", {})  # stand between the gateway and an upstream
+        self._environ = changes.pop("environ", {})
         self.state, self.changes = state, changes
         self.journals = {name: Journal() for name in ("engine", *PROVIDERS)}
         self.registry = CollectorRegistry()
@@ -284,7 +285,7 @@ class Stack:
                 newer_prices=functools.partial(newer_prices, self.database),
             ),
             Exposition(self.registry, lambda: generate_latest(self.registry)),
-            {},
+            self._environ,
         )  # fmt: skip
         listener = bind("127.0.0.1", 0)
         self.port = listener.getsockname()[1]

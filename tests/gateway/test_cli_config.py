@@ -77,6 +77,28 @@ def test_a_start_ends_where_a_key_is_not_set(tmp_path, capsys, monkeypatch):
     assert start_or_fail(path).models
 
 
+def test_a_start_ends_where_the_secret_of_kept_answers_is_quickly_guessed(
+    tmp_path, capsys, monkeypatch
+):
+    path = tmp_path / "the-file.yaml"
+    path.write_text(
+        "models: {a: {targets: [openai/gpt-4o-mini]}}\n"
+        "providers: {openai: {simulated: true, start: true}}\n"
+        "server: {idempotency: {replay: {enabled: true, key_env: KEY_OF_THIS_TEST}}}\n"
+    )
+    for secret, said in [("", "is not set"), ("x" * 31, "must hold at least 32 characters")]:
+        monkeypatch.setenv("KEY_OF_THIS_TEST", secret)
+        with pytest.raises(typer.Exit):
+            start_or_fail(path)
+        words = f"server.idempotency.replay.key_env: `KEY_OF_THIS_TEST` {said}"
+        assert words in capsys.readouterr().err
+    monkeypatch.setenv("KEY_OF_THIS_TEST", "x" * 32)
+    assert start_or_fail(path).models
+    path.write_text(path.read_text().replace("enabled: true", "enabled: false"))
+    monkeypatch.delenv("KEY_OF_THIS_TEST")
+    assert start_or_fail(path).models
+
+
 def test_the_ledger_for_writing_is_made_and_brought_up(tmp_path):
     with ledger_engine(settings(tmp_path)) as engine:
         assert "attempts" in inspect(engine).get_table_names()

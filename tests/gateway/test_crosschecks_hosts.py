@@ -85,6 +85,8 @@ def test_the_sound_file_has_no_faults():
          "pools.a.gpu.until: the contract ends before it begins: since 2026-11-02 is after"),
         ("stale_s: 10", "stale_s: 0.5", "telemetry.stale_s: must be more than scrape_s (0.5)"),
         ("connect_s: 5", "connect_s: 901", "warning: server.timeouts.connect_s: is never reached"),
+        ("port: 8080,", "port: 8080, idempotency: {replay: {enabled: true}},",
+         "server.idempotency.replay.key_env: name the environment variable"),
         ("queue_ms: 2000", "queue_ms: 900000", "warning: policies[0].queue_ms: is never reached"),
     ],
 )  # fmt: skip

@@ -29,6 +29,13 @@ def test_a_worker_gets_the_keys_that_the_configuration_names() -> None:
     }  # fmt: skip
 
 
+def test_a_worker_gets_the_secret_of_kept_answers_and_nobody_else() -> None:
+    replay = {"replay": {"enabled": True, "key_env": "STANDIN_CRED"}}
+    settings = parse(json.dumps({"server": {"idempotency": replay}}), name="test")
+    assert environ.worker(SECRETS, "db", settings) == {"STANDIN_CRED": "s-1", URL: "db"}
+    assert environ.telemetry(SECRETS, "db", settings) == {URL: "db"}
+
+
 def test_litellm_without_a_named_key_finds_its_vendors_own_variables() -> None:
     base = {**SECRETS, "AWS_SECRET_ACCESS_KEY": "a"}
     assert environ.worker(base, "db", _settings(kind="litellm")) == {**base, URL: "db"}

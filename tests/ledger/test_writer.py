@@ -17,9 +17,11 @@ from ledger.desk import DeskClient
 from ledger.identity import KeyRing, KeySpec, create_key, load_pepper, revoke_key
 from ledger.journal import JournalWriter
 from ledger.journal_reader import JournalReader
+from ledger.keptanswers import keep
 from ledger.lag import read_lag
 from ledger.records import Hold
 from ledger.repository import Away, Repository
+from ledger.submissions import Asking, take
 from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, WriterRunningError
 
 NOW_US = 1_780_000_000_000_000
@@ -77,6 +79,21 @@ async def test_what_is_journaled_is_in_the_books_when_the_writer_stops(
         journal.append(opened(99))
     assert count(engine) == 51  # the last record of a run too
     journal.close()
+
+
+async def test_idempotency_keys_and_kept_answers_that_expired_are_forgotten(engine, tmp_path):
+    for name, expires_us in [("old", NOW_US), ("new", NOW_US + 1)]:
+        asking = Asking("k1", name, b"d" * 32, f"req_{name}")
+        take(engine, asking, now_us=0, expires_us=expires_us)
+        keep(engine, asking, b"sealed", expires_us=expires_us)
+
+    def left():
+        with engine.connect() as connection:
+            tables = (orm.Submission.name, orm.KeptAnswer.name)
+            return [connection.execute(select(name)).scalars().all() for name in tables]
+
+    async with Running(engine, tmp_path):
+        await until(lambda: left() == [["new"], ["new"]])
 
 
 async def test_an_attempt_that_is_short_is_one_row_written_once(
