@@ -316,9 +316,10 @@ class Stack:
         self._telemetry.cancel()
         await asyncio.gather(self._telemetry, return_exceptions=True)
         await self.stop_writer()
+        # A thread that still reads would give its connection back to a pool that is gone.
+        await self._loop.shutdown_default_executor()
         self.board.close()
         self.database.dispose()
-        await self._loop.shutdown_default_executor()
 
 
 def config(application: Any) -> uvicorn.Config:
