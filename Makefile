@@ -23,7 +23,7 @@ parts:  ## every real part that the tests use and this machine can have
 	@$(BOOTSTRAP) parts
 
 test:  ## all tests, with every real part that this machine can have (ARGS="-k name")
-	@$(BOOTSTRAP) test $(ARGS)
+	@$(BOOTSTRAP) test -n 2 $(ARGS)
 
 test-long:  ## the tests that take longer than a commit should wait
 	@$(BOOTSTRAP) test -m "long or hypothesis" --hypothesis-profile=long $(ARGS)

@@ -24,6 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import hypothesis
@@ -33,7 +34,7 @@ import sqlalchemy
 import yaml
 from sqlalchemy.orm import Session
 
-from deploy import parts
+from deploy import lanes, parts
 from ledger.database import sqlite_url as url_of
 from ledger.identity import KeySpec, create_key, load_pepper
 
@@ -48,6 +49,7 @@ LOOPBACK_NAMES = frozenset({None, "", "localhost", "0.0.0.0", "::", "::1", "::ff
 USED = pytest.StashKey[Counter]()
 MISSING = pytest.StashKey[dict]()
 SECONDS = pytest.StashKey[dict]()
+COUNTED = "counted"
 
 
 # ---------------------------------------------------------------- the wall
@@ -444,6 +446,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SECONDS] = defaultdict(float)
     config.addinivalue_line("markers", "part(name): needs a real part, see deploy/parts.py")
     config.addinivalue_line("markers", "long: belongs to `make test-long`")
+    config.addinivalue_line("markers", "quiet: needs the machine alone, see deploy/lanes.py")
+    lanes.register(config)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -463,6 +467,24 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     group = places[1] if len(places) > 2 else "tests"
     item.config.stash[SECONDS][group] += report.duration
     return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A lane tells the run what it counted."""
+    told = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        stash = session.config.stash
+        told[COUNTED] = (dict(stash[USED]), stash[MISSING], dict(stash[SECONDS]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    used, missing, seconds = getattr(node, "workeroutput", {}).get(COUNTED, ({}, {}, {}))
+    stash = node.config.stash
+    stash[USED].update(used)
+    stash[MISSING].update(missing)
+    for group, each in seconds.items():
+        stash[SECONDS][group] += each
 
 
 def pytest_terminal_summary(

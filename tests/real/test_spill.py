@@ -128,6 +128,7 @@ def best_alone(scarce_engine, clients, counters, question):
     return best, found[best]
 
 
+@pytest.mark.quiet
 def test_overflow_spills_and_the_engine_stays_busy(
     gateway_with, best_alone, scarce_engine, clients, counters, question
 ) -> None:
@@ -171,6 +172,7 @@ def test_overflow_spills_and_the_engine_stays_busy(
     gateway.until(lambda: booked().get("kv_headroom", 0) >= len(spilled), 20)
 
 
+@pytest.mark.quiet
 def test_without_the_filter_the_engine_preempts(
     gateway_with, scarce_engine, counters, question
 ) -> None:

@@ -1,0 +1,82 @@
+"""Lanes of tests side by side (`pytest -n 2`, as `make test` runs them), by pytest-xdist.
+
+A file stays in one lane, and all that shares the real engines in another: they start once. Most
+tests wait more than they work, so two fit on two cores. One marked `quiet` measures, or loads the
+machine on purpose, and has it alone: the other lane ends the test that it is at, and waits.
+"""
+
+import fcntl
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # has no types
+
+TOGETHER = "tests/real/"
+WHERE = "lanes"  # of a lane's input: the folder with the locks
+
+
+class Lanes:
+    """The whole run: hands out a file at a time, in the order of collection."""
+
+    def __init__(self) -> None:
+        self._locks = tempfile.TemporaryDirectory(prefix="breakeven-lanes-")
+
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScopeScheduling:
+        config.option.loadscopereorder = False
+        return ByFile(config, log)
+
+    def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput[WHERE] = self._locks.name
+
+    def pytest_unconfigure(self) -> None:
+        self._locks.cleanup()
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # of no type, see above
+    def _split_scope(self, nodeid: str) -> str:
+        return TOGETHER if nodeid.startswith(TOGETHER) else nodeid.partition("::")[0]
+
+
+class Lane:
+    """One of the processes that run tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """What stays together takes longest, so it comes first: no lane waits for it at the end."""
+        items.sort(key=lambda item: not item.nodeid.startswith(TOGETHER))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        with self.turn(alone=item.get_closest_marker("quiet") is not None):
+            return (yield)
+
+    @contextmanager
+    def turn(self, *, alone: bool) -> Iterator[None]:
+        """Have the machine, alone or with others.
+
+        All pass a gate first, and who wants to be alone keeps it shut until then: else the
+        others, one test after the other, might never leave the machine to it.
+        """
+        with ExitStack() as held:
+            gate = held.enter_context((self._folder / "gate").open("w"))
+            machine = held.enter_context((self._folder / "machine").open("w"))
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            fcntl.flock(gate, fcntl.LOCK_UN)
+            yield
+
+
+def register(config: pytest.Config) -> None:
+    """Nothing, where all tests run in one process."""
+    given: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if given is not None:
+        config.pluginmanager.register(Lane(Path(given[WHERE])))
+    elif config.getoption("numprocesses", None):
+        config.pluginmanager.register(Lanes())

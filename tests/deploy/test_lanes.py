@@ -1,0 +1,62 @@
+"""Tests in two lanes: side by side, but one that wants the machine alone has it alone."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = """
+import json, pathlib, time
+import pytest
+
+@pytest.mark.parametrize("number", range(8))
+{mark}
+def test_it(number):
+    begun = time.monotonic()
+    time.sleep(0.1)
+    path = pathlib.Path(__file__).with_suffix(f".{{number}}.json")
+    path.write_text(json.dumps([begun, time.monotonic()]))
+"""
+
+
+def spans(folder: Path, name: str) -> list[tuple[float, float]]:
+    return sorted(tuple(json.loads(path.read_text())) for path in folder.glob(f"{name}.*.json"))
+
+
+def overlaps(folder: Path) -> int:
+    """How many tests of the one file ran while one of the other did."""
+    others = spans(folder, "test_b")
+    ours = spans(folder, "test_a")
+    assert (len(ours), len(others)) == (8, 8)
+    return sum(any(low < end and begun < high for low, high in others) for begun, end in ours)
+
+
+@pytest.mark.parametrize(("mark", "alone"), [("@pytest.mark.quiet", True), ("", False)])
+def test_a_quiet_test_runs_beside_no_other(
+    pytestconfig: pytest.Config, tmp_path: Path, mark: str, *, alone: bool
+) -> None:
+    """The second is the control: the same tests do run side by side."""
+    (tmp_path / "test_a.py").write_text(TESTS.format(mark=mark))
+    (tmp_path / "test_b.py").write_text(TESTS.format(mark=""))
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "2", "-p", "tests.conftest",
+         "-p", "no:cacheprovider", tmp_path],
+        cwd=pytestconfig.rootpath, env=dict(os.environ), check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stdout
+    assert (overlaps(tmp_path) == 0) is alone
+
+
+def test_what_a_lane_counts_is_in_the_summary(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    test = tmp_path / "test_needs_engine.py"
+    test.write_text("def test_it(engine_python): assert engine_python\n")
+    environ = {**os.environ, "BREAKEVEN_ENGINE": str(tmp_path / "nowhere"), "CI": ""}
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "2", "-p", "tests.conftest",
+         "-p", "no:cacheprovider", test],
+        cwd=pytestconfig.rootpath, env=environ, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "vllm         SKIPPED: vLLM in its own environment is missing: " in answer.stdout
