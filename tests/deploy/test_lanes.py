@@ -44,7 +44,7 @@ def test_a_quiet_test_runs_beside_no_other(
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "2", "-p", "tests.conftest",
          "-p", "no:cacheprovider", tmp_path],
-        cwd=pytestconfig.rootpath, env=dict(os.environ), check=False, capture_output=True, text=True,
+        cwd=pytestconfig.rootpath, check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout
     assert (overlaps(tmp_path) == 0) is alone

@@ -1,0 +1,130 @@
+"""One entry of a LiteLLM proxy's `model_list`, as a target of ours: a provider's or a pool's.
+
+LiteLLM writes who serves and what in one word, `azure/my-deployment`, and address and key beside
+it. Here the address and the key belong to a provider, so entries that share them share it. What
+vLLM serves in the own network is a pool.
+"""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from backends.openai import BASE_URLS
+
+# LiteLLM's word where ours differs; all of them speak OpenAI's HTTP.
+SAME_AS = {
+    "fireworks_ai": "fireworks", "nvidia_nim": "nvidia", "text-completion-openai": "openai",
+    "together_ai": "together",
+}  # fmt: skip
+VLLM = frozenset({"hosted_vllm", "vllm"})
+ANY_OPENAI = frozenset({"custom_openai", "openai", "openai_like", "text-completion-openai"})
+KINDS = {"audio_transcription": "transcription", "embedding": "embedding", "rerank": "rerank"}
+# LiteLLM's adapter ranks for us at none of these; each has a path of its own that we speak.
+RERANKERS = {
+    "cohere": "https://api.cohere.com/v2",
+    "jina_ai": "https://api.jina.ai/v1",
+    "voyage": "https://api.voyageai.com/v1",
+}
+_NOT_BY_ADAPTER = frozenset({"rerank", "transcription"})
+ENVIRON = "os.environ/"
+_OWN_NAMES = (".internal", ".local", ".lan", ".svc", ".cluster.local")
+
+
+class Deployment(NamedTuple):
+    """`price_name`: what the price book calls it, where that is not `provider/model`."""
+
+    model: str  # as the target calls it
+    name: str  # of its provider, or its pool
+    own: bool
+    kind: str  # of the provider: openai | litellm
+    base_url: str | None
+    key: str | None  # the variable with it
+    key_in_file: bool
+    serves: str | None  # `embedding`, ...; None: whatever is usual
+    price_name: str | None
+    litellm_prefix: str | None
+
+    @property
+    def target(self) -> str:
+        return f"pool:{self.name}" if self.own else f"{self.name}/{self.model}"
+
+
+def deployment(
+    entry: Mapping[str, Any], provider_of: Callable[[str], str | None]
+) -> Deployment | None:
+    """`None` when nobody can tell who serves, or where.
+
+    `provider_of`: LiteLLM's own guess at a bare name.
+    """
+    given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
+    word = str(given.get("model") or "")
+    prefix, slash, model = word.partition("/")
+    if not slash and word != "*":
+        prefix, model = provider_of(word) or "", word
+    base_url = _text(given.get("api_base") or given.get("base_url"))
+    if base_url is not None and base_url.startswith(ENVIRON):
+        base_url = None  # what the variable holds is not known here
+    if not prefix or not model or (prefix == "*" and base_url is None):
+        return None
+    own = prefix in VLLM or (prefix in ANY_OPENAI and base_url is not None and _is_own(base_url))
+    ours = SAME_AS.get(prefix, prefix)
+    serves = KINDS.get(str(info.get("mode") or given.get("mode")))
+    speaks = own or ours in BASE_URLS or prefix in ANY_OPENAI
+    if serves in _NOT_BY_ADAPTER and not speaks:
+        base_url, speaks = base_url or RERANKERS.get(prefix), True
+        if base_url is None or serves != "rerank":
+            return None
+    name = ours if base_url is None else _name_of(ours, base_url, model, own=own)
+    key, in_file = _key(given.get("api_key"), name)
+    base_model = _text(info.get("base_model"))
+    return Deployment(
+        model=model,
+        name=name,
+        own=own,
+        kind="openai" if speaks else "litellm",
+        base_url=base_url,
+        key=key,
+        key_in_file=in_file,
+        serves=serves,
+        price_name=base_model or (f"{ours}/{model}" if name != ours and not own else None),
+        litellm_prefix=prefix if not speaks and name != prefix else None,
+    )
+
+
+def _name_of(ours: str, base_url: str, model: str, *, own: bool) -> str:
+    """Of a pool: its model. Of a provider at an address of its own: with the address's name."""
+    if own:
+        return model.rpartition("/")[2]
+    if base_url.rstrip("/") == BASE_URLS.get(ours):
+        return ours
+    host = urlsplit(base_url).hostname or base_url
+    return f"{ours}-{host}" if ours != "openai" else host
+
+
+def _key(given: object, name: str) -> tuple[str | None, bool]:
+    """(the variable that holds the key, whether the key itself stood in the file)."""
+    word = _text(given)
+    if word is None or word.lower() in {"none", "empty", "dummy", "fake", "sk-none"}:
+        return None, False
+    if word.startswith(ENVIRON):
+        return word.removeprefix(ENVIRON), False
+    return "".join(c if c.isalnum() else "_" for c in name).upper() + "_API_KEY", True
+
+
+def _is_own(base_url: str) -> bool:
+    """Whether the address lies in a network of one's own: private, or a name of such."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith(_OWN_NAMES)
+
+
+def section_of(value: object) -> Mapping[str, Any]:
+    """What stands under a name, where that is a mapping; else nothing."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
