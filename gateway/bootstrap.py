@@ -27,6 +27,7 @@ from gateway.batches.serving import Host, serve_batches
 from gateway.candidates import Candidates
 from gateway.clock import Clock
 from gateway.delivery import Delivery
+from gateway.demanded import Demanded
 from gateway.dispatch import Dispatcher
 from gateway.errors import ConfigError
 from gateway.experience import Experience
@@ -121,6 +122,7 @@ def build(
         retries=Retries(),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         clock=clock,
+        demanded=Demanded(board, worker),
     )
     hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
     batches = serve_batches(

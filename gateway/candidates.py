@@ -158,7 +158,7 @@ class Candidates:
         if sight is None:
             sight = EngineSight(self._board, row, self._stale_s, self._shunned)
             self._engines[row] = sight
-        state, stated, bid = sight.look(asked.now_s)
+        state, stated, (bid, top, spread) = sight.look(asked.now_s)
         known = target.context_tokens or stated
         context = known or OUTPUT_BOUND_TOKENS
         open_end = None
@@ -180,9 +180,13 @@ class Candidates:
             own_bound_pusd(target, state, request, asked.output),
             asked.avoided_pusd,
             room,
-            bid or target.bid_price_pusd_per_s,
+            target.bid_price_pusd_per_s or bid,  # a fixed one is the operator's word
             target.accepts_salt,
             state,
+            None,  # no API
+            None,  # no cap
+            top,
+            spread,
         )
         return Frozen(target, None, candidate, open_end)
 

@@ -15,6 +15,7 @@ from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
 from gateway.clock import Clock
 from gateway.delivery import Delivery
+from gateway.demanded import Demanded
 from gateway.errors import RequestError
 from gateway.experience import Experience
 from gateway.flight import Flights
@@ -59,6 +60,7 @@ class Dispatcher:
     retries: Retries
     deadlines: Deadlines
     clock: Clock
+    demanded: Demanded | None  # `None`: what is dispatched is no demand that moves a price
 
     async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
@@ -95,6 +97,7 @@ class Dispatcher:
                 reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
             )
             if plan.decision.order:
+                self._note(plan)
                 return plan
             decision, waited_s = plan.decision, self.clock.now_s() - reply.opened_s
             if decision.otherwise is not Otherwise.QUEUE or decision.reason in PERMANENT:
@@ -102,6 +105,7 @@ class Dispatcher:
             if waited_s * 1e3 >= plan.route.rule.queue_ms:
                 break
             await asyncio.sleep(QUEUE_POLL_S)
+        self._note(plan)
         reason, scope = plan.decision.reason, None
         if reason is Reason.BUDGET:
             tightest = self.admission.tightest(identity, plan.model, plan.unaffordable)
@@ -110,6 +114,11 @@ class Dispatcher:
             error = infeasible(plan)
         self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, scope=scope)
         raise error
+
+    def _note(self, plan: Plan) -> None:
+        """Once a request, admitted or not, however often it was planned."""
+        if self.demanded is not None:
+            self.demanded.note(plan.decision)
 
     async def _fitted(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
         """Held in full, or with as short an answer as the holds of others leave room for."""

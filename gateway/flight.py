@@ -9,8 +9,9 @@ import msgspec
 
 from gateway.plan import Plan, Step
 from gateway.slots import RESIDENTS, Board, Load, Resident
+from router.feedback import predicted_s, pull
 from router.forecast import kv_longest_tokens, kv_rounded, work_of
-from router.types import UNDECODED, StepModel
+from router.types import UNDECODED, Slo, StepModel
 
 COUNT_LIMIT = 2**31  # tokens; sums of more are not exact in a cell, and no engine holds them
 # Plain numbers: adding them costs half of adding members of an enumeration.
@@ -44,6 +45,7 @@ class Flights:
             request.n,
             output,
             state.kv_block_tokens,
+            plan.policy.slo if plan.asked.stream else None,
         )
         engine = step.frozen.target.row
         places = self._places.get(engine)
@@ -55,7 +57,8 @@ class Flights:
 class Promise(msgspec.Struct, frozen=True):
     """What an attempt may come to hold: `kv_tokens` is its block-rounded final size.
 
-    `output_tokens` is set for a single sequence whose progress will be seen.
+    `output_tokens` is set for a single sequence whose progress will be seen; `slo` where its first
+    token will be.
     """
 
     prompt_tokens: int
@@ -63,6 +66,7 @@ class Promise(msgspec.Struct, frozen=True):
     sequences: int
     output_tokens: int | None = None
     block_tokens: int = 1
+    slo: Slo | None = None
 
 
 class Flight:
@@ -117,8 +121,8 @@ class Flight:
                 self._place_row = board.resident_row(worker, engine, self._place)
                 self._stands(promise.prompt_tokens, self._final)
 
-    def first_token(self) -> None:
-        """The prompt is in the cache; the sequence decodes."""
+    def first_token(self, waited_s: float | None = None) -> None:
+        """The prompt is in the cache; the sequence decodes. `waited_s`: since its dispatch."""
         if self._context or self._landed:
             return
         cells = self._board.cells
@@ -127,6 +131,9 @@ class Flight:
         cells[self._row + Load.PREFILLED_TOKENS_TOTAL] += self._promise.prompt_tokens
         self._context = self._promise.prompt_tokens
         self._start = self._board.loads(self._engine)
+        slo = self._promise.slo
+        if slo is not None and waited_s is not None:
+            self._judge(Load.TTFT_PULL_TOTAL, waited_s, slo.ttft_ms, slo.attainment)
 
     def grew(self, tokens: int) -> None:
         """The sequence holds this many more tokens."""
@@ -174,11 +181,23 @@ class Flight:
         sequences = (self._start[Load.SEQUENCES] + end[Load.SEQUENCES]) / 2
         context = (self._start[Load.CONTEXT_TOKENS] + end[Load.CONTEXT_TOKENS]) / 2
         prefilled = end[Load.PREFILLED_TOKENS_TOTAL] - self._start[Load.PREFILLED_TOKENS_TOTAL]
-        predicted_s = steps * (
-            model.a_s + model.b_s * sequences + model.c_s * context
-        ) + model.d_s * max(0.0, prefilled)
-        self._board.cells[self._row + Load.OBSERVED_STEP_S_TOTAL] += observed_s
-        self._board.cells[self._row + Load.PREDICTED_STEP_S_TOTAL] += predicted_s
+        cells, slo = self._board.cells, self._promise.slo
+        cells[self._row + Load.OBSERVED_STEP_S_TOTAL] += observed_s
+        cells[self._row + Load.PREDICTED_STEP_S_TOTAL] += predicted_s(
+            model, steps=steps, sequences=sequences, context=context, prefilled=prefilled
+        )
+        if slo is not None:
+            self._judge(Load.TPOT_PULL_TOTAL, observed_s / steps, slo.tpot_ms, slo.attainment)
+
+    def _judge(self, cell: Load, took_s: float, limit_ms: float | None, attainment: float) -> None:
+        """A promise came due: what it says to the engine's safety factor."""
+        if limit_ms is None:
+            return
+        cells, row, kept = self._board.cells, self._row, 1000.0 * took_s <= limit_ms
+        cells[row + cell] += pull(kept=kept, attainment=attainment)
+        cells[row + Load.JUDGED_TOTAL] += 1.0
+        if not kept:
+            cells[row + Load.MISSED_TOTAL] += 1.0
 
     def land(self) -> None:
         if self._landed:

@@ -6,16 +6,16 @@ least excess of the last few scrapes, because a scrape and our events are never 
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backends.metrics import EngineSample
 from backends.stepmodel import StepModel
 from gateway.slots import HEALTHS, Board, Load, Published
 from ledger.samples import PPM, Sample
+from router.feedback import Loops, Sums
 
 EXCESS_KEPT = 3
-FEEDBACK_GAIN = 0.02  # per scrape with new steps; a tenth of that chases the prefill mix instead
-FEEDBACK_RANGE = (0.5, 4.0)
 STARTED_SLACK_S = 1.0  # the same process's start as different clocks' roundings tell it
 
 
@@ -39,7 +39,6 @@ class Watch:
         self.simulated = simulated
         self.health = "unknown"
         self._busy_s = 0.0
-        self._steps = (0.0, 0.0)
         self._started_s = 0.0
         self.begin(0.0)
 
@@ -49,11 +48,9 @@ class Watch:
         self.step: StepModel | None = None
         self.sample: EngineSample | None = None
         self.read_s: float | None = None
-        self.feedback = 1.0
+        self.loops = Loops()
         self.limits.context_tokens = 0
         self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
-        self._prefilled: tuple[float, float] | None = None
-        self._prefill_rate = 0.0
 
     def saw(self, sample: EngineSample, board: Board, now_s: float) -> None:
         """A good scrape. An engine that was started since the last one is another engine."""
@@ -65,7 +62,7 @@ class Watch:
         self._excess.append(sample.running + sample.waiting - loads[Load.SEQUENCES])
         if self.sample is not None and self.read_s is not None and sample.running:
             self._busy_s += now_s - self.read_s
-        self._learn(loads, now_s)
+        self.loops.fold(sums_of(loads), now_s)
         self.sample, self.read_s = sample, now_s
 
     def publish(self, board: Board) -> None:
@@ -85,8 +82,10 @@ class Watch:
             Published.KV_BLOCK_TOKENS: float((sample and sample.kv_block_tokens) or 0),
             Published.FOREIGN_SEQUENCES: foreign,
             Published.FOREIGN_KV_TOKENS: self._foreign_kv(board, foreign),
-            Published.STEP_FEEDBACK: self.feedback,
-            Published.PREFILL_RATE: self._prefill_rate,
+            Published.STEP_FEEDBACK: self.loops.step_feedback,
+            Published.SAFETY_TTFT: self.loops.safety_ttft,
+            Published.SAFETY_TPOT: self.loops.safety_tpot,
+            Published.PREFILL_RATE: self.loops.prefill_rate,
             Published.MAX_NUM_SEQS: float(self.limits.max_num_seqs),
             Published.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),
             Published.CONTEXT_TOKENS: float(self.limits.context_tokens),
@@ -117,7 +116,7 @@ class Watch:
             preemptions_total=sample.preemptions_total,
             prefix_hit_ppm=round(hits / queries * PPM) if queries else None,
             busy_us=round(busy_s * 1e6),
-            step_feedback_ppm=round(self.feedback * PPM),
+            step_feedback_ppm=round(self.loops.step_feedback * PPM),
             age_us=None if self.read_s is None else round((now_s - self.read_s) * 1e6),
             simulated=self.simulated,
         )
@@ -132,18 +131,15 @@ class Watch:
         rounding = loads[Load.SEQUENCES] * (sample.kv_block_tokens or 0)
         return max(0.0, sample.kv_usage_ratio * sample.kv_capacity_tokens - own - rounding)
 
-    def _learn(self, loads: list[float], now_s: float) -> None:
-        """Step feedback and prefill rate from the workers' counters (which a death may lower)."""
-        observed, predicted = loads[Load.OBSERVED_STEP_S_TOTAL], loads[Load.PREDICTED_STEP_S_TOTAL]
-        before_observed, before_predicted = self._steps
-        self._steps = (observed, predicted)
-        if observed > before_observed and predicted > before_predicted:
-            ratio = (observed - before_observed) / (predicted - before_predicted)
-            moved = self.feedback + FEEDBACK_GAIN * (ratio - self.feedback)
-            self.feedback = min(max(moved, FEEDBACK_RANGE[0]), FEEDBACK_RANGE[1])
-        prefilled = loads[Load.PREFILLED_TOKENS_TOTAL]
-        if self._prefilled is not None and now_s > self._prefilled[0]:
-            elapsed = now_s - self._prefilled[0]
-            rate = max(0.0, prefilled - self._prefilled[1]) / elapsed
-            self._prefill_rate += min(1.0, elapsed / 5.0) * (rate - self._prefill_rate)
-        self._prefilled = (now_s, prefilled)
+
+def sums_of(loads: Sequence[float]) -> Sums:
+    """All workers' evidence on one engine, from their cells."""
+    return Sums(
+        loads[Load.OBSERVED_STEP_S_TOTAL],
+        loads[Load.PREDICTED_STEP_S_TOTAL],
+        loads[Load.PREFILLED_TOKENS_TOTAL],
+        loads[Load.TTFT_PULL_TOTAL],
+        loads[Load.TPOT_PULL_TOTAL],
+        loads[Load.JUDGED_TOTAL],
+        loads[Load.MISSED_TOTAL],
+    )

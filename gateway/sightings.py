@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from gateway.experience import MOMENTS, Latencies, latencies_of, state_of
 from gateway.slots import HEALTHS, Board
+from router.feedback import SAFETY_TPOT, SAFETY_TTFT
+from router.market import Market
 from router.types import ApiState, EngineState, Health, StepModel
 
 HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all it may hold counts
@@ -23,7 +25,7 @@ Shunned = Callable[[int, Sequence[float], float], bool]
 
 
 class EngineSight:
-    """One engine. `look` gives its state, the context limit it states, and its bid price."""
+    """One engine. `look` gives its state, the context limit it states, and its pool's market."""
 
     def __init__(self, board: Board, row: int, stale_s: float, shunned: Shunned | None) -> None:
         self._board, self._row, self._stale_s, self._shunned = board, row, stale_s, shunned
@@ -31,10 +33,10 @@ class EngineSight:
         self._cells = b""
         self._seen_s = -math.inf
         self._loads: Sequence[float] = ()
-        self._known: tuple[EngineState, int, float]
+        self._known: tuple[EngineState, int, Market]
         self._crowded = False
 
-    def look(self, now_s: float) -> tuple[EngineState, int, float]:
+    def look(self, now_s: float) -> tuple[EngineState, int, Market]:
         cells = b"".join(self._views)
         if cells != self._cells or not 0.0 <= now_s - self._seen_s < FRESH_S:
             self._see(now_s)
@@ -42,20 +44,20 @@ class EngineSight:
         left_alone = self._shunned is not None and self._shunned(self._row, self._loads, now_s)
         if not left_alone and not self._crowded:
             return self._known
-        state, context_tokens, bid = self._known
+        state, context_tokens, market = self._known
         if left_alone:
             state = replace(state, health=Health.DOWN)
         if self._crowded:
             residents = self._board.residents(self._row, now_s=now_s, limit_s=HEARD_LIMIT_S)
             state = replace(state, residents=residents)
-        return state, context_tokens, bid
+        return state, context_tokens, market
 
     def _see(self, now_s: float) -> None:
         board, row = self._board, self._row
         published, self._loads = board.published(row), board.loads(row)
         state = engine_state(published, self._loads, now_s, self._stale_s, life=board.life(row))
-        *_, stated, bid, _ = published
-        self._known = state, int(stated), bid
+        *_, stated, bid, top, spread, _ = published
+        self._known = state, int(stated), Market(bid, top, spread or 1.0)
         self._crowded = crowded(state)
 
 
@@ -103,7 +105,7 @@ def engine_state(
     """
     (
         updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
-        safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, seen_of,
+        safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, seen_of,
     ) = published  # fmt: skip
     sequences, context, queued, promised, *_ = loads
     age = now_s - updated if updated else math.inf
@@ -128,8 +130,8 @@ def engine_state(
         int(most),
         int(budget),
         feedback or 1.0,
-        safety_ttft or 0.85,
-        safety_tpot or 0.80,
+        safety_ttft or SAFETY_TTFT,
+        safety_tpot or SAFETY_TPOT,
         prefill_rate,
         age_s=age,
     )

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-MAGIC = 0xB4EA_0006
+from router.market import CELLS as MARKET_CELLS
+
+MAGIC = 0xB4EA_0007
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -28,6 +30,10 @@ class Load(IntEnum):
     PREFILLED_TOKENS_TOTAL = 4  # counter; its slope is the admitted prefill rate
     OBSERVED_STEP_S_TOTAL = 5  # counters; their ratio over a while is the step feedback
     PREDICTED_STEP_S_TOTAL = 6
+    TTFT_PULL_TOTAL = 7  # what kept and missed promises say to the safety factors, added up
+    TPOT_PULL_TOTAL = 8
+    JUDGED_TOTAL = 9  # promises that came due, and of them those not kept
+    MISSED_TOTAL = 10
 
 
 class Resident(IntEnum):
@@ -91,7 +97,9 @@ class Published(IntEnum):
     PREFILL_BUDGET_TOKENS = 16
     CONTEXT_TOKENS = 17
     BID_PRICE_PUSD_PER_S = 18
-    LIFE = 19  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
+    TOP_DENSITY_PUSD_PER_S = 19
+    DENSITY_SPREAD = 20
+    LIFE = 21  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
 
 
 class Owned(IntEnum):
@@ -125,9 +133,15 @@ class Layout:
     apis: tuple[str, ...]
 
     @property
+    def pools(self) -> tuple[str, ...]:
+        """The pools of the engines (`pool:NAME/REPLICA`), in the order of their first rows."""
+        return tuple(dict.fromkeys(name[5:].rpartition("/")[0] for name in self.engines))
+
+    @property
     def worker_cells(self) -> int:
         per_engine = _LOADS + RESIDENTS * _RESIDENT
-        return 2 + len(self.engines) * per_engine + len(self.apis) * _SEEN
+        apis, markets = len(self.apis) * _SEEN, len(self.pools) * MARKET_CELLS
+        return 2 + len(self.engines) * per_engine + apis + markets
 
     @property
     def cells(self) -> int:
@@ -154,6 +168,7 @@ class Board:
         self._worker_cells = layout.worker_cells
         self._seen = 2 + len(layout.engines) * _LOADS  # within a worker's row, as is the next
         self._residents = self._seen + len(layout.apis) * _SEEN
+        self._markets = self._residents + len(layout.engines) * RESIDENTS * _RESIDENT
         self._published = 2 + layout.workers * layout.worker_cells
         self._owned = self._published + len(layout.engines) * _PUBLISHED
         self._views: list[memoryview[float]] = []
@@ -178,6 +193,10 @@ class Board:
     def resident_row(self, worker: int, engine: int, place: int) -> int:
         places = 2 + worker * self._worker_cells + self._residents
         return places + (engine * RESIDENTS + place) * _RESIDENT
+
+    def market_row(self, worker: int, pool: int) -> int:
+        """A worker's sums of the demand for one pool, as `router.market` counts it."""
+        return 2 + worker * self._worker_cells + self._markets + pool * MARKET_CELLS
 
     def published_row(self, engine: int) -> int:
         return self._published + engine * _PUBLISHED
@@ -235,6 +254,14 @@ class Board:
         ]
         if len(rows) == 1:
             return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
+        return list(map(sum, zip(*rows, strict=True)))
+
+    def demand(self, pool: int) -> list[float]:
+        """All workers' sums of the demand for one pool."""
+        rows = []
+        for worker in range(self.layout.workers):
+            row = self.market_row(worker, pool)
+            rows.append(self.cells[row : row + MARKET_CELLS].tolist())
         return list(map(sum, zip(*rows, strict=True)))
 
     def residents(

@@ -25,13 +25,15 @@ from backends.health import Health, Probe, State
 from backends.metrics import ProbeFailed, parse
 from gateway.alerts import Alerts
 from gateway.clock import Clock
+from gateway.demanded import Markets
 from gateway.runtime import EngineSeat, Runtime
 from gateway.scrape import Limits, Watch
 from gateway.settings import Settings, load
-from gateway.slots import Board
+from gateway.slots import HEALTHS, Board
 from gateway.stepfits import Fitted, StepFits
 from ledger.database import make_engine
 from ledger.samples import add_capacity, add_catalog, add_samples
+from router.market import TICK_S
 
 SAMPLE_S = 10.0
 SCRAPE_TIMEOUT_S = 5.0
@@ -71,6 +73,7 @@ class Telemetry:
             for seat, watch in zip(self._seats, self._watches, strict=True):
                 tasks.create_task(self._follow(seat, watch, client))
             tasks.create_task(self._sample())
+            tasks.create_task(self._price())
             tasks.create_task(self._alerts.run())
 
     async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
@@ -145,6 +148,13 @@ class Telemetry:
             await asyncio.to_thread(self._record, seat, watch, fitted)
         except DBAPIError as error:
             log.warning("%s: its capacity was not stored: %s", seat.name, error.orig)
+
+    async def _price(self) -> None:
+        """What a second of each pool's engines is worth, by what was asked of it lately."""
+        markets, healthy = Markets(self._board), float(HEALTHS.index(State.HEALTHY.value))
+        while True:
+            markets.tick(self._clock.now_s(), healthy)
+            await asyncio.sleep(TICK_S)
 
     async def _sample(self) -> None:
         while True:

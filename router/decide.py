@@ -45,6 +45,7 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
     own: list[Row] = []
     apis: list[Row] = []
     rejected: list[Verdict] = []
+    overfull: list[tuple[Candidate, Forecast, Rejection]] = []
     for candidate in candidates:
         rejection = first_rejection(request, policy, candidate)
         if rejection is not None:
@@ -57,20 +58,21 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
             forecast = forecast_api(work, candidate)
         rejection = forecast_rejection(policy, candidate, forecast)
         if rejection is not None:
-            rejected.append(_rejection(candidate, forecast, rejection))
+            overfull.append((candidate, forecast, rejection))
         elif engine is not None:
             own.append((forecast.load or 0.0, candidate.name, candidate, forecast))
         else:
             dollars = api_objective(candidate, penalty, forecast)
             apis.append((dollars, candidate.name, candidate, forecast))
+    if len(apis) > 1:
+        apis.sort(key=_first_two)
+    rejected += _overfull(overfull, apis, penalty)
     if len(rejected) > 1:
         rejected.sort(key=lambda verdict: verdict.candidate.name)
     if not own and not apis:
         return _infeasible(request, policy, rejected)
     if len(own) > 1:
         own.sort(key=_first_two)
-    if len(apis) > 1:
-        apis.sort(key=_first_two)
     order = _verdicts(_rank(own, apis, penalty), request.sticky_target)
     return _new(
         Decision, (policy.name, order, (*order, *rejected), order[0].reason, policy.otherwise)
@@ -79,11 +81,7 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
 
 def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
     """Every feasible candidate, best first. Both lists come sorted."""
-    value, missed = None, 1.0
-    if apis:
-        missed = apis[0][3].miss_probability or 0.0
-        if apis[0][0] < inf:
-            value = apis[0][0]
+    value, missed = _elsewhere(apis)
     accepted: list[Ranked] = []
     refused: list[Ranked] = []
     prices: dict[str, float] = {}
@@ -91,7 +89,11 @@ def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
         pool = candidate.pool or name
         price = prices.get(pool)
         if price is None:  # the first of a pool is its least loaded
-            price = prices[pool] = bend(candidate.bid_price_pusd_per_s, load)
+            price = prices[pool] = bend(
+                candidate.bid_price_pusd_per_s, load,
+                top_density=candidate.top_density_pusd_per_s,
+                density_spread=candidate.density_spread,
+            )  # fmt: skip
         seconds = forecast[_SECONDS]
         worth = candidate.avoided_pusd + penalty * missed if value is None else value
         dense = density(worth, seconds)
@@ -111,6 +113,29 @@ def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
         else:
             unpriced.append((candidate, forecast, None, None, _UNPRICED))
     return accepted + refused + unpriced
+
+
+def _elsewhere(apis: list[Row]) -> tuple[float | None, float]:
+    """What the best API would cost, likely miss included (`None`: not known), and that miss."""
+    if not apis:
+        return None, 1.0
+    dollars, missed = apis[0][0], apis[0][3].miss_probability or 0.0
+    return (dollars if dollars < inf else None), missed
+
+
+def _overfull(
+    found: list[tuple[Candidate, Forecast, Rejection]], apis: list[Row], penalty: int
+) -> list[Verdict]:
+    """What a forecast rejected; of an own engine still what its time would have been worth."""
+    value, missed = _elsewhere(apis)
+    verdicts = []
+    for candidate, forecast, rejection in found:
+        dense = None
+        if candidate.engine is not None:
+            worth = candidate.avoided_pusd + penalty * missed if value is None else value
+            dense = density(worth, forecast.engine_seconds)
+        verdicts.append(_rejection(candidate, forecast, rejection, dense))
+    return verdicts
 
 
 def _by_pool(accepted: list[Ranked]) -> None:
@@ -156,9 +181,11 @@ def _verdict(
     return _new(Verdict, (candidate, True, reason, "", dense, dollars, *forecast[:TOLD]))
 
 
-def _rejection(candidate: Candidate, forecast: Forecast, rejection: Rejection) -> Verdict:
+def _rejection(
+    candidate: Candidate, forecast: Forecast, rejection: Rejection, dense: float | None = None
+) -> Verdict:
     reason, detail = rejection
-    verdict = _verdict(candidate, forecast, reason, None, None)
+    verdict = _verdict(candidate, forecast, reason, dense, None)
     return verdict._replace(feasible=False, detail=detail)
 
 

@@ -295,7 +295,8 @@ class Candidate:
     own engines: the GPU-hour is sunk); `avoided_pusd` for own engines is what the cheapest
     comparator would charge. `bound_pusd` is the hold's upper bound; `budget_room_pusd` the least
     room of all hard scopes (`None`: no hard budget). `None` prices mean unpriced. `output_cap` is
-    what money leaves of the answer to a request without `max_tokens` (`None`: not capped).
+    what money leaves of the answer to a request without `max_tokens` (`None`: not capped). The
+    last two are D98 and D90/D10 of the pool's recent demand, which bend its bid price.
     """
 
     name: str
@@ -313,6 +314,8 @@ class Candidate:
     engine: EngineState | None = None
     api: ApiState | None = None
     output_cap: int | None = None
+    top_density_pusd_per_s: float = 0.0
+    density_spread: float = 1.0
 
 
 @value(frozen=True, slots=True)

@@ -137,6 +137,7 @@ def _entrance(
     lines = replace(
         dispatcher,
         admission=LineAdmission(dispatcher.admission.desk),
+        demanded=None,
         planner=LinePlanner(plans, promises_of(settings), ticket, patient_pools(settings)),
     )
     hot = HotApi(

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from gateway.flight import Flight, Promise
 from gateway.slots import Board, Layout, Load
-from router.types import StepModel
+from router.feedback import pull
+from router.types import Slo, StepModel
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,39 @@ def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: Board) -> N
     assert board.loads(0)[Load.OBSERVED_STEP_S_TOTAL] == after[Load.OBSERVED_STEP_S_TOTAL]
     one.land()
     other.land()
+
+
+JUDGED = slice(Load.TTFT_PULL_TOTAL, Load.MISSED_TOTAL + 1)
+
+
+def judged(board: Board, before: list[float]) -> list[float]:
+    return [now - then for now, then in zip(board.loads(0)[JUDGED], before[JUDGED], strict=True)]
+
+
+def test_promises_that_come_due_are_judged(board: Board) -> None:
+    slo = Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99)
+    model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
+    kept, missed = pull(kept=True, attainment=0.99), pull(kept=False, attainment=0.99)
+    before = board.loads(0)
+    one = Flight(board, 0, 0, Promise(100, 256, 1, slo=slo))
+    one.first_token(0.5)
+    one.first_token(9.0)
+    assert judged(board, before) == pytest.approx([kept, 0.0, 1.0, 0.0])
+    one.paced(model, observed_s=0.6, steps=10)
+    one.land()
+    assert judged(board, before) == pytest.approx([kept, missed, 2.0, 1.0])
+
+
+def test_without_a_promise_or_a_time_nothing_is_judged(board: Board) -> None:
+    before = board.loads(0)
+    unseen = Flight(board, 0, 0, Promise(100, 256, 1, slo=Slo(ttft_ms=1.0)))
+    unseen.first_token()  # taken for read by its prediction
+    for slo in (None, Slo()):
+        one = Flight(board, 0, 0, Promise(100, 256, 1, slo=slo))
+        one.first_token(9.0)
+        one.land()
+    unseen.land()
+    assert judged(board, before) == [0.0] * 4
 
 
 def followed(board: Board, places: list[int], *, output: int = 200) -> Flight:

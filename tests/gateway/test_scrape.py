@@ -7,8 +7,9 @@ import pytest
 
 from backends.metrics import EngineSample, Histogram
 from backends.stepmodel import StepModel
-from gateway.scrape import FEEDBACK_RANGE, Limits, Watch
+from gateway.scrape import Limits, Watch, sums_of
 from gateway.slots import HEALTHS, Board, Layout, Load, Published
+from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, Sums
 
 SAMPLE = EngineSample(
     running=0, waiting=0, kv_usage_ratio=0.0, kv_capacity_tokens=1000, kv_block_tokens=16,
@@ -77,11 +78,8 @@ def test_a_failed_scrape_keeps_the_old_time(watch, board) -> None:
 @pytest.fixture
 def learned(watch, board) -> Watch:
     """One that knows all there is to know of an engine."""
-    watch.step, watch.feedback, watch.health = (
-        StepModel(0.01, 0.001, 1e-6, 1e-4, 0.0),
-        2.0,
-        "healthy",
-    )
+    watch.step, watch.health = StepModel(0.01, 0.001, 1e-6, 1e-4, 0.0), "healthy"
+    watch.loops.step_feedback = 2.0
     for now_s, running in ((1.0, 3), (2.0, 3), (3.0, 3)):
         watch.saw(replace(SAMPLE, running=running, started_at_s=100.0), board, now_s)
     watch.limits.context_tokens = 4096
@@ -122,16 +120,16 @@ def test_step_feedback_follows_the_ratio_within_its_range(watch, board) -> None:
         put(board, Load.OBSERVED_STEP_S_TOTAL, observed)
         put(board, Load.PREDICTED_STEP_S_TOTAL, predicted)
         watch.saw(SAMPLE, board, float(now_s))
-    assert watch.feedback == pytest.approx(2.0, rel=0.01)
+    assert watch.loops.step_feedback == pytest.approx(2.0, rel=0.01)
     put(board, Load.OBSERVED_STEP_S_TOTAL, 0.0)  # a worker died: its counters went with it
     put(board, Load.PREDICTED_STEP_S_TOTAL, 0.0)
     watch.saw(SAMPLE, board, 700.0)
-    assert watch.feedback == pytest.approx(2.0, rel=0.01)
+    assert watch.loops.step_feedback == pytest.approx(2.0, rel=0.01)
     for now_s in range(700, 2000):
         put(board, Load.OBSERVED_STEP_S_TOTAL, 100.0 * now_s)
         put(board, Load.PREDICTED_STEP_S_TOTAL, float(now_s))
         watch.saw(SAMPLE, board, float(now_s))
-    assert watch.feedback == FEEDBACK_RANGE[1]
+    assert watch.loops.step_feedback == FEEDBACK_RANGE[1]
     watch.publish(board)
     assert board.published(0)[Published.STEP_FEEDBACK] == FEEDBACK_RANGE[1]
     assert board.published(0)[Published.A_S] == 0.01
@@ -143,6 +141,34 @@ def test_prefill_rate_is_a_running_mean(watch, board) -> None:
         watch.saw(SAMPLE, board, float(now_s))
     watch.publish(board)
     assert board.published(0)[Published.PREFILL_RATE] == pytest.approx(300.0, rel=0.01)
+
+
+def test_the_loops_factors_are_published(watch, board) -> None:
+    watch.publish(board)
+    published = board.published(0)
+    assert (published[Published.SAFETY_TTFT], published[Published.SAFETY_TPOT]) == (
+        SAFETY_TTFT, SAFETY_TPOT,
+    )  # fmt: skip
+    watch.saw(SAMPLE, board, 1.0)
+    put(board, Load.TTFT_PULL_TOTAL, -1.0)
+    put(board, Load.TPOT_PULL_TOTAL, 0.5)
+    put(board, Load.JUDGED_TOTAL, 2.0)
+    put(board, Load.MISSED_TOTAL, 1.0)
+    watch.saw(SAMPLE, board, 2.0)
+    watch.publish(board)
+    published = board.published(0)
+    assert published[Published.SAFETY_TTFT] == pytest.approx(SAFETY_TTFT - 0.02)
+    assert published[Published.SAFETY_TPOT] == pytest.approx(SAFETY_TPOT + 0.01)
+
+
+def test_the_sums_are_the_cells_of_their_names(board) -> None:
+    names = (
+        Load.OBSERVED_STEP_S_TOTAL, Load.PREDICTED_STEP_S_TOTAL, Load.PREFILLED_TOKENS_TOTAL,
+        Load.TTFT_PULL_TOTAL, Load.TPOT_PULL_TOTAL, Load.JUDGED_TOTAL, Load.MISSED_TOTAL,
+    )  # fmt: skip
+    for value, cell in enumerate(names, start=1):
+        put(board, cell, float(value))
+    assert sums_of(board.loads(0)) == Sums(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
 
 
 def test_a_row_has_ratios_in_ppm_and_busy_time_once(watch, board) -> None:

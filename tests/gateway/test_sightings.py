@@ -90,10 +90,10 @@ def test_every_cell_that_changes_is_seen_at_once(board: Board) -> None:
             before = board.cells[cell]
             for number in (1.0, 3.0, before):
                 board.cells[cell] = number
-                known, stated, bid = sight.look(NOW_S)
+                known, stated, market = sight.look(NOW_S)
                 assert replace(known, residents=()) == state(board)
                 assert stated == int(board.published(0)[Published.CONTEXT_TOKENS])
-                assert bid == board.published(0)[Published.BID_PRICE_PUSD_PER_S]
+                assert market.bid_price == board.published(0)[Published.BID_PRICE_PUSD_PER_S]
 
 
 def test_while_nothing_changes_it_is_not_made_anew_and_ages_are_nearly_right(board: Board) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.slots import RESIDENTS, Board, Layout, Load, Owned, Published, Resident, Seen
+from router.market import CELLS
 
 LAYOUT = Layout(workers=2, engines=("pool:a/0", "pool:a/1"), apis=("x/m", "x/*"))
 
@@ -30,6 +31,7 @@ def test_every_cell_belongs_to_one_row(board: Board) -> None:
         *(board.owned_row(engine) + field for engine in range(2) for field in Owned),
         *(board.resident_row(worker, engine, place) + field for worker in range(2)
           for engine in range(2) for place in range(RESIDENTS) for field in Resident),
+        *(board.market_row(worker, 0) + cell for worker in range(2) for cell in range(CELLS)),
     ]  # fmt: skip
     assert len(rows) == len(set(rows))
     assert max(rows) < LAYOUT.cells
@@ -42,6 +44,16 @@ def test_loads_are_summed_over_workers_and_seen_by_others(board: Board, tmp_path
     assert board.loads(1)[Load.SEQUENCES] == other.loads(1)[Load.SEQUENCES] == 5.0
     assert board.loads(0)[Load.SEQUENCES] == 0.0
     other.close()
+
+
+def test_pools_are_those_of_the_engines_and_their_demand_adds_up(board: Board) -> None:
+    names = ("pool:a/0", "pool:b/c/0", "pool:a/1", "pool:b/c/1")
+    assert Layout(workers=1, engines=names, apis=()).pools == ("a", "b/c")
+    board.cells[board.market_row(0, 0) + 7] = 1.0
+    board.cells[board.market_row(1, 0) + 7] = 2.0
+    assert (board.demand(0)[7], len(board.demand(0))) == (3.0, CELLS)
+    board.clear(0)
+    assert board.demand(0)[7] == 2.0
 
 
 def test_a_cleared_worker_leaves_no_promise(board: Board) -> None:

@@ -239,3 +239,30 @@ def test_best_effort_does_not_try_the_unknown(ask, rule, own):
 
 def test_the_default_policy_decides(ask, own):
     assert decide(ask(), Policy("default"), [own()]).policy == "default"
+
+
+def test_what_is_full_still_tells_what_its_time_was_worth(ask, rule, own, api):
+    """Demand that is turned away counts in the pool's price."""
+    full = own({"running": 100, "queued_prefill_tokens": 10**6})
+    decision = decide(ask(), rule(slo=Slo(ttft_ms=500.0)), [full, api()])
+    verdict = next(one for one in decision.verdicts if one.candidate is full)
+    assert (verdict.feasible, verdict.reason) == (False, Reason.TTFT)
+    assert verdict.density_pusd_per_s == pytest.approx(
+        (decision.order[0].objective_pusd or 0) / (verdict.engine_seconds or 1)
+    )
+    alone = decide(ask(), rule(slo=Slo(ttft_ms=500.0)), [full])
+    assert alone.verdicts[0].density_pusd_per_s == pytest.approx(
+        (full.avoided_pusd + rule().penalty_pusd) / (verdict.engine_seconds or 1)
+    )
+
+
+def test_wide_demand_keeps_the_last_capacity_for_the_dearest(ask, rule, own, api):
+    """The same load and price: the gate lets in what the curve leaves to denser requests."""
+    load = {"running": 240}
+    narrow = own(load, bid_price_pusd_per_s=1e6, top_density_pusd_per_s=1e15)
+    wide = replace(narrow, density_spread=9.0)
+    reasons_of = [
+        decide(ask(), rule(), [engine, api()]).order[0].candidate.engine is not None
+        for engine in (narrow, wide)
+    ]
+    assert reasons_of == [True, False]

@@ -1,0 +1,1 @@
+"""What would have happened: recorded traffic through the real decision, in virtual time."""

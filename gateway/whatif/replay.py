@@ -1,0 +1,159 @@
+"""Recorded traffic through a policy in virtual time: pure, deterministic, no clock.
+
+Each arrival lets the engines run up to its instant, asks the chooser, and goes to an engine or to
+the API. Loops fold and the market moves on ticks of their own in between, as live. What comes out
+says of each request where it ran, and when its first token and its others came.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Protocol
+
+from gateway.whatif.apis import Answered
+from gateway.whatif.seats import Flight, Knowledge, Seat
+from gateway.whatif.traffic import Arrival
+from router.market import TICK_S
+from router.types import Slo
+
+_FOLD, _TICK, _ANSWER, _PATIENCE = range(4)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One request: on which engine it ran (`None`: at the API), its TTFT and TPOT in seconds.
+
+    `abandoned`: it was tried on an engine first and given up there.
+    """
+
+    arrival: Arrival
+    engine: str | None = None
+    ttft_s: float = inf
+    tpot_s: float = 0.0
+    preemptions: int = 0
+    abandoned: bool = False
+
+    def kept(self, slo: Slo) -> bool:
+        return self.kept_ttft(slo) and self.kept_tpot(slo)
+
+    def kept_ttft(self, slo: Slo) -> bool:
+        return slo.ttft_ms is None or 1000.0 * self.ttft_s <= slo.ttft_ms
+
+    def kept_tpot(self, slo: Slo) -> bool:
+        return slo.tpot_ms is None or 1000.0 * self.tpot_s <= slo.tpot_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An engine to run on (`None`: the API), with what admission promises there in tokens.
+
+    `patience_s`: without a first token by then the API is asked instead.
+    """
+
+    seat: Seat | None
+    promised: int = 0
+    final: int = 0
+    patience_s: float = inf
+
+
+AT_THE_API = Choice(None)
+
+
+class Chooser(Protocol):
+    """A policy under test. It must not read what an arrival's output will turn out to be."""
+
+    def choose(
+        self, arrival: Arrival, seats: Sequence[Seat], now_s: float, worker: int
+    ) -> Choice: ...
+
+    def ended(self, outcome: Outcome) -> None:
+        """A request is over: time to learn from it."""
+
+    def tick(self, seats: Sequence[Seat], now_s: float) -> None:
+        """Every second."""
+
+
+@dataclass(slots=True)
+class Replay:
+    """`slos` is by model; `answers` is what the API would do with each request, in order."""
+
+    seats: Sequence[Seat]
+    slos: dict[str, Slo]
+    arrivals: Sequence[Arrival]
+    answers: Sequence[Answered]
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    outcomes: list[Outcome] = field(default_factory=list)
+    _moves: list[tuple[float, int, int]] = field(default_factory=list)  # at, what, of which request
+
+    def run(self, chooser: Chooser) -> list[Outcome]:
+        """Everything that was asked, to its end, in the order of asking."""
+        self.outcomes = [Outcome(arrival) for arrival in self.arrivals]
+        if self.arrivals:
+            first_s = self.arrivals[0].at_s
+            self._moves = [(first_s, _FOLD, -1), (first_s, _TICK, -1)]
+        for index, arrival in enumerate(self.arrivals):
+            self._pass(arrival.at_s, chooser)
+            self._ask(index, arrival, chooser)
+        self._moves = [move for move in self._moves if move[1] not in (_FOLD, _TICK)]
+        heapq.heapify(self._moves)
+        self._pass(inf, chooser)
+        return self.outcomes
+
+    def _ask(self, index: int, arrival: Arrival, chooser: Chooser) -> None:
+        now_s, worker = arrival.at_s, index % self.knowledge.workers
+        choice = chooser.choose(arrival, self.seats, now_s, worker)
+        if choice.seat is None:
+            self._to_api(index, now_s)
+            return
+        slo = self.slos[arrival.model]
+        flight = Flight(arrival, slo, now_s, choice.promised, choice.final)
+        choice.seat.submit(str(index), flight, worker)
+        self.outcomes[index].engine = choice.seat.name
+        if choice.patience_s < inf:
+            heapq.heappush(self._moves, (now_s + choice.patience_s, _PATIENCE, index))
+
+    def _pass(self, until_s: float, chooser: Chooser) -> None:
+        """Let time pass, with what is due on the way."""
+        moves = self._moves
+        while moves and moves[0][0] <= until_s:
+            at_s, what, index = heapq.heappop(moves)
+            self._advance(at_s, chooser)
+            if what == _FOLD:
+                for seat in self.seats:
+                    seat.fold(at_s)
+                heapq.heappush(moves, (at_s + self.knowledge.tick_s, _FOLD, -1))
+            elif what == _TICK:
+                chooser.tick(self.seats, at_s)
+                heapq.heappush(moves, (at_s + TICK_S, _TICK, -1))
+            elif what == _ANSWER:
+                chooser.ended(self.outcomes[index])
+            else:
+                self._give_up(index, at_s)
+        self._advance(until_s, chooser)
+
+    def _advance(self, until_s: float, chooser: Chooser) -> None:
+        for seat in self.seats:
+            for name, flight in seat.advance(until_s):
+                outcome = self.outcomes[int(name)]
+                outcome.ttft_s, outcome.tpot_s = flight.latencies_s
+                outcome.preemptions = flight.preemptions
+                chooser.ended(outcome)
+
+    def _give_up(self, index: int, at_s: float) -> None:
+        """Without a first token so far: the engine is told to stop, and the API asked."""
+        outcome = self.outcomes[index]
+        seat = next(seat for seat in self.seats if seat.name == outcome.engine)
+        flight = seat.flights.get(str(index))
+        if flight is not None and flight.first_s is None:
+            seat.abort(str(index))
+            outcome.engine, outcome.abandoned = None, True
+            self._to_api(index, at_s)
+
+    def _to_api(self, index: int, now_s: float) -> None:
+        outcome, answer = self.outcomes[index], self.answers[index]
+        further = outcome.arrival.output_tokens - 1
+        outcome.ttft_s = now_s - outcome.arrival.at_s + answer.ttft_s
+        outcome.tpot_s = answer.tpot_s if further > 0 else 0.0
+        end_s = now_s + answer.ttft_s + further * answer.tpot_s
+        heapq.heappush(self._moves, (end_s, _ANSWER, index))

@@ -1,0 +1,225 @@
+"""One own engine in a replay: the simulated engine, and what the gateway would know of it.
+
+The engine is the one that speaks HTTP elsewhere (`backends.simulator`). What is known of it is kept
+as live: sums of the gateway's own events (dispatch, first token, end), factors of `router.feedback`
+that telemetry folds every so often, the step model that was fitted, which need not be the true one.
+`Seat.state` freezes that into what a decision may see; other workers' events may come late.
+"""
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from backends.simulator.model import Engine
+from backends.simulator.shape import Event, Shape, What
+from gateway.sightings import crowded
+from gateway.whatif.traffic import Arrival
+from router.feedback import Loops, Sums, predicted_s, pull
+from router.types import EngineState, Health, Slo, StepModel
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """How well the gateway knows its engines: its error factors, and how late news is."""
+
+    step_factor: float = 1.0  # of all it believes of a step; below 1 it is too hopeful
+    prefill_factor: float = 1.0  # of the prefill's part, on top
+    tick_s: float = 0.5  # between two folds of the loops
+    workers: int = 1
+    skew_s: float = 0.0  # until a worker knows what another one did
+    loops: bool = True  # without them every factor stays as it began
+
+
+@dataclass(slots=True)
+class Flight:
+    """One request in an engine; `promised` tokens are its block-rounded final size at most."""
+
+    arrival: Arrival
+    slo: Slo
+    started_s: float
+    promised: int
+    final: int
+    first_s: float | None = None
+    end_s: float | None = None
+    sequences: int = 0  # on the engine at its first token, like the next two
+    context: float = 0.0
+    prefilled: float = 0.0
+    preemptions: int = 0
+
+    @property
+    def latencies_s(self) -> tuple[float, float]:
+        """TTFT, and TPOT of what has one."""
+        assert self.first_s is not None, "it has ended"
+        assert self.end_s is not None, "it has ended"
+        further = self.arrival.output_tokens - 1
+        tpot_s = (self.end_s - self.first_s) / further if further > 0 else 0.0
+        return self.first_s - self.started_s, tpot_s
+
+
+class _Loads(NamedTuple):
+    """The sums that workers have on the board, as they were at an instant."""
+
+    at_s: float
+    sequences: int
+    context: float
+    queued: int
+    promised: int
+
+
+class Seat:
+    def __init__(self, name: str, shape: Shape, knowledge: Knowledge) -> None:
+        self.name = name
+        self.shape = shape
+        self.loops = Loops()
+        self.flights: dict[str, Flight] = {}
+        self.engine = Engine(shape)
+        self._knowledge = knowledge
+        step, factor = shape.step, knowledge.step_factor
+        self.believed = StepModel(
+            factor * step.a_s,
+            factor * step.b_s,
+            factor * step.c_s,
+            factor * knowledge.prefill_factor * step.d_s,
+            step.t0_s,
+        )
+        self._queued = self._promised = 0
+        self._observed = self._predicted = self._prefilled = 0.0
+        self._ttft_pull = self._tpot_pull = 0.0
+        self._judged = self._missed = 0
+        self._past: deque[_Loads] = deque()
+        self._recent: deque[tuple[float, int, int, int]] = deque()  # at, worker, prompt, promise
+
+    def submit(self, name: str, flight: Flight, worker: int = 0) -> None:
+        """Dispatch; the engine has been advanced to this instant."""
+        arrival, at_s = flight.arrival, flight.started_s
+        self.engine.submit(
+            name, at_s, prompt_tokens=arrival.prompt_tokens, output_tokens=arrival.output_tokens
+        )
+        if self._knowledge.skew_s:
+            self._remember(at_s)
+            self._recent.append((at_s, worker, arrival.prompt_tokens, flight.promised))
+        self.flights[name] = flight
+        self._queued += arrival.prompt_tokens
+        self._promised += flight.promised
+
+    def advance(self, until_s: float) -> list[tuple[str, Flight]]:
+        """Let time pass; returns what ended."""
+        ended: list[tuple[str, Flight]] = []
+        for event in self.engine.advance(until_s):
+            flight = self.flights[event.id]
+            if event.what is What.FIRST:
+                self._first(flight, event.at_s)
+            elif event.what is What.FINISHED:
+                ended.append((event.id, self._finish(flight, event)))
+            elif event.what is What.PREEMPTED:
+                flight.preemptions += 1
+        return ended
+
+    def abort(self, name: str) -> Flight:
+        """Stop a request that still runs; what it did is no evidence."""
+        flight = self.flights.pop(name)
+        self.engine.abort(name)
+        self._promised -= flight.promised
+        if flight.first_s is None:
+            self._queued -= flight.arrival.prompt_tokens
+        return flight
+
+    def fold(self, now_s: float) -> None:
+        """What telemetry does at every scrape."""
+        if self._knowledge.loops:
+            sums = Sums(
+                self._observed, self._predicted, self._prefilled,
+                self._ttft_pull, self._tpot_pull, self._judged, self._missed,
+            )  # fmt: skip
+            self.loops.fold(sums, now_s)
+        else:
+            self.loops.fold(Sums(prefilled_tokens=self._prefilled), now_s)
+
+    def state(self, now_s: float, worker: int = 0) -> EngineState:
+        """What that worker knows of the engine at this instant."""
+        seen = self._loads(now_s)
+        if self._knowledge.skew_s:
+            seen = self._as_seen_by(worker, seen)
+        shape, loops = self.shape, self.loops
+        held = seen.context + seen.queued
+        state = EngineState(
+            Health.HEALTHY, self.believed, seen.sequences, 0, seen.context, seen.queued,
+            shape.kv_capacity_tokens, held, max(0.0, seen.promised - held), shape.block_tokens,
+            shape.max_num_seqs, shape.prefill_budget_tokens, loops.step_feedback,
+            loops.safety_ttft, loops.safety_tpot, loops.prefill_rate,
+        )  # fmt: skip
+        return replace(state, residents=self._residents()) if crowded(state) else state
+
+    def _loads(self, now_s: float) -> _Loads:
+        context = self.engine.context_tokens
+        return _Loads(now_s, len(self.flights), context, self._queued, self._promised)
+
+    def _remember(self, now_s: float) -> None:
+        past, oldest_s = self._past, now_s - self._knowledge.skew_s
+        past.append(self._loads(now_s))
+        while len(past) > 1 and past[1].at_s <= oldest_s:
+            past.popleft()
+        while self._recent and self._recent[0][0] <= oldest_s:
+            self._recent.popleft()
+
+    def _as_seen_by(self, worker: int, now: _Loads) -> _Loads:
+        """All of the others as it was, plus what this worker sent since then."""
+        self._remember(now.at_s)
+        past, since_s = self._past[0], now.at_s - self._knowledge.skew_s
+        own = [one for one in self._recent if one[1] == worker and one[0] > since_s]
+        return _Loads(
+            now.at_s,
+            past.sequences + len(own),
+            past.context,
+            past.queued + sum(prompt for _, _, prompt, _ in own),
+            past.promised + sum(promise for _, _, _, promise in own),
+        )
+
+    def _residents(self) -> tuple[tuple[float, float, float], ...]:
+        """The decoding sequences, as they are followed: a promise outgrown is a block more."""
+        block = self.shape.block_tokens
+        finals = ((held, self.flights[name].final) for name, held in self.engine.held_tokens())
+        return tuple(
+            (float(held), float(final if held <= final else held + block), 0.0)
+            for held, final in finals
+        )
+
+    def _first(self, flight: Flight, at_s: float) -> None:
+        flight.first_s = at_s
+        prompt = flight.arrival.prompt_tokens
+        self._queued -= prompt
+        self._prefilled += prompt
+        flight.sequences, flight.context = len(self.flights), self.engine.context_tokens
+        flight.prefilled = self._prefilled
+        limit_ms = flight.slo.ttft_ms
+        if limit_ms is not None:
+            kept = 1000.0 * (at_s - flight.started_s) <= limit_ms
+            self._ttft_pull += pull(kept=kept, attainment=flight.slo.attainment)
+            self._judged += 1
+            self._missed += not kept
+
+    def _finish(self, flight: Flight, event: Event) -> Flight:
+        assert flight.first_s is not None, "nothing ends before its first token"
+        flight.end_s = event.at_s
+        steps = flight.arrival.output_tokens - 1
+        if steps > 0:
+            self._decoded(flight, event.at_s - flight.first_s, steps)
+        del self.flights[event.id]
+        self._promised -= flight.promised
+        return flight
+
+    def _decoded(self, flight: Flight, observed_s: float, steps: int) -> None:
+        self._observed += observed_s
+        self._predicted += predicted_s(
+            self.believed,
+            steps=steps,
+            sequences=0.5 * (flight.sequences + len(self.flights)),
+            context=0.5 * (flight.context + self.engine.context_tokens),
+            prefilled=self._prefilled - flight.prefilled,
+        )
+        limit_ms = flight.slo.tpot_ms
+        if limit_ms is not None:
+            kept = 1000.0 * observed_s / steps <= limit_ms
+            self._tpot_pull += pull(kept=kept, attainment=flight.slo.attainment)
+            self._judged += 1
+            self._missed += not kept

@@ -1,0 +1,127 @@
+"""The loops that keep a forecast honest: what an engine did, against what was said of it.
+
+Routing by a wrong step model is fatal without them (a model 30 % too fast keeps 4 % of its
+promises) and nearly free with them. Each engine has `Loops`, folded from sums that only grow.
+
+Only admitted requests teach anything. A mistaken "infeasible" would therefore never be corrected:
+the factors have a floor, and without any answer for a while they drift back to where they began.
+"""
+
+from collections import deque
+from math import exp
+from typing import NamedTuple
+
+from router.types import StepModel
+
+SAFETY_TTFT, SAFETY_TPOT = 0.85, 0.80  # to begin with
+SAFETY_RANGE = (0.4, 1.0)
+SAFETY_GAIN = 0.02
+SPARE = 0.4  # of the misses that the SLO allows, so that chance alone does not exceed them
+FEEDBACK_RANGE = (0.5, 4.0)
+FEEDBACK_S = 5.0  # time constant; one ten times as short chases the mix of prefill and decoding
+PREFILL_S = 5.0
+RECENT, BROKEN_SHARE, BROKEN_CUT = 200, 0.97, 0.8
+FORGET_S = 60.0
+
+
+class Sums(NamedTuple):
+    """What all workers saw of one engine since they began; each only grows, but for the pulls."""
+
+    observed_s: float = 0.0
+    predicted_s: float = 0.0
+    prefilled_tokens: float = 0.0
+    ttft_pull: float = 0.0
+    tpot_pull: float = 0.0
+    judged: float = 0.0  # answers with a promise that ended
+    missed: float = 0.0  # of them, what kept it not
+
+
+def pull(*, kept: bool, attainment: float) -> float:
+    """How one answer moves a safety factor, before the gain; 0 on average at the target."""
+    spared = SPARE * (1.0 - attainment)
+    return spared if kept else spared - 1.0
+
+
+class Loops:
+    """One engine's factors; `fold` takes the newest sums, every half second or so.
+
+    * `step_feedback`, observed over predicted step time, scales every predicted second.
+    * `safety_ttft` and `safety_tpot` scale the promises that admission is tested against. Every
+      answer that kept its promise raises its factor a little and every miss lowers it a lot, so
+      that it rests where the share of misses is `SPARE` of what the SLO allows: 0.996 for 0.99.
+      `pull` is one answer's part; answers with different promises add up.
+    * The breaker: when fewer than `BROKEN_SHARE` of the last `RECENT` answers kept their promise,
+      both factors fall at once by a fifth.
+    * `prefill_rate`, tokens per second admitted lately, which slow decoding.
+    """
+
+    __slots__ = (
+        "_at_s", "_judged_s", "_recent", "_sums", "prefill_rate", "safety_tpot", "safety_ttft",
+        "step_feedback",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.step_feedback = 1.0
+        self.safety_ttft, self.safety_tpot = SAFETY_TTFT, SAFETY_TPOT
+        self.prefill_rate = 0.0
+        self._sums: Sums | None = None
+        self._at_s = self._judged_s = 0.0
+        self._recent: deque[tuple[float, float]] = deque()
+
+    def fold(self, sums: Sums, now_s: float) -> None:
+        before, self._sums = self._sums, sums
+        elapsed_s, self._at_s = now_s - self._at_s, now_s
+        if before is None or elapsed_s <= 0.0:
+            self._judged_s = now_s
+            return
+        # The death of a worker takes its sums away: what fell says nothing.
+        observed = sums.observed_s - before.observed_s
+        predicted = sums.predicted_s - before.predicted_s
+        if observed > 0.0 and predicted > 0.0:
+            gain = 1.0 - exp(-elapsed_s / FEEDBACK_S)
+            moved = self.step_feedback + gain * (observed / predicted - self.step_feedback)
+            self.step_feedback = _within(moved, FEEDBACK_RANGE)
+        rate = max(0.0, sums.prefilled_tokens - before.prefilled_tokens) / elapsed_s
+        self.prefill_rate += min(1.0, elapsed_s / PREFILL_S) * (rate - self.prefill_rate)
+        judged, missed = sums.judged - before.judged, sums.missed - before.missed
+        if judged > 0.0 <= missed:
+            self._judged_s = now_s
+            self._track(sums, before)
+            self._break(judged, missed)
+        elif now_s - self._judged_s > FORGET_S:
+            self._forget(elapsed_s)
+
+    def _track(self, sums: Sums, before: Sums) -> None:
+        ttft = self.safety_ttft + SAFETY_GAIN * (sums.ttft_pull - before.ttft_pull)
+        tpot = self.safety_tpot + SAFETY_GAIN * (sums.tpot_pull - before.tpot_pull)
+        self.safety_ttft = _within(ttft, SAFETY_RANGE)
+        self.safety_tpot = _within(tpot, SAFETY_RANGE)
+
+    def _break(self, judged: float, missed: float) -> None:
+        recent = self._recent
+        recent.append((judged, missed))
+        count = sum(one for one, _ in recent)
+        while count - recent[0][0] >= RECENT:
+            count -= recent.popleft()[0]
+        if count < RECENT or sum(one for _, one in recent) <= (1.0 - BROKEN_SHARE) * count:
+            return
+        recent.clear()  # the cut has to show before it can be made again
+        self.safety_ttft = _within(BROKEN_CUT * self.safety_ttft, SAFETY_RANGE)
+        self.safety_tpot = _within(BROKEN_CUT * self.safety_tpot, SAFETY_RANGE)
+
+    def _forget(self, elapsed_s: float) -> None:
+        gain = 1.0 - exp(-elapsed_s / FORGET_S)
+        self.safety_ttft += gain * (SAFETY_TTFT - self.safety_ttft)
+        self.safety_tpot += gain * (SAFETY_TPOT - self.safety_tpot)
+
+
+def _within(value: float, bounds: tuple[float, float]) -> float:
+    return min(max(value, bounds[0]), bounds[1])
+
+
+def predicted_s(
+    model: StepModel, *, steps: float, sequences: float, context: float, prefilled: float
+) -> float:
+    """What so many steps take at these mean loads, with so many tokens of prefill among them."""
+    decode_s = model.a_s + model.b_s * sequences + model.c_s * context
+    return steps * decode_s + model.d_s * max(0.0, prefilled)

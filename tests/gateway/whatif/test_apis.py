@@ -1,0 +1,15 @@
+"""Draws of API latency: the same for every policy, by the seed."""
+
+from statistics import median
+
+from backends.simulator.latency import Latency
+from gateway.whatif.apis import draws
+
+
+def test_a_seed_repeats_and_the_medians_are_the_latencys() -> None:
+    latency = Latency()
+    found = draws(4000, latency, 3)
+    assert found == draws(4000, latency, 3)
+    assert found != draws(4000, latency, 4)
+    assert abs(median(one.ttft_s for one in found) / latency.ttft_s - 1.0) < 0.05
+    assert abs(median(one.tpot_s for one in found) / latency.tpot_s - 1.0) < 0.05

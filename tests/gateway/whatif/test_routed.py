@@ -1,0 +1,88 @@
+"""The product's decision in virtual time: what the price, the loops and the lengths are worth."""
+
+import pytest
+
+from backends.simulator.latency import Latency
+from gateway.whatif.apis import draws
+from gateway.whatif.replay import Outcome, Replay
+from gateway.whatif.routed import Routed, Terms, Variant
+from gateway.whatif.seats import Knowledge, Seat
+from gateway.whatif.traffic import Price
+from router.types import Policy, Slo
+
+POLICY = Policy("test", Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99), 0.05)
+TERMS = {
+    "dear": Terms(POLICY, Price(2_500_000, 10_000_000), 2048),
+    "cheap": Terms(POLICY, Price(50_000, 100_000), 2048),
+}
+
+
+def run(shape, arrivals, variant=None, knowledge=None, engines=1):
+    knowledge = knowledge or Knowledge()
+    seats = [Seat(f"pool:own/{place}", shape, knowledge) for place in range(engines)]
+    slos = {name: one.policy.slo for name, one in TERMS.items()}
+    routed = Routed(TERMS, variant or Variant())
+    replay = Replay(seats, slos, arrivals, draws(len(arrivals), Latency(), 1), knowledge)
+    return replay.run(routed), routed
+
+
+def kept(outcomes: list[Outcome]) -> list[Outcome]:
+    return [one for one in outcomes if one.engine is not None and one.kept(POLICY.slo)]
+
+
+def avoided(outcomes: list[Outcome]) -> int:
+    return sum(
+        TERMS[one.arrival.model].price.of(one.arrival.prompt_tokens, one.arrival.output_tokens)
+        for one in kept(outcomes)
+    )
+
+
+def test_slack_stays_on_the_engine_and_costs_nothing(shape, poisson) -> None:
+    outcomes, routed = run(shape, poisson(3.0, 300, ("cheap",)))
+    assert len(kept(outcomes)) == len(outcomes) == 300
+    assert routed.market.bid_price == 0.0
+
+
+def test_under_overload_the_price_keeps_the_engine_for_who_is_dear(shape, poisson) -> None:
+    arrivals = poisson(50.0, 2500, ("dear", "cheap", "cheap"))
+    priced, routed = run(shape, arrivals)
+    greedy, _ = run(shape, arrivals, Variant(priced=False))
+    own = [one for one in priced if one.engine is not None]
+    assert len(kept(priced)) >= 0.97 * len(own)  # from an empty engine into threefold overload
+    assert routed.market.bid_price > 0.0
+    assert routed.market.density_spread > 2.5
+    assert avoided(priced) > 1.1 * avoided(greedy)
+
+
+def test_an_oracle_of_lengths_is_used_and_the_same_seed_is_the_same_run(shape, poisson) -> None:
+    arrivals = poisson(40.0, 400, ("cheap",))
+    first, _ = run(shape, arrivals)
+    again, _ = run(shape, arrivals)
+    known, _ = run(shape, arrivals, Variant(known_lengths=True))
+    assert first == again
+    assert first != known
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.3])
+def test_a_wrong_model_keeps_its_promises_all_the_same(shape, poisson, factor) -> None:
+    outcomes, routed = run(
+        shape, poisson(30.0, 1200, ("cheap",)), knowledge=Knowledge(step_factor=factor)
+    )
+    own = [one for one in outcomes if one.engine is not None]
+    assert len(kept(outcomes)) >= 0.97 * len(own)
+    assert routed.last is not None
+
+
+def test_a_wrong_model_without_the_loops_breaks_them(shape, poisson) -> None:
+    """The negative control of the test above."""
+    knowledge = Knowledge(step_factor=0.6, loops=False)
+    outcomes, _ = run(shape, poisson(40.0, 1200, ("cheap",)), knowledge=knowledge)
+    own = [one for one in outcomes if one.engine is not None]
+    assert len(kept(outcomes)) < 0.8 * len(own)
+
+
+def test_two_engines_share_by_least_load(shape, poisson) -> None:
+    outcomes, _ = run(shape, poisson(20.0, 400, ("cheap",)), engines=2)
+    counts = [sum(one.engine == f"pool:own/{place}" for one in outcomes) for place in range(2)]
+    assert sum(counts) == 400
+    assert min(counts) > 120

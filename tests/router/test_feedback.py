@@ -1,0 +1,135 @@
+"""The loops: where they come to rest, what a bad start or a death does to them."""
+
+import random
+
+import pytest
+
+from router.feedback import (
+    BROKEN_CUT,
+    FEEDBACK_RANGE,
+    FORGET_S,
+    RECENT,
+    SAFETY_RANGE,
+    SAFETY_TPOT,
+    SAFETY_TTFT,
+    Loops,
+    Sums,
+    predicted_s,
+    pull,
+)
+from router.types import StepModel
+
+
+def test_a_pull_is_nothing_on_average_at_the_target() -> None:
+    kept, missed = pull(kept=True, attainment=0.99), pull(kept=False, attainment=0.99)
+    assert 0.996 * kept + 0.004 * missed == pytest.approx(0.0)
+    assert (kept, missed) == pytest.approx((0.004, -0.996))
+
+
+def folded(loops: Loops, now_s: float, **sums: float) -> Loops:
+    loops.fold(Sums(**sums), now_s)
+    return loops
+
+
+def test_step_feedback_follows_the_ratio_within_its_range() -> None:
+    loops, now_s = Loops(), 0.0
+    for tick in range(200):
+        now_s = 0.5 * tick
+        folded(loops, now_s, observed_s=2.0 * tick, predicted_s=float(tick))
+    assert loops.step_feedback == pytest.approx(2.0, rel=0.01)
+    folded(loops, now_s + 0.5)  # a worker died: its sums went with it
+    assert loops.step_feedback == pytest.approx(2.0, rel=0.01)
+    for tick in range(1000):
+        folded(loops, now_s + 0.5 * tick, observed_s=99.0 * tick, predicted_s=float(tick))
+    assert loops.step_feedback == FEEDBACK_RANGE[1]
+
+
+def test_the_first_reading_and_a_standing_clock_say_nothing() -> None:
+    loops = folded(Loops(), 100.0, observed_s=90.0, predicted_s=1.0, prefilled_tokens=9e9)
+    folded(loops, 100.0, observed_s=99.0, predicted_s=2.0)
+    assert (loops.step_feedback, loops.prefill_rate) == (1.0, 0.0)
+
+
+def test_prefill_rate_is_a_running_mean() -> None:
+    loops = Loops()
+    for second in range(100):
+        folded(loops, float(second), prefilled_tokens=300.0 * second)
+    assert loops.prefill_rate == pytest.approx(300.0, rel=0.01)
+
+
+class Answers:
+    """Sums of answers that end twenty at a tick."""
+
+    def __init__(self, loops: Loops) -> None:
+        self.loops, self.now_s, self.sums = loops, 0.0, Sums()
+        loops.fold(self.sums, 0.0)
+
+    def end(self, kept: list[bool]) -> None:
+        pulled = sum(pull(kept=one, attainment=0.99) for one in kept)
+        self.sums = self.sums._replace(
+            ttft_pull=self.sums.ttft_pull + pulled,
+            judged=self.sums.judged + len(kept),
+            missed=self.sums.missed + kept.count(False),
+        )
+        self.now_s += 0.5
+        self.loops.fold(self.sums, self.now_s)
+
+
+def test_kept_promises_raise_the_factor_slowly_to_its_limit() -> None:
+    loops = Loops()
+    answers = Answers(loops)
+    answers.end([True] * 20)
+    assert SAFETY_TTFT < loops.safety_ttft < SAFETY_TTFT + 0.01
+    for _ in range(1000):
+        answers.end([True] * 20)
+    assert loops.safety_ttft == SAFETY_RANGE[1]
+    assert loops.safety_tpot == SAFETY_TPOT  # nothing was said of it
+
+
+def test_it_comes_to_rest_where_misses_are_what_is_spared() -> None:
+    """An engine that misses the more, the more is promised."""
+    rng, loops = random.Random(7), Loops()
+    answers, missed = Answers(loops), 0
+    for tick in range(3000):
+        kept = [rng.random() > 0.02 * max(0.0, loops.safety_ttft - 0.5) for _ in range(20)]
+        answers.end(kept)
+        missed += kept.count(False) if tick > 1000 else 0
+    assert missed / (2000 * 20) == pytest.approx(0.004, abs=0.001)
+
+
+def test_the_breaker_cuts_both_at_once_and_not_twice_for_the_same_answers() -> None:
+    loops = Loops()
+    answers = Answers(loops)
+    while answers.sums.judged < RECENT - 20:
+        answers.end([True] * 20)
+    before, tpot = loops.safety_ttft, loops.safety_tpot
+    answers.end([False] * 7 + [True] * 13)
+    assert loops.safety_tpot == pytest.approx(BROKEN_CUT * tpot)
+    assert loops.safety_ttft < BROKEN_CUT * before
+    answers.end([True] * 20)
+    assert loops.safety_tpot == pytest.approx(BROKEN_CUT * tpot)
+
+
+def test_the_factors_have_a_floor() -> None:
+    answers = Answers(Loops())
+    for _ in range(50):
+        answers.end([False] * 20)
+    assert (answers.loops.safety_ttft, answers.loops.safety_tpot) == (0.4, 0.4)
+
+
+def test_without_answers_the_factors_drift_back() -> None:
+    """What was learned from a few bad ones must not keep everybody away for ever."""
+    answers = Answers(Loops())
+    for _ in range(50):
+        answers.end([False] * 20)
+    for tick in range(2000):
+        answers.loops.fold(answers.sums, answers.now_s + tick)
+    assert answers.loops.safety_ttft == pytest.approx(SAFETY_TTFT, abs=0.01)
+    assert FORGET_S == 60.0
+
+
+def test_what_steps_take_with_prefill_among_them() -> None:
+    model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=9.0)
+    took = predicted_s(model, steps=10, sequences=4, context=150, prefilled=100)
+    assert took == pytest.approx(10 * (0.01 + 0.004 + 0.0015) + 0.01)
+    assert predicted_s(model, steps=1, sequences=0, context=0, prefilled=-5) == 0.01
