@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from gateway import (
-    cli_carryover,
     cli_check,
+    cli_configuration,
     cli_engine,
     cli_invoices,
     cli_keys,
@@ -36,7 +36,7 @@ app.add_typer(cli_policy.app, name="policy")
 app.add_typer(cli_ledger.app, name="ledger")
 app.add_typer(cli_invoices.app, name="invoices")
 app.add_typer(cli_prices.app, name="prices")
-app.add_typer(cli_carryover.app, name="config")
+app.add_typer(cli_configuration.app, name="config")
 app.command("check")(cli_check.check)
 app.command("up")(cli_up.up)
 app.command("demo")(cli_up.demo)

@@ -1,12 +1,13 @@
-"""`breakeven config import`: from a LiteLLM proxy's configuration to one of ours.
+"""`breakeven config`: another gateway's configuration as one of ours, and the schema for editors.
 
-The result goes to stdout or `--out`; what could not be carried over to stderr, a line each, as
-`FILE: place: why`. Nothing is started, no key is read, and the given file stays as it is.
+An import's result goes to stdout or `--out`; what could not be carried over to stderr, a line each,
+as `FILE: place: why`. Nothing is started, no key is read, and the given file stays as it is.
 """
 
 import csv
 import importlib
 import io
+import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,9 +20,10 @@ from gateway.carryover import Priced, carry_over
 from gateway.cli_output import AsJson, emit, fail
 from gateway.document import read_document
 from gateway.newfile import new_file
+from gateway.settings import json_schema
 from gateway.uncarried import Note
 
-app = typer.Typer(help="Configuration files: import another gateway's.", no_args_is_help=True)
+app = typer.Typer(help="Configuration files: import, schema.", no_args_is_help=True)
 
 _HEAD = "# Carried over from {name} by `breakeven config import`. Try it: `breakeven check`.\n"
 
@@ -67,6 +69,12 @@ def import_command(
         for line in lines:
             typer.echo(line, err=True)
     raise typer.Exit(1 if strict and lines else 0)
+
+
+@app.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of a configuration file: editors complete and check by it."""
+    typer.echo(json.dumps(json_schema(), indent=2))
 
 
 def _read(file: Path) -> dict[str, Any]:

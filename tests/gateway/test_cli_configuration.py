@@ -1,12 +1,14 @@
-"""`breakeven config import`: a file that our own check accepts, and a line for what is missing."""
+"""`breakeven config`: an import is a file that our own check accepts, and lines for the rest."""
 
 import json
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from gateway.cli import app
+from gateway.document import read_document
 from gateway.settings import examine
 
 SECRET = "sk-do-not-repeat-this"
@@ -102,3 +104,29 @@ def test_another_file_is_told_so(tmp_path, text, words) -> None:
 
 def test_a_missing_file_is_told_so(tmp_path) -> None:
     assert "No such file" in invoke(tmp_path / "none.yaml").stderr
+
+
+@pytest.fixture
+def schema() -> Draft202012Validator:
+    given = json.loads(CliRunner().invoke(app, ["config", "schema"]).stdout)
+    Draft202012Validator.check_schema(given)
+    return Draft202012Validator(given)
+
+
+def test_the_schema_takes_the_example(pytestconfig, schema) -> None:
+    text = (pytestconfig.rootpath / "breakeven.example.yaml").read_text(encoding="utf-8")
+    schema.validate(json.loads(json.dumps(read_document(text).value, default=str)))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("wat: 1", "$"),
+        ("server: {port: 99999}", "$.server.port"),
+        ("models: {a: passage}", "$.models.a"),
+        ("policies: [{name: a, otherwise: wait}]", "$.policies[0].otherwise"),
+    ],
+)
+def test_the_schema_names_what_is_wrong(schema, text, place) -> None:
+    (fault,) = schema.iter_errors(yaml.safe_load(text))
+    assert fault.json_path == place
