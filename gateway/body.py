@@ -202,7 +202,7 @@ def member(members: Members, name: str, kind: Any, default: Any = None) -> Any:
 def _with_integers(given: msgspec.Raw, kind: Any) -> Any:
     """The value as `kind`, with `5.0` as 5; None when that is not what is wrong."""
     try:
-        return msgspec.convert(_whole(msgspec.json.decode(given)), kind)
+        return _decoder(kind)(encode(_whole(msgspec.json.decode(given))))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -210,7 +210,10 @@ def _with_integers(given: msgspec.Raw, kind: Any) -> Any:
 def _whole(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return [_whole(one) for one in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        for place, one in enumerate(value):  # in place: a list of many small ones is large
+            value[place] = _whole(one)
+    return value
 
 
 def raw(value: Any) -> msgspec.Raw:

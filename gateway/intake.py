@@ -28,6 +28,8 @@ _CONTINUES = ("previous_response_id", "conversation")
 _LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
 _FIRST = re.compile(rb"\[\s*(.)", re.DOTALL)  # of a list: decoding a long one twice takes long
 _STOPS = (b'"', b"[", b"n")  # of `null`
+_NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
+_TRUE = raw(True)
 _MEDIA_PARTS = (
     b'"image_url"', b'"input_image"', b'"video_url"', b'"audio_url"', b'"input_audio"',
 )  # fmt: skip
@@ -93,9 +95,7 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
             param="prompt",
         )
     stream = "stream" in members and member(members, "stream", bool, False)
-    options: dict[str, Any] = {}
-    if "stream_options" in members:
-        options = member(members, "stream_options", dict[str, Any], {})
+    options = _options(members)
     if options and not stream:
         raise RequestError(
             "bad_request", "`stream_options` needs `stream: true`.", param="stream_options"
@@ -105,8 +105,8 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
         path=path[3:],
         model=model,
         stream=stream and kind is not Kind.EMBEDDING,
-        wants_usage=bool(options.get("include_usage")),
-        wants_running_usage=bool(options.get("continuous_usage_stats")),
+        wants_usage=_is_said(options, "include_usage"),
+        wants_running_usage=_is_said(options, "continuous_usage_stats"),
         prompts=prompts,
         n=n,
         max_tokens=_max_tokens(kind, members),
@@ -116,6 +116,18 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
         members=members,
         extent=extent,
     )
+
+
+def _options(members: Members) -> Members:
+    """Of streams, opened one level deep: what else is in there is the target's."""
+    if "stream_options" not in members:
+        return {}
+    found: Members = member(members, "stream_options", Members, {})
+    return found
+
+
+def _is_said(options: Members, name: str) -> bool:
+    return bytes(options.get(name, b"null")) not in _NOTHING
 
 
 def model_of(members: Members) -> str:
@@ -288,10 +300,10 @@ def body_for(
     members = dict(asked.members)
     members["model"] = raw(upstream_model)
     if asked.stream:
-        options = member(asked.members, "stream_options", dict[str, Any], {})
-        options["include_usage"] = True
+        options = _options(asked.members)
+        options["include_usage"] = _TRUE
         if own:
-            options["continuous_usage_stats"] = True
+            options["continuous_usage_stats"] = _TRUE
         else:
             options.pop("continuous_usage_stats", None)
         members["stream_options"] = raw(options)

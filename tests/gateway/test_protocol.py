@@ -70,7 +70,9 @@ def test_a_connection_is_kept_between_requests_but_not_for_ever(brief) -> None:
     with connect(brief) as idle:
         for _ in range(3):
             idle.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-            assert idle.recv(4096).startswith(b"HTTP/1.1 200")
+            read = b""
+            while b'{"status":"ok"}' not in read:
+                read += idle.recv(4096)
             time.sleep(0.7)  # longer than a head may take
         assert closed(idle)
 
@@ -109,6 +111,19 @@ HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer 
         b"GET /healthz HTTP/1.1\r\nhost x\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\nho st: x\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\nhost: x\0y\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: x\r\nhost: x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: x\r\na: b\r\nHOST: y\r\n\r\n",
+        b"GET /healthz HTTP/1.0\r\nhost: x\r\nhost: y\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nx-host: x\r\nforwarded: host=x\r\n\r\n",
+        b"GET http://x/healthz HTTP/1.1\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: x, y\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: x/y\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: x?y\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: x#y\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: y@x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: \xe4\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n",
         HEAD + b"content-length: many\r\n\r\n{}",
         HEAD + b"content-length: -1\r\n\r\n{}",
         HEAD + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}",
@@ -121,6 +136,34 @@ def test_what_is_no_http_is_told_as_openai_would(brief, sent: bytes) -> None:
     with connect(brief) as wrong:
         wrong.sendall(sent % brief.token.encode() if sent.startswith(HEAD) else sent)
         refused_as(wrong, "bad_framing")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /healthz HTTP/1.0\r\n\r\n",
+        b"GET /healthz HTTP/1.0\r\nhost: x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost:\r\n\r\n",  # of an address without a host
+        b"GET /healthz HTTP/1.1\r\nHost:  gate_way.example:8080 \r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: [::1]:8080\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: %67!$&'()*+,;=-._~\r\n\r\n",
+        b"GET http://x/healthz HTTP/1.1\r\nhost: x\r\n\r\n",
+    ],
+)
+def test_a_host_is_one_address_and_none_before_http_1_1(brief, sent: bytes) -> None:
+    with connect(brief) as plain:
+        plain.sendall(sent)
+        assert plain.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+def test_a_request_without_a_host_ends_its_connection_behind_a_good_one(brief) -> None:
+    with connect(brief) as kept:
+        kept.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        read = b""
+        while b'{"status":"ok"}' not in read:
+            read += kept.recv(4096)
+        kept.sendall(b"GET /healthz HTTP/1.1\r\n\r\nGET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        refused_as(kept, "bad_framing")
 
 
 def test_a_broken_body_leaves_no_work_behind(run_stack, patiently) -> None:

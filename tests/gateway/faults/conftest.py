@@ -5,8 +5,11 @@ A `Rule` says what happens to the answers of requests (POST); probes and scrapes
 """
 
 import asyncio
+import json
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +24,7 @@ from gateway.retries import RESERVE
 from gateway.slots import Seen as SeenCell
 
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER that sends RST
+ENGINE = "h200-llama-3.1-8b-fp8"
 LIMIT = 256 * 1024  # a stream's buffer in here: what passed was read by the gateway's side
 FILLER_S = 0.0005  # between two pieces, so that they are read one by one
 
@@ -361,6 +365,53 @@ def faulty_with(
     yield make
     for one in reversed(made):
         next(one, None)
+
+
+class Targets:
+    """A simulated engine and a simulated provider as processes, each with its own account."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ports = [self._free() for _ in range(2)]
+        self._accounts = folder / "engine.jsonl", folder / "provider.jsonl"
+        modules = [
+            ["backends.simulator.server", "--profile", ENGINE, "--model", "llama"],
+            ["backends.simulator.provider", "--name", "p", "--ttft-ms", "20", "--tpot-ms", "2"],
+        ]
+        self.processes = [
+            subprocess.Popen(
+                [sys.executable, "-m", *words, "--port", str(port), "--journal", str(account)],
+                stdout=subprocess.DEVNULL,
+            )
+            for words, port, account in zip(modules, self.ports, self._accounts, strict=True)
+        ]
+
+    @staticmethod
+    def _free() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+    def entries(self) -> list[dict[str, Any]]:
+        """What the targets wrote of every try that they saw."""
+        engine, provider = self._accounts
+        files = (engine, provider.with_suffix(".p"))
+        lines = "".join(path.read_text() for path in files).splitlines()
+        return [json.loads(line) for line in lines if line.endswith("}")]
+
+    def attempts(self) -> set[str]:
+        return {entry["request_id"] for entry in self.entries()}
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.fixture
+def targets(tmp_path: Path) -> Iterator[Targets]:
+    made = Targets(tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture(autouse=True)

@@ -120,7 +120,8 @@ def test_who_leaves_before_the_dispatch_reaches_no_target(
     stack, asked = faulty.stack, len(faulty.engine.seen)
     booked = len(stack.rows())
     body = b'{"model":"own","messages":[{"role":"user","content":"%s"}]}' % (b"x" * 400)
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nauthorization: Bearer {stack.token}\r\n"
+    head = "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n"
+    head += f"authorization: Bearer {stack.token}\r\n"
     text = head.encode() + b"content-length: %d\r\n\r\n" % len(body) + body
     clients = []
     for _ in range(CLIENTS):

@@ -123,7 +123,8 @@ def test_a_slow_reader_gets_everything(brief, rule, answers, patiently) -> None:
 
 TRICKLES = {
     "head": b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nx: " + b"y" * 500,
-    "body": b"POST %s HTTP/1.1\r\nauthorization: Bearer %s\r\ncontent-length: 999\r\n\r\n{",
+    "body": b"POST %s HTTP/1.1\r\nhost: g\r\nauthorization: Bearer %s\r\n"
+    b"content-length: 999\r\n\r\n{",
 }
 
 

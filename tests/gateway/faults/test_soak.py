@@ -136,50 +136,6 @@ def _request_id(head: bytes) -> str:
     return head.partition(b"x-request-id: ")[2].partition(b"\r\n")[0].decode()
 
 
-class Targets:
-    """A simulated engine and a simulated provider as processes, each with its own account."""
-
-    def __init__(self, folder: Path) -> None:
-        self.ports = [self._free() for _ in range(2)]
-        self._accounts = folder / "engine.jsonl", folder / "provider.jsonl"
-        modules = [
-            ["backends.simulator.server", "--profile", ENGINE, "--model", "llama"],
-            ["backends.simulator.provider", "--name", "p", "--ttft-ms", "20", "--tpot-ms", "2"],
-        ]
-        self.processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", *words, "--port", str(port), "--journal", str(account)],
-                stdout=subprocess.DEVNULL,
-            )
-            for words, port, account in zip(modules, self.ports, self._accounts, strict=True)
-        ]
-
-    @staticmethod
-    def _free() -> int:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return probe.getsockname()[1]
-
-    def attempts(self) -> set[str]:
-        """Every try that a target saw."""
-        engine, provider = self._accounts
-        files = (engine, provider.with_suffix(".p"))
-        lines = "".join(path.read_text() for path in files).splitlines()
-        return {json.loads(line)["request_id"] for line in lines if line.endswith("}")}
-
-    def close(self) -> None:
-        for process in self.processes:
-            process.terminate()
-            process.wait(30)
-
-
-@pytest.fixture
-def targets(tmp_path: Path):
-    made = Targets(tmp_path)
-    yield made
-    made.close()
-
-
 def resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / MIB
 

@@ -1,0 +1,150 @@
+"""Clients that leave, by the thousand: `make soak FULL=1` has five thousand of them.
+
+Before the dispatch, before the first token, in the middle, before the end, and without a stream;
+with FIN and with RST; from an engine and from an API, through two workers of `breakeven serve`.
+The proxy between them and their targets says when each target was told, the targets' own journals
+what they did: both are joined with the rows.
+"""
+
+import json
+import os
+import socket
+import time
+from collections import defaultdict
+
+import pytest
+
+FULL = os.environ.get("SOAK_FULL", "0") == "1"
+EACH = 250 if FULL else 20  # of every kind: there are twenty
+WAVE = 25 if FULL else 10  # who leave together
+TOLD_P99_S, TOLD_S = 1.0, 2.0
+APPLIED_S = 120
+ENGINE = "h200-llama-3.1-8b-fp8"
+MESSAGES = [{"role": "user", "content": "hello there"}]
+PLACES = {  # what stops the answer there
+    "before the dispatch": {},
+    "before the first token": {"after_bytes": 150, "ending": "hole"},
+    "in the middle": {},
+    "before the end": {"before": b"data: [DONE]", "ending": "hole"},
+    "without a stream": {"after_bytes": 0, "ending": "hole"},
+}
+pytestmark = pytest.mark.long
+
+
+def sent(host, place: str, model: str) -> socket.socket:
+    """A connection with a request on it, or with half of one."""
+    name, port = host.url.removeprefix("http://").split(":")
+    body = {
+        "model": model, "messages": MESSAGES, "stream": place != "without a stream",
+        "max_tokens": 5 if place == "before the end" else 20_000, "ignore_eos": True,
+    }  # fmt: skip
+    text = json.dumps(body).encode()
+    head = (
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n"
+        f"authorization: Bearer {host.token}\r\ncontent-length: {len(text)}\r\n\r\n"
+    )
+    whole = head.encode() + text
+    connection = socket.create_connection((name, int(port)), timeout=60)
+    connection.sendall(whole[:-9] if place == "before the dispatch" else whole)
+    return connection
+
+
+def read_until(connection: socket.socket, mark: bytes, count: int) -> None:
+    read = b""
+    while read.count(mark) < count:
+        part = connection.recv(65536)
+        assert part, f"ended before {mark!r}: {read!r}"
+        read += part
+
+
+def leave(host, proxy, patiently, reset, place: str, how: str, model: str) -> list[tuple]:
+    """One wave; (the proxy's account of a request, seconds until its target was told) of each."""
+    asked = len(proxy.seen)
+    clients = [sent(host, place, model) for _ in range(WAVE)]
+    if place != "before the dispatch":
+        patiently(lambda: len(proxy.seen) >= asked + WAVE, 60)
+    if place in ("in the middle", "before the end"):
+        for client in clients:
+            read_until(client, b'"content"', 3 if place == "in the middle" else 2)
+    if place == "before the end":
+        patiently(lambda: all(one.ended for one in proxy.seen[asked:]), 60)
+    left_s = time.monotonic()
+    for client in clients:
+        reset(client) if how == "RST" else client.close()
+    seen = proxy.seen[asked:]
+    patiently(lambda: all(one.gone_s for one in seen), 60)
+    return [(one, max(0.0, one.gone_s - left_s)) for one in seen]
+
+
+def figures(numbers: list[float]) -> str:
+    ordered = sorted(numbers)
+    middle, late = ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.99)]
+    return f"p50 {middle:.3f}, p99 {late:.3f}, max {ordered[-1]:.3f}"
+
+
+def test_who_leaves_is_heard_and_pays_what_was_made(
+    make_host, make_proxy, targets, rule, patiently, reset
+) -> None:
+    engine, provider = (make_proxy(port) for port in targets.ports)
+    host = make_host(
+        models={
+            "own": {"targets": ["pool:main"], "compare_with": ["openai/gpt-4o-mini"]},
+            "api": {"targets": ["p/m"]},
+        },
+        pools={"main": {
+            "engine": {"kind": "simulated", "model": ENGINE, "served_name": "llama",
+                       "endpoints": [f"http://127.0.0.1:{engine.port}/v1"]},
+            "gpu": {"type": "H200", "usd_per_hour": "3.50"}}},
+        providers={"p": {"base_url": f"http://127.0.0.1:{provider.port}/v1", "simulated": True,
+                         "prices_as": "openai/gpt-4o-mini"}},
+        budgets=[{"scope": "global", "usd": 100_000, "period": "day", "hard": True}],
+    )  # fmt: skip
+    host.start()
+    began = {row["attempt_id"] for row in patiently(lambda: _settled(host, set(), 1), 60)}
+    told: dict[str, list[float]] = defaultdict(list)
+    places: dict[str, tuple[str, str]] = {}
+    for place, trouble in PLACES.items():
+        engine.rule = provider.rule = rule(**trouble)
+        for model, proxy in (("own", engine), ("api", provider)):
+            for wave in range(2 * EACH // WAVE):
+                how = ("FIN", "RST")[wave % 2]
+                for one, after_s in leave(host, proxy, patiently, reset, place, how, model):
+                    told[place].append(after_s)
+                    places[one.attempt_id] = place, model
+    engine.rule = provider.rule = rule()
+    rows = patiently(lambda: _settled(host, began, len(places)), APPLIED_S)
+    assert {row["attempt_id"] for row in rows} == places.keys()
+    assert len(rows) == len(places) == 4 * EACH * (len(PLACES) - 1)
+    assert {row["status"] for row in rows} == {"client_gone"}
+    print(f"\n{4 * EACH * len(PLACES)} clients left; seconds until their targets were told:")
+    for place, seconds in told.items():
+        print(f"{place:24} {len(seconds):5} {figures(seconds)}")
+    compared(rows, places, {entry["request_id"]: entry for entry in targets.entries()})
+    seconds = sorted(second for some in told.values() for second in some)
+    print(f"{'all':24} {len(seconds):5} {figures(seconds)}")
+    assert seconds[int(len(seconds) * 0.99)] <= TOLD_P99_S
+    assert seconds[-1] <= TOLD_S
+    assert told["before the dispatch"] == [], "of half a request no target hears"
+    patiently(lambda: (provider.open, engine.open <= 2) == (0, True), 60)
+    assert host.terminate() == 0
+
+
+def compared(rows: list[dict], places: dict, journal: dict[str, dict]) -> None:
+    """What was booked beside what the targets made, which is more by what lay in between."""
+    surplus: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for row in rows:
+        place, model = places[row["attempt_id"]]
+        made = journal[row["attempt_id"]]["completion_tokens"]
+        surplus[place, model].append(made - row["output_tokens"])
+        if place == "before the end":
+            assert row["output_tokens"] == made == 5
+            assert row["basis"] == "reported"
+        elif place == "in the middle":
+            assert 2 <= row["output_tokens"] <= made  # the first event has the role
+    for (place, model), more in surplus.items():
+        print(f"{place:24} {model}: tokens made and not booked: {figures(more)}")
+
+
+def _settled(host, known: set[str], count: int) -> list[dict]:
+    rows = [row for row in host.rows() if row["attempt_id"] not in known]
+    return rows if len(rows) >= count and all(row["settled_us"] for row in rows) else []
