@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +22,16 @@ PYTHONS = ("3.11", "3.12", "3.13")
 NODE = tuple(ROOT / "tests" / "sdk" / name for name in ("node", "coding"))
 
 
+# Left out where torch is the engine's: it, and what its build for a GPU brings along.
+TORCH = (
+    "torch", "triton", "cuda-bindings", "cuda-pathfinder", "cuda-toolkit", "nvidia-cublas",
+    "nvidia-cuda-cccl", "nvidia-cuda-cupti", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime",
+    "nvidia-cudnn-cu13", "nvidia-cufft", "nvidia-cufile", "nvidia-cusolver", "nvidia-cusparse",
+    "nvidia-cusparselt-cu13", "nvidia-nccl-cu13", "nvidia-nvjitlink", "nvidia-nvshmem-cu13",
+    "nvidia-nvtx",
+)  # fmt: skip
+
+
 class Set(NamedTuple):
     """One lock file: what goes in, as arguments of `uv pip compile` and requirement lines."""
 
@@ -30,6 +39,7 @@ class Set(NamedTuple):
     arguments: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     pythons: tuple[str, ...] = PYTHONS  # whose wheels it is made of
+    options: tuple[str, ...] = ()  # of its installation
 
 
 SETS = (
@@ -87,6 +97,12 @@ SETS = (
         ("focus-validator==2.2.1", "pandasql==0.7.3"),
         pythons=(),
     ),
+    Set(
+        "tests/guidellm.lock",
+        tuple(word for name in TORCH for word in ("--no-emit-package", name)),
+        ("guidellm==0.8.1",),
+        options=("--no-deps",),
+    ),
     Set("tests/bench/peers/vllm-router.lock", requirements=("vllm-router==0.1.17",)),
     Set("tests/bench/peers/sglang-router.lock", requirements=("sglang-router==0.3.2",)),
     Set("tests/bench/peers/litellm.lock", requirements=("litellm[proxy]==1.106.2",)),
@@ -107,21 +123,21 @@ def main(arguments: list[str]) -> int:
         return 1 if changed else 0
     for folder in NODE:
         lock_node(folder)
-    missing = [line for each in SETS for line in without_wheels(ROOT / each.path, each.pythons)]
+    missing = [line for each in SETS for line in without_wheels(each)]
     print("\n".join(missing) or "every set has wheels for every platform and Python")
     return 1 if missing else 0
 
 
-def without_wheels(lock: Path, pythons: Sequence[str] = PYTHONS) -> list[str]:
+def without_wheels(one: Set) -> list[str]:
     """Where a set cannot be installed from wheels alone: users' machines compile nothing."""
-    found = []
-    for platform, python in itertools.product(PLATFORMS, pythons):
+    lock, found = ROOT / one.path, []
+    for platform, python in itertools.product(PLATFORMS, one.pythons):
         with tempfile.TemporaryDirectory() as folder:
             answer = subprocess.run(
                 [
                     "uv", "pip", "install", "--dry-run", "--target", folder, "--require-hashes",
                     "--python-platform", platform, "--python-version", python,
-                    "--only-binary", ":all:", "--requirements", str(lock),
+                    "--only-binary", ":all:", *one.options, "--requirements", str(lock),
                 ],
                 check=False, capture_output=True, text=True,
             )  # fmt: skip

@@ -17,6 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SDK = ROOT / "build" / "sdk"
 FOCUS = ROOT / "build" / "focus"
+GUIDELLM = ROOT / "build" / "guidellm"
+TORCH_LINK = "engine-torch.pth"
 SYSTEM_POSTGRES = Path("/usr/lib/postgresql")
 UNAVAILABLE = "BREAKEVEN_PARTS_UNAVAILABLE"  # names with spaces between
 
@@ -108,6 +110,20 @@ def find_focus_validator() -> Path | None:
     return python if package.exists() and python.exists() else None
 
 
+def find_guidellm() -> Path | None:
+    """The program, while the engine's environment still has the torch that it borrows."""
+    program = GUIDELLM / "bin" / "guidellm"
+    torch = engine_torch()
+    linked = any(GUIDELLM.glob(f"lib/python3*/site-packages/{TORCH_LINK}"))
+    return program if program.exists() and linked and torch is not None else None
+
+
+def engine_torch() -> Path | None:
+    """The folder in the engine's environment from which torch is imported."""
+    found = engine_folder().glob("lib/python3*/site-packages/torch/__init__.py")
+    return next((path.parent.parent for path in found), None)
+
+
 def find_python_312() -> Path | None:
     """The one on PATH; a shim of pyenv there leads to the version behind it."""
     found = shutil.which("python3.12")
@@ -197,6 +213,10 @@ PARTS: tuple[Part, ...] = (
     Part(
         "focus-validator", "FinOps' own validator of FOCUS files", find_focus_validator,
         "put a python3.12 on PATH && make parts", with_python_312,
+    ),
+    Part(
+        "guidellm", "guidellm, vLLM's load generator for any server", find_guidellm,
+        "breakeven engine install && make parts", with_engine,
     ),
     Part("promtool", "Prometheus's own checker", find_promtool, "make parts", with_apt),
 )  # fmt: skip

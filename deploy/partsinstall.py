@@ -94,8 +94,8 @@ def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
             installer.install(python, [ROOT / "tests" / "postgres.lock"])
         elif part.name in NODE_LOCKS:
             return install_node(NODE_LOCKS[part.name])
-        elif part.name == "focus-validator":
-            return install_focus_validator(installer)
+        elif part.name in APART:
+            return APART[part.name](installer)
         elif part.name == "promtool":
             return unpack_debian("prometheus", ROOT / "build" / "promtool")
         elif part.name == "vllm":
@@ -115,6 +115,23 @@ def install_focus_validator(installer: Installer) -> str:
     source = ["--no-deps", "--no-build-isolation", "-r", str(ROOT / "tests" / "focus-source.lock")]
     installer.call(environment, ["--require-hashes", *source])
     return "" if parts.find_focus_validator() else "focus-validator is not in its environment"
+
+
+def install_guidellm(installer: Installer) -> str:
+    """It needs torch to cut its data into batches: it borrows the engine's, whichever that is."""
+    torch = parts.engine_torch()
+    if torch is None:
+        raise Unavailable("guidellm borrows the engine's torch, and there is no engine")
+    environment = make_environment(parts.GUIDELLM / "bin" / "python")
+    lock = str(ROOT / "tests" / "guidellm.lock")
+    installer.call(environment, ["--require-hashes", "--no-deps", "-r", lock])
+    (packages,) = parts.GUIDELLM.glob("lib/python3*/site-packages")
+    (packages / parts.TORCH_LINK).write_text(f"{torch}\n", encoding="utf-8")
+    return "" if parts.find_guidellm() else "guidellm is not in its environment"
+
+
+# Environments of their own that take more than one lock file.
+APART = {"focus-validator": install_focus_validator, "guidellm": install_guidellm}
 
 
 def install_engine(python: Path) -> str:

@@ -136,6 +136,7 @@ def create_app(
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
+    @app.get("/health", include_in_schema=False)  # where those ask who take it for an engine
     @app.get("/readyz", tags=["operations"], summary="Requests can be served and recorded")
     async def readyz() -> JSONResponse:
         missing = operations.ready()

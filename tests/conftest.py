@@ -82,6 +82,7 @@ PART_OF_FIXTURE = {
     "chromium": "chromium",
     "engine_python": "vllm",
     "focus_validator": "focus-validator",
+    "guidellm": "guidellm",
     "openai_2": "openai-2",
     "openai_3": "openai-3",
     "openai_node": "openai-node",
@@ -128,6 +129,11 @@ def chromium(pytestconfig: pytest.Config) -> Path:
 def focus_validator(pytestconfig: pytest.Config) -> Path:
     """The interpreter of the environment that FOCUS' validator is installed in."""
     return require_part(pytestconfig, "focus-validator")
+
+
+@pytest.fixture(scope="session")
+def guidellm(pytestconfig: pytest.Config) -> Path:
+    return require_part(pytestconfig, "guidellm")
 
 
 @pytest.fixture(scope="session")

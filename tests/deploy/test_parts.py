@@ -96,6 +96,19 @@ def test_the_validator_needs_its_package(elsewhere: Path, monkeypatch: pytest.Mo
     assert parts.find_focus_validator() == python
 
 
+def test_guidellm_needs_the_torch_that_it_borrows(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "GUIDELLM", elsewhere / "build" / "guidellm")
+    program = touch(elsewhere / "build/guidellm/bin/guidellm")
+    assert parts.find_guidellm() is None
+    touch(elsewhere / "build/guidellm/lib/python3.11/site-packages/engine-torch.pth")
+    assert parts.find_guidellm() is None
+    torch = touch(elsewhere / ".breakeven/engine/lib/python3.11/site-packages/torch/__init__.py")
+    assert parts.engine_torch() == torch.parent.parent
+    assert parts.find_guidellm() == program
+
+
 def test_programs_are_found_on_path(elsewhere: Path) -> None:
     assert parts.find_chromium() is None
     assert parts.find_chromium() != touch(elsewhere / "bin/chromium")

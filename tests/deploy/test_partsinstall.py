@@ -129,3 +129,26 @@ def test_without_python_312_there_is_no_validator_to_be_had(
     unavailable = partsinstall.install_parts([], Path("python"), stages, INSTALLER)
     assert unavailable == ["focus-validator"]
     assert "runs on Python 3.12, and PATH has none" in capsys.readouterr().out
+
+
+def test_without_an_engine_there_is_no_guidellm_to_be_had(
+    stages: Stages,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("BREAKEVEN_ENGINE", str(tmp_path / "engine"))
+    monkeypatch.setattr(parts, "PARTS", (part("guidellm", there=False),))
+    assert partsinstall.install_parts([], Path("python"), stages, INSTALLER) == ["guidellm"]
+    assert "borrows the engine's torch" in capsys.readouterr().out
+
+
+def test_guidellm_sees_the_engines_torch_and_keeps_its_own_packages(guidellm: Path) -> None:
+    script = "import torch, transformers, sys; print(torch.__file__, transformers.__file__)"
+    answer = subprocess.run(
+        [guidellm.with_name("python"), "-c", script],
+        check=True, capture_output=True, text=True, cwd="/",
+    )  # fmt: skip
+    torch, transformers = (Path(word) for word in answer.stdout.split())
+    assert torch.is_relative_to(parts.engine_folder())
+    assert transformers.is_relative_to(parts.GUIDELLM)

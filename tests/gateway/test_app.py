@@ -62,6 +62,7 @@ def test_health_readiness_and_metrics_need_none(stack) -> None:
     for path, body in (
         ("/healthz", {"status": "ok"}),
         ("/readyz", {"status": "ready", "missing": []}),
+        ("/health", {"status": "ready", "missing": []}),
     ):
         answer = httpx.get(stack.url + path, trust_env=False)
         assert (answer.status_code, answer.json()) == (200, body)
@@ -74,10 +75,11 @@ def test_health_readiness_and_metrics_need_none(stack) -> None:
 def test_a_draining_worker_is_not_ready(stack) -> None:
     stack.app.hot.draining = True
     try:
-        answer = stack.get("/readyz")
+        answers = [stack.get(path) for path in ("/readyz", "/health")]
     finally:
         stack.app.hot.draining = False
-    assert (answer.status_code, answer.json()["missing"]) == (503, ["draining"])
+    for answer in answers:
+        assert (answer.status_code, answer.json()["missing"]) == (503, ["draining"])
 
 
 def test_the_openapi_document_has_the_paths_that_are_served(stack) -> None:
@@ -107,7 +109,11 @@ def test_wrong_methods_and_unknown_paths_are_told_alike(stack) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/healthz", "/readyz", "/metrics", "/docs", "/v1/models", "/v1/models/chat", "/no"]
+    "path",
+    [
+        *("/health", "/healthz", "/readyz", "/metrics", "/docs"),
+        *("/v1/models", "/v1/models/chat", "/no"),
+    ],
 )
 def test_head_is_get_without_its_body(stack, path: str) -> None:
     asked = stack.client.head(stack.url + path, headers=stack.headers())

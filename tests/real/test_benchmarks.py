@@ -1,4 +1,4 @@
-"""vLLM's own load generator runs through the gateway: what it counted is what was booked."""
+"""vLLM's own load generators run through the gateway: what they counted is what was booked."""
 
 import json
 import os
@@ -43,6 +43,24 @@ def gateway(serve, tiny_engine):
     return found
 
 
+def ran(command: list[object], folder: Path, **environ: str) -> None:
+    """A load generator as a person would start it, without a way to any hub of models."""
+    told = {"PATH": os.environ["PATH"], "HOME": str(folder), "HF_HUB_OFFLINE": "1", **environ}
+    answer = subprocess.run(
+        [str(word) for word in command],
+        cwd=folder, env=told, check=False, capture_output=True, text=True,
+        timeout=PROGRAM_LIMIT_S,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stdout[-4000:] + answer.stderr[-4000:]
+
+
+def booked(gateway, team: str) -> list[dict]:
+    return gateway.until(
+        lambda: [row for row in gateway.rows(SUMS, team=team) if row["n"] >= REQUESTS],
+        APPLIED_LIMIT_S,
+    )
+
+
 @pytest.mark.parametrize("target", ["simulated", "real"])
 @pytest.mark.parametrize("backend", ["openai-chat", "openai"])
 def test_vllm_bench_serve(
@@ -56,18 +74,12 @@ def test_vllm_bench_serve(
         "random-output-len": OUTPUT_TOKENS, "num-prompts": REQUESTS, "max-concurrency": 4,
         "result-dir": tmp_path, "result-filename": "found.json",
     }  # fmt: skip
-    flags = [word for name, value in words.items() for word in (f"--{name}", str(value))]
-    environ = {
-        "PATH": os.environ["PATH"], "HOME": str(tmp_path), "OPENAI_API_KEY": gateway.key(team=team),
-        "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1",
-    }  # fmt: skip
-    program = engine_python.with_name("vllm")
-    answer = subprocess.run(
-        [program, "bench", "serve", *flags, "--ignore-eos", "--save-result"],
-        cwd=tmp_path, env=environ, check=False, capture_output=True, text=True,
-        timeout=PROGRAM_LIMIT_S,
+    flags = [word for name, value in words.items() for word in (f"--{name}", value)]
+    program = [engine_python.with_name("vllm"), "bench", "serve", "--ignore-eos", "--save-result"]
+    ran(
+        [*program, *flags], tmp_path,
+        OPENAI_API_KEY=gateway.key(team=team), VLLM_NO_USAGE_STATS="1",
     )  # fmt: skip
-    assert answer.returncode == 0, answer.stderr[-4000:]
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     assert (found["completed"], found["failed"]) == (REQUESTS, 0)
     assert found["total_output_tokens"] == REQUESTS * OUTPUT_TOKENS
@@ -76,8 +88,38 @@ def test_vllm_bench_serve(
         "input": found["total_input_tokens"],
         "output": found["total_output_tokens"],
     }
-    counted = gateway.until(
-        lambda: [row for row in gateway.rows(SUMS, team=team) if row["n"] >= REQUESTS],
-        APPLIED_LIMIT_S,
-    )
-    assert counted == [expected]
+    assert booked(gateway, team) == [expected]
+
+
+@pytest.mark.parametrize("target", ["simulated", "real"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+def test_guidellm(
+    gateway, tiny_engine, guidellm: Path, tmp_path: Path, path: str, target: str
+) -> None:
+    """It asks for `/health` first, and each answer for its usage."""
+    team = f"guidellm-{target}-{path.rpartition('/')[2]}"
+    result = tmp_path / "found.json"
+    words = {
+        "backend": {
+            "kind": "openai_http", "target": gateway.root, "model": target,
+            "request_format": path, "api_key": gateway.key(team=team),
+        },
+        "tokenizer": {"kind": "huggingface_auto", "model": str(tiny_engine.directory)},
+        "data": {"kind": "synthetic_text", "prompt_tokens": 24, "output_tokens": OUTPUT_TOKENS},
+        "profile": {"kind": "concurrent", "streams": [4]},
+        "constraint": {"kind": "max_requests", "count": REQUESTS},
+        "output": {"kind": "json", "path": str(result)},
+    }  # fmt: skip
+    flags = [word for name, value in words.items() for word in (f"--{name}", json.dumps(value))]
+    ran([guidellm, "run", *flags, "--disable-console-interactive"], tmp_path)
+    (measured,) = json.loads(result.read_text(encoding="utf-8"))["benchmarks"]
+    asked = measured["requests"]
+    assert (asked["errored"], asked["incomplete"]) == ([], [])
+    assert {one["output_tokens"] for one in asked["successful"]} == {OUTPUT_TOKENS}
+    expected = {
+        "n": len(asked["successful"]),
+        "input": sum(one["prompt_tokens"] for one in asked["successful"]),
+        "output": sum(one["output_tokens"] for one in asked["successful"]),
+    }
+    assert expected["n"] == REQUESTS
+    assert booked(gateway, team) == [expected]

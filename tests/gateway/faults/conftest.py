@@ -50,6 +50,7 @@ class Seen:
 
     head: bytes
     at_s: float
+    port: int  # of the gateway, on that connection
     passed: int = 0
     ended: bool = False  # by the rule
     gone_s: float | None = None
@@ -93,6 +94,13 @@ class Proxy:
         self._thread.join()
         self._loop.close()
 
+    def is_read(self, one: Seen) -> bool:
+        """Whether the gateway has read all that passed: nothing of it waits in either socket."""
+        ends = {f"0100007F:{self.port:04X}", f"0100007F:{one.port:04X}"}
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        waiting = [line[4] for line in lines if {line[1], line[2]} == ends]
+        return waiting == ["00000000:00000000"] * 2
+
     def _call(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
@@ -135,7 +143,8 @@ class Proxy:
         while data := await line.reader.read(LIMIT):
             if data.startswith(b"POST "):
                 line.rule = self.rule if self.choose is None else self.choose()
-                line.seen = Seen(data.partition(b"\r\n\r\n")[0], time.monotonic())
+                _, port = line.writer.get_extra_info("peername")
+                line.seen = Seen(data.partition(b"\r\n\r\n")[0], time.monotonic(), port)
                 self.seen.append(line.seen)
                 if line.rule.answer is not None:
                     line.tasks.append(asyncio.create_task(self._invented(line)))

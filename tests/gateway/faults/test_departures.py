@@ -63,11 +63,11 @@ def leave(host, proxy, patiently, reset, place: str, how: str, model: str) -> li
     clients = [sent(host, place, model) for _ in range(WAVE)]
     if place != "before the dispatch":
         patiently(lambda: len(proxy.seen) >= asked + WAVE, 60)
-    if place in ("in the middle", "before the end"):
+    if place == "in the middle":
         for client in clients:
-            read_until(client, b'"content"', 3 if place == "in the middle" else 2)
-    if place == "before the end":
-        patiently(lambda: all(one.ended for one in proxy.seen[asked:]), 60)
+            read_until(client, b'"content"', 3)
+    elif place == "before the end":
+        patiently(lambda: all(one.ended and proxy.is_read(one) for one in proxy.seen[asked:]), 60)
     left_s = time.monotonic()
     for client in clients:
         reset(client) if how == "RST" else client.close()
