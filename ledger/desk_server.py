@@ -1,13 +1,15 @@
 """The budget desk of a host, inside the ledger writer: lends the host's grants to its workers.
 
-One request at a time, so that small scopes are admitted serially. When a grant is used up it is
-raised in the database; when the limit leaves no more, idle money is called back from workers, once
-and for at most 50 ms, before anything is refused. What is lent counts as spent until it comes back
-or the books say otherwise, so no order of crashes can lend the same money twice.
+Requests are answered in their order, so that small scopes are admitted serially; those that come
+while the desk works are its next round, which costs what one request does, however many they are.
+When a grant is used up it is raised in the database; when the limit leaves no more, idle money is
+called back from workers, once and for at most 50 ms, before anything is refused. What is lent
+counts as spent until it comes back or the books say otherwise, so no order of crashes can lend the
+same money twice.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +44,18 @@ class _Worker:
 
 
 @dataclass(frozen=True, slots=True)
+class _Asking:
+    """A worker that wants a loan: `asks` are of `borrow`, by account."""
+
+    worker: _Worker
+    borrow: wire.Borrow
+
+    @property
+    def asks(self) -> dict[Account, int]:
+        return {Account(*one.key): one.pusd for one in self.borrow.asks}
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """The budgets as the database has them: lines, spending by window, this host's idle grants."""
 
@@ -57,6 +71,7 @@ class BudgetDesk:
         self._workers: set[_Worker] = set()
         self._buried: set[str] = set()  # a name is one process's, and never comes back
         self._one_at_a_time = asyncio.Lock()
+        self._asking: list[_Asking] = []
         self._recalls: dict[int, tuple[set[_Worker], asyncio.Future[None]]] = {}
         self._recall_number = 0
         self._lines: tuple[wire.Line, ...] | None = None  # not read yet: never told as none
@@ -198,28 +213,49 @@ class BudgetDesk:
             self._book.take_back(worker.journal, Account(*one.key), one.pusd)
 
     async def _borrow(self, worker: _Worker, borrow: wire.Borrow) -> None:
-        asks = {Account(*one.key): one.pusd for one in borrow.asks}
+        """Whoever finds the desk free answers for all who came while it was not."""
+        self._asking.append(_Asking(worker, borrow))
         async with self._one_at_a_time:
-            try:
-                answer = await self._lend(worker, borrow, asks)
-            except (DBAPIError, OSError):
-                first = borrow.asks[0].budget_id
-                answer = wire.Refused(borrow.number, first, "0", "0", away=True)
-        self._send(worker, answer)
+            asking, self._asking = self._asking, []
+            if asking:
+                await self._answer(asking)
 
-    async def _lend(
-        self, worker: _Worker, borrow: wire.Borrow, asks: Mapping[Account, int]
-    ) -> wire.Answer:
-        short = await self._make_room(asks, borrow.hold_pusd)
-        if short:
-            await self._recall(short)
-            short = await self._make_room(asks, borrow.hold_pusd)
-        if short:
-            return self._refused(borrow, short[0])
+    async def _answer(self, asking: list[_Asking]) -> None:
+        waiting = asking
+        try:
+            waiting = await self._lend(asking)
+            if waiting:
+                short = dict.fromkeys(account for one in waiting for account in self._short(one))
+                await self._recall(list(short))
+                waiting = await self._lend(waiting)
+            while waiting:
+                one = waiting[0]
+                if not self._may_fit(one) or await self._lend([one]):
+                    self._send(one.worker, self._refused(one.borrow, self._short(one)[0]))
+                waiting = waiting[1:]
+        except (DBAPIError, OSError):
+            for one in waiting:
+                first = one.borrow.asks[0].budget_id
+                answer = wire.Refused(one.borrow.number, first, "0", "0", away=True)
+                self._send(one.worker, answer)
+
+    async def _lend(self, asking: Sequence[_Asking]) -> list[_Asking]:
+        """In the order in which they came; returns those for whom there is no room."""
+        await self._make_room(asking)
+        waiting = []
+        for one in asking:
+            if self._short(one):
+                waiting.append(one)
+            else:
+                self._send(one.worker, self._lent(one))
+        return waiting
+
+    def _lent(self, one: _Asking) -> wire.Answer:
+        worker, borrow = one.worker, one.borrow
         if worker not in self._workers:  # it said goodbye meanwhile: nobody would carry the loan
             return wire.Refused(borrow.number, borrow.asks[0].budget_id, "0", "0", away=True)
         loans, small = [], []
-        for account, asked in asks.items():
+        for account, asked in one.asks.items():
             loan, little_left = self._book.lend(
                 worker.journal,
                 account,
@@ -233,6 +269,20 @@ class BudgetDesk:
                 small.append(key)
         return wire.Lent(borrow.number, tuple(loans), tuple(small))
 
+    def _short(self, one: _Asking) -> list[Account]:
+        """What has no room for it at this moment."""
+        room = self._book.room_pusd
+        return [account for account, asked in one.asks.items() if asked > room(account)]
+
+    def _may_fit(self, one: _Asking) -> bool:
+        """Whether the limits, as the database has just told them, leave room for it alone."""
+        for account in self._short(one):
+            standing = self._book.standings.get(account)
+            room = self._book.room_pusd(account)
+            if standing is not None and one.asks[account] > room + standing.room_pusd:
+                return False
+        return True
+
     def _refused(self, borrow: wire.Borrow, account: Account) -> wire.Refused:
         standing = self._book.standings[account]
         room = max(0, self._book.room_pusd(account)) + max(0, standing.room_pusd)
@@ -244,19 +294,47 @@ class BudgetDesk:
             away=self._book.is_unaccounted(account),
         )
 
-    async def _make_room(self, asks: Mapping[Account, int], hold_pusd: int) -> list[Account]:
-        """Raise grants where the host is short; returns the accounts that still are."""
-        room = self._book.room_pusd
-        needs = [
-            Need(account, asked - room(account), hold_pusd)
-            for account, asked in asks.items()
-            if asked > room(account)
-        ]
+    async def _make_room(self, asking: Sequence[_Asking]) -> None:
+        """Raise grants where the host is short of what is asked, all in one transaction."""
+        asked: dict[Account, list[tuple[int, int]]] = {}
+        for one in asking:
+            for account, pusd in one.asks.items():
+                asked.setdefault(account, []).append((pusd, one.borrow.hold_pusd))
+        needs = [need for account, asks in asked.items() for need in self._needs(account, asks)]
         if needs:
             grown = await asyncio.to_thread(grow, self._engine, self._host, needs)
             for account, standing in grown.items():
                 self._book.granted(account, standing)
-        return [account for account, asked in asks.items() if asked > room(account)]
+
+    def _needs(self, account: Account, asks: Sequence[tuple[int, int]]) -> list[Need]:
+        """Together where all fit, as far as is known; else one by one, and of the rest the least.
+
+        `asks`: (asked, hold) in their order. The database is the judge: what it has not told yet
+        is asked for the first alone, and what does not fit is asked for all the same.
+        """
+        room, standing = self._book.room_pusd(account), self._book.standings.get(account)
+        total = sum(asked for asked, _ in asks)
+        if total <= room:
+            return []
+        if standing is None:
+            asks, left = asks[:1], 0
+        else:
+            left = max(0, standing.room_pusd)
+        if len(asks) > 1 and total - room <= left:
+            return [Need(account, total - room, max(hold for _, hold in asks))]
+        needs, least = [], None
+        for asked, hold in asks:
+            missing = asked - room
+            if missing <= 0:
+                room -= asked
+            elif missing <= left:
+                needs.append(Need(account, missing, hold))
+                room, left = 0, left - missing
+            elif least is None or asked < least[0]:
+                least = asked, hold
+        if least is not None:
+            needs.append(Need(account, least[0] - room, least[1]))
+        return needs
 
     async def _recall(self, accounts: list[Account]) -> None:
         """Call idle money back from every worker and wait, at most `RECALL_S`."""

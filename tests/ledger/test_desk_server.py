@@ -131,6 +131,51 @@ async def test_who_hangs_up_during_a_recall_is_not_waited_for(opening, monkeypat
         assert isinstance(await asking, wire.Refused)  # what it borrowed is still lent
 
 
+async def ask_at_once(line, *amounts):
+    """Loans by the place in `amounts`; None where it was refused."""
+    for number, pusd in enumerate(amounts):
+        line.say(wire.Borrow(number, (wire.amount(KEY, pusd),), pusd))
+    answers = [await line.hear((wire.Lent, wire.Refused)) for _ in amounts]
+    assert not any(one.away for one in answers if isinstance(one, wire.Refused))
+    lent = {one.number: one.loans[0].pusd for one in answers if isinstance(one, wire.Lent)}
+    return [lent.get(number) for number in range(len(amounts))]
+
+
+async def test_who_comes_while_the_desk_works_is_answered_in_its_next_round(opening, monkeypatch):
+    """One by one, a burst of calls on spent budgets waited for more than `DeskClient` does."""
+    rounds = []
+
+    def counted(engine, host, needs):
+        rounds.append(len(list(needs)))
+        return grow(engine, host, needs)
+
+    grow = desk_server.grow
+    monkeypatch.setattr(desk_server, "grow", counted)
+    async with opening() as (_, call):
+        answers = await ask_at_once(await call("j1"), *[300] * 60)
+    assert answers == [300] * 3 + [None] * 57
+    assert len(rounds) <= 8  # by one by one, more than sixty
+    assert max(rounds) <= 4  # of what does not fit, the least
+
+
+@pytest.mark.parametrize(
+    ("asked", "lent"),
+    [
+        ((700, 600, 200, 50, 300), (700, None, 200, 50, None)),
+        ((300, 700, 1), (300, 700, None)),
+        ((2000, 1000), (None, 1000)),
+        ((600, 600, 400, 400), (600, None, 400, None)),
+    ],
+)
+async def test_a_round_lends_in_the_order_of_asking_what_fits(opening, asked, lent):
+    async with opening() as (desk, call):
+        line = await call("j1")
+        first = await line.borrow(200, 99)  # the desk knows the account, and is not busy
+        line.say(wire.Return((wire.amount(KEY, first.loans[0].pusd),)))
+        assert await ask_at_once(line, *asked) == list(lent)
+        assert desk.lent_pusd(ACCOUNT) == sum(filter(None, lent))
+
+
 async def test_the_database_away_is_not_a_refusal(opening, monkeypatch):
     def away(*_):
         raise OSError("gone")

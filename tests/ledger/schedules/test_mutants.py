@@ -98,10 +98,9 @@ MUTANTS = {
         "wire.amount(key, piece.free_pusd) for key"),
     # desk_server
     "nothing is called back": (
-        "desk_server", "await self._recall(short)", "await asyncio.sleep(0)"),
+        "desk_server", "await self._recall(list(short))", "await asyncio.sleep(0)"),
     "more is missing than is": (
-        "desk_server", "Need(account, asked - room(account), hold_pusd)",
-        "Need(account, asked, hold_pusd)"),
+        "desk_server", "Need(account, missing, hold)", "Need(account, asked, hold)"),
     "nothing is shared": (
         "desk_server", "standing.room_pusd >= idle:", "standing.room_pusd < idle:"),
     "a lowered limit is not felt": ("desk_server", "or standing.room_pusd < 0", "or False"),
