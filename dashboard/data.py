@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from dashboard import words
 from ledger import queries
-from ledger.database import DatabaseError, open_readonly
+from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics import TokenBasis
 from ledger.lag import Lag, read_lag
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
@@ -88,7 +88,7 @@ def engine(url: str) -> Engine:
 
 @st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
 def survey(view: View) -> Survey:
-    with engine(view.url).connect() as connection:
+    with snapshot(engine(view.url)) as connection:
         first = queries.freshness(connection).first_us
         bucket = bucket_us(view.scope, first)
         return read_survey(connection, view.scope, bucket_us=bucket, basis=view.basis)
@@ -99,19 +99,19 @@ def recent(view: View, minutes: int) -> list[queries.Cell]:
     """The last minutes, for what is happening at this moment."""
     end = view.now_us
     scope = Scope(end - minutes * MINUTE_US, end, view.team)
-    with engine(view.url).connect() as connection:
+    with snapshot(engine(view.url)) as connection:
         return queries.cells(connection, scope, bucket_us=minutes * MINUTE_US)
 
 
 @st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
 def flagged(view: View) -> list[queries.Flagged]:
-    with engine(view.url).connect() as connection:
+    with snapshot(engine(view.url)) as connection:
         return queries.flagged(connection, view.scope)
 
 
 @st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
 def teams(url: str, start_us: int, end_us: int) -> list[str]:
-    with engine(url).connect() as connection:
+    with snapshot(engine(url)) as connection:
         return queries.teams(connection, Scope(start_us, end_us))
 
 

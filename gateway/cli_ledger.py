@@ -1,5 +1,6 @@
 """`breakeven ledger`: what was spent and what it was worth, and whether the books hold."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gateway.cli_config import Config, ledger_reader, load_or_fail
+from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli_export import export
 from gateway.cli_output import AsJson, emit, table
 from gateway.clock import Clock
@@ -17,6 +18,7 @@ from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries import Flagged, Scope
 from ledger.report import Line, PoolLine, Report
 from ledger.report import report as report_of
+from ledger.rollups import Rollups
 from ledger.sealer import head
 from ledger.verify import Finding, Result
 from ledger.verify import verify as verify_books
@@ -27,6 +29,7 @@ app = typer.Typer(help="The ledger: what was spent, and proof that it adds up.",
 DAY_US = 86_400_000_000
 HOUR_US = 3_600_000_000
 PLACES = 4
+BUSY_S = 0.1
 FLAGS = {
     "disputed": "the target reported usage that cannot be",
     "late": "settled after it was given up for lost",
@@ -84,6 +87,17 @@ def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> No
     word = f"{link.number}:{chain.hex()}"
     said = {"seal": word, "sealed_us": link.sealed_us}
     emit(said, as_json=as_json, show=lambda out: out.print(word, soft_wrap=True, highlight=False))
+
+
+@app.command()
+def rebuild(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """Add all attempts up anew, by hour and day; pages answer from rows until it is done."""
+    with ledger_engine(load_or_fail(config)) as ledger:
+        rollups = Rollups(ledger)
+        while (seq := rollups.rebuild()) is None:  # the ledger writer is at it
+            time.sleep(BUSY_S)
+    said = {"attempts_to": seq}
+    emit(said, as_json=as_json, show=lambda out: out.print(f"Added up: attempts 1 to {seq:,}."))
 
 
 def _noted(word: str) -> tuple[int, bytes]:

@@ -16,8 +16,8 @@ from heapq import nlargest
 from ledger.bills import PoolBill
 from ledger.capacity import Traffic, rate_of
 from ledger.economics import TokenBasis, Volume
-from ledger.queries_attempts import Minute
 from ledger.queries_fleet import CapacityRow
+from ledger.queries_load import Minute
 from ledger.queries_scope import HOUR_US, MINUTE_US
 from ledger.staircase import WINDOWS_MINUTES, fitted_window, load_curve, windowed
 

@@ -11,6 +11,14 @@ from sqlalchemy.orm import Mapped, mapped_column
 from ledger.orm_types import Base, Json, Serial
 
 
+def _partial(name: str, then: str) -> Index:
+    """Of rows that have `name`."""
+    there = text(f"{name} IS NOT NULL")
+    return Index(
+        f"ix_attempts_{name}_{then}", name, then, sqlite_where=there, postgresql_where=there
+    )
+
+
 class Attempt(Base):
     """`records.AttemptOpened` and, after settling, `records.AttemptSettled`, as columns."""
 
@@ -25,6 +33,10 @@ class Attempt(Base):
             sqlite_where=text("settled_us IS NULL"),
             postgresql_where=text("settled_us IS NULL"),
         ),
+        # What settled in a pool's open hour; rare rows, the latest first.
+        _partial("pool", "settled_us"),
+        _partial("flag", "opened_us"),
+        _partial("spill_reason", "opened_us"),
     )
 
     seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)

@@ -6,17 +6,17 @@ is counted as unpriced, never as zero. What the figures mean is decided in `stan
 """
 
 from ledger.queries_attempts import (
-    ANSWERED,
     CONVERSATION,
     Cell,
     Comparison,
-    Minute,
+    Flagged,
     Overflowed,
     cells,
     comparisons,
+    flagged,
     homes,
-    load_per_minute,
     overflowed,
+    teams,
     traffic,
 )
 from ledger.queries_fleet import (
@@ -33,7 +33,8 @@ from ledger.queries_fleet import (
     hours,
     hours_by_team,
 )
-from ledger.queries_health import Flagged, Freshness, Refused, flagged, freshness, refusals, teams
+from ledger.queries_health import Freshness, Refused, freshness, refusals
+from ledger.queries_load import Minute, load_per_minute
 from ledger.queries_requests import (
     AttemptRow,
     Compared,
@@ -44,6 +45,7 @@ from ledger.queries_requests import (
     ttft_pairs,
 )
 from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.rollup import ANSWERED
 
 __all__ = [
     "ANSWERED",

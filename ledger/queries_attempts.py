@@ -1,32 +1,20 @@
-"""Reads that add attempts up: spend, tokens, reasons and SLO in one cube; comparators; load.
+"""Reads that add attempts up: spend, tokens, spills and SLO in one cube; comparators; marks.
 
-`cells` is the statement that walks every attempt of a span: all pages add its cells up, so that
-their figures agree with one another.
+`cells` is the read that covers every attempt of a span: all pages add its cells up, so that their
+figures agree with one another. Whether sums or rows answer is `queries_rollups`' to say.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Double,
-    and_,
-    case,
-    cast,
-    func,
-    null,
-    or_,
-    select,
-    true,
-)
+from sqlalchemy import ColumnElement, Connection, func, or_
 
 from ledger.capacity import Traffic
-from ledger.orm import Attempt, ComparedCost, exact_sum
-from ledger.overflow import LACK_OF_CAPACITY
-from ledger.queries_scope import INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS, Scope, rows, total
+from ledger.queries_rollups import sums
+from ledger.queries_scope import EVER, Scope, of_kinds, spilled
+from ledger.rollup import ANSWERED, ATTEMPTS, COMPARED, LIMB
 
-ANSWERED = ("finished", "client_gone")  # a client got tokens
 CONVERSATION = frozenset({"chat", "completion"})  # kinds whose answers are decoded for a client
 
 
@@ -40,7 +28,6 @@ class Cell:
     backend: str  # own | api
     target: str
     pool: str | None
-    reason: str
     spill_reason: str | None
     status: str | None  # records.Status; `None`: not settled
     slo_met: bool | None
@@ -96,76 +83,46 @@ class Overflowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Minute:
-    """What was asked of a pool in one minute: served inside the SLO, spilled for lack of room.
+class Flagged:
+    """Attempts of one target that carry the same mark; they are in every sum all the same."""
 
-    `asked` is all that own engines answered and what spilled.
-    """
+    flag: str  # `orm.Attempt.flag`
+    target: str
+    attempts: int
+    cost_pusd: int
 
-    start_us: int
-    asked_tokens: int
-    asked_output_tokens: int
-    served_tokens: int
-    served_output_tokens: int
-    spilled_tokens: int
-    spilled_output_tokens: int
-    spilled_requests: int
+
+_CELL = (
+    "team_id", "model", "backend", "target", "pool", "spill_reason", "status", "slo_met",
+    "simulated", "kind",
+)  # fmt: skip
 
 
 def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[Cell]:
     """Everything that was attempted in the scope, added up by bucket and dimension."""
-    start = (Attempt.opened_us - Attempt.opened_us % bucket_us).label("start_us")
-    dimensions = (
-        Attempt.team_id,
-        Attempt.model,
-        Attempt.backend,
-        Attempt.target,
-        Attempt.pool,
-        Attempt.reason,
-        Attempt.spill_reason,
-        Attempt.status,
-        Attempt.slo_met,
-        Attempt.simulated,
-    )
-    settled = Attempt.settled_us.is_not(None)
-    statement = select(
-        start,
-        *dimensions,
-        func.count(),
-        total(INPUT_TOKENS),
-        total(Attempt.cached_tokens),
-        total(OUTPUT_TOKENS),
-        total(Attempt.engine_us),
-        exact_sum(Attempt.cost_pusd),
-        total(case((and_(settled, Attempt.cost_pusd.is_(None)), 1), else_=0)),
-        Attempt.kind,
-    ).group_by("start_us", *dimensions, Attempt.kind)
-    found = rows(connection, scope.narrow(statement))
-    return [Cell(*row) for row in found]
+    found = sums(connection, ATTEMPTS, scope, by=_CELL, bucket_us=bucket_us)
+    return [
+        Cell(*(*key[:-1], *one[:5], one[5] * LIMB + one[6], one[7], key[-1]))
+        for key, one in found.items()
+    ]
 
 
 def comparisons(connection: Connection, scope: Scope) -> list[Comparison]:
     """Per comparator, what the requests that own engines answered would have cost there."""
-    inside = and_(Attempt.status.in_(ANSWERED), Attempt.slo_met.is_not(False))
-    statement = (
-        select(
-            Attempt.model,
-            Attempt.pool,
-            ComparedCost.position,
-            ComparedCost.comparator,
-            total(case((inside, INPUT_TOKENS + OUTPUT_TOKENS), else_=0)),
-            total(case((inside, OUTPUT_TOKENS), else_=0)),
-            exact_sum(case((inside, ComparedCost.cost_pusd), else_=0)),
-            exact_sum(case((inside, 0), else_=ComparedCost.cost_pusd)),
-            total(case((ComparedCost.ratio_ppm != 1_000_000, 1), else_=0)) > 0,
-        )
-        .join(ComparedCost, ComparedCost.attempt_id == Attempt.attempt_id)
-        .where(Attempt.backend == "own")
-        .group_by(Attempt.model, Attempt.pool, ComparedCost.position, ComparedCost.comparator)
-        .order_by(Attempt.model, Attempt.pool, ComparedCost.position, ComparedCost.comparator)
+    by = ("model", "pool", "position", "comparator", "status", "slo_met")
+    found = sums(
+        connection, COMPARED, scope, by=by, bucket_us=None, where=lambda of: [of.backend == "own"]
     )
-    found = rows(connection, scope.narrow(statement))
-    return [Comparison(*row) for row in found]
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for (_, *place, status, slo_met), (tokens, output, scaled, high, low) in found.items():
+        one = places.setdefault(tuple(place), [0, 0, 0, 0, 0])
+        pusd = high * LIMB + low
+        inside = status in ANSWERED and slo_met is not False
+        more = (tokens, output, pusd, 0, scaled) if inside else (0, 0, 0, pusd, scaled)
+        for number, value in enumerate(more):
+            one[number] += value
+    ordered = sorted(places.items(), key=lambda one: (one[0][0], one[0][1] or "", *one[0][2:]))
+    return [Comparison(*(*place, *one[:4], one[4] > 0)) for place, one in ordered]
 
 
 def overflowed(
@@ -176,23 +133,35 @@ def overflowed(
     kinds: Collection[str] | None = None,
 ) -> list[Overflowed]:
     """What overflow of these models cost, and would have cost; what has no price is left out."""
-    tokens = (total(INPUT_TOKENS + OUTPUT_TOKENS), total(OUTPUT_TOKENS))
-    bought = (
-        select(Attempt.model, null(), null(), *tokens, exact_sum(Attempt.cost_pusd))
-        .where(_spilled(spills), Attempt.cost_pusd.is_not(None), _of(kinds))
-        .group_by(Attempt.model)
-        .order_by(Attempt.model)
+    bought = sums(
+        connection,
+        ATTEMPTS,
+        scope,
+        by=("model",),
+        bucket_us=None,
+        where=lambda of: [
+            spilled(of, spills),
+            of.status.is_not(None),
+            func.coalesce(of.flag, "") != "unpriced",
+            of_kinds(of, kinds),
+        ],
     )
-    by = (Attempt.model, ComparedCost.comparator, ComparedCost.position)
-    elsewhere = (
-        select(*by, *tokens, exact_sum(ComparedCost.cost_pusd))
-        .join(ComparedCost, ComparedCost.attempt_id == Attempt.attempt_id)
-        .where(_spilled(spills), Attempt.status.in_(ANSWERED), _of(kinds))
-        .group_by(*by)
-        .order_by(*by)
+    elsewhere = sums(
+        connection,
+        COMPARED,
+        scope,
+        by=("model", "comparator", "position"),
+        bucket_us=None,
+        where=lambda of: [spilled(of, spills), of.status.in_(ANSWERED), of_kinds(of, kinds)],
     )
-    found = [row for one in (bought, elsewhere) for row in rows(connection, scope.narrow(one))]
-    return [Overflowed(*row) for row in found]
+    paid = [
+        Overflowed(model, None, None, one[1] + one[3], one[3], one[5] * LIMB + one[6])
+        for (_, model), one in sorted(bought.items())
+    ]
+    return paid + [
+        Overflowed(*(*key[1:], one[0], one[1], one[3] * LIMB + one[4]))
+        for key, one in sorted(elsewhere.items())
+    ]
 
 
 def homes(connection: Connection) -> dict[str, str]:
@@ -200,50 +169,16 @@ def homes(connection: Connection) -> dict[str, str]:
 
     One pool for each model, so that no token overflows twice.
     """
-    statement = (
-        select(Attempt.model, Attempt.pool, func.count())
-        .where(Attempt.backend == "own")
-        .group_by(Attempt.model, Attempt.pool)
-        .order_by(func.count(), Attempt.pool.desc())
+    found = sums(
+        connection,
+        ATTEMPTS,
+        EVER,
+        by=("model", "pool"),
+        bucket_us=None,
+        where=lambda of: [of.backend == "own"],
     )
-    return {model: pool for model, pool, _ in rows(connection, statement)}
-
-
-def load_per_minute(
-    connection: Connection,
-    scope: Scope,
-    *,
-    pool: str,
-    spills: Collection[str],
-    kinds: Collection[str] | None = None,
-) -> list[Minute]:
-    """Tokens asked of a pool, by minute; `spills` are the models whose overflow is this pool's.
-
-    Of these `kinds` only (`None`: of all): a document that is ranked is no prompt of a chat.
-    """
-    minute = (Attempt.opened_us - Attempt.opened_us % MINUTE_US).label("minute_us")
-    good = and_(Attempt.pool == pool, Attempt.slo_met.is_not(False))
-    spilled = _spilled(spills)
-    statement = (
-        select(
-            minute,
-            total(INPUT_TOKENS + OUTPUT_TOKENS),
-            total(OUTPUT_TOKENS),
-            total(case((good, INPUT_TOKENS + OUTPUT_TOKENS), else_=0)),
-            total(case((good, OUTPUT_TOKENS), else_=0)),
-            total(case((spilled, INPUT_TOKENS + OUTPUT_TOKENS), else_=0)),
-            total(case((spilled, OUTPUT_TOKENS), else_=0)),
-            total(case((spilled, 1), else_=0)),
-        )
-        .where(
-            or_(Attempt.pool == pool, spilled),
-            Attempt.status.in_(ANSWERED),
-            _of(kinds),
-        )
-        .group_by("minute_us")
-        .order_by("minute_us")
-    )
-    return [Minute(*row) for row in rows(connection, scope.narrow(statement))]
+    names = sorted(found, key=lambda key: key[2] or "", reverse=True)
+    return {model: pool for _, model, pool in sorted(names, key=lambda key: found[key][0])}
 
 
 def traffic(
@@ -254,32 +189,38 @@ def traffic(
     spills: Collection[str],
     kinds: Collection[str] | None = None,
 ) -> Traffic:
-    """The mix of the same requests, as the sums that `ledger.capacity` needs."""
-    output, prompt = cast(OUTPUT_TOKENS, Double), cast(INPUT_TOKENS, Double)
-    statement = select(
-        func.count(),
-        total(INPUT_TOKENS),
-        total(Attempt.cached_tokens),
-        total(OUTPUT_TOKENS),
-        func.coalesce(func.sum(output * prompt), 0.0),
-        func.coalesce(func.sum(output * output), 0.0),
-    ).where(
-        or_(Attempt.pool == pool, _spilled(spills)),
-        Attempt.status.in_(ANSWERED),
-        _of(kinds),
+    """The mix of the requests of `load_per_minute`, as the sums that `ledger.capacity` needs."""
+    found = sums(
+        connection,
+        ATTEMPTS,
+        scope,
+        by=(),
+        bucket_us=None,
+        where=lambda of: [
+            or_(of.pool == pool, spilled(of, spills)),
+            of.status.in_(ANSWERED),
+            of_kinds(of, kinds),
+        ],
     )
-    (found,) = rows(connection, scope.narrow(statement))
-    return Traffic(*found)
+    one = next(iter(found.values()), [0] * len(ATTEMPTS.measures))
+    return Traffic(one[0], one[1], one[2], one[3], float(one[8]), float(one[9]))
 
 
-def _spilled(models: Collection[str]) -> ColumnElement[bool]:
-    """Attempts of these models that an API answered because own engines lacked capacity."""
-    return and_(
-        Attempt.backend == "api",
-        Attempt.spill_reason.in_(sorted(LACK_OF_CAPACITY)),
-        Attempt.model.in_(sorted(models)),
-    )
+def teams(connection: Connection, scope: Scope) -> list[str]:
+    found = sums(connection, ATTEMPTS, scope, by=("team_id",), bucket_us=None)
+    return sorted(team for _, team in found)
 
 
-def _of(kinds: Collection[str] | None) -> ColumnElement[bool]:
-    return true() if kinds is None else Attempt.kind.in_(sorted(kinds))
+def flagged(connection: Connection, scope: Scope) -> list[Flagged]:
+    """By flag and target, the most frequent first."""
+    by, marked = ("flag", "target"), _marked
+    found = sums(connection, ATTEMPTS, scope, by=by, bucket_us=None, where=marked)
+    lines = [
+        Flagged(flag, target, one[0], one[5] * LIMB + one[6])
+        for (_, flag, target), one in found.items()
+    ]
+    return sorted(lines, key=lambda line: (line.flag, -line.attempts, line.target))
+
+
+def _marked(of: Any) -> list[ColumnElement[bool]]:
+    return [of.flag.is_not(None)]

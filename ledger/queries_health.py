@@ -1,15 +1,14 @@
-"""Reads that say how far the figures can be trusted: lag, gaps, refusals, marks.
+"""Reads that say how far the figures can be trusted: lag, gaps, refusals.
 
 A figure without its "as of" is a guess. `freshness` says until when the journals are applied and
-what is missing from the totals; `refusals` what was asked and never attempted; `flagged` what a
-person should look at.
+what is missing from the totals; `refusals` what was asked and never attempted.
 """
 
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from ledger.orm import Attempt, JournalPosition, Quarantined, Refusal, exact_sum
+from ledger.orm import Attempt, JournalPosition, Quarantined, Refusal
 from ledger.queries_scope import Scope, rows
 
 
@@ -33,16 +32,6 @@ class Refused:
     requests: int
 
 
-@dataclass(frozen=True, slots=True)
-class Flagged:
-    """Attempts of one target that carry the same mark; they are in every sum all the same."""
-
-    flag: str  # `orm.Attempt.flag`
-    target: str
-    attempts: int
-    cost_pusd: int
-
-
 def freshness(connection: Connection) -> Freshness:
     applied = connection.execute(select(func.max(JournalPosition.applied_us))).scalar()
     first = connection.execute(select(func.min(Attempt.opened_us))).scalar()
@@ -64,20 +53,3 @@ def refusals(connection: Connection, scope: Scope) -> list[Refused]:
     if scope.team is not None:
         statement = statement.where(Refusal.team_id == scope.team)
     return [Refused(*row) for row in rows(connection, statement)]
-
-
-def teams(connection: Connection, scope: Scope) -> list[str]:
-    statement = select(Attempt.team_id).distinct().order_by(Attempt.team_id)
-    return [row[0] for row in rows(connection, scope.narrow(statement))]
-
-
-def flagged(connection: Connection, scope: Scope) -> list[Flagged]:
-    """By flag and target, the most frequent first."""
-    by = (Attempt.flag, Attempt.target)
-    statement = (
-        select(*by, func.count(), exact_sum(Attempt.cost_pusd))
-        .where(Attempt.flag.is_not(None))
-        .group_by(*by)
-        .order_by(Attempt.flag, func.count().desc(), Attempt.target)
-    )
-    return [Flagged(*row) for row in rows(connection, scope.narrow(statement))]

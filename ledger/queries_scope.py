@@ -4,6 +4,7 @@ Times are microseconds since the Unix epoch; buckets are aligned to the epoch, s
 is a UTC day. An attempt belongs to the instant at which it was opened.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +14,15 @@ from sqlalchemy import (
     Connection,
     Executable,
     Select,
+    and_,
     cast,
     func,
     select,
+    true,
 )
 
 from ledger.orm import Attempt, GpuHour, Posting
+from ledger.overflow import LACK_OF_CAPACITY
 
 MINUTE_US = 60 * 10**6
 HOUR_US = 60 * MINUTE_US
@@ -64,6 +68,9 @@ class Scope:
         return statement if self.team is None else statement.where(Attempt.team_id == self.team)
 
 
+EVER = Scope(0, 2**62)
+
+
 def held(connection: Connection, scope: Scope) -> Scope:
     """The part of the scope of which the books hold anything, in whole days."""
     times = (Attempt.opened_us, GpuHour.hour_us, Posting.at_us)
@@ -75,6 +82,19 @@ def held(connection: Connection, scope: Scope) -> Scope:
     start_us = max(scope.start_us, first - first % DAY_US)
     end_us = min(scope.end_us, last - last % DAY_US + DAY_US)
     return Scope(start_us, max(start_us, end_us), scope.team)
+
+
+def spilled(of: Any, models: Collection[str]) -> ColumnElement[bool]:
+    """Attempts of these models that an API answered because own engines lacked capacity."""
+    return and_(
+        of.backend == "api",
+        of.spill_reason.in_(sorted(LACK_OF_CAPACITY)),
+        of.model.in_(sorted(models)),
+    )
+
+
+def of_kinds(of: Any, kinds: Collection[str] | None) -> ColumnElement[bool]:
+    return true() if kinds is None else of.kind.in_(sorted(kinds))
 
 
 def total(column: Any) -> ColumnElement[int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Dialect, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.base import Executable
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
@@ -18,6 +19,8 @@ from sqlalchemy.sql.expression import ClauseElement
 from ledger import orm
 from ledger.orm_types import Base
 from ledger.rows import UNSETTLED, Row
+
+COPIED_FROM = 20  # rows: for fewer the further round trip costs more than it saves
 
 
 class Prepared:
@@ -54,6 +57,38 @@ class Prepared:
         return rows if self._in_order is None else list(map(self._in_order, rows))
 
 
+class Copied(Prepared):
+    """Rows of one table by COPY, which costs a third of inserting them; a few are inserted."""
+
+    def __init__(self, dialect: Dialect, table: type[Base], columns: Sequence[str]) -> None:
+        super().__init__(dialect, insert(table).inline(), columns)
+        quoted = ", ".join(f'"{name}"' for name in columns)
+        self._copy = f"COPY {table.__tablename__} ({quoted}) FROM STDIN"
+        self._values_of = itemgetter(*columns)
+        self._dialect = dialect
+
+    def run(self, connection: Connection, rows: list[Row]) -> None:
+        if len(rows) < COPIED_FROM:
+            super().run(connection, rows)
+            return
+        driver = self._dialect.dbapi
+        assert driver is not None
+        for name, process in self._converted:
+            for row in rows:
+                row[name] = process(row[name])
+        cursor: Any = connection.connection.cursor()
+        try:
+            with cursor.copy(self._copy) as into:
+                for row in rows:
+                    into.write_row(self._values_of(row))
+        except driver.Error as error:  # what its own statements would have raised
+            raise DBAPIError.instance(
+                self._copy, None, error, driver.Error, dialect=self._dialect
+            ) from error
+        finally:
+            cursor.close()
+
+
 class Statements:
     """All of them, for one database."""
 
@@ -76,6 +111,8 @@ class Statements:
         self.positions = self._positions()
 
     def _insert(self, table: type[Base]) -> Prepared:
+        if self._dialect.name == "postgresql":
+            return Copied(self._dialect, table, _names(table))
         return Prepared(self._dialect, insert(table).inline(), _names(table))
 
     def _insert_missing(self, table: type[Base], *unique: str) -> Prepared:

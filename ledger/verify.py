@@ -22,6 +22,7 @@ from ledger.records import TOKEN_COLUMNS, Tokens
 from ledger.rows import DISPUTED, LOST
 from ledger.verify_entries import entries_have_a_cause
 from ledger.verify_hours import Found, hours_add_up, hours_hold_every_settle
+from ledger.verify_rollups import sums_are_the_rows
 from ledger.verify_seals import seals_hold
 
 FINDINGS_PER_CHECK = 100
@@ -250,4 +251,5 @@ CHECKS: tuple[Check, ...] = (
     hours_hold_every_settle,
     nothing_is_quarantined,
     seals_hold,
+    sums_are_the_rows,
 )

@@ -3,8 +3,9 @@
 It alone writes attempts, holds, postings and grants. A batch and the positions it moves share a
 transaction, so it may be killed anywhere and begin again. With the database away it waits and the
 journals grow; a record that the books refuse is set aside alone. Beside that it runs the budget
-desk, closes hours, seals what is in the books, publishes the key generation and the newest price
-version, forgets idempotency keys and answers that expired, and settles what dead workers left open.
+desk, closes hours, seals the books and adds them up, publishes the key generation and the newest
+price version, forgets idempotency keys and answers that expired, and settles what dead workers left
+open.
 """
 
 import argparse
@@ -32,6 +33,7 @@ from ledger.keyring import Generation
 from ledger.lag import Lag, write_lag
 from ledger.orm_identity import Meta
 from ledger.repository import Away, Repository
+from ledger.rollups import Rollups
 from ledger.sealer import Sealer
 from ledger.submissions import forget
 from ledger.tail import Step, Tail
@@ -68,7 +70,7 @@ class LedgerWriter:
         self._lock = _own(run_dir / LOCK_FILE)
         self._engine, self._run_dir, self._now_us = engine, run_dir, now_us
         self._tail = Tail(Repository(engine, host=host), JournalReader(journals), now_us)
-        self._sealer = Sealer(engine)
+        self._sealer, self._rollups = Sealer(engine), Rollups(engine)
         self._desk = BudgetDesk(engine, host=host, socket=run_dir / DESK_SOCKET)
         self._generation = Generation(run_dir)
         self._newest_price = Generation(run_dir, NEWEST_PRICE_FILE)
@@ -164,7 +166,10 @@ class LedgerWriter:
             pass
 
     async def _seal(self) -> None:
+        """And add up what is sealed: nothing can appear among it any more."""
         while await asyncio.to_thread(self._sealer.seal, at_us=self._now_us()):
+            pass
+        while await asyncio.to_thread(self._rollups.follow):
             pass
 
     async def _forget(self) -> None:

@@ -1,19 +1,24 @@
-"""Runs migrations on one connection, in one transaction, one process at a time.
+"""Runs migrations, each in a transaction of its own, one process at a time, beside running writers.
 
 The URL comes from `ledger.database.migrate` or, for `alembic` on the command line, from the
-environment variable `BREAKEVEN_LEDGER_URL`. Waiting for locks is bounded, so that a migration
-gives up rather than holds up a running gateway.
+environment variable `BREAKEVEN_LEDGER_URL`. A migration waits at most `LOCK_TIMEOUT_MS` for a lock,
+because whoever writes queues up behind it meanwhile; it then gives way and tries again. Those that
+were done stay done.
 """
 
 import os
+import time
 
 from alembic import context
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import OperationalError
 
 from ledger import orm
 from ledger.database import make_engine
 
-LOCK_TIMEOUT_S = 10
+LOCK_TIMEOUT_MS = 100
+TRIES, FIRST_S, LAST_S = 60, 0.05, 2.0
+LOOK_S = 0.05
 ADVISORY_LOCK = 0x6272656B  # one migration at a time per PostgreSQL database
 
 
@@ -23,23 +28,54 @@ def run() -> None:
         raise SystemExit("set BREAKEVEN_LEDGER_URL to the ledger's database")
     engine = make_engine(url)
     try:
-        with engine.begin() as connection:
-            _run_on(connection)
+        if engine.dialect.name == "postgresql":
+            _on_postgresql(engine)
+        else:
+            with engine.begin() as connection:
+                _run_on(connection)
     finally:
         engine.dispose()
 
 
+def _on_postgresql(engine: Engine) -> None:
+    """Without waiting inside a statement: an index that is made concurrently would wait for us."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as alone:
+        mine = text(f"SELECT pg_try_advisory_lock({ADVISORY_LOCK})")
+        while not alone.execute(mine).scalar_one():
+            time.sleep(LOOK_S)
+        wait_s = FIRST_S
+        for last in [False] * (TRIES - 1) + [True]:
+            try:
+                with engine.connect() as connection:
+                    connection.execute(text(f"SET lock_timeout = '{LOCK_TIMEOUT_MS}ms'"))
+                    connection.commit()
+                    _run_on(connection)
+                    connection.commit()
+            except OperationalError as error:
+                if last or getattr(error.orig, "sqlstate", None) not in _IN_THE_WAY:
+                    raise
+                time.sleep(wait_s)
+                wait_s = min(2 * wait_s, LAST_S)
+            else:
+                return
+
+
+_IN_THE_WAY = {"55P03", "40P01"}  # lock not available in time, deadlock
+
+
 def _run_on(connection: Connection) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"))
-        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'"))
     context.configure(
         connection=connection,
         target_metadata=orm.Base.metadata,
         render_as_batch=connection.dialect.name == "sqlite",
         transactional_ddl=True,
+        transaction_per_migration=connection.dialect.name == "postgresql",
     )
-    context.run_migrations()
+    if connection.dialect.name == "sqlite":
+        context.run_migrations()
+        return
+    with context.begin_transaction():
+        context.run_migrations()
 
 
 run()

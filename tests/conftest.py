@@ -202,14 +202,24 @@ class PostgresServer:
         }  # fmt: skip
         flags = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
         self.log = (self.folder / "server.log").open("wb")
+        self.command = [binaries / "postgres", "-D", data, *flags]
+        self.admin = f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres"
+        self.count = 0
+        self.start()
+
+    def start(self) -> None:
         self.process = subprocess.Popen(
-            [binaries / "postgres", "-D", data, *flags],
+            self.command,
             cwd=self.folder, stdout=self.log, stderr=self.log, **self.options,
             preexec_fn=die_with_parent,  # noqa: PLW1509  (runs once, before any thread exists)
         )  # fmt: skip
-        self.admin = f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres"
-        self.count = 0
         self.wait()
+
+    def restart(self) -> None:
+        """Open connections are ended; what the server holds in memory is gone."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(timeout=120)
+        self.start()
 
     def wait(self) -> None:
         deadline = time.monotonic() + 60

@@ -39,7 +39,7 @@ def test_teams_bear_what_was_used_and_nothing_else(look) -> None:
 def cell(**changes: object) -> Cell:
     values = {
         "start_us": 0, "team": "a", "model": "m", "backend": "own", "target": "t", "pool": "p",
-        "reason": "cheapest", "spill_reason": None, "status": "finished", "slo_met": True,
+        "spill_reason": None, "status": "finished", "slo_met": True,
         "simulated": False, "attempts": 1, "input_tokens": 0, "cached_tokens": 0,
         "output_tokens": 0, "engine_us": 0, "cost_pusd": 0, "unpriced": 0,
     }  # fmt: skip

@@ -165,3 +165,15 @@ def test_a_noted_seal_is_found_again_and_missed_when_the_books_are_older(ledger,
     assert "books are missing" in missed.stdout.replace("\n", " ")
     assert ledger("verify", "--seal", "nonsense").exit_code == 2
     engine.dispose()
+
+
+def test_sums_are_made_anew_and_the_report_stays(ledger, url):
+    engine = make_engine(url)
+    while Sealer(engine).seal(at_us=1):
+        pass
+    engine.dispose()
+    before = ledger("report", "--json").stdout
+    assert json.loads(ledger("rebuild", "--json").stdout)["attempts_to"] > 0
+    assert ledger("rebuild").stdout.startswith("Added up: attempts 1 to ")
+    assert json.loads(before)["total"] == json.loads(ledger("report", "--json").stdout)["total"]
+    assert ledger("verify").exit_code == 0

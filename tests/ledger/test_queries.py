@@ -8,11 +8,14 @@ from ledger import (
     queries_attempts,
     queries_fleet,
     queries_health,
+    queries_load,
     queries_requests,
     queries_scope,
 )
 
-PARTS = (queries_attempts, queries_fleet, queries_health, queries_requests, queries_scope)
+PARTS = (
+    queries_attempts, queries_fleet, queries_health, queries_load, queries_requests, queries_scope,
+)  # fmt: skip
 
 
 def test_every_public_read_is_in_the_namespace() -> None:

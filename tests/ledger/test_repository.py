@@ -129,9 +129,11 @@ def test_the_books_are_asked_only_for_settles_without_their_open(
     assert asked == [[], ["r1.1"], [], ["r3.1", "r4.1"]]
 
 
+@pytest.mark.parametrize("more", [0, 30])  # a few are inserted, many are copied
 @pytest.mark.parametrize("victim", [0, 1, 2])
-def test_a_poison_record_is_quarantined_alone(engine, repository, opened, settled, victim):
+def test_a_poison_record_is_quarantined_alone(engine, repository, opened, settled, victim, more):
     good = [opened(1), settled(1), opened(2), settled(2)]
+    good += [opened(100 + number) for number in range(more)]
     poison = [
         opened(9, bound_pusd=HUGE, holds=()),
         opened(9, team_id=None, holds=()),

@@ -1,13 +1,14 @@
 """Prepared statements write what SQLAlchemy's own would, on both databases."""
 
 import pytest
-from sqlalchemy import Integer, bindparam, delete, insert, literal, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Integer, bindparam, delete, insert, literal, select, text
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 
 from ledger import orm
+from ledger.database import is_away, make_engine, migrate
 from ledger.rows import Rows as EmptyRows
 from ledger.rows import add_opened, refusal_row, settled_values
-from ledger.statements import Prepared, Statements
+from ledger.statements import COPIED_FROM, Prepared, Statements
 
 WINDOW = {"budget_id": "b", "window": 7, "spent_pusd": 3, "granted_pusd": 10**25,
           "limit_pusd": None}  # fmt: skip
@@ -83,3 +84,66 @@ def test_a_parameter_may_stand_twice(engine):
     twice = Prepared(engine.dialect, select(number + number, literal(1)))
     with engine.connect() as connection:
         assert list(twice.find(connection, {"number": 4, "param_1": 1}) or ()) == [8, 1]
+
+
+def test_many_rows_are_stored_as_a_few_are(engine, say, opened, settled):
+    """By COPY on PostgreSQL: nulls, documents, bytes and every character come through."""
+    odd = "a\tb\nc\\N\\.'\u20ac\U0001f600"
+    rows, decisions = [], []
+    for number in range(2 * COPIED_FROM):
+        first = opened(number, tags=((odd, odd),) if number % 2 else (), user_id=odd)
+        last = settled(number, error=odd, slo_met=(None, True, False)[number % 3])
+        found = EmptyRows()
+        rows.append(add_opened(found, first, "j") | settled_values(first, last, late=False))
+        decisions.append({"attempt_id": odd + str(number), "opened_us": 1,
+                          "decision": bytes(range(256))})  # fmt: skip
+    for table, statement, many in (
+        (orm.Attempt, say.attempts, rows),
+        (orm.AttemptDecision, say.decisions, decisions),
+    ):
+        with engine.begin() as connection:
+            for row in many:
+                statement.run(connection, [dict(row)])
+            expected = stored(connection, table)
+            connection.execute(delete(table))
+            statement.run(connection, [dict(row) for row in many])
+            assert sorted(stored(connection, table), key=repr) == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [({"attempt_id": "r0.1"}, IntegrityError), ({"cost_pusd": 2**70}, (DataError, OverflowError)),
+     ({"team_id": None}, IntegrityError)],
+)  # fmt: skip
+def test_what_is_wrong_with_one_of_many_is_told_as_sqlalchemy_tells_it(
+    engine, say, opened, wrong, error
+):
+    rows = [add_opened(EmptyRows(), opened(number), "j") for number in range(2 * COPIED_FROM)]
+    rows[-1] |= wrong
+    with pytest.raises(error), engine.begin() as connection:
+        say.attempts.run(connection, [dict(row) for row in rows])
+    with engine.begin() as connection:
+        assert stored(connection, orm.Attempt) == []
+        say.attempts.run(connection, rows[:-1])
+
+
+def test_a_server_that_goes_while_rows_are_copied_is_away(postgres_url, opened):
+    migrate(postgres_url)
+    engine = make_engine(postgres_url)
+    rows = [add_opened(EmptyRows(), opened(number), "j") for number in range(COPIED_FROM)]
+    statements = Statements(engine.dialect)
+
+    def cut_off() -> None:
+        with engine.begin() as connection:
+            mine = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            with engine.begin() as other:
+                other.execute(text(f"SELECT pg_terminate_backend({mine}, 5000)"))
+            statements.attempts.run(connection, [dict(row) for row in rows])
+
+    with pytest.raises(OperationalError) as away:
+        cut_off()
+    assert is_away(away.value)
+    with engine.begin() as connection:
+        statements.attempts.run(connection, rows)
+        assert len(stored(connection, orm.Attempt)) == COPIED_FROM
+    engine.dispose()

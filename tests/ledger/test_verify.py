@@ -107,6 +107,7 @@ BROKEN = {
     " provisional_pusd, engine_us) VALUES ('chat', 0, 'ads', 0, 0, 7)",
     "nothing_is_quarantined": 'INSERT INTO quarantine (journal, segment, "offset", at_us, reason,'
     " record) VALUES ('j', 1, 9, 0, 'checksum', 'x')",
+    "sums_are_the_rows": "INSERT INTO rollup_position VALUES ('attempts', 9, 1)",
     "seals_hold": "INSERT INTO seals VALUES (1, 0, 9, 0, 0, 0, 2, X'78', X'79')",
 }
 

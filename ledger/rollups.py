@@ -1,0 +1,264 @@
+"""Adds attempts up by hour and day, some seconds after they were sealed, never with their commit.
+
+    while Rollups(engine).follow():
+        pass
+
+It reads rows, so it does not matter who wrote them. An attempt is counted once it is final; those
+that the position passes before are noted as waiting and counted when they are. Position, waiting
+ones and sums move in one transaction, so whoever reads the sums, the waiting and the rows beyond
+the position has every attempt once, whenever this dies. Any host may follow; one does at a time.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    and_,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from ledger.orm import (
+    Attempt,
+    RollupPosition,
+    RollupWaiting,
+    Seal,
+)
+from ledger.queries_scope import HOUR_US, MINUTE_US
+from ledger.rollup import (
+    CUBES,
+    LOAD_HOURS,
+    LOADS,
+    MINUTES,
+    Cube,
+    Load,
+    final,
+    loads_of_rows,
+    pack,
+    unpack,
+)
+
+NAME = "attempts"
+ROWS_AT_ONCE = 20_000  # of attempts in one transaction: SQLite's writers wait for as long
+NAMED_AT_ONCE = 500
+Rolled = tuple[int, int]  # seq, version
+
+
+class Rollups:
+    def __init__(self, engine: Engine, *, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        self._engine = engine
+        self._at_once = rows_at_once
+
+    def follow(self) -> int:
+        """Add what was sealed since; returns how many attempts it passed or found settled."""
+        try:
+            with self._begin() as connection:
+                here = _lock(connection)
+                if here is None:
+                    return 0
+                found = self._follow(connection, *here)
+                connection.commit()
+                return found
+        except (IntegrityError, OperationalError) as error:
+            if isinstance(error, IntegrityError) or _overtaken(error):
+                return 0
+            raise
+
+    def rebuild(self) -> int | None:
+        """Forget all sums and add up again what was sealed; None while somebody else follows.
+
+        Until it is done, reads answer from rows.
+        """
+        with self._begin() as connection:
+            here = _lock(connection)
+            if here is None:
+                return None
+            for table in _sums():
+                connection.execute(delete(table))
+            connection.execute(delete(RollupWaiting))
+            connection.execute(update(RollupPosition).values(seq=0, version=here[1] + 1))
+            connection.commit()
+        while self.follow():
+            pass
+        with self._engine.connect() as connection:
+            return int(connection.execute(select(RollupPosition.seq)).scalar_one())
+
+    def _begin(self) -> Connection:
+        """One snapshot, or an attempt that settles meanwhile would be waiting and counted."""
+        connection = self._engine.connect()
+        if self._engine.dialect.name == "postgresql":
+            connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            # Compiling such a statement takes longer than running it.
+            connection.execute(text("SET LOCAL jit = off"))
+            connection.execute(text("SET LOCAL work_mem = '64MB'"))
+        return connection
+
+    def _follow(self, connection: Connection, seq: int, version: int) -> int:
+        sealed = connection.execute(select(func.max(Seal.attempts_to))).scalar() or 0
+        until = min(sealed, _beyond(connection, seq, self._at_once))
+        settled = _settled(connection, self._at_once)
+        if until <= seq and not settled:
+            return 0
+        fresh = (Attempt.seq > seq) & (Attempt.seq <= until)
+        passed = connection.execute(
+            insert(RollupWaiting).from_select(
+                ["attempt_seq", "opened_us"],
+                select(Attempt.seq, Attempt.opened_us).where(fresh, ~final()),
+            )
+        ).rowcount
+        counted: list[ColumnElement[bool]] = [fresh & final()]
+        counted += [Attempt.seq.in_(some) for some in _groups(settled)]
+        for which in counted:
+            for cube in CUBES:
+                self._add(connection, cube, which)
+            self._add_loads(connection, which)
+        for some in _groups(settled):
+            gone = RollupWaiting.attempt_seq.in_(some)
+            connection.execute(delete(RollupWaiting).where(gone))
+        connection.execute(update(RollupPosition).values(seq=max(seq, until), version=version + 1))
+        return max(1, until - seq, passed, len(settled))
+
+    def _add(self, connection: Connection, cube: Cube, which: Any) -> None:
+        """In the database itself: a history has millions of these sums."""
+        named = [one.label(f"by_{name}") for name, one in cube.dimensions.items()]
+        seen = connection.execute(cube.joined(select(*named).distinct()).where(which)).all()
+        _ids(connection, cube.cells, list(cube.dimensions), {tuple(row) for row in seen})
+        for table, width_us in cube.tiers:
+            sums = cube.of_rows(width_us).where(which).subquery()
+            same = [
+                getattr(cube.cells, name).is_not_distinct_from(sums.c[f"by_{name}"])
+                if cube.cells.__table__.columns[name].nullable
+                else getattr(cube.cells, name) == sums.c[f"by_{name}"]
+                for name in cube.dimensions
+            ]
+            found = select(
+                sums.c.start_us, cube.cells.id, *(sums.c[name] for name in cube.measures)
+            ).join(cube.cells, and_(*same))
+            statement = _insert(connection, table).from_select(
+                ["start_us", "cell_id", *cube.measures],
+                found.where(literal_column("1") == literal_column("1")),  # SQLite's parser asks
+            )
+            more = {name: getattr(table, name) + statement.excluded[name] for name in cube.measures}
+            connection.execute(
+                statement.on_conflict_do_update(index_elements=["start_us", "cell_id"], set_=more)
+            )
+
+    def _add_loads(self, connection: Connection, which: Any) -> None:
+        rows = connection.execute(loads_of_rows().where(which)).all()
+        loads: dict[tuple[tuple[Any, ...], int], dict[int, Load]] = {}
+        for minute_us, team, pool, model, kind, *figures in rows:
+            start = minute_us - minute_us % HOUR_US
+            minute = (minute_us - start) // MINUTE_US
+            load: Load = tuple(map(int, figures))  # type: ignore[assignment]  # five columns
+            for whose in (team, None):
+                _plus(loads.setdefault(((whose, pool, model, kind), start), {}), minute, load)
+        names = ["team_id", "pool", "model", "kind"]
+        ids = _ids(connection, LOADS, names, {of for of, _ in loads})
+        placed = {(ids[of], start): minutes for (of, start), minutes in loads.items()}
+        here = tuple_(LOAD_HOURS.cell_id, LOAD_HOURS.start_us)
+        for some in _groups(list(placed)):
+            query = select(LOAD_HOURS.cell_id, LOAD_HOURS.start_us, LOAD_HOURS.minutes)
+            for cell_id, start, packed in connection.execute(query.where(here.in_(some))):
+                for minute, load in unpack(packed):
+                    _plus(placed[cell_id, start], minute, load)
+        if placed:
+            statement = _insert(connection, LOAD_HOURS)
+            statement = statement.on_conflict_do_update(
+                index_elements=["cell_id", "start_us"],
+                set_={"minutes": statement.excluded.minutes},
+            )
+            connection.execute(
+                statement,
+                [
+                    {"cell_id": cell_id, "start_us": start, "minutes": pack(minutes)}
+                    for (cell_id, start), minutes in placed.items()
+                ],
+            )
+
+
+def _ids(
+    connection: Connection, table: Any, names: Sequence[str], wanted: set[Any]
+) -> dict[tuple[Any, ...], int]:
+    """The numbers of what attempts agree in; what is new gets one."""
+    keys = {msgspec.json.encode(values).decode(): values for values in wanted}
+    found = _numbers(connection, table, keys)
+    missing = sorted(keys.keys() - found.keys())
+    if missing:
+        rows = [{"key": key, **dict(zip(names, keys[key], strict=True))} for key in missing]
+        connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows)
+        found |= _numbers(connection, table, missing)
+    return {keys[key]: number for key, number in found.items()}
+
+
+def _numbers(connection: Connection, table: Any, keys: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for some in _groups(list(keys)):
+        query = select(table.key, table.id).where(table.key.in_(some))
+        found.update((row[0], row[1]) for row in connection.execute(query))
+    return found
+
+
+def _lock(connection: Connection) -> Rolled | None:
+    """Where the sums stand, for us alone; None while somebody else moves them."""
+    row = {"name": NAME, "seq": 0, "version": 0}
+    query = select(RollupPosition.seq, RollupPosition.version)
+    if connection.execute(query).one_or_none() is None:
+        connection.execute(_insert(connection, RollupPosition).on_conflict_do_nothing(), [row])
+    found = connection.execute(query.with_for_update(skip_locked=True)).one_or_none()
+    return None if found is None else (found[0], found[1])
+
+
+def _beyond(connection: Connection, seq: int, at_once: int) -> int:
+    """The number of the last of so many attempts after `seq`."""
+    some = select(Attempt.seq).where(Attempt.seq > seq).order_by(Attempt.seq).limit(at_once)
+    return connection.execute(select(func.max(some.subquery().c.seq))).scalar() or seq
+
+
+def _settled(connection: Connection, at_once: int) -> list[int]:
+    """Of those that wait, some that no record changes any more."""
+    query = (
+        select(RollupWaiting.attempt_seq)
+        .join(Attempt, Attempt.seq == RollupWaiting.attempt_seq)
+        .where(final())
+        .order_by(RollupWaiting.attempt_seq)
+        .limit(at_once)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def _plus(minutes: dict[int, Load], minute: int, load: Load) -> None:
+    assert 0 <= minute < MINUTES
+    before = minutes.get(minute, (0, 0, 0, 0, 0))
+    minutes[minute] = tuple(  # type: ignore[assignment]  # as many as before
+        a + b for a, b in zip(before, load, strict=True)
+    )
+
+
+def _sums() -> list[Any]:
+    return [table for cube in CUBES for table, _ in cube.tiers] + [LOAD_HOURS]
+
+
+def _insert(connection: Connection, table: Any) -> Any:
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table)
+
+
+def _groups(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (values[at : at + NAMED_AT_ONCE] for at in range(0, len(values), NAMED_AT_ONCE))
+
+
+def _overtaken(error: OperationalError) -> bool:
+    """Another host moved the sums between our look and our lock."""
+    return getattr(error.orig, "sqlstate", None) == "40001"

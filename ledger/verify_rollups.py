@@ -1,0 +1,102 @@
+"""The proof that what was added up is what the rows say. Part of `verify`."""
+
+from collections.abc import Generator
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, func, select
+
+from ledger.orm import Attempt, RollupPosition, RollupWaiting
+from ledger.queries_rollups import Sums, merge
+from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US
+from ledger.rollup import CUBES, LOAD_HOURS, LOADS, Cube, final, loads_of_rows, unpack
+
+Found = Generator[tuple[str, str], None, None]
+
+
+def sums_are_the_rows(connection: Connection) -> Found:
+    """The sums of each day are those of the attempts that they count, made from their rows."""
+    seq = connection.execute(select(RollupPosition.seq)).scalar() or 0
+    waiting = Attempt.seq.in_(select(RollupWaiting.attempt_seq))
+    counted = and_(Attempt.seq <= seq, ~waiting)
+    yield from _unfinished(connection, counted)
+    for start_us in _days(connection, counted):
+        today = and_(counted, Attempt.opened_us >= start_us, Attempt.opened_us < start_us + DAY_US)
+        for cube in CUBES:
+            for table, width_us in cube.tiers:
+                rows = _of_rows(connection, cube, width_us, today)
+                if rows != _of_table(connection, cube, table, start_us):
+                    yield _said(table, start_us)
+        if _loads_of_rows(connection, today) != _loads(connection, start_us):
+            yield _said(LOAD_HOURS, start_us)
+
+
+def _said(table: Any, start_us: int) -> tuple[str, str]:
+    return (
+        f"{table.__tablename__} {start_us}",
+        "the sums of this day are not those of its rows: `breakeven ledger rebuild`",
+    )
+
+
+def _unfinished(connection: Connection, counted: ColumnElement[bool]) -> Found:
+    query = select(Attempt.attempt_id).where(counted, ~final())
+    for attempt_id in connection.execute(query).scalars():
+        yield attempt_id, "added up, though records may still change it"
+
+
+def _days(connection: Connection, counted: ColumnElement[bool]) -> list[int]:
+    ends = select(func.min(Attempt.opened_us), func.max(Attempt.opened_us)).where(counted)
+    first, last = connection.execute(ends).one()
+    found: set[int] = set()
+    if first is not None:
+        found.update(range(first - first % DAY_US, last + 1, DAY_US))
+    for cube in CUBES:
+        found.update(connection.execute(select(cube.days.start_us).distinct()).scalars())
+    return sorted(found)
+
+
+def _of_rows(connection: Connection, cube: Cube, width_us: int, which: ColumnElement[bool]) -> Sums:
+    found: Sums = {}
+    places = 1 + len(cube.dimensions)
+    for row in connection.execute(cube.of_rows(width_us).where(which)):
+        merge(found, {tuple(row[:places]): list(row[places:])})
+    return found
+
+
+def _of_table(connection: Connection, cube: Cube, table: Any, start_us: int) -> Sums:
+    cells = cube.cells
+    query = (
+        select(
+            table.start_us,
+            *(getattr(cells, name) for name in cube.dimensions),
+            *(getattr(table, name) for name in cube.measures),
+        )
+        .join(cells, cells.id == table.cell_id)
+        .where(table.start_us >= start_us, table.start_us < start_us + DAY_US)
+    )
+    places = 1 + len(cube.dimensions)
+    return {tuple(row[:places]): list(row[places:]) for row in connection.execute(query)}
+
+
+def _loads_of_rows(connection: Connection, which: ColumnElement[bool]) -> Sums:
+    found: Sums = {}
+    for minute_us, team, pool, model, kind, *load in connection.execute(
+        loads_of_rows().where(which)
+    ):
+        for whose in (team, None):
+            merge(found, {(minute_us, whose, pool, model, kind): list(load)})
+    return found
+
+
+def _loads(connection: Connection, start_us: int) -> Sums:
+    columns = (LOAD_HOURS.start_us, LOADS.team_id, LOADS.pool, LOADS.model, LOADS.kind)
+    query = (
+        select(*columns, LOAD_HOURS.minutes)
+        .join(LOADS, LOADS.id == LOAD_HOURS.cell_id)
+        .where(LOAD_HOURS.start_us >= start_us, LOAD_HOURS.start_us < start_us + DAY_US)
+    )
+    found: Sums = {}
+    for hour_us, *whose, packed in connection.execute(query):
+        assert hour_us % HOUR_US == 0
+        for minute, load in unpack(packed):
+            found[hour_us + minute * MINUTE_US, *whose] = list(load)
+    return found

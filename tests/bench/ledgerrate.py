@@ -1,0 +1,89 @@
+"""How many attempts a second the books take from journals that lie there: by the CPU they cost.
+
+A request is an open and a settle on three budgets, with its decision and a comparator stored. The
+ledger writer's own pass applies them, in this process; on PostgreSQL the time of its backend is
+counted too, read from /proc. One core's worth is what a writer gets, for a statement and its answer
+follow each other: attempts a second = 1 / (CPU here + CPU of the backend).
+"""
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_writer import DAY_US, HOST, SCOPES, opened, settled
+from measure import cpu_s
+from sqlalchemy import Engine, func, insert, select, text
+
+from ledger import orm
+from ledger.journal import JournalWriter
+from ledger.journal_reader import JournalReader
+from ledger.repository import Repository
+from ledger.tail import Tail
+
+
+@dataclass(frozen=True)
+class Rate:
+    attempts: int
+    here_us: float  # CPU an attempt
+    backend_us: float  # of the database's process
+    wall_per_s: float
+
+    @property
+    def per_s(self) -> float:
+        return 1e6 / (self.here_us + self.backend_us)
+
+
+def measure(engine: Engine, home: Path, requests: int) -> Rate:
+    now_us = time.time_ns() // 1000
+    _budgets(engine, now_us)
+    journal = JournalWriter(home / "journal", "w0")
+    first = next(_numbers) * 10**9
+    for number in range(first, first + requests):
+        journal.append(opened(number, now_us))
+        journal.append_ending(settled(number, now_us))
+    tail = Tail(Repository(engine, host=HOST), JournalReader(home / "journal"), lambda: now_us)
+    backend = _backend(engine)
+    here, there, since = time.process_time(), backend(), time.monotonic()
+    while tail.step().moved:
+        pass
+    wall = time.monotonic() - since
+    here, there = time.process_time() - here, backend() - there
+    journal.close()
+    query = select(func.count()).where(orm.Attempt.settled_us.is_not(None))
+    with engine.connect() as connection:
+        assert connection.execute(query).scalar_one() >= requests
+    return Rate(requests, here * 1e6 / requests, there * 1e6 / requests, requests / wall)
+
+
+_numbers = itertools.count(1)
+
+
+def _budgets(engine: Engine, now_us: int) -> None:
+    window = now_us // DAY_US * DAY_US // 10**6
+    with engine.begin() as connection:
+        if connection.execute(select(func.count()).select_from(orm.Budget)).scalar_one():
+            return
+        connection.execute(
+            insert(orm.Budget),
+            [{"id": f"{scope}@day", "scope": scope, "period": "day", "hard": True,
+              "limit_pusd": 10**18, "created_us": 0} for scope in SCOPES],
+        )  # fmt: skip
+        connection.execute(
+            insert(orm.Grant),
+            [{"budget_id": f"{scope}@day", "window": window, "host": HOST} for scope in SCOPES],
+        )
+
+
+def _backend(engine: Engine) -> Callable[[], float]:
+    """CPU seconds of all backends of this database's connections; 0 where it runs in here."""
+    if engine.dialect.name != "postgresql":
+        return lambda: 0.0
+    query = text("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+
+    def spent() -> float:
+        with engine.connect() as connection:
+            return cpu_s(connection.execute(query).scalars().all())
+
+    return spent
