@@ -103,6 +103,7 @@ SETS = (
         ("guidellm==0.8.1",),
         options=("--no-deps",),
     ),
+    Set("tests/bench/peers/highs.lock", requirements=("highspy==1.15.1", "numpy==2.4.6")),
     Set("tests/bench/peers/vllm-router.lock", requirements=("vllm-router==0.1.17",)),
     Set("tests/bench/peers/sglang-router.lock", requirements=("sglang-router==0.3.2",)),
     Set("tests/bench/peers/litellm.lock", requirements=("litellm[proxy]==1.106.2",)),

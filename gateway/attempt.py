@@ -49,7 +49,7 @@ class Attempt:
             self.first_token_s = now_s
         self.last_token_s = now_s
         if self.flight is not None:
-            self.flight.first_token(now_s - self.dispatched_s)
+            self.flight.first_token(now_s)
             counts = None if self.relay is None else self.relay.counts
             if counts is not None:
                 self.flight.counted(*counts, now_s)

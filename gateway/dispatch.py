@@ -135,7 +135,7 @@ class Dispatcher:
         attempt_id = f"{plan.request_id}.{number}"
         target, bound = step.frozen.target, step.verdict.candidate.bound_pusd or 0
         # The promise is made before anything is awaited: no other request may see the room twice.
-        flight, passage = self.flights.take_off(plan, step), None
+        flight, passage = self.flights.take_off(plan, step, self.clock.now_s()), None
         if not target.own:
             passage = self.experience.depart(target.row, counted_tokens(plan.request))
         try:

@@ -19,6 +19,7 @@ _HELD, _FINAL = int(Resident.HELD_TOKENS), int(Resident.FINAL_TOKENS)
 _HEARD, _PACE = int(Resident.HEARD_S), int(Resident.TOKENS_PER_S)
 _SEQUENCES, _CONTEXT = int(Load.SEQUENCES), int(Load.CONTEXT_TOKENS)
 _QUEUED, _PROMISED = int(Load.QUEUED_PREFILL_TOKENS), int(Load.PROMISED_TOKENS)
+_WAITING, _MOVED = int(Load.QUEUED_SEQUENCES), int(Load.QUEUE_MOVED_S)
 
 
 class Flights:
@@ -29,8 +30,8 @@ class Flights:
         self._worker = worker
         self._places: dict[int, list[int]] = {}  # free ones, by engine
 
-    def take_off(self, plan: Plan, step: Step) -> "Flight | None":
-        """The promises of one attempt; APIs have none."""
+    def take_off(self, plan: Plan, step: Step, now_s: float) -> "Flight | None":
+        """The promises of one attempt that is sent now (monotonic); APIs have none."""
         verdict, request = step.verdict, plan.request
         state = verdict.candidate.engine
         if state is None:
@@ -46,6 +47,7 @@ class Flights:
             output,
             state.kv_block_tokens,
             plan.policy.slo if plan.asked.stream else None,
+            now_s,
         )
         engine = step.frozen.target.row
         places = self._places.get(engine)
@@ -67,6 +69,7 @@ class Promise(msgspec.Struct, frozen=True):
     output_tokens: int | None = None
     block_tokens: int = 1
     slo: Slo | None = None
+    sent_s: float = 0.0
 
 
 class Flight:
@@ -109,6 +112,9 @@ class Flight:
         cells[row + _SEQUENCES] += promise.sequences
         cells[row + _QUEUED] += promise.prompt_tokens
         cells[row + _PROMISED] += promise.kv_tokens
+        if not cells[row + _WAITING]:
+            cells[row + _MOVED] = promise.sent_s
+        cells[row + _WAITING] += 1.0
         self._places = places
         self._place: int | None = None
         self._place_row = 0
@@ -121,18 +127,21 @@ class Flight:
                 self._place_row = board.resident_row(worker, engine, self._place)
                 self._stands(promise.prompt_tokens, self._final)
 
-    def first_token(self, waited_s: float | None = None) -> None:
-        """The prompt is in the cache; the sequence decodes. `waited_s`: since its dispatch."""
+    def first_token(self, now_s: float) -> None:
+        """The prompt is in the cache; the sequence decodes."""
         if self._context or self._landed:
             return
         cells = self._board.cells
         cells[self._row + _QUEUED] -= self._promise.prompt_tokens
+        cells[self._row + _WAITING] -= 1.0
+        cells[self._row + _MOVED] = now_s
         cells[self._row + _CONTEXT] += self._promise.prompt_tokens
         cells[self._row + Load.PREFILLED_TOKENS_TOTAL] += self._promise.prompt_tokens
         self._context = self._promise.prompt_tokens
         self._start = self._board.loads(self._engine)
         slo = self._promise.slo
-        if slo is not None and waited_s is not None:
+        if slo is not None:
+            waited_s = now_s - self._promise.sent_s
             self._judge(Load.TTFT_PULL_TOTAL, waited_s, slo.ttft_ms, slo.attainment)
 
     def grew(self, tokens: int) -> None:
@@ -210,6 +219,7 @@ class Flight:
             cells[self._row + _CONTEXT] -= self._context
         else:
             cells[self._row + _QUEUED] -= self._promise.prompt_tokens
+            cells[self._row + _WAITING] -= 1.0
         if self._place is not None and self._places is not None:
             self._stands(0, 0)
             self._places.append(self._place)

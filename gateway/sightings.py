@@ -107,7 +107,7 @@ def engine_state(
         updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
         safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, seen_of,
     ) = published  # fmt: skip
-    sequences, context, queued, promised, *_ = loads
+    sequences, context, queued, promised, *_, waiting, moved_s = loads
     age = now_s - updated if updated else math.inf
     health = _HEALTHS[int(word)]
     if health is _HEALTHY:
@@ -134,4 +134,6 @@ def engine_state(
         safety_tpot or SAFETY_TPOT,
         prefill_rate,
         age_s=age,
+        head_tokens=queued / waiting if waiting > 0.0 else 0.0,
+        head_since_s=max(0.0, now_s - moved_s) if moved_s else 0.0,
     )

@@ -34,6 +34,8 @@ class Load(IntEnum):
     TPOT_PULL_TOTAL = 8
     JUDGED_TOTAL = 9  # promises that came due, and of them those not kept
     MISSED_TOTAL = 10
+    QUEUED_SEQUENCES = 11
+    QUEUE_MOVED_S = 12  # monotonic: its queue began, or its last prompt left it; no sum, the latest
 
 
 class Resident(IntEnum):
@@ -116,6 +118,7 @@ class Owned(IntEnum):
 # Asking an enumeration for its length costs more than reading its row of the board.
 _LOADS, _RESIDENT, _SEEN = len(Load), len(Resident), len(Seen)
 _PUBLISHED, _OWNED = len(Published), len(Owned)
+_MOVED = int(Load.QUEUE_MOVED_S)
 
 HEALTHS = ("unknown", "loading", "healthy", "draining", "down")
 STAGES = (
@@ -254,7 +257,9 @@ class Board:
         ]
         if len(rows) == 1:
             return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
-        return list(map(sum, zip(*rows, strict=True)))
+        summed: list[float] = [sum(cells) for cells in zip(*rows, strict=True)]
+        summed[_MOVED] = max([row[_MOVED] for row in rows])
+        return summed
 
     def demand(self, pool: int) -> list[float]:
         """All workers' sums of the demand for one pool."""

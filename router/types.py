@@ -188,7 +188,8 @@ class EngineState:
     requests may still grow by (their promise minus what they hold). Capacity excludes the block
     the engine reserves. `residents` are (held, final, slack) tokens of the running sequences whose
     growth is followed: each holds between `held` and `held + slack`, and their share of what is
-    used and promised counts by when it is needed.
+    used and promised counts by when it is needed. The engine has been reading the first prompt of
+    its queue, of about `head_tokens`, for `head_since_s`.
     `step_feedback` is observed over predicted step time; `safety_*` scale
     the SLO to track attainment. What follows from these alone stands in the last fields, found
     once: a state is made when the engine's cells change, and looked at for every request.
@@ -215,6 +216,8 @@ class EngineState:
     prefix_hit_tokens: int = 0
     age_s: float = 0.0
     residents: tuple[tuple[float, float, float], ...] = ()
+    head_tokens: float = 0.0
+    head_since_s: float = 0.0
     # numbers that a real engine can have
     sane: bool = field(init=False, repr=False, compare=False)
     # sane, healthy, with a cache and a step model
@@ -226,6 +229,8 @@ class EngineState:
     step_s: float = field(init=False, repr=False, compare=False)
     # a token of context for one step: its own time and its share of the whole
     hold_s: float = field(init=False, repr=False, compare=False)
+    # of the queued prefill, what is done by now
+    read_tokens: float = field(init=False, repr=False, compare=False)
     # the share of the time that prefill leaves
     decoding: float = field(init=False, repr=False, compare=False)
 
@@ -246,16 +251,21 @@ class EngineState:
             and self.safety_ttft > 0.0 < self.safety_tpot
             and self.kv_block_tokens > 0
         )
-        step_s = hold_s = decoding = 0.0
+        step_s = hold_s = decoding = read = 0.0
         if step is not None:
             step_s = step.a_s + step.b_s * sequences + step.c_s * context
             hold_s = step.c_s + step.a_s / capacity if capacity > 0 else step.c_s
             decoding = 1.0 - feedback * step.d_s * rate
+            if self.head_since_s > 0.0 < self.head_tokens and feedback > 0.0:
+                room = max(1, self.prefill_budget_tokens - sequences)
+                token_s = feedback * (step.d_s + step_s / room)
+                if token_s > 0.0:
+                    read = min(self.head_tokens, queued, self.head_since_s / token_s)
         ready = sane and self.health is Health.HEALTHY and step is not None and capacity > 0
         (
             self.sane, self.ready, self.sequences, self.kv_taken_tokens,  # type: ignore[misc]  # frozen from here on
-            self.step_s, self.hold_s, self.decoding,  # type: ignore[misc]  # as above
-        ) = sane, ready, sequences, used + promised, step_s, hold_s, decoding  # fmt: skip
+            self.step_s, self.hold_s, self.read_tokens, self.decoding,  # type: ignore[misc]  # as above
+        ) = sane, ready, sequences, used + promised, step_s, hold_s, read, decoding  # fmt: skip
 
 
 @value(frozen=True, slots=True)

@@ -68,12 +68,13 @@ class LineFlights(Flights):
             found.setdefault(row, []).append(name)
         return found
 
-    def take_off(self, plan: Plan, step: Step) -> Flight | None:
-        flight, ttft_ms = super().take_off(plan, step), step.verdict.ttft_ms
+    def take_off(self, plan: Plan, step: Step, now_s: float) -> Flight | None:
+        flight, ttft_ms = super().take_off(plan, step, now_s), step.verdict.ttft_ms
         if flight is not None:
             self._engines[plan.request_id] = step.frozen.target.row
         if flight is not None and ttft_ms is not None:
-            asyncio.get_running_loop().call_later(ttft_ms / 1e3, flight.first_token)
+            ttft_s = ttft_ms / 1e3
+            asyncio.get_running_loop().call_later(ttft_s, flight.first_token, now_s + ttft_s)
         return flight
 
 

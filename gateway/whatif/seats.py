@@ -64,6 +64,8 @@ class _Loads(NamedTuple):
     context: float
     queued: int
     promised: int
+    waiting: int  # prompts in the queue
+    moved_s: float  # when the queue began, or its last prompt left it
 
 
 class Seat:
@@ -82,7 +84,8 @@ class Seat:
             factor * knowledge.prefill_factor * step.d_s,
             step.t0_s,
         )
-        self._queued = self._promised = 0
+        self._queued = self._promised = self._waiting = 0
+        self._moved_s = 0.0
         self._observed = self._predicted = self._prefilled = 0.0
         self._ttft_pull = self._tpot_pull = 0.0
         self._judged = self._missed = 0
@@ -99,6 +102,9 @@ class Seat:
             self._remember(at_s)
             self._recent.append((at_s, worker, arrival.prompt_tokens, flight.promised))
         self.flights[name] = flight
+        if not self._waiting:
+            self._moved_s = at_s
+        self._waiting += 1
         self._queued += arrival.prompt_tokens
         self._promised += flight.promised
 
@@ -122,6 +128,7 @@ class Seat:
         self._promised -= flight.promised
         if flight.first_s is None:
             self._queued -= flight.arrival.prompt_tokens
+            self._waiting -= 1
         return flight
 
     def fold(self, now_s: float) -> None:
@@ -147,12 +154,17 @@ class Seat:
             shape.kv_capacity_tokens, held, max(0.0, seen.promised - held), shape.block_tokens,
             shape.max_num_seqs, shape.prefill_budget_tokens, loops.step_feedback,
             loops.safety_ttft, loops.safety_tpot, loops.prefill_rate,
+            head_tokens=seen.queued / seen.waiting if seen.waiting else 0.0,
+            head_since_s=now_s - seen.moved_s,
         )  # fmt: skip
         return replace(state, residents=self._residents()) if crowded(state) else state
 
     def _loads(self, now_s: float) -> _Loads:
         context = self.engine.context_tokens
-        return _Loads(now_s, len(self.flights), context, self._queued, self._promised)
+        return _Loads(
+            now_s, len(self.flights), context, self._queued, self._promised, self._waiting,
+            self._moved_s,
+        )  # fmt: skip
 
     def _remember(self, now_s: float) -> None:
         past, oldest_s = self._past, now_s - self._knowledge.skew_s
@@ -173,6 +185,8 @@ class Seat:
             past.context,
             past.queued + sum(prompt for _, _, prompt, _ in own),
             past.promised + sum(promise for _, _, _, promise in own),
+            past.waiting + len(own),
+            past.moved_s if past.waiting or not own else own[0][0],
         )
 
     def _residents(self) -> tuple[tuple[float, float, float], ...]:
@@ -188,6 +202,8 @@ class Seat:
         flight.first_s = at_s
         prompt = flight.arrival.prompt_tokens
         self._queued -= prompt
+        self._waiting -= 1
+        self._moved_s = at_s
         self._prefilled += prompt
         flight.sequences, flight.context = len(self.flights), self.engine.context_tokens
         flight.prefilled = self._prefilled

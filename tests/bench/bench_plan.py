@@ -140,7 +140,7 @@ class Parts:
     def begin_and_end(self, plan: Plan) -> None:
         """What an attempt takes before its dispatch, and gives back."""
         step = plan.step(plan.decision.order[0])
-        flight = self.flights.take_off(plan, step)
+        flight = self.flights.take_off(plan, step, 0.0)
         bound_pusd = step.verdict.candidate.bound_pusd or 0
         with suppress(StopIteration):  # nothing is awaited
             self.admission.hold("req.1", step.scopes, bound_pusd).send(None)

@@ -10,7 +10,7 @@ class Flight:
         self.grown: list[int] = []
         self.firsts = 0
 
-    def first_token(self, waited_s=None) -> None:
+    def first_token(self, now_s) -> None:
         self.firsts += 1
 
     def grew(self, tokens: int) -> None:

@@ -27,8 +27,8 @@ def flight(board: Board) -> Flight:
 def test_the_prompt_moves_from_the_queue_into_the_context(board: Board) -> None:
     one = flight(board)
     assert board.loads(0)[:4] == [2.0, 0.0, 100.0, 256.0]
-    one.first_token()
-    one.first_token()
+    one.first_token(1.0)
+    one.first_token(1.0)
     one.grew(3)
     assert board.loads(0)[:4] == [2.0, 103.0, 0.0, 256.0]
     one.land()
@@ -40,7 +40,7 @@ def test_landing_leaves_nothing_behind(board: Board, events: list[str]) -> None:
     one, other = flight(board), flight(board)
     for event in events:
         if event == "first":
-            one.first_token()
+            one.first_token(1.0)
         elif event == "grow":
             one.grew(5)
         else:
@@ -53,8 +53,8 @@ def test_landing_leaves_nothing_behind(board: Board, events: list[str]) -> None:
 
 def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: Board) -> None:
     one, other = flight(board), flight(board)
-    one.first_token()
-    other.first_token()
+    one.first_token(1.0)
+    other.first_token(1.0)
     model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
     before = board.loads(0)
     one.paced(model, observed_s=0.5, steps=10)
@@ -70,6 +70,24 @@ def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: Board) -> N
     assert board.loads(0)[Load.OBSERVED_STEP_S_TOTAL] == after[Load.OBSERVED_STEP_S_TOTAL]
     one.land()
     other.land()
+
+
+def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(board: Board) -> None:
+    def queue() -> list[float]:
+        loads = board.loads(0)
+        return [loads[Load.QUEUED_SEQUENCES], loads[Load.QUEUE_MOVED_S]]
+
+    one = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=5.0))
+    other = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=6.0))
+    assert queue() == [2.0, 5.0]
+    one.first_token(7.0)
+    assert queue() == [1.0, 7.0]
+    other.land()
+    one.land()
+    assert queue()[0] == 0.0
+    last = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=9.0))
+    assert queue() == [1.0, 9.0]
+    last.land()
 
 
 JUDGED = slice(Load.TTFT_PULL_TOTAL, Load.MISSED_TOTAL + 1)
@@ -93,15 +111,12 @@ def test_promises_that_come_due_are_judged(board: Board) -> None:
     assert judged(board, before) == pytest.approx([kept, missed, 2.0, 1.0])
 
 
-def test_without_a_promise_or_a_time_nothing_is_judged(board: Board) -> None:
+def test_without_a_promise_nothing_is_judged(board: Board) -> None:
     before = board.loads(0)
-    unseen = Flight(board, 0, 0, Promise(100, 256, 1, slo=Slo(ttft_ms=1.0)))
-    unseen.first_token()  # taken for read by its prediction
     for slo in (None, Slo()):
         one = Flight(board, 0, 0, Promise(100, 256, 1, slo=slo))
         one.first_token(9.0)
         one.land()
-    unseen.land()
     assert judged(board, before) == [0.0] * 4
 
 
@@ -117,7 +132,7 @@ def followed(board: Board, places: list[int], *, output: int = 200) -> Flight:
 )
 def test_counts_that_cannot_be_leave_nothing_behind(board: Board, prompt, output) -> None:
     one = followed(board, [3])
-    one.first_token()
+    one.first_token(1.0)
     one.counted(prompt, output, 9.0)
     one.counted(prompt, output, 9.1)
     assert board.loads(0)[Load.CONTEXT_TOKENS] == 100.0
@@ -132,7 +147,7 @@ def test_a_followed_sequence_stands_in_a_place_of_its_own(board: Board) -> None:
         return board.residents(0, now_s=now_s, limit_s=1.0)
 
     one = followed(board, places)
-    one.first_token()
+    one.first_token(1.0)
     assert residents(0.1) == ()  # nothing was heard of it
     one.counted(120, 1, 8.5)
     assert residents(8.6) == ()  # nor of its pace
@@ -159,7 +174,7 @@ def test_a_followed_sequence_stands_in_a_place_of_its_own(board: Board) -> None:
 def test_what_is_not_followed_takes_no_place(board: Board) -> None:
     places = [0]
     one = Flight(board, 0, 0, Promise(prompt_tokens=100, kv_tokens=256, sequences=2), places)
-    one.first_token()
+    one.first_token(1.0)
     one.counted(90, 30, 1.0)
     assert (places, board.residents(0, now_s=1.0, limit_s=9.0)) == ([0], ())
     assert board.loads(0)[:4] == [2.0, 100.0, 0.0, 256.0]

@@ -56,6 +56,12 @@ def test_pools_are_those_of_the_engines_and_their_demand_adds_up(board: Board) -
     assert board.demand(0)[7] == 2.0
 
 
+def test_of_moments_the_latest_counts(board: Board) -> None:
+    for worker, moved_s in ((0, 7.0), (1, 5.0)):
+        board.cells[board.load_row(worker, 0) + Load.QUEUE_MOVED_S] = moved_s
+    assert board.loads(0)[Load.QUEUE_MOVED_S] == 7.0
+
+
 def test_a_cleared_worker_leaves_no_promise(board: Board) -> None:
     board.enter(0, 123, 1.0)
     board.cells[board.load_row(0, 0) + Load.PROMISED_TOKENS] = 640.0

@@ -26,6 +26,8 @@ def test_a_healthy_engine_is_published_with_its_step_model(stack) -> None:
     assert cells[Published.KV_CAPACITY_TOKENS] > 900_000
     assert cells[Published.A_S] == pytest.approx(3.347e-3)
     assert cells[Published.CONTEXT_TOKENS] == 131_072
+    assert cells[Published.DENSITY_SPREAD] == 1.0  # nothing was asked, so nothing has a price
+    assert cells[Published.BID_PRICE_PUSD_PER_S] == 0.0
     assert abs(Clock().now_s() - cells[Published.UPDATED_S]) < 10
 
 

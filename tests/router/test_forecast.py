@@ -50,6 +50,22 @@ def test_a_busy_engine_with_feedback(ask, rule, own):
     assert numbers.tpot_ms == pytest.approx(2 * (10 + 11 + 5 + 3 + 0.55) / (1 - 2 * 0.1))
 
 
+def test_what_the_engine_has_read_of_its_queue_waits_no_more(ask, rule, own):
+    """By the clock since the queue moved, and never more than one prompt of it."""
+    busy = {"step": SIMPLE, "running": 10, "context_tokens": 5000.0, "step_feedback": 2.0,
+            "queued_prefill_tokens": 3000.0, "head_tokens": 1500.0}  # fmt: skip
+    token_s = 2.0 * (1e-5 + 0.025 / 2038)
+    for since_s, read in ((0.0, 0.0), (0.01, 0.01 / token_s), (9.0, 1500.0), (math.inf, 1500.0)):
+        engine = own({**busy, "head_since_s": since_s})
+        assert engine.engine.read_tokens == pytest.approx(read)
+        steps = 1 if 3500 - read <= 2038 else 2
+        prefill_ms = 1e-2 * (3500 - read)
+        assert forecast(ask(), rule(), engine).ttft_ms == pytest.approx(
+            20 + 2 * (steps * 25 + prefill_ms + 12.5)
+        )
+    assert own({**busy, "head_since_s": 9.0, "step": None}).engine.read_tokens == 0.0
+
+
 def test_a_full_batch_waits_for_others_to_end(ask, rule, own):
     full = {"step": SIMPLE, "running": 8, "max_num_seqs": 8, "context_tokens": 0.0}
     free = {**full, "max_num_seqs": 9}

@@ -43,6 +43,20 @@ def test_a_request_is_queued_then_context_then_nothing(shape) -> None:
     assert (state.running, state.kv_used_tokens, state.kv_promised_tokens) == (0, 0, 0)
 
 
+def test_the_head_of_the_queue_is_read_by_the_clock(shape) -> None:
+    seat = seated(shape)
+    send(seat, "0", 0.0)
+    send(seat, "1", 0.01)
+    state = seat.state(0.02)
+    assert (state.head_tokens, state.head_since_s) == (1000.0, 0.02)
+    seat.advance(0.06)  # the first is read
+    state = seat.state(0.06)
+    assert (state.head_tokens, state.queued_prefill_tokens) == (1000.0, 1000)
+    assert state.head_since_s == pytest.approx(0.06 - 0.0138 - 0.00479 - 1000 * 27.8e-6)
+    seat.advance(0.2)
+    assert seat.state(0.2).head_tokens == 0.0
+
+
 def test_what_is_aborted_leaves_nothing_and_teaches_nothing(shape) -> None:
     seat = seated(shape)
     send(seat, "0", 0.0)

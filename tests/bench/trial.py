@@ -1,0 +1,122 @@
+"""One cell, one seed, one policy: run it in virtual time and count what it was worth."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from baselines import BASELINES
+from bound import Problem
+from cells import ATTAINMENT, TPOT_S, TTFT_S, Cell
+
+from backends.simulator.latency import Latency
+from gateway.whatif.apis import draws
+from gateway.whatif.replay import Chooser, Outcome, Replay
+from gateway.whatif.routed import Routed, Terms, Variant
+from gateway.whatif.seats import Knowledge, Seat
+from gateway.whatif.traffic import Arrival
+from router.types import Policy, Slo
+
+SLO = Slo(ttft_ms=1000.0 * TTFT_S, tpot_ms=1000.0 * TPOT_S, attainment=ATTAINMENT)
+POLICY = Policy("bench", SLO, kv_headroom_floor=0.05)
+MAX_TOKENS = 8192  # what clients allow
+FINE_S = 0.25
+VARIANTS = {
+    "ours": Variant(),
+    "greedy": Variant(priced=False),
+    "known lengths": Variant(known_lengths=True),
+}
+ERRORS = {
+    "model x0.7": Knowledge(step_factor=0.7),
+    "model x1.3": Knowledge(step_factor=1.3),
+    "prefill x0.6": Knowledge(prefill_factor=0.6),
+    "scrape 1 s": Knowledge(tick_s=1.0),
+    "skew 50 ms": Knowledge(workers=2, skew_s=0.05),
+    "model x0.7, no loops": Knowledge(step_factor=0.7, loops=False),  # the control: it must fall
+}
+MAIN = tuple(VARIANTS)
+OTHERS = tuple(BASELINES)
+
+
+@dataclass(frozen=True)
+class Score:
+    """Dollars and shares; of own engines only what was served inside the SLO is avoided."""
+
+    requests: int
+    seconds: float
+    bill_usd: float  # of everything at the API
+    avoided_usd: float
+    gross_usd: float  # avoided, promises broken or not
+    own_share: float
+    own_kept: float
+    own_kept_ttft: float
+    own_kept_tpot: float
+    all_kept: float
+    preempted: int
+
+
+def run(cell: Cell, arrivals: list[Arrival], policy: str, seed: int) -> Score:
+    knowledge = ERRORS.get(policy, Knowledge())
+    seats = [Seat(f"pool:own/{place}", cell.shape, knowledge) for place in range(cell.engines)]
+    slos = dict.fromkeys(cell.prices, SLO)
+    answers = draws(len(arrivals), Latency(), seed)
+    outcomes = Replay(seats, slos, arrivals, answers, knowledge).run(_chooser(cell, policy))
+    return score(cell, outcomes)
+
+
+def _chooser(cell: Cell, policy: str) -> Chooser:
+    if policy in BASELINES:
+        return BASELINES[policy]()
+    terms = {model: Terms(POLICY, price, MAX_TOKENS) for model, price in cell.prices.items()}
+    return Routed(terms, VARIANTS.get(policy, Variant()))
+
+
+def score(cell: Cell, outcomes: list[Outcome]) -> Score:
+    own = [one for one in outcomes if one.engine is not None]
+    kept = [one for one in own if one.kept(SLO)]
+    count = max(1, len(own))
+    return Score(
+        requests=len(outcomes),
+        seconds=outcomes[-1].arrival.at_s,
+        bill_usd=sum(usd(cell, one.arrival) for one in outcomes),
+        avoided_usd=sum(usd(cell, one.arrival) for one in kept),
+        gross_usd=sum(usd(cell, one.arrival) for one in own),
+        own_share=len(own) / len(outcomes),
+        own_kept=len(kept) / count,
+        own_kept_ttft=sum(one.kept_ttft(SLO) for one in own) / count,
+        own_kept_tpot=sum(one.kept_tpot(SLO) for one in own) / count,
+        all_kept=sum(one.kept(SLO) for one in outcomes) / len(outcomes),
+        preempted=sum(one.preemptions > 0 for one in outcomes),
+    )
+
+
+def is_servable(cell: Cell, arrival: Arrival) -> bool:
+    """Whether an empty engine would keep the promise; the bound leaves out what it would not."""
+    step, shape = cell.shape.step, cell.shape
+    chunks = math.ceil(arrival.prompt_tokens / shape.prefill_budget_tokens)
+    return step.t0_s + step.a_s * chunks + step.d_s * arrival.prompt_tokens <= TTFT_S
+
+
+def usd(cell: Cell, arrival: Arrival) -> float:
+    """At the true lengths."""
+    price = cell.prices[arrival.model]
+    return price.of(arrival.prompt_tokens, arrival.output_tokens) / 1e12
+
+
+def problem(cell: Cell, arrivals: list[Arrival], *, finer: int = 1) -> dict[str, Any]:
+    """The bound's program, with windows so many times finer."""
+    step, shape = cell.shape.step, cell.shape
+    return asdict(
+        Problem(
+            [
+                (one.at_s, one.prompt_tokens, one.output_tokens, usd(cell, one), TTFT_S, TPOT_S)
+                for one in arrivals
+            ],
+            (step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s),
+            shape.kv_capacity_tokens,
+            shape.max_num_seqs,
+            shape.prefill_budget_tokens,
+            cell.engines,
+            cell.window_s / finer,
+            FINE_S / finer,
+        )
+    )
