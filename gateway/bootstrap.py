@@ -5,6 +5,7 @@ function with other clocks, backends and ledgers.
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -34,11 +35,14 @@ from gateway.experience import Experience
 from gateway.fleet import Fleet
 from gateway.flight import Flights
 from gateway.ids import RequestIds
+from gateway.inforce import CurrentPlans, InForce
 from gateway.keptanswers import KeptAnswers
 from gateway.metering import Metering
 from gateway.metrics import Metrics
 from gateway.plan import Learned, Planner
+from gateway.policysets import rules_of
 from gateway.recording import JOURNAL, Recording
+from gateway.repolicing import ReadPolicies, follow_policies
 from gateway.repricing import ReadNewer, follow_prices
 from gateway.retries import Retries
 from gateway.runtime import Runtime
@@ -60,6 +64,8 @@ LAST_WORDS_S = 1.0
 DESK_SOCKET = "desk.sock"
 API_IDLE_S = 60.0
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
@@ -73,6 +79,7 @@ class Ledger:
     reader: Engine
     lengths: Sequence[Length] = ()
     newer_prices: ReadNewer | None = None  # None: the prices stay those of the start
+    policies: ReadPolicies | None = None  # None: the configuration file's
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +116,10 @@ def build(
     metrics = Metrics(exposition.registry, models=list(settings.models), targets=targets)
     metering = Metering(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience)
-    plans_for = partial(_planner, runtime.policy_version, fleet, candidates, admission, learned)
+    plans_for = partial(_planner, fleet, candidates, admission, learned)
+    known, in_force = _in_force(settings, ledger.policies)
     dispatcher = Dispatcher(
-        planner=plans_for(settings),
+        planner=CurrentPlans(in_force.hold(plans_for)),
         admission=admission,
         metering=metering,
         delivery=Delivery(metering, clock, first_s=limits.head_s),
@@ -126,7 +134,7 @@ def build(
     )
     hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
     batches = serve_batches(
-        Host(settings, runtime, board, worker, ledger.keys, clock), dispatcher, plans_for
+        Host(settings, runtime, board, worker, ledger.keys, clock), dispatcher, in_force, plans_for
     )
 
     @asynccontextmanager
@@ -135,7 +143,8 @@ def build(
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
         prices = _repricing(runtime, ledger, candidates)
-        async with _beside(beat, prices, hot.sweep(), *batches.chores()):
+        policies = follow_policies(runtime.run_dir, settings, known, ledger.policies, in_force)
+        async with _beside(beat, prices, policies, hot.sweep(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)
         await batches.aclose()
@@ -166,6 +175,15 @@ async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 async def _repricing(runtime: Runtime, ledger: Ledger, candidates: Candidates) -> None:
     await follow_prices(runtime.run_dir, ledger.prices, ledger.newer_prices, candidates)
+
+
+def _in_force(settings: Settings, read: ReadPolicies | None) -> tuple[int, InForce]:
+    """What the worker starts under, and the number of the set that it looked at."""
+    stored = None if read is None else read()
+    rules = rules_of(settings, stored)
+    if rules.fault is not None:
+        log.warning("the stored policies are not used: %s", rules.fault)
+    return 0 if stored is None else stored.number, InForce(rules.settings, rules.version)
 
 
 def _candidates(
@@ -239,12 +257,12 @@ def secret(provider: Provider | None, name: str, environ: Mapping[str, str]) -> 
 
 
 def _planner(
-    version: str,
     fleet: Fleet,
     candidates: Candidates,
     admission: Admission,
     learned: Learned,
     rules: Settings,
+    version: str,
 ) -> Planner:
     return Planner(rules, version, fleet, candidates, admission, learned)
 

@@ -1,4 +1,4 @@
-"""`breakeven policy`: why a request went where it went, or would go."""
+"""`breakeven policy`: why a request went where it went, or would go; which sets are in force."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,7 @@ import msgspec
 import typer
 from sqlalchemy import Engine, select
 
+from gateway import cli_policysets
 from gateway.cli_config import Config, ledger_reader, load_or_fail
 from gateway.cli_output import AsJson, emit, fail
 from gateway.hypothetical import Question, explain
@@ -15,7 +16,15 @@ from ledger.orm_books import Attempt, AttemptDecision
 from router.explain import as_dict, as_lines, unpack
 from router.packed import NUMBERS
 
-app = typer.Typer(help="Routing policies: explain a decision.", no_args_is_help=True)
+app = typer.Typer(
+    help="Routing policies: explain a decision, put a set of policies in force.",
+    no_args_is_help=True,
+)
+for command in (
+    cli_policysets.show, cli_policysets.check, cli_policysets.diff, cli_policysets.apply,
+    cli_policysets.history, cli_policysets.rollback,
+):  # fmt: skip
+    app.command()(command)
 
 
 @app.command("explain")

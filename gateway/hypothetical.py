@@ -12,6 +12,7 @@ from backends.errors import Unreachable
 from gateway.candidates import Candidates
 from gateway.clock import Clock
 from gateway.fleet import Fleet
+from gateway.policysets import rules_of
 from gateway.prepare import ledger_url
 from gateway.prices import price_aliases
 from gateway.rules import Rules
@@ -21,6 +22,7 @@ from gateway.slots import Board
 from ledger.book import load_price_book
 from ledger.database import make_engine, migrate
 from ledger.modellimits import model_limits
+from ledger.policies import policies_in_force
 from router.decide import decide
 from router.estimates import OutputLengths
 from router.types import Decision, Kind, Request, Residency
@@ -43,7 +45,9 @@ def explain(settings: Settings, question: Question, environ: Mapping[str, str]) 
     url = ledger_url(settings, environ)
     migrate(url)
     runtime = _runtime(settings, url)
-    prices = load_price_book(make_engine(url), price_aliases(settings))
+    ledger = make_engine(url)
+    prices = load_price_book(ledger, price_aliases(settings))
+    in_force = rules_of(settings, policies_in_force(ledger)).settings
     board = Board(runtime.run_dir / "board", runtime.layout)
     fleet = Fleet(settings, runtime, _nobody)
     request = Request(
@@ -55,7 +59,7 @@ def explain(settings: Settings, question: Question, environ: Mapping[str, str]) 
         output=OutputLengths().moments((name, question.team), question.prompt_tokens),
         residency=Residency(model.residency),
     )
-    rule = Rules(settings).match(name, question.team)
+    rule = Rules(in_force).match(name, question.team)
     candidates = Candidates(
         board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
     )

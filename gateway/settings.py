@@ -46,6 +46,7 @@ __all__ = [
     "Timeouts",
     "examine",
     "json_schema",
+    "judged",
     "load",
     "parse",
     "resolve_model",
@@ -86,11 +87,11 @@ class Examined:
 
 def load(path: Path) -> Settings:
     """Read and check the file; raise `ConfigError` listing every fault."""
-    return _settled(_consistent(_document(path), str(path)))
+    return _settled(judged(_document(path), str(path)))
 
 
 def parse(text: str, *, name: str) -> Settings:
-    return _settled(_consistent(read_document(text), name))
+    return _settled(judged(read_document(text), name))
 
 
 def examine(path: Path, *, at_us: int) -> Examined:
@@ -125,7 +126,8 @@ def _document(path: Path) -> Document:
         return Document(None, (Fault((), "not UTF-8 text"),))
 
 
-def _consistent(document: Document, name: str) -> Examined:
+def judged(document: Document, name: str) -> Examined:
+    """What a document says, and every contradiction in it; the world around is not asked."""
     draft = draft_settings(document)
     return _examined(name, document, draft, _contradictions(draft))
 

@@ -37,6 +37,7 @@ from ledger.book import load_price_book, newer_prices
 from ledger.database import open_readonly
 from ledger.identity import KeyRing
 from ledger.lengths import recent_lengths
+from ledger.policies import policies_in_force
 
 METRICS_DIR = "metrics"
 FILES_OWN = 128  # listener, journal, board, ledger, metrics, and what Python keeps open
@@ -67,6 +68,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
             reader=engine,
             lengths=recent_lengths(engine),
             newer_prices=partial(newer_prices, engine),
+            policies=partial(policies_in_force, engine),
         ),
         Exposition(CollectorRegistry(), lambda: generate_latest(summed)),
         os.environ,

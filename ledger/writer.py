@@ -3,8 +3,8 @@
 It alone writes attempts, holds, postings and grants. A batch and the positions it moves share a
 transaction, so it may be killed anywhere and begin again. With the database away it waits and the
 journals grow; a record that the books refuse is set aside alone. Beside that it runs the budget
-desk, closes hours, seals the books and adds them up, publishes the key generation and the newest
-price version, forgets idempotency keys and answers that expired, and settles what dead workers left
+desk, closes hours, seals the books and adds them up, publishes the newest keys, prices and
+policies, forgets idempotency keys and answers that expired, and settles what dead workers left
 open.
 """
 
@@ -19,6 +19,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
@@ -32,6 +33,7 @@ from ledger.keptanswers import forget_answers
 from ledger.keyring import Generation
 from ledger.lag import Lag, write_lag
 from ledger.orm_identity import Meta
+from ledger.policies import NEWEST_POLICY_FILE, newest_number
 from ledger.repository import Away, Repository
 from ledger.rollups import Rollups
 from ledger.sealer import Sealer
@@ -54,6 +56,15 @@ class WriterRunningError(RuntimeError):
     """Another live process is this host's ledger writer."""
 
 
+class News(NamedTuple):
+    """The newest numbers of what workers follow, and the state of budgets."""
+
+    keys: int
+    price: int
+    policies: int
+    budgets: Seen
+
+
 class LedgerWriter:
     """One per host. `run` ends when `stop` is set, after what lies in the journals is applied."""
 
@@ -74,6 +85,7 @@ class LedgerWriter:
         self._desk = BudgetDesk(engine, host=host, socket=run_dir / DESK_SOCKET)
         self._generation = Generation(run_dir)
         self._newest_price = Generation(run_dir, NEWEST_PRICE_FILE)
+        self._newest_policies = Generation(run_dir, NEWEST_POLICY_FILE)
         self._quarantined = 0
         self._away = False
         self._applied_us = now_us()
@@ -97,6 +109,7 @@ class LedgerWriter:
             await self._desk.stop()
             self._generation.close()
             self._newest_price.close()
+            self._newest_policies.close()
             os.close(self._lock)
 
     def lag(self) -> Lag:
@@ -144,20 +157,21 @@ class LedgerWriter:
                 return
 
     async def _news(self) -> None:
-        generation, newest_price, seen = await asyncio.to_thread(self._look)
-        self._generation.publish(generation)
-        self._newest_price.publish(newest_price)
-        self._desk.refresh(seen)
-        await self._desk.share(seen)
+        news = await asyncio.to_thread(self._look)
+        self._generation.publish(news.keys)
+        self._newest_price.publish(news.price)
+        self._newest_policies.publish(news.policies)
+        self._desk.refresh(news.budgets)
+        await self._desk.share(news.budgets)
 
-    def _look(self) -> tuple[int, int, Seen]:
+    def _look(self) -> News:
         """In one thread, for handing over costs as much as reading; the lag is told first."""
         write_lag(self._run_dir, self.lag())
         query = select(Meta.value).where(Meta.name == GENERATION)
         with reading(self._engine) as connection:
             generation = connection.execute(query).scalar_one_or_none() or 0
-            newest_price = newest_version(connection)
-        return generation, newest_price, self._desk.look()
+            price, policies = newest_version(connection), newest_number(connection)
+        return News(generation, price, policies, self._desk.look())
 
     async def _close_hours(self) -> None:
         # An hour is closed only from complete books: what is written since belongs to later ones.

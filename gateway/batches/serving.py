@@ -26,6 +26,7 @@ from gateway.batches.stored import Stored
 from gateway.batches.wake import wake
 from gateway.clock import Clock
 from gateway.dispatch import Dispatcher
+from gateway.inforce import CurrentPlans, Held, InForce
 from gateway.plan import Plans
 from gateway.runtime import Runtime
 from gateway.settings import Settings
@@ -35,6 +36,8 @@ from ledger.database import make_engine
 from ledger.identity import Identity, KeyRing
 from router.idle import Promised
 from router.types import EngineState
+
+PlansFor = Callable[[Settings, str], Plans]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,9 @@ class ServedBatches:
 
 
 def serve_batches(
-    host: Host, dispatcher: Dispatcher, plans_for: Callable[[Settings], Plans]
+    host: Host, dispatcher: Dispatcher, in_force: InForce, plans_for: PlansFor
 ) -> ServedBatches:
-    """`plans_for` makes a planner under other rules."""
+    """`plans_for` makes a planner under other rules of this version."""
     settings, clock = host.settings, host.clock
     if not settings.batches.enabled:
         return ServedBatches()
@@ -95,7 +98,9 @@ def serve_batches(
         wake(host.runtime.run_dir)
 
     flights = LineFlights(host.board, host.worker)
-    entrance = _entrance(host, replace(dispatcher, flights=flights), plans_for)
+    promises = in_force.hold(_promises)
+    lines = replace(dispatcher, flights=flights)
+    entrance = _entrance(host, lines, in_force, plans_for)
     return ServedBatches(
         (
             files_router(stored, settings, who, clock),
@@ -110,12 +115,18 @@ def serve_batches(
         ),
         entrance,
         stored,
-        _making_room(host, entrance.hot, flights),
+        _making_room(host, entrance.hot, flights, promises),
     )
 
 
-def _making_room(host: Host, hot: HotApi, flights: LineFlights) -> MakingRoom:
-    board, clock, promises = host.board, host.clock, promises_of(host.settings)
+def _promises(settings: Settings, _version: str) -> dict[str, Promised]:
+    return promises_of(settings)
+
+
+def _making_room(
+    host: Host, hot: HotApi, flights: LineFlights, promises: Held[dict[str, Promised]]
+) -> MakingRoom:
+    board, clock = host.board, host.clock
     stale_s = host.settings.telemetry.stale_s
 
     def state(row: int) -> EngineState:
@@ -123,22 +134,26 @@ def _making_room(host: Host, hot: HotApi, flights: LineFlights) -> MakingRoom:
         return engine_state(published, loads, clock.now_s(), stale_s, life=board.life(row))
 
     def promised(row: int) -> Promised:
-        return promises.get(host.runtime.engines[row].pool, Promised())
+        return promises.value.get(host.runtime.engines[row].pool, Promised())
 
     return MakingRoom(hot, flights, state, promised)
 
 
 def _entrance(
-    host: Host, dispatcher: Dispatcher, plans_for: Callable[[Settings], Plans]
+    host: Host, dispatcher: Dispatcher, in_force: InForce, plans_for: PlansFor
 ) -> Entrance:
     settings = host.settings
     ticket: ContextVar[Ticket] = ContextVar("ticket")
-    plans = plans_for(without_promises(settings))
+
+    def planner(rules: Settings, version: str) -> Plans:
+        plans = plans_for(without_promises(rules), version)
+        return LinePlanner(plans, promises_of(rules), ticket, patient_pools(rules))
+
     lines = replace(
         dispatcher,
         admission=LineAdmission(dispatcher.admission.desk),
         demanded=None,
-        planner=LinePlanner(plans, promises_of(settings), ticket, patient_pools(settings)),
+        planner=CurrentPlans(in_force.hold(planner)),
     )
     hot = HotApi(
         lines,

@@ -48,6 +48,7 @@ from gateway.worker import server as http_server
 from ledger.book import load_price_book, newer_prices
 from ledger.database import make_engine, open_readonly
 from ledger.identity import CreatedKey, KeyRing, KeySpec, create_key, load_pepper
+from ledger.policies import policies_in_force
 from ledger.writer import LedgerWriter
 
 ROOT = Path(__file__).parents[2]
@@ -283,6 +284,7 @@ class Stack:
             Ledger(
                 load_price_book(self.database), keys, self.reader,
                 newer_prices=functools.partial(newer_prices, self.database),
+                policies=functools.partial(policies_in_force, self.database),
             ),
             Exposition(self.registry, lambda: generate_latest(self.registry)),
             self._environ,

@@ -1,0 +1,52 @@
+"""A set of policies under a configuration: does it fit, and what is then in force.
+
+A set is the `policies` of a YAML file; whatever else the file holds is not looked at, so a whole
+configuration file is a set, too. It is judged with all the rest of the configuration in force: a
+policy for a model that is not there is a fault here as it is in the file.
+"""
+
+from typing import NamedTuple
+
+import yaml
+
+from gateway.document import Document, read_document
+from gateway.faults import Fault
+from gateway.settings import Examined, Settings, judged, version
+from ledger.policies import PolicySet
+
+
+class Effective(NamedTuple):
+    """`fault`: why the stored set is not the one in force."""
+
+    settings: Settings
+    version: str
+    fault: str | None = None
+
+
+def examine_set(text: str, settings: Settings, name: str) -> Examined:
+    """Every fault of the set by line; its `settings` are the given ones under the set."""
+    given = read_document(text)
+    if given.value is None:
+        return Examined(name, None, given.faults)
+    if "policies" not in given.value:
+        missing = Fault((), "there is no `policies` in it", line=1)
+        return Examined(name, None, (*given.faults, missing))
+    rest = settings.model_dump(mode="json")
+    value = {**rest, "policies": given.value["policies"]}
+    return judged(Document(value, given.faults, given.root), name)
+
+
+def rules_of(settings: Settings, stored: PolicySet | None) -> Effective:
+    """The configuration file's policies, or the stored set; one that no longer fits is left out."""
+    if stored is None or stored.document is None:
+        return Effective(settings, version(settings))
+    found = examine_set(stored.document, settings, f"policy set {stored.number}")
+    if found.settings is None:
+        return Effective(settings, version(settings), "; ".join(found.lines))
+    return Effective(found.settings, version(found.settings))
+
+
+def written(settings: Settings) -> str:
+    """The policies of a configuration as a set: what is not said is left to the defaults."""
+    policies = [rule.model_dump(mode="json", exclude_defaults=True) for rule in settings.policies]
+    return yaml.safe_dump({"policies": policies}, sort_keys=False, allow_unicode=True)
