@@ -117,7 +117,7 @@ def build(
     metering = Metering(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience)
     plans_for = partial(_planner, fleet, candidates, admission, learned)
-    known, in_force = _in_force(settings, ledger.policies)
+    in_force = _in_force(settings, ledger.policies)
     dispatcher = Dispatcher(
         planner=CurrentPlans(in_force.hold(plans_for)),
         admission=admission,
@@ -142,9 +142,8 @@ def build(
         board.enter(worker, os.getpid(), clock.now_s())
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
-        prices = _repricing(runtime, ledger, candidates)
-        policies = follow_policies(runtime.run_dir, settings, known, ledger.policies, in_force)
-        async with _beside(beat, prices, policies, hot.sweep(), *batches.chores()):
+        news = _followed(settings, runtime, ledger, candidates, in_force)
+        async with _beside(beat, *news, hot.sweep(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)
         await batches.aclose()
@@ -173,17 +172,23 @@ async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             chore.cancel()
 
 
-async def _repricing(runtime: Runtime, ledger: Ledger, candidates: Candidates) -> None:
-    await follow_prices(runtime.run_dir, ledger.prices, ledger.newer_prices, candidates)
+def _followed(
+    settings: Settings, runtime: Runtime, ledger: Ledger, candidates: Candidates, in_force: InForce
+) -> tuple[Coroutine[Any, Any, None], ...]:
+    """What others put in force while this worker runs."""
+    return (
+        follow_prices(runtime.run_dir, ledger.prices, ledger.newer_prices, candidates),
+        follow_policies(runtime.run_dir, settings, ledger.policies, in_force),
+    )
 
 
-def _in_force(settings: Settings, read: ReadPolicies | None) -> tuple[int, InForce]:
-    """What the worker starts under, and the number of the set that it looked at."""
+def _in_force(settings: Settings, read: ReadPolicies | None) -> InForce:
+    """What the worker starts under."""
     stored = None if read is None else read()
     rules = rules_of(settings, stored)
     if rules.fault is not None:
         log.warning("the stored policies are not used: %s", rules.fault)
-    return 0 if stored is None else stored.number, InForce(rules.settings, rules.version)
+    return InForce(rules.settings, rules.version, 0 if stored is None else stored.number)
 
 
 def _candidates(

@@ -27,9 +27,11 @@ class Held(Generic[T]):
 class InForce:
     """`settings` with the policies in force, and their version, which attempts carry."""
 
-    def __init__(self, settings: Settings, version: str) -> None:
+    def __init__(self, settings: Settings, version: str, number: int = 0) -> None:
+        """`number`: of the stored set that it was, 0 without one."""
         self.settings = settings
         self.version = version
+        self.number = number
         self._made: list[Callable[[], Callable[[], None]]] = []
 
     def hold(self, make: Callable[[Settings, str], T]) -> Held[T]:

@@ -26,17 +26,17 @@ ReadPolicies = Callable[[], PolicySet | None]
 
 
 async def follow_policies(
-    run_dir: Path, settings: Settings, known: int, read: ReadPolicies | None, in_force: InForce
+    run_dir: Path, settings: Settings, read: ReadPolicies | None, in_force: InForce
 ) -> None:
-    """Keep a worker at the newest set; without `read` those of the start stay.
+    """Keep a worker at the newest set; without `read` that of the start stays.
 
-    `settings`: the configuration file's; `known`: the number that the worker started with.
+    `settings`: the configuration file's.
     """
     if read is None:
         return
     newest = Generation(run_dir, NEWEST_POLICY_FILE)
     try:
-        await Repolicing(settings, known, newest, read, in_force).run()
+        await Repolicing(settings, newest, read, in_force).run()
     finally:
         newest.close()
 
@@ -45,15 +45,10 @@ class Repolicing:
     """One per worker; `read` may block."""
 
     def __init__(
-        self,
-        settings: Settings,
-        known: int,
-        newest: Generation,
-        read: ReadPolicies,
-        in_force: InForce,
+        self, settings: Settings, newest: Generation, read: ReadPolicies, in_force: InForce
     ) -> None:
         self._settings = settings
-        self._known = known
+        self._known = in_force.number
         self._newest = newest
         self._read = read
         self._in_force = in_force

@@ -59,7 +59,7 @@ def following(tmp_path):
             raise answer
         return answer
 
-    yield stored, in_force, Repolicing(CONFIG, 0, newest, read, in_force)
+    yield stored, in_force, Repolicing(CONFIG, newest, read, in_force)
     newest.close()
 
 

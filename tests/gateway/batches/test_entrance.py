@@ -110,7 +110,8 @@ def test_only_engines_that_serve_by_priority_are_told_one(
 
     monkeypatch.setattr("gateway.dispatch.body_for", recording)
     pools = frozenset({"main", "embed"}) if patient else frozenset()
-    monkeypatch.setattr(stack.app.entrance.hot._dispatcher.planner, "_patient", pools)
+    planner = stack.app.entrance.hot._dispatcher.planner._held.value
+    monkeypatch.setattr(planner, "_patient", pools)
     assert knock(stack, authority.sign(ticket(stack))).status_code == 200
     embedding = {"model": "embed", "input": "hello"}
     answer = knock(stack, authority.sign(ticket(stack)), f"{PREFIX}/v1/embeddings", embedding)
