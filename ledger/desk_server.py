@@ -10,7 +10,7 @@ same money twice.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -40,7 +40,6 @@ class _Worker:
 
     writer: asyncio.StreamWriter
     journal: str = GONE
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,7 @@ class BudgetDesk:
         self._lines: tuple[wire.Line, ...] | None = None  # not read yet: never told as none
         self._news: tuple[tuple[str, int, str], ...] = ()
         self._serving: set[asyncio.Task[None]] = set()
+        self._borrowing: set[asyncio.Task[None]] = set()  # also for workers that hung up
         self._server: asyncio.Server | None = None
 
     def restore(self, journals: Iterable[str]) -> None:
@@ -100,9 +100,9 @@ class BudgetDesk:
             self._server.close()
         for worker in list(self._workers):
             worker.writer.close()
-            for task in worker.tasks:
-                task.cancel()
-        await asyncio.gather(*self._serving, return_exceptions=True)
+        for task in self._borrowing:
+            task.cancel()
+        await asyncio.gather(*self._serving, *self._borrowing, return_exceptions=True)
         if self._server is not None:
             await self._server.wait_closed()
         self._socket.unlink(missing_ok=True)
@@ -191,8 +191,8 @@ class BudgetDesk:
         else:
             self._take_back(worker, request.returns)
             task = asyncio.get_running_loop().create_task(self._borrow(worker, request))
-            worker.tasks.add(task)
-            task.add_done_callback(worker.tasks.discard)
+            self._borrowing.add(task)
+            task.add_done_callback(self._borrowing.discard)
 
     def _hang_up(self, worker: _Worker) -> None:
         self._workers.discard(worker)

@@ -262,6 +262,30 @@ async def test_control_without_recall_money_is_refused_that_is_there(opening, mo
         assert isinstance(await idle_slice(host), Refusal)
 
 
+async def test_who_asks_after_a_recall_has_one_of_its_own(opening):
+    """What came free since then is called back for it."""
+    async with opening({"team:a@day": 100_000}, workers=2) as host:
+        holder, asker = host.clients
+        await holder.hold("big.1", ["team:a"], 60_000)
+        assert isinstance(await asker.hold("r1.1", ["team:a"], 60_000), Refusal)
+        holder.release("big.1", 0)  # and lies idle in its slice
+        assert isinstance(await asker.hold("r2.1", ["team:a"], 60_000), tuple)
+
+
+async def test_stopping_ends_loans_under_way_of_workers_that_hung_up(opening):
+    async with opening({"team:a@day": 1000}) as host:
+        (client,) = host.clients
+        async with host.desk._one_at_a_time:
+            asking = asyncio.create_task(client.hold("r1.1", ["team:a"], 600))
+            await until(lambda: host.desk._borrowing)
+            (loan,) = host.desk._borrowing
+            asking.cancel()
+            await client.aclose()
+            await until(lambda: not host.desk._workers)
+            await host.desk.stop()
+            assert loan.done()
+
+
 async def test_two_hosts_share_one_limit_exactly(engine, tmp_path):
     set_budget(engine, "team:a@day", 1000)
     hosts = [Host(engine, tmp_path, name) for name in ("h1", "h2")]

@@ -195,8 +195,7 @@ class World:
         for _, _, future in [job for job in self.jobs if job[0] == host.name]:
             future.cancel()
         self.jobs = deque(job for job in self.jobs if job[0] != host.name)
-        tasks = [task for worker in desk._workers for task in worker.tasks]
-        for task in (*tasks, *host.serving):
+        for task in (*desk._borrowing, *host.serving):
             task.cancel()
         host.serving = []
         self._run()

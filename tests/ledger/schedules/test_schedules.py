@@ -4,6 +4,7 @@ Each schedule is twenty steps of two hosts with two workers on nested budgets, t
 everything has come back. A failure names its seed: `play(Code(), seed)` repeats it.
 """
 
+import gc
 import random
 from collections import Counter
 
@@ -62,6 +63,13 @@ def played(seeds):
 def test_no_schedule_breaks_a_budget():
     total = played(range(10_000))
     assert {name: total[name] for name in HAPPENS if total[name] < 20} == {}
+
+
+@pytest.mark.parametrize("seed", [23_831, 70_960, 85_573, 95_660])
+def test_a_desk_that_ends_leaves_no_loan_of_a_worker_that_hung_up_under_way(seed):
+    """Only those of workers that were still there were ended with it."""
+    play(CODE, seed)
+    gc.collect()
 
 
 @pytest.mark.long
