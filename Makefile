@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test test-long soak check format readme lock clean
+.PHONY: help install run demo parts test test-long soak chaos check format readme lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ test-long:  ## the tests that take longer than a commit should wait
 soak:  ## random faults for three minutes (SECONDS=7200), nothing killed (STRIKES=0); FULL=1: thousands of clients too
 	@SOAK_SECONDS=$(or $(SECONDS),180) SOAK_STRIKES=$(or $(STRIKES),1) SOAK_FULL=$(or $(FULL),0) \
 		$(BOOTSTRAP) test -m long -s tests/gateway/faults/test_soak.py $(if $(FULL),tests/gateway/faults/test_exhaustion.py tests/gateway/faults/test_departures.py)
+
+chaos:  ## the ledger under faults: kills, outages, full disks, bursts; a table of what must be 0 (ARGS="--only L1 --scale 0.1")
+	@$(BOOTSTRAP) tools
+	@$(VENV)/python tests/chaos/chaos.py $(ARGS)
 
 check:  ## formatting, lint, types, import directions
 	@$(BOOTSTRAP) tools

@@ -140,6 +140,11 @@ def find_promtool() -> Path | None:
     return unpacked if unpacked.exists() else Path(on_path) if on_path else None
 
 
+def find_strace() -> Path | None:
+    path = shutil.which("strace")
+    return Path(path) if path else None
+
+
 def with_apt() -> bool:
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
@@ -217,6 +222,11 @@ PARTS: tuple[Part, ...] = (
     Part(
         "guidellm", "guidellm, vLLM's load generator for any server", find_guidellm,
         "breakeven engine install && make parts", with_engine,
+    ),
+    Part(
+        "strace", "strace, which counts flushes", find_strace,
+        "sudo apt-get install strace", with_apt,
+        apt=("strace",),
     ),
     Part("promtool", "Prometheus's own checker", find_promtool, "make parts", with_apt),
 )  # fmt: skip

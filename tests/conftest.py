@@ -177,9 +177,12 @@ def die_with_parent() -> None:
 
 
 class PostgresServer:
-    """One throw-away server on a free loopback port; `create` makes an empty database."""
+    """One throw-away server on a free loopback port; `create` makes an empty database.
 
-    def __init__(self, binaries: Path) -> None:
+    `durable` as a ledger's server must be, at the price of its flushes.
+    """
+
+    def __init__(self, binaries: Path, *, durable: bool = False) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="breakeven-pg-"))
         user = database_user()
         self.options = {"user": user, "group": pwd.getpwnam(user).pw_gid} if user else {}
@@ -195,23 +198,23 @@ class PostgresServer:
             [*initdb, "-E", "UTF8", "--no-locale"],
             check=True, cwd=self.folder, stdout=subprocess.DEVNULL, **self.options,
         )  # fmt: skip
+        lasting = "on" if durable else "off"
         settings = {
-            "listen_addresses": "127.0.0.1", "port": self.port, "fsync": "off",
+            "listen_addresses": "127.0.0.1", "port": self.port, "fsync": lasting,
             "unix_socket_directories": self.folder, "max_connections": 200,
-            "shared_buffers": "64MB", "full_page_writes": "off", "synchronous_commit": "off",
+            "shared_buffers": "64MB", "full_page_writes": lasting, "synchronous_commit": lasting,
         }  # fmt: skip
         flags = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
-        self.log = (self.folder / "server.log").open("wb")
         self.command = [binaries / "postgres", "-D", data, *flags]
         self.admin = f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres"
         self.count = 0
+        self.log = (self.folder / "server.log").open("wb")
         self.start()
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            self.command,
-            cwd=self.folder, stdout=self.log, stderr=self.log, **self.options,
-            preexec_fn=die_with_parent,  # noqa: PLW1509  (runs once, before any thread exists)
+            self.command, cwd=self.folder, stdout=self.log, stderr=self.log, **self.options,
+            preexec_fn=die_with_parent,  # noqa: PLW1509  (no thread of ours holds a lock)
         )  # fmt: skip
         self.wait()
 
@@ -248,9 +251,13 @@ class PostgresServer:
         with psycopg.connect(self.admin, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
-    def stop(self) -> None:
+    def halt(self) -> None:
+        """At once, as `pg_ctl stop -m immediate`: what was committed is found at the next start."""
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait(timeout=30)
+
+    def stop(self) -> None:
+        self.halt()
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -431,7 +431,7 @@ class Host:
     def __init__(self, state: Path, **changes: Any) -> None:
         self.state = state
         self.config = state / "breakeven.yaml"
-        self.url = ""
+        self.url, self.root = "", ROOT  # whose code it runs
         self.environ = dict(os.environ)
         self.process: subprocess.Popen[str] | None = None
         self.answered = 0  # asked by `ask`, answered with 200
@@ -455,13 +455,15 @@ class Host:
             },
             **changes,
         }
+        self.workers = settings["server"].get("workers", 2)
+        self.ledger = settings.get("ledger", {}).get("url") or f"sqlite:///{state / 'ledger.db'}"
         self.config.write_text(yaml.safe_dump(settings, sort_keys=False))
 
     def start(self) -> None:
-        """Returns when both workers have said that they are ready and an engine is healthy."""
+        """Returns when all workers have said that they are ready and an engine is healthy."""
         command = [sys.executable, "-c", SERVE, "serve", "--config", str(self.config)]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env=self.environ, cwd=ROOT
+            command, stdout=subprocess.PIPE, text=True, env=self.environ, cwd=self.root
         )
         assert self.process.stdout is not None
         for line in self.process.stdout:
@@ -471,7 +473,7 @@ class Host:
         self._drain = threading.Thread(target=self.process.stdout.read, daemon=True)
         self._drain.start()
         eventually(self._ready, 60)
-        eventually(lambda: len(self.pids("gateway.worker")) == 2, 60)
+        eventually(lambda: len(self.pids("gateway.worker")) == self.workers, 60)
         if not hasattr(self, "token"):
             self.token = self._key()
         eventually(lambda: self.ask().status_code == 200, 60)
@@ -500,7 +502,7 @@ class Host:
         return found
 
     def rows(self, where: str = "1=1") -> list[dict[str, Any]]:
-        engine = open_readonly(f"sqlite:///{self.state / 'ledger.db'}")
+        engine = open_readonly(self.ledger)
         with engine.connect() as connection:
             query = text(f"SELECT * FROM attempts WHERE {where} ORDER BY seq")
             rows = [dict(row) for row in connection.execute(query).mappings()]
@@ -559,11 +561,14 @@ class Host:
         return False
 
     def _key(self) -> str:
-        engine = make_engine(f"sqlite:///{self.state / 'ledger.db'}")
+        return self.key("test")
+
+    def key(self, name: str, **spec: Any) -> str:
+        """A new key's token."""
+        engine, now_us = make_engine(self.ledger), Clock().wall_us()
         with Session(engine) as session, session.begin():
-            made = create_key(
-                session, KeySpec("test"), pepper=load_pepper(self.state), now_us=Clock().wall_us()
-            )
+            pepper = load_pepper(self.state)
+            made = create_key(session, KeySpec(name, **spec), pepper=pepper, now_us=now_us)
         engine.dispose()
         return made.token
 

@@ -1,0 +1,141 @@
+"""The controls: what each scene's protection is, taken away in the host's own processes."""
+
+SETTLED_LATER = """
+import asyncio
+from ledger.journal import JournalWriter
+
+async def late(self, record, written=None):
+    if written is not None:
+        written()
+    asyncio.get_running_loop().call_later(0.5, self.append_ending, record)
+
+JournalWriter.append_durable = late
+"""
+
+# No control: a child that is killed each second would wait longer each time to be started again.
+DIES_OFTEN = """
+from gateway import children
+
+children.BACK_OFF_LIMIT_S = 0.4
+"""
+
+ENDS_AT_ONCE = (
+    SETTLED_LATER
+    + """
+import os
+import signal
+from gateway.children import Child
+
+async def stop(self, grace_s):
+    self._stopping.set()
+    if self.pid is not None:
+        os.kill(self.pid, signal.SIGKILL)
+    if self._running is not None:
+        await asyncio.gather(self._running, return_exceptions=True)
+
+Child.stop = stop
+"""
+)
+
+HOLDS_WITHOUT_END = """
+from ledger import desk
+
+def admits(piece, amount_pusd):
+    return piece._replace(held_pusd=piece.held_pusd + amount_pusd)
+
+desk.hold = admits
+"""
+
+HOLDS_KEPT = """
+from ledger.desk import DeskClient
+
+DeskClient.release = lambda self, attempt_id, actual_pusd: None
+"""
+
+STATEMENTS_DROPPED = """
+from ledger.repository import Applied, Away, Repository
+from sqlalchemy.exc import DBAPIError
+
+whole = Repository.apply
+
+def apply(self, items, moves, *, at_us):
+    try:
+        return whole(self, items, moves, at_us=at_us)
+    except Away:
+        return Applied()
+
+Repository.apply = apply
+"""
+
+POISON_SPREADS = """
+from ledger.repository import Applied, Repository
+
+batch = Repository._apply_batch
+
+def apply_batch(self, connection, items, at_us, *, opens):
+    if opens:
+        return Applied()
+    return batch(self, connection, items, at_us, opens=opens)
+
+Repository._apply_batch = apply_batch
+"""
+
+UNPRICED_IS_FREE = """
+from gateway.candidates import Candidates
+from ledger.prices import Price, Terms, rates_from
+from ledger.quotes import Quote
+
+known = Candidates._quote
+free = Quote(Price(0, "a/b", "x", 0, Terms(rates_from({"input": 0, "output": 0}))))
+Candidates._quote = lambda self, name: known(self, name) or free
+"""
+
+DISPATCHED_UNRECORDED = """
+from ledger.journal import JournalFull, JournalWriter
+
+recorded = JournalWriter.append
+
+def append(self, record):
+    try:
+        recorded(self, record)
+    except JournalFull:
+        pass
+
+JournalWriter.append = append
+JournalWriter.refusal = lambda self: None
+"""
+
+LEASES = """
+from pathlib import Path
+from ledger import tail
+
+owned = tail.has_owner
+
+def has_owner(journal):
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = (stat.parent / "cmdline").read_bytes()
+            state = stat.read_text().rpartition(")")[2].split()[0]
+            files = stat.parent.glob("fd/*")
+            if b"gateway.worker" in words and state in "Tt":
+                if any(journal.name in str(file.readlink()) for file in files):
+                    return False
+        except OSError:
+            continue
+    return owned(journal)
+
+tail.has_owner = has_owner
+"""
+
+TEXTS = {
+    "": "",
+    "settled later": SETTLED_LATER,
+    "ends at once": ENDS_AT_ONCE,
+    "holds without end": HOLDS_WITHOUT_END,
+    "holds kept": HOLDS_KEPT,
+    "statements dropped": STATEMENTS_DROPPED,
+    "poison spreads": POISON_SPREADS,
+    "unpriced is free": UNPRICED_IS_FREE,
+    "dispatched unrecorded": DISPATCHED_UNRECORDED,
+    "leases": LEASES,
+}

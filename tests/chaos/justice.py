@@ -1,0 +1,37 @@
+"""Whether refusals were justified: by what could have been held and spent at that time at most.
+
+A caller knows when it asked and when it was told. Between the two its hold may have stood, after
+that its cost. A refusal is unjustified if even so there was room for one more bound all the while.
+"""
+
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
+
+from account import Books
+from crowd import Said
+
+LEAVING_S = 3.0  # from a caller's leaving to its settle, at most
+TOLD_S = 0.5  # from an answer's last byte to a release that every worker feels
+
+
+def unjustified(said: list[Said], books: Books, limit_pusd: int, bound_pusd: int) -> int:
+    """Refusals (429) for a budget while `bound_pusd` had room under the limit."""
+    costs = {row["request_id"]: (row["bound_pusd"], row["cost_pusd"] or 0)
+             for row in books.attempts}  # fmt: skip
+    moves: list[tuple[float, int]] = []
+    for one in said:
+        if one.status == 429:
+            continue
+        bound, cost = costs.get(one.request_id, (0 if one.request_id else bound_pusd, 0))
+        moves.append((one.begun_s, bound))
+        moves.append((one.ended_s + (LEAVING_S if one.left else TOLD_S), cost - bound))
+    moves.sort(key=lambda move: (move[0], -move[1]))
+    times = [at for at, _ in moves]
+    totals = [0, *accumulate(change for _, change in moves)]  # totals[n]: after n moves
+    wrong = 0
+    for one in said:
+        if one.status != 429 or one.code != "budget_exceeded":
+            continue
+        first, last = bisect_left(times, one.begun_s), bisect_right(times, one.ended_s)
+        wrong += max(totals[first : last + 1]) + bound_pusd <= limit_pusd
+    return wrong

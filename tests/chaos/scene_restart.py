@@ -1,0 +1,106 @@
+"""L10: hosts restarted one after the other with SIGTERM and open streams; a migration among them.
+
+On PostgreSQL two hosts share the books. Both begin with the code of before the newest migration;
+each is ended and started with this code, which migrates under the other's load: for a while the
+old version and the new one write. On SQLite one host is restarted, as it is.
+"""
+
+import io
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+from typing import Any
+
+from account import settle
+from crowd import Crowd, Manner, Said, statuses
+from scene import Found, Given, Scene
+from sqlalchemy import text
+from stage import ROOT, Stage
+
+from ledger.database import open_readonly
+
+ROUNDS = 20
+MANNER = Manner(streams=0.8, tokens=(20, 300), pause_s=0.01)
+
+
+def before_the_newest_migration(folder: Path) -> str:
+    """The product as it was, in this folder; "" where there is no history to take it from."""
+    find = ["git", "log", "--diff-filter=A", "--format=%H", "-1", "--", "migrations/versions"]
+    newest = subprocess.run(find, cwd=ROOT, capture_output=True, text=True, check=False)
+    commit = f"{newest.stdout.strip()}^"
+    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
+    if newest.returncode or archive.returncode:
+        return ""
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tree:
+        tree.extractall(folder, filter="data")
+    return commit
+
+
+def play(given: Given) -> Found:
+    found, rounds = Found(), given.of(ROUNDS)
+    with Stage(given, "ends at once") as stage:
+        hosts, old = [stage.host()], ""
+        if given.database == "postgres":
+            hosts.append(stage.host())
+            old = before_the_newest_migration(stage.folder / "old")
+            for host in hosts if old else ():
+                host.root = stage.folder / "old"
+        for host in hosts:
+            host.start()
+        revisions = [revision(hosts[0])]
+        crowds = [
+            Crowd([host], [host.token], MANNER, callers=6, seed=given.seed + place)
+            for place, host in enumerate(hosts)
+        ]
+        for crowd in crowds:
+            crowd.start()
+        codes, slowest = [], 0.0
+        for number in range(max(rounds, len(hosts))):
+            time.sleep(1.0)
+            host = hosts[number % len(hosts)]
+            host.root = ROOT
+            began = time.monotonic()
+            codes.append(host.terminate())
+            slowest = max(slowest, time.monotonic() - began)
+            host.start()
+            revisions.append(revision(host))
+            given.say(f"{number + 1} of {rounds} restarts, {done(crowds)} answers finished")
+        time.sleep(2.0)
+        said = [one for crowd in crowds for one in crowd.stop()]
+        settle(hosts[0].ledger, said, stage.upstream.entries, found)
+        codes += [host.terminate() for host in hosts]
+    found.size = f"{len(hosts)} hosts, {len(codes) - len(hosts)} restarts under load"
+    found.expect("exits", sum(map(abs, codes)), holds=not any(codes))
+    found.figures["slowest end, s"] = round(slowest, 1)
+    found.figures["old version"] = old[:8] or ("none" if given.database == "sqlite" else "missing")
+    found.figures["schema"] = " to ".join(dict.fromkeys(revisions))
+    found.figures["answers"] = statuses(said)
+    silent = [one for one in said if is_cut(one)]
+    found.expect("ended without a word", len(silent), holds=not silent)
+    return found
+
+
+def is_cut(one: Said) -> bool:
+    """Answered with 200, and neither whole nor told of an error."""
+    return one.status == 200 and not one.finished and not one.left and one.code == ""
+
+
+def done(crowds: list[Crowd]) -> int:
+    return sum(crowd.finished for crowd in crowds)
+
+
+def revision(host: Any) -> str:
+    engine = open_readonly(host.ledger)
+    with engine.connect() as books:
+        found = str(books.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+    engine.dispose()
+    return found
+
+
+SCENES = (
+    Scene(
+        "L10", "L10", "hosts restarted under load, and a migration among them", play,
+        "the end is SIGKILL, and settles come later",
+    ),
+)  # fmt: skip

@@ -1,0 +1,116 @@
+"""B5: every path that reaches a target, for a model whose price nobody knows.
+
+A key with a hard budget is refused on each, and no target hears of it; a key without one is
+served, flagged as unpriced, which also shows that the path does reach a target.
+"""
+
+import io
+import json
+import wave
+from typing import Any
+
+import httpx
+from scene import Found, Given, Scene
+from stage import Stage, eventually
+
+from gateway.api import HOT
+
+FREE = {"/v1/messages/count_tokens"}  # asks nobody
+LATER = {"/v1/files", "/v1/batches", "/v1/batches/{batch_id}/cancel"}  # ask through the others
+SAY = [{"role": "user", "content": "hello"}]
+BODIES: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {"messages": SAY, "max_tokens": 4},
+    "/v1/completions": {"prompt": "hello", "max_tokens": 4},
+    "/v1/embeddings": {"input": "hello"},
+    "/v1/messages": {"messages": SAY, "max_tokens": 4},
+    "/v1/responses": {"input": "hello", "max_output_tokens": 16},
+    "/v1/rerank": {"query": "q", "documents": ["a", "b"]},
+    "/v2/rerank": {"query": "q", "documents": ["a", "b"]},
+    "/rerank": {"query": "q", "documents": ["a", "b"]},
+    "/v1/audio/transcriptions": {},
+    "/v1/audio/translations": {},
+}
+KINDS = ["chat", "completion", "embedding", "rerank", "transcription"]
+TIGHT = [{"scope": "team:tight", "usd": 10, "period": "day", "hard": True}]
+
+
+def sound() -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(8000)
+        out.writeframes(bytes(8000))
+    return file.getvalue()
+
+
+def ask(host: Any, path: str, token: str) -> httpx.Response:
+    headers = {"authorization": f"Bearer {token}", "anthropic-version": "2023-06-01"}
+    url, body = host.url + path, {"model": "dark/m", **BODIES[path]}
+    if "/audio/" in path:
+        files = {"file": ("a.wav", sound(), "audio/wav")}
+        return host.client.post(url, files=files, data={"model": "dark/m"}, headers=headers)
+    return host.client.post(url, json=body, headers=headers)
+
+
+def play(given: Given) -> Found:
+    found = Found(unjustified=None)
+    with Stage(given, "unpriced is free") as stage:
+        base = f"http://127.0.0.1:{stage.upstream.port}/v1"
+        host = stage.host(
+            budgets=TIGHT,
+            models={"own": {"targets": ["up/m"]}, "dark/*": "passthrough"},
+            providers={
+                "up": {"base_url": base, "simulated": True, "prices_as": "openai/gpt-4o-mini"},
+                "dark": {"base_url": base, "simulated": True, "kinds": KINDS},
+            },
+        )
+        host.start()
+        inventory(host, found)
+        before = len(stage.upstream.entries())
+        tight, free = host.key("tight", team="tight"), host.key("free", team="free")
+        answers = {path: ask(host, path, tight) for path in sorted(BODIES)}
+        wrong = {path: answer.status_code for path, answer in answers.items()
+                 if not refused(answer)}  # fmt: skip
+        found.expect("not refused", json.dumps(wrong) if wrong else "", holds=not wrong)
+        reached = len(stage.upstream.entries()) - before
+        found.expect("reached the target", reached, holds=reached == 0)
+        served = {path: ask(host, path, free).status_code for path in sorted(BODIES)}
+        blocked = {path: status for path, status in served.items() if status != 200}
+        found.expect("closed without a budget", json.dumps(blocked) if blocked else "",
+                     holds=not blocked)  # fmt: skip
+        count = len(served) - len(blocked)
+        rows = eventually(lambda: whole(host.rows("team_id = 'free'"), count))
+        flagged = sum(row["flag"] == "unpriced" and row["cost_pusd"] is None for row in rows)
+        found.expect("flagged", flagged, holds=flagged == len(rows))
+        found.expect("exit", code := host.terminate(), holds=code == 0)
+    found.size = f"{len(BODIES)} paths"
+    found.overspent_pusd = 0 if not found.faults else None
+    return found
+
+
+def whole(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    return rows if len(rows) == count and all(row["settled_us"] for row in rows) else []
+
+
+def refused(answer: httpx.Response) -> bool:
+    return answer.status_code == 400 and "price" in answer.text
+
+
+def inventory(host: Any, found: Found) -> None:
+    """Every path that takes a POST is one of those asked here, or is known to reach nobody."""
+    described = host.client.get(f"{host.url}/openapi.json").json()["paths"]
+    posts = {path for path, verbs in described.items() if "post" in verbs} | set(HOT)
+    unknown = posts - set(BODIES) - FREE - LATER
+    admin = {path for path in unknown if path.startswith("/admin/")}
+    unknown -= admin
+    found.expect("unknown paths", ", ".join(sorted(unknown)), holds=not unknown)
+    found.figures["paths that take a POST"] = len(posts)
+
+
+SCENES = (
+    Scene(
+        "B5", "B5", "models without a price on every path", play,
+        "what has no price is held at nothing", databases=("sqlite",),
+    ),
+)  # fmt: skip

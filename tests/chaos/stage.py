@@ -1,0 +1,162 @@
+"""The parts that scenes are played with: the tests' own hosts and servers, and a target.
+
+Nothing is stood in for but the target: `breakeven serve` with its processes, its ledger in SQLite
+or in a PostgreSQL server that flushes, and a simulated provider that keeps its own account.
+"""
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+
+from broken import DIES_OFTEN, TEXTS
+from scene import Given
+
+from deploy import parts
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _tests(name: str, path: str) -> ModuleType:
+    """Fixtures' classes are used as they are: what tests stand on is what these scenes stand on."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+_gateway = _tests("chaos_gateway_parts", "tests/gateway/conftest.py")
+_parts = _tests("chaos_parts", "tests/conftest.py")
+Host, Stack, eventually = _gateway.Host, _gateway.Stack, _gateway.eventually
+PostgresServer = _parts.PostgresServer
+random_ledger = _tests("chaos_ledger_parts", "tests/ledger/conftest.py").RandomLedger
+MODEL = "up/m"  # what callers ask for: passed through to the target
+PRICED_AS = "openai/gpt-4o-mini"
+
+
+class Missing(Exception):
+    """A real part that this machine does not have."""
+
+
+class Upstream:
+    """A provider as a process of its own; `entries` is what it did, by its own account."""
+
+    def __init__(self, folder: Path, *, ttft_ms: float = 4, tpot_ms: float = 0.3) -> None:
+        self._journal = folder / "upstream.jsonl"
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        limits = ["--requests-per-minute", str(10**8), "--tokens-per-minute", str(10**12)]
+        pace = ["--ttft-ms", str(ttft_ms), "--tpot-ms", str(tpot_ms)]
+        command = [sys.executable, "-m", "backends.simulator.provider", "--name", "up"]
+        places = ["--port", str(self.port), "--journal", str(self._journal)]
+        self.process = subprocess.Popen(
+            [*command, *places, *pace, *limits], cwd=ROOT, stdout=subprocess.DEVNULL
+        )
+        eventually(self._listens)
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def entries(self) -> list[dict[str, Any]]:
+        text = self._journal.with_suffix(".up").read_text()
+        return [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
+class Stage:
+    """One scene's ground: `with Stage(given) as stage`, then `stage.host()`."""
+
+    def __init__(self, given: Given, sabotage: str = "", *, folder: Path | None = None) -> None:
+        self.given = given
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="breakeven-chaos-"))
+        self._sabotage = TEXTS[sabotage] if given.broken else ""
+        self._ended = ExitStack()
+        self._hosts = 0
+
+    def __enter__(self) -> Self:
+        self._ended.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        try:
+            self.upstream = Upstream(self.folder)
+            self._ended.callback(self.upstream.close)
+            self.postgres = self._postgres() if self.given.database == "postgres" else None
+            self._url = self.new_url()
+        except BaseException:
+            self._ended.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.close()
+
+    def _postgres(self) -> Any:
+        binaries = parts.find_postgres()
+        if binaries is None:
+            raise Missing("a PostgreSQL server is missing: make parts")
+        server = PostgresServer(binaries, durable=True)
+        self._ended.callback(server.stop)
+        return server
+
+    def new_url(self, name: str = "ledger.db") -> str:
+        """Of an empty database."""
+        if self.postgres is None:
+            return f"sqlite:///{self.folder / name}"
+        return str(self.postgres.url(self.postgres.create()))
+
+    def host(self, *, workers: int = 2, state: Path | None = None, **changes: Any) -> Any:
+        """Not yet started; all hosts of a stage have one ledger and one target."""
+        base = f"http://127.0.0.1:{self.upstream.port}/v1"
+        self._hosts += 1
+        host = Host(
+            state or self.folder / f"host-{self._hosts}",
+            **{
+                "server": {"port": 0, "workers": workers, "timeouts": {"drain_s": 8}},
+                "ledger": {"url": self._url},
+                "models": {"own": {"targets": [MODEL]}},
+                "pools": {},
+                "providers": {"up": {"base_url": base, "simulated": True, "prices_as": PRICED_AS}},
+                "budgets": [{"scope": "global", "usd": 100_000, "period": "day", "hard": True}],
+                **changes,
+            },
+        )
+        place = host.state / "site"
+        place.mkdir(exist_ok=True)
+        (place / "sitecustomize.py").write_text(DIES_OFTEN + self._sabotage)
+        host.environ["PYTHONPATH"] = str(place)
+        self._ended.callback(host.close)
+        return host
+
+
+def restart(host: Any) -> float:
+    """The parent is killed and started again; seconds until it serves."""
+    began = time.monotonic()
+    host.process.kill()
+    host.process.wait()
+    host._quiet()
+    host.start()
+    return time.monotonic() - began
+
+
+def strike(pid: int, number: int = signal.SIGKILL) -> bool:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
