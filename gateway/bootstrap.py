@@ -30,6 +30,7 @@ from gateway.clock import Clock
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
 from gateway.dispatch import Dispatcher
+from gateway.environ import secret
 from gateway.errors import ConfigError
 from gateway.experience import Experience
 from gateway.fleet import Fleet
@@ -240,25 +241,6 @@ def readiness(hot: HotApi, desk: DeskClient, recording: Recording) -> list[str]:
     if not recording.look():
         missing.append(JOURNAL)
     return missing
-
-
-def secret(provider: Provider | None, name: str, environ: Mapping[str, str]) -> str | None:
-    """A provider's key from the named environment variable or file."""
-    if provider is None:
-        return None
-    if provider.api_key_file is not None:
-        try:
-            return Path(provider.api_key_file).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise ConfigError([f"providers.{name}.api_key_file: {error.strerror}"]) from error
-    if provider.api_key_env is not None:
-        value = environ.get(provider.api_key_env)
-        if not value:
-            raise ConfigError(
-                [f"providers.{name}.api_key_env: `{provider.api_key_env}` is not set"]
-            )
-        return value
-    return None
 
 
 def _planner(

@@ -79,12 +79,23 @@ def providers(settings: Settings) -> Iterator[Fault]:
             yield Fault((*here, "base_url"), "`start` chooses the address: leave out one of them")
         if provider.api_key_env and provider.api_key_file:
             yield Fault((*here, "api_key_file"), "set either `api_key_env` or `api_key_file`")
+        if provider.batch and provider.kind != "openai":
+            words = "only providers of `kind: openai` are given batches here"
+            yield Fault((*here, "batch"), words)
         if _needs_address(name, provider):
             words = f"is needed: `{name}` is not one of the providers whose address is known"
             yield Fault((*here, "base_url"), words + _known_otherwise(name))
         if _lacks_key(name, provider):
             words = "no key is named: most providers refuse such requests; set `api_key_env`"
             yield warning(here, words)
+
+
+def batches(settings: Settings) -> Iterator[Fault]:
+    limits = settings.batches
+    taking = any(provider.batch for provider in settings.providers.values())
+    if taking and limits.hand_on_s <= limits.spill_s:
+        words = "is not longer than `spill_s`: lines spill before any could go to a batch"
+        yield warning(("batches", "hand_on_s"), words)
 
 
 def addresses(settings: Settings) -> Iterator[Fault]:
@@ -224,6 +235,7 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     engines,
     features,
     providers,
+    batches,
     dialects,
     addresses,
     ports,

@@ -2,15 +2,18 @@
 
 Everyone on the host with the same user, and every crash report, can read a process's environment.
 Workers call providers and read the ledger, so they get the keys that the configuration names and
-the ledger's address; ledger writer, telemetry and dashboard get the address, telemetry also the
-webhook for alerts; stand-ins get none.
+the ledger's address; the runner of batches gets those of providers that take batches; ledger
+writer, telemetry and dashboard get the address, telemetry also the webhook for alerts; stand-ins
+get none.
 What installs the engine fetches packages: it gets what names the index and the way there.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from backends.environ import plain
-from gateway.settings import Settings
+from gateway.errors import ConfigError
+from gateway.settings import Provider, Settings
 from ledger.writer import URL_VARIABLE
 
 # A proxy's address may hold a password: for those only who call other hosts.
@@ -69,6 +72,32 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
         if name in named or name.upper() in _OUTWARD or name.startswith("LITELLM_LO")
     }
     return ledger_reader(base, url) | kept
+
+
+def secret(provider: Provider | None, name: str, environ: Mapping[str, str]) -> str | None:
+    """A provider's key from the named environment variable or file."""
+    if provider is None:
+        return None
+    if provider.api_key_file is not None:
+        try:
+            return Path(provider.api_key_file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ConfigError([f"providers.{name}.api_key_file: {error.strerror}"]) from error
+    if provider.api_key_env is not None:
+        value = environ.get(provider.api_key_env)
+        if not value:
+            raise ConfigError(
+                [f"providers.{name}.api_key_env: `{provider.api_key_env}` is not set"]
+            )
+        return value
+    return None
+
+
+def batches(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """The runner calls the providers that take batches: with their keys."""
+    taking = [provider for provider in settings.providers.values() if provider.batch]
+    named = {provider.api_key_env for provider in taking}
+    return ledger_reader(base, url) | {key: value for key, value in base.items() if key in named}
 
 
 def _trust(base: Mapping[str, str]) -> dict[str, str]:

@@ -58,6 +58,7 @@ TABLE: dict[str, Row] = {
     "unavailable": Row(503, "server_error", "unavailable"),
     "overloaded": Row(503, "server_error", "overloaded"),
     "not_idle": Row(503, "server_error", "no_idle_engine"),  # a line of a batch waits
+    "not_onward": Row(409, "server_error", "not_onward"),  # no provider's batch takes a line
     "made_room": Row(503, "server_error", "made_room"),  # a line of a batch gave way
     "timeout": Row(504, "server_error", "upstream_timeout"),
 }

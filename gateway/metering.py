@@ -46,46 +46,7 @@ class Metering:
         self._clock = clock
 
     def open(self, attempt: Attempt) -> None:
-        plan, step = attempt.plan, attempt.step
-        target, verdict, who = step.frozen.target, step.verdict, plan.identity
-        best = plan.best_own
-        self._journal.append(
-            AttemptOpened(
-                attempt_id=attempt.id,
-                request_id=plan.request_id,
-                attempt_no=attempt.number,
-                opened_us=self._clock.wall_us(),
-                key_id=who.key_id,
-                user_id=who.user_id,
-                team_id=who.team_id,
-                org_id=who.org_id,
-                kind=str(plan.asked.kind),
-                stream=plan.asked.stream,
-                model=plan.model,
-                target=target.name,
-                backend="own" if target.own else "api",
-                pool=target.pool,
-                engine=target.replica,
-                provider=target.provider,
-                upstream_model=target.upstream_model,
-                simulated=target.simulated,
-                policy=plan.policy.name,
-                policy_version=plan.policy_version,
-                reason=str(verdict.reason),
-                spill_reason=None if target.own else plan.spill_reason,
-                price_version=None if step.frozen.price is None else step.frozen.price.version,
-                bound_pusd=verdict.candidate.bound_pusd or 0,
-                prompt_tokens_estimate=plan.request.prompt_tokens,
-                ttft_predicted_us=None if verdict.ttft_ms is None else round(verdict.ttft_ms * 1e3),
-                kv_headroom_ppm=None
-                if best is None or best.kv_ratio is None
-                else round((1.0 - best.kv_ratio) * 1e6),
-                bid_price_pusd_per_s=round(verdict.candidate.bid_price_pusd_per_s),
-                holds=attempt.holds,
-                tags=tuple(who.tags),
-                decision=plan.decision_blob,
-            )
-        )
+        self._journal.append(opening(attempt, self._clock.wall_us()))
 
     async def settle(self, attempt: Attempt, outcome: Outcome) -> int | None:
         """Durable settle; returns the cost in pico-USD, or None when it has no price."""
@@ -255,6 +216,48 @@ class Metering:
         metrics.observe(metrics.duration, name, record.duration_us / 1e6)
         if record.ttft_us is not None:
             metrics.observe(metrics.ttft, name, record.ttft_us / 1e6)
+
+
+def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
+    """What is promised to the books before the attempt is dispatched."""
+    plan, step = attempt.plan, attempt.step
+    target, verdict, who = step.frozen.target, step.verdict, plan.identity
+    best = plan.best_own
+    return AttemptOpened(
+        attempt_id=attempt.id,
+        request_id=plan.request_id,
+        attempt_no=attempt.number,
+        opened_us=opened_us,
+        key_id=who.key_id,
+        user_id=who.user_id,
+        team_id=who.team_id,
+        org_id=who.org_id,
+        kind=str(plan.asked.kind),
+        stream=plan.asked.stream,
+        model=plan.model,
+        target=target.name,
+        backend="own" if target.own else "api",
+        pool=target.pool,
+        engine=target.replica,
+        provider=target.provider,
+        upstream_model=target.upstream_model,
+        simulated=target.simulated,
+        policy=plan.policy.name,
+        policy_version=plan.policy_version,
+        reason=str(verdict.reason),
+        spill_reason=None if target.own else plan.spill_reason,
+        price_version=None if step.frozen.price is None else step.frozen.price.version,
+        bound_pusd=verdict.candidate.bound_pusd or 0,
+        prompt_tokens_estimate=plan.request.prompt_tokens,
+        ttft_predicted_us=None if verdict.ttft_ms is None else round(verdict.ttft_ms * 1e3),
+        kv_headroom_ppm=None
+        if best is None or best.kv_ratio is None
+        else round((1.0 - best.kv_ratio) * 1e6),
+        bid_price_pusd_per_s=round(verdict.candidate.bid_price_pusd_per_s),
+        holds=attempt.holds,
+        tags=tuple(who.tags),
+        decision=plan.decision_blob,
+    )
 
 
 def _did_well(attempt: Attempt, outcome: Outcome) -> bool | None:

@@ -20,7 +20,6 @@ from gateway.clock import Clock
 from gateway.errors import RequestError
 from gateway.ledger_reads import LedgerReads
 from gateway.organization_query import (
-    BATCH,
     GROUPS,
     LINE_ITEM,
     US_PER_S,
@@ -141,16 +140,12 @@ def _usage(
     kinds: frozenset[Kind],
     shape: Callable[[UsageCell], Result],
 ) -> list[tuple[int, Result]]:
-    if query.batch:
-        return []  # the gateway has no batch jobs
-    grouped = [name for name in query.groups if name != BATCH]
-    by = [GROUPS[name] for name in grouped]
+    by = [GROUPS[name] for name in query.groups]
     cells = usage_cells(
         connection, scope, query.filters, kinds=kinds, by=by, bucket_us=query.width_s * US_PER_S
     )
-    batch = {BATCH: False} if BATCH in query.groups else {}
     return [
-        (cell.start_us, {**shape(cell), **dict(zip(grouped, cell.key, strict=True)), **batch})
+        (cell.start_us, {**shape(cell), **dict(zip(query.groups, cell.key, strict=True))})
         for cell in cells
     ]
 

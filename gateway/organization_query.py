@@ -26,9 +26,9 @@ GROUPS = {
     "user_id": "user",
     "model": "model",
     "service_tier": "tier",
+    "batch": "batch",
 }
 LINE_ITEM = "line_item"
-BATCH = "batch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,6 @@ class PageQuery:
     filters: Filters
     groups: tuple[str, ...]
     line_items: tuple[str, ...]
-    batch: bool | None
 
     @property
     def buckets(self) -> list[tuple[int, int]]:
@@ -99,10 +98,9 @@ def page_query(
         end_s=min(last_s, end_s),
         width_s=width.seconds,
         next_s=last_s if last_s < end_s else None,
-        filters=Filters(**filters),
+        filters=Filters(**filters, batch=_batch(values)),
         groups=_groups(values, accepted),
         line_items=tuple(values.get("line_items", ())),
-        batch=_batch(values),
     )
 
 

@@ -109,6 +109,24 @@ def target_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
             )
 
 
+def batch_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    """Without rates of its own a batch is worth nothing: such lines go the ordinary way."""
+    for model, definition in logical(settings):
+        for index, target in enumerate(definition.targets):
+            name = target.partition("/")[0]
+            provider = settings.providers.get(name)
+            if provider is None or not provider.batch or facts.prices is None:
+                continue
+            price = facts.prices.find(provider.prices_as or target, facts.at_us)
+            if price is None or any(one.tier == "batch" for one in price.terms.schedules):
+                continue
+            words = (
+                f"the price of `{target}` has no batch rates: its lines go to `{name}` one by one, "
+                "at the ordinary price"
+            )
+            yield warning(("models", model, "targets", index), words)
+
+
 def comparator_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
     for model, definition in logical(settings):
         for index, other in enumerate(definition.compare_with):
@@ -133,5 +151,6 @@ PLAUSIBLE: tuple[Check, ...] = (
     contracts_in_force,
     named_paths,
     target_prices,
+    batch_prices,
     comparator_prices,
 )

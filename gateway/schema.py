@@ -155,6 +155,11 @@ class Batches(Section):
     spill_s: Positive = Field(
         7200.0, description="before a batch's end: what no idle engine has run may go to APIs"
     )
+    hand_on_s: Positive = Field(
+        43_200.0,
+        description="before a batch's end: what own engines will not have run goes to a provider's "
+        "batch",
+    )
 
 
 class Dashboard(Section):
@@ -251,6 +256,9 @@ class Provider(Section):
     )
     simulated: bool = Field(False, description="a stand-in: labelled wherever it shows")
     start: bool = Field(False, description="`serve` starts this simulated provider itself")
+    batch: bool = Field(
+        False, description="it takes OpenAI's batches: what own engines will not have done in time"
+    )
     features: tuple[str, ...] = Field(
         ("tools", "json_schema", "images", "logprobs", "n", "reasoning"),
         description="what requests may use",

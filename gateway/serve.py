@@ -215,6 +215,8 @@ class Serving:
             return environ.worker(os.environ, url, self._settings)
         if name.startswith("provider-"):
             return plain(os.environ)
+        if name == "batches":
+            return environ.batches(os.environ, url, self._settings)
         if name == "telemetry":
             return environ.telemetry(os.environ, url, self._settings)
         of = environ.dashboard if name == "dashboard" else environ.ledger_reader

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, delete, func, insert, null, select, u
 
 from ledger.database import reading
 from ledger.files import lock_team
-from ledger.orm_batches import Batch, BatchLine, File
+from ledger.orm_batches import Batch, BatchLine, File, Outgoing
 
 VALIDATING, IN_PROGRESS, FINALIZING = "validating", "in_progress", "finalizing"
 CANCELLING = "cancelling"
@@ -109,11 +109,12 @@ class BatchStore:
             return [BatchRecord(*row) for row in connection.execute(query)]
 
     def any_due(self, now_us: int) -> bool:
-        """Whether a runner has anything to do at all: open batches, or files to delete."""
+        """Whether a runner has anything to do: open batches, some at providers, due files."""
         with reading(self._engine) as connection:
             due = select(File.id).where(File.expires_us <= now_us).limit(1)
             opened = select(Batch.id).where(Batch.status.in_(OPEN)).limit(1)
-            return any(connection.execute(one).first() is not None for one in (opened, due))
+            out = select(Outgoing.id).where(Outgoing.state != "done").limit(1)
+            return any(connection.execute(one).first() is not None for one in (opened, out, due))
 
     # -- for who holds the lease --------------------------------------------------------------
 

@@ -12,9 +12,18 @@ from typing import Any
 from sqlalchemy import Engine, delete, func, insert, select, update
 
 from ledger.database import reading
+from ledger.fairclaims import (
+    DONE,
+    OUT,
+    RUNNING,
+    WAITING,
+    Wanted,
+    claimed_columns,
+    fair_rows,
+    goes_on,
+)
 from ledger.orm_batches import Batch, BatchLine
 
-WAITING, RUNNING, DONE = "waiting", "running", "done"
 READ = 50  # rows of one look at answers
 
 
@@ -55,11 +64,13 @@ class LineStore:
         self._engine = engine
         self._owner = owner
 
-    def add(self, batch_id: str, lines: Sequence[NewLine]) -> None:
+    def add(self, batch_id: str, lines: Sequence[NewLine], *, kept: bool = False) -> None:
+        """`kept`: no provider's batch takes them."""
         rows = [
             {
                 "batch_id": batch_id, "number": line.number, "custom_id": line.custom_id,
                 "model": line.model, "body": line.body, "state": WAITING,
+                "kept": kept,
             }
             for line in lines
         ]  # fmt: skip
@@ -77,21 +88,74 @@ class LineStore:
         with reading(self._engine) as connection:
             return sorted(connection.execute(query).scalars())
 
-    def claim(self, model: str, limit: int, *, now_us: int, until_us: int) -> list[Claim]:
-        """The oldest lines of a model that nobody has, up to `limit`, and each one's next try."""
+    def claim(
+        self, model: str, limit: int, *, now_us: int, until_us: int, ends_by_us: int | None = None
+    ) -> list[Claim]:
+        """Lines of a model that nobody has, up to `limit`, and each one's next try.
+
+        The teams have equally many in work, as far as each has lines; of one team's the oldest
+        come first. `ends_by_us`: of the others, those that a provider's batch may take are left.
+        """
+        claims: list[Claim] = []
         with self._engine.begin() as connection:
-            # One after the other: each walks the index in its order, and both together would sort.
-            rows = connection.execute(_claimable(model, now_us, limit, WAITING)).all()
-            if len(rows) < limit:
-                left = _claimable(model, now_us, limit - len(rows), RUNNING)
-                rows = [*rows, *connection.execute(left)]
+
+            def take(row: Any) -> None:
+                taken = {"state": RUNNING, "owner": self._owner, "lease_us": until_us}
+                change = _line(row.batch_id, row.number)
+                connection.execute(change.values(**taken, sent=row.sent + 1))
+                claims.append(_claim(row))
+
+            wanted = Wanted(model, now_us, ends_by_us)
+            for row in fair_rows(connection, wanted, limit):
+                take(row)
+            if len(claims) < limit:  # apart: each walks the index in its order
+                for row in connection.execute(_left(model, now_us, limit - len(claims))).all():
+                    take(row)
+        return claims
+
+    def claim_onward(
+        self, batch_id: str, model: str, limit: int, *, now_us: int, until_us: int
+    ) -> list[Claim]:
+        """Lines of one batch that a provider's batch may take: those last in its own order."""
+        query = (
+            claimed_columns()
+            .where(
+                BatchLine.state == WAITING,
+                BatchLine.model == model,
+                BatchLine.batch_id == batch_id,
+                BatchLine.next_us <= now_us,
+                BatchLine.kept.is_(False),
+                *goes_on(now_us),
+            )
+            .order_by(BatchLine.number.desc())
+            .limit(limit)
+            .with_for_update(skip_locked=True, of=BatchLine)
+        )
+        taken = {"state": RUNNING, "owner": self._owner, "lease_us": until_us}
+        with self._engine.begin() as connection:
+            rows = connection.execute(query).all()
             for row in rows:
-                connection.execute(
-                    _line(row.batch_id, row.number).values(
-                        state=RUNNING, owner=self._owner, lease_us=until_us, sent=row.sent + 1
-                    )
-                )
+                change = _line(row.batch_id, row.number)
+                connection.execute(change.values(**taken, sent=row.sent + 1))
         return [_claim(row) for row in rows]
+
+    def waiting(self, model: str) -> dict[str, int]:
+        """Lines of a model that wait, by batch; also those whose time has not come."""
+        query = (
+            select(BatchLine.batch_id, func.count())
+            .where(BatchLine.state == WAITING, BatchLine.model == model)
+            .group_by(BatchLine.batch_id)
+        )
+        with reading(self._engine) as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def runners(self, model: str) -> int:
+        """How many have lines of a model in hand."""
+        query = select(func.count(BatchLine.owner.distinct())).where(
+            BatchLine.state == RUNNING, BatchLine.model == model
+        )
+        with reading(self._engine) as connection:
+            return int(connection.execute(query).scalar_one())
 
     def renew(self, claims: Sequence[Claim], *, until_us: int) -> list[Claim]:
         """Those that are lost: another runner has them, or had."""
@@ -113,9 +177,16 @@ class LineStore:
             connection.execute(counting.values(**counted))
             return True
 
-    def put_back(self, claim: Claim, *, next_us: int = 0, failed: bool = False) -> None:
-        """Not done: again from `next_us` on. `failed` counts a try that said why."""
+    def put_back(
+        self, claim: Claim, *, next_us: int = 0, failed: bool = False, kept: bool = False
+    ) -> None:
+        """Not done: again from `next_us` on. `failed` counts a try that said why.
+
+        `kept`: no provider's batch takes it.
+        """
         values: dict[str, Any] = {"state": WAITING, "owner": None, "next_us": next_us}
+        if kept:
+            values["kept"] = True
         if failed:
             values["failures"] = BatchLine.failures + 1
         with self._engine.begin() as connection:
@@ -154,6 +225,12 @@ class LineStore:
         query = select(func.count()).where(
             BatchLine.batch_id == batch_id, BatchLine.state == RUNNING, BatchLine.lease_us > now_us
         )
+        with reading(self._engine) as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def out(self, batch_id: str) -> int:
+        """Lines that are at a provider, as its batch."""
+        query = select(func.count()).where(BatchLine.batch_id == batch_id, BatchLine.state == OUT)
         with reading(self._engine) as connection:
             return int(connection.execute(query).scalar_one())
 
@@ -207,18 +284,15 @@ class LineStore:
         )
 
 
-def _claimable(model: str, now_us: int, limit: int, state: str) -> Any:
-    """Lines that wait, or whose runner's lease is over, of batches that go on."""
-    due = BatchLine.next_us if state == WAITING else BatchLine.lease_us
+def _left(model: str, now_us: int, limit: int) -> Any:
+    """Lines of batches that go on, whose runner's lease is over."""
     return (
-        select(*BatchLine.__table__.columns, Batch.endpoint, Batch.key_id, Batch.expires_us)
-        .join(Batch, Batch.id == BatchLine.batch_id)
+        claimed_columns()
         .where(
-            BatchLine.state == state,
+            BatchLine.state == RUNNING,
             BatchLine.model == model,
-            due <= now_us,
-            Batch.status == "in_progress",
-            Batch.expires_us > now_us,
+            BatchLine.lease_us <= now_us,
+            *goes_on(now_us),
         )
         .order_by(BatchLine.batch_id, BatchLine.number)
         .limit(limit)

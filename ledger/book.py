@@ -71,6 +71,15 @@ def newer_prices(engine: Engine, version: int) -> list[Price]:
         return _stored(connection, above=version)
 
 
+def prices_of(engine: Engine, versions: Iterable[int]) -> dict[int, Price]:
+    """These versions, by their numbers."""
+    query = select(PriceVersion.version, PriceVersion.price).where(
+        PriceVersion.version.in_(sorted(set(versions)))
+    )
+    with reading(engine) as connection:
+        return {number: _price(number, document) for number, document in connection.execute(query)}
+
+
 def newest_version(connection: Connection) -> int:
     """The number of the version that was stored last; 0 in an empty book."""
     return connection.execute(select(func.max(PriceVersion.version))).scalar_one() or 0

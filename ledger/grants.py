@@ -98,6 +98,18 @@ def shrink(engine: Engine, host: str, account: Account, amount_pusd: int) -> Sta
         return _raise(connection, host, account, found, -back)
 
 
+def standing(connection: Connection, host: str, account: Account) -> Standing:
+    """Where an account stands, locked until the transaction ends; made if missing."""
+    return _locked(connection, host, account)
+
+
+def regrant(
+    connection: Connection, host: str, account: Account, before: Standing, by_pusd: int
+) -> Standing:
+    """Raise or lower a host's grant on an account that `standing` has locked."""
+    return _raise(connection, host, account, before, by_pusd)
+
+
 def standings(engine: Engine, host: str, *, unspent: bool = False) -> dict[Account, Standing]:
     """Accounts of this host (`unspent`: with money left), read without holding anyone up."""
     query = _UNSPENT if unspent else _STANDINGS

@@ -5,7 +5,7 @@ The definitions live by subject in `orm_identity`, `orm_books`, `orm_budgets`, `
 registers all of them on `Base.metadata`, which the migrations compare with.
 """
 
-from ledger.orm_batches import Batch, BatchLine, File, FileChunk
+from ledger.orm_batches import Batch, BatchLine, File, FileChunk, Outgoing, OutgoingLine
 from ledger.orm_books import (
     Attempt,
     AttemptDecision,
@@ -73,6 +73,8 @@ __all__ = [
     "Key",
     "Meta",
     "Organisation",
+    "Outgoing",
+    "OutgoingLine",
     "PolicySet",
     "Posting",
     "PriceImport",

@@ -34,12 +34,14 @@ CELLS_LIMIT = 20_000
 TOKENS = "tokens"
 HOURS = "hours"
 S_PER_HOUR = 3600
+BATCH_PREFIX = "batch_"  # of the request ids of lines: `batchlines.Claim`
 _COLUMNS: Mapping[str, Any] = {
     "team": Attempt.team_id,
     "key": Attempt.key_id,
     "user": Attempt.user_id,
     "model": Attempt.model,
     "tier": func.coalesce(Attempt.tier, "default"),
+    "batch": Attempt.request_id.startswith(BATCH_PREFIX, autoescape=True),
 }
 
 
@@ -55,10 +57,15 @@ class Filters:
     keys: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    batch: bool | None = None  # of batches alone, or without them
 
     def conditions(self) -> list[ColumnElement[bool]]:
         columns = {"team": self.teams, "key": self.keys, "user": self.users, "model": self.models}
-        return within({_COLUMNS[name]: values for name, values in columns.items()})
+        found = within({_COLUMNS[name]: values for name, values in columns.items()})
+        of_batches: ColumnElement[bool] = _COLUMNS["batch"]
+        if self.batch is None:
+            return found
+        return [*found, of_batches if self.batch else ~of_batches]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,7 @@ def usage_cells(
     by: Sequence[str],
     bucket_us: int,
 ) -> list[UsageCell]:
-    """In the order of the buckets. `by` names team, key, user, model, tier."""
+    """In the order of the buckets. `by` names team, key, user, model, tier, batch."""
     start = Attempt.opened_us - Attempt.opened_us % bucket_us
     named = [start.label("by_0")]
     named += [_COLUMNS[name].label(f"by_{place}") for place, name in enumerate(by, start=1)]

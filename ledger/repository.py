@@ -87,6 +87,18 @@ class Repository:
             self._move(connection, moves, at_us)
             return applied
 
+    def apply_within(
+        self, connection: Connection, items: Sequence[Item], moves: Sequence[Move], *, at_us: int
+    ) -> Applied:
+        """The same inside a transaction of the caller's, with what else it changes; all or none.
+
+        Records of no journal's: `moves` names what stands for one. It is no news of any writer,
+        and so marks no time.
+        """
+        applied = self._apply_batch(connection, items, at_us, opens=True)
+        self._move(connection, moves, 0)
+        return applied
+
     def import_records(self, records: Iterable[Record], *, journal: str, at_us: int) -> Applied:
         """Records that were never in a journal: a history, in batches. Repeating adds nothing."""
         total = Applied()

@@ -4,7 +4,8 @@
 
 No engine behind it and no `/metrics`: like a real provider it shows its latency, its limits and
 its bill. Any model name is served unless `--model` restricts them. Labelled as simulated in the
-header, the model list and the text. `/_journal` and `/_faults` are for tests.
+header, the model list and the text. Files and batches are `jobs`. `/_journal` and `/_faults` are
+for tests.
 """
 
 import argparse
@@ -12,18 +13,19 @@ import asyncio
 import random
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from backends.simulator import asgi, transcripts, vectors, words
+from backends.simulator import asgi, jobs, transcripts, vectors, words
 from backends.simulator.answers import embeddings
 from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import RefusedError, Rules, parse, parse_embedding
 from backends.simulator.faults import Fault, Faults
 from backends.simulator.generation import Generation, Headers, Setting, refusal
+from backends.simulator.jobs import Jobs
 from backends.simulator.journal import Journal
 from backends.simulator.latency import Latency, LatencySource
 from backends.simulator.quota import Quota
@@ -60,6 +62,7 @@ class Provider:
         latency: Latency | None = None,
     ) -> None:
         self.faults = Faults()
+        self.jobs = Jobs(self._asked_by_batch)
         self._name = name
         self._rng = rng
         self._journal = journal
@@ -74,6 +77,8 @@ class Provider:
             await self._lifespan(receive, send)
         elif scope["path"] == "/_faults":
             await self._trouble(scope, receive, send)
+        elif scope["path"].startswith(jobs.PATHS):
+            await self._job(scope, receive, send)
         elif scope["method"] == "GET":
             await self._get(scope["path"], send)
         elif scope["method"] == "POST":
@@ -100,6 +105,7 @@ class Provider:
         self._setting = Setting(self._source, self._journal, f"{OWNER}-{self._name}", time.time)
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        self.jobs.close()
         self._journal.close()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -126,6 +132,37 @@ class Provider:
             await asgi.reply_json(send, 400, {"error": {"message": str(error)}})
         else:
             await asgi.reply_json(send, 200, answer)
+
+    async def _job(self, scope: Scope, receive: Receive, send: Send) -> None:
+        fault = self.faults.next() if scope["method"] == "POST" else None
+        if fault is not None and fault.fault == "status":
+            await self._fail(scope, send, fault)
+        else:
+            await self.jobs(scope, receive, send)
+
+    async def _asked_by_batch(self, path: str, body: bytes, request_id: str) -> tuple[int, bytes]:
+        """One line of a batch, as any request; none of the faults that wait is for it."""
+        status, parts = 500, b""
+
+        async def keep(message: MutableMapping[str, Any]) -> None:
+            nonlocal status, parts
+            status = message.get("status", status)
+            parts += message.get("body", b"")
+
+        async def nothing() -> MutableMapping[str, Any]:
+            await asyncio.get_running_loop().create_future()
+            raise AssertionError
+
+        scope = {"path": path, "headers": [(b"x-request-id", request_id.encode())]}
+        try:
+            if path == "/v1/embeddings":
+                await self._embed(body, keep)
+            else:
+                await self._complete(body, None, scope, nothing, keep)
+        except RefusedError as error:
+            kind, code = ERRORS.get(error.kind, (400, None))
+            await self._refuse(scope, keep, Problem(kind, error.message, error.param, code))
+        return status, parts
 
     async def _post(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         fault = self.faults.next()
@@ -238,6 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--requests-per-minute", type=int, default=10_000)
     parser.add_argument("--tokens-per-minute", type=int, default=20_000_000)
     parser.add_argument("--speed", type=float, default=1.0, help="simulated seconds per second")
+    parser.add_argument("--batch-s", type=float, default=2.0, help="before a batch's first line")
     parser.add_argument("--journal", type=Path, help="append what was served to FILE.NAME")
     given = parser.parse_args(arguments)
     if len(given.name) != len(given.port):
@@ -254,6 +292,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             models=given.model,
             latency=latency,
         )
+        provider.jobs.begin_s = given.batch_s / given.speed
         served.append((f"provider {name}", provider, bind(given.host, port)))
     run(served)
 

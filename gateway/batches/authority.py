@@ -23,13 +23,17 @@ TICKET_LIMIT = 2048  # longer text is no ticket and is not looked at
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """One try of one line. `spill`: APIs may serve it; without, only idle engines of our own."""
+    """One try of one line. `spill`: APIs may serve it; without, only idle engines of our own.
+
+    `onward`: it is asked only what a provider's batch would get of it.
+    """
 
     key_id: str
     batch_id: str
     request_id: str
     expires_us: int
     spill: bool = False
+    onward: bool = False
 
 
 _decode = msgspec.json.Decoder(Ticket).decode

@@ -6,7 +6,7 @@ batch's lines are ended, and nothing is lost when the database is away: an answe
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -31,6 +31,7 @@ class _Lane:
 
     pace: Pace
     dry_until_s: float = 0.0  # there was nothing more to claim
+    done: int = 0
     ready: deque[Claim] = field(default_factory=deque)
     out: dict[Claim, asyncio.Task[None]] = field(default_factory=dict)
 
@@ -45,10 +46,20 @@ class Tally:
 
 
 class Carrier:
-    """`spill_us`: how long before its batch's end a line may go to APIs."""
+    """`spill_us`: how long before its batch's end a line may go to APIs.
+
+    `leaves`: of these models, only lines that may spill by then, or that no provider's batch takes.
+    """
 
     def __init__(
-        self, lines: LineStore, sender: Sender, clock: Clock, *, most: int, spill_us: int
+        self,
+        lines: LineStore,
+        sender: Sender,
+        clock: Clock,
+        *,
+        most: int,
+        spill_us: int,
+        leaves: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.tally = Tally()
         self._lines = lines
@@ -56,12 +67,30 @@ class Carrier:
         self._clock = clock
         self._most = most
         self._spill_us = spill_us
+        self._leaves = leaves
         self._lanes: dict[str, _Lane] = {}
 
     @property
     def in_hand(self) -> list[Claim]:
         """Every line that this runner answers for."""
         return [claim for lane in self._lanes.values() for claim in (*lane.ready, *lane.out)]
+
+    def done(self, model: str) -> int:
+        """Lines of a model that were answered here."""
+        lane = self._lanes.get(model)
+        return 0 if lane is None else lane.done
+
+    def ready(self, model: str) -> Counter[str]:
+        """Lines in hand that no engine was idle for, by batch."""
+        lane = self._lanes.get(model)
+        return Counter(claim.batch_id for claim in lane.ready) if lane else Counter()
+
+    async def give_back(self, model: str, pause_s: float) -> None:
+        """Of a model's lines those that are ready; none is claimed for a while."""
+        lane = self._lanes[model]
+        lane.dry_until_s = self._clock.now_s() + pause_s
+        while lane.ready:
+            await asyncio.to_thread(self._lines.put_back, lane.ready.popleft())
 
     async def feed(self, models: list[str]) -> None:
         """Claim what there is room for, and send what may go out."""
@@ -74,8 +103,9 @@ class Carrier:
             if wanted > 0 and now_s >= lane.dry_until_s:
                 now_us = self._clock.wall_us()
                 claims = await asyncio.to_thread(
-                    self._lines.claim, model, wanted, now_us=now_us, until_us=now_us + LEASE_US
-                )
+                    self._lines.claim, model, wanted, now_us=now_us, until_us=now_us + LEASE_US,
+                    ends_by_us=now_us + self._spill_us if self._leaves(model) else None,
+                )  # fmt: skip
                 lane.ready += claims
                 if len(claims) < wanted:
                     lane.dry_until_s = now_s + DRY_S
@@ -123,6 +153,7 @@ class Carrier:
             verdict = judge(claim, await self._sender.send(claim, spill=spill))
             if isinstance(verdict, Done):
                 await self._stored(claim, verdict)
+                lane.done += 1
             elif isinstance(verdict, Again):
                 lane.pace.refused(len(lane.out), self._clock.now_s())
                 self.tally.again += 1

@@ -85,12 +85,18 @@ class Workload:
 
 
 class Entrance:
-    """`hot` answers what is let in."""
+    """`hot` answers what is let in, `onward` what only wants to know where it could go."""
 
     def __init__(
-        self, hot: HotApi, authority: Authority, ticket: ContextVar[Ticket], clock: Clock
+        self,
+        hot: HotApi,
+        onward: HotApi,
+        authority: Authority,
+        ticket: ContextVar[Ticket],
+        clock: Clock,
     ) -> None:
         self.hot = hot
+        self.onward = onward
         self._authority = authority
         self._ticket = ticket
         self._clock = clock
@@ -121,7 +127,7 @@ class Entrance:
 
         # Without what the connection offers beside `send`: all of the answer must pass here.
         inside = {**scope, "path": scope["path"][len(PREFIX) :], "extensions": {}}
-        await self.hot(inside, receive, noted)
+        await (self.onward if ticket.onward else self.hot)(inside, receive, noted)
         if not begun:  # it made room, or nobody is there to hear this
             await _made_room(ticket, send)
 

@@ -15,6 +15,7 @@ from ledger.files import CHUNK_BYTES, FileRecord, FileStore
 
 CLOSED = 200  # lines of one transaction
 _US = 1_000_000
+OUT_US = 15 * 60 * _US  # OpenAI takes up to ten minutes to cancel a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Finishing:
             return False
         if over and self.lines.running(record.id, now_us):
             return False  # runners are ending them
+        if over and now_us < _ended_us(record) + OUT_US and self.lines.out(record.id):
+            return False  # what a provider has done by now comes back, and is answered
         values: dict[str, Any] = {"status": FINALIZING, "finalizing_us": now_us}
         if record.status != CANCELLING and self.lines.undone(record.id, 1):
             values["expired_us"] = now_us  # whoever finishes it: it ends as expired
@@ -104,3 +107,9 @@ def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
             del held[:CHUNK_BYTES]
     if held:
         yield bytes(held)
+
+
+def _ended_us(record: BatchRecord) -> int:
+    """From when on no more work is done for it."""
+    ends = record.cancelling_us
+    return record.expires_us if ends is None else min(ends, record.expires_us)

@@ -14,7 +14,7 @@ from ledger.batchlines import Claim
 
 MOST_FAILURES = 5
 BACK_OFF_S, LONGEST_S = 2.0, 120.0
-_RETRIED = frozenset((408, 409, 429, 500, 502, 503, 504))
+PASSING = frozenset((408, 409, 429, 500, 502, 503, 504))
 # What the gateway says before it has tried anything.
 _UNTRIED = frozenset(("no_idle_engine", "unavailable"))
 MADE_ROOM, MADE_ROOM_S = "made_room", 1.0
@@ -81,7 +81,7 @@ def _untried(outcome: Answer | Broken) -> bool:
 def _passing(outcome: Answer | Broken) -> bool:
     if isinstance(outcome, Broken):
         return True
-    return outcome.status in _RETRIED and outcome.retry is not False
+    return outcome.status in PASSING and outcome.retry is not False
 
 
 def _pause_s(claim: Claim) -> float:

@@ -8,10 +8,12 @@ were hung up on with it, and are claimed again at once by its next life.
 import argparse
 import asyncio
 import logging
+import os
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -19,10 +21,15 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.batches.authority import load_authority
 from gateway.batches.carrying import Carrier
+from gateway.batches.collecting import Collector
+from gateway.batches.courier import Courier
 from gateway.batches.finishing import Finishing
 from gateway.batches.ids import BatchIds
+from gateway.batches.onward import onward_of
+from gateway.batches.outward import Outward
 from gateway.batches.progress import Progress, write_progress
 from gateway.batches.sending import Sender
+from gateway.batches.taking import Taking, taking_batches
 from gateway.batches.turns import in_turn
 from gateway.batches.validating import LeaseLost, Validation
 from gateway.batches.wake import Bell
@@ -40,6 +47,7 @@ from ledger.batches import (
 from ledger.batchlines import Claim, LineStore
 from ledger.database import make_engine
 from ledger.files import FileStore
+from ledger.outgoing import OutgoingStore
 
 FEED_S = 0.05
 LOOK_S = 0.5  # between two looks at what is open, unless the bell rings
@@ -63,10 +71,15 @@ class Runner:
         runtime: Runtime,
         engine: Engine,
         address: str,
-        clock: Clock,
         host: str,
+        *,
+        providers: Mapping[str, Taking] | None = None,
     ) -> None:
-        """`host` is this host's stable name: what its last runner had in hand is this one's."""
+        """`host` is this host's stable name: what its last runner had in hand is this one's.
+
+        `providers` take batches.
+        """
+        providers, clock = providers or {}, Clock()
         limits = settings.batches
         self._seat = f"{host}:{runtime.state_dir}"
         self._owner = f"{self._seat}/{secrets.token_hex(8)}"
@@ -75,6 +88,7 @@ class Runner:
         self._lines = LineStore(engine, self._owner)
         self._files = FileStore(engine)
         self._bell = Bell(runtime.run_dir)
+        self._outgoing = OutgoingStore(engine, self._owner)
         sender = Sender(
             f"http://{address}",
             load_authority(runtime.run_dir),
@@ -83,9 +97,18 @@ class Runner:
             now_us=clock.wall_us,
         )
         self._sender = sender
+        spill_us = round(limits.spill_s * 1e6)
         self._carrier = Carrier(
-            self._lines, sender, clock, most=limits.in_flight,
-            spill_us=round(limits.spill_s * 1e6),
+            self._lines, sender, clock, most=limits.in_flight, spill_us=spill_us,
+            leaves=lambda model: onward_of(settings, model).leaves,
+        )  # fmt: skip
+        self._outward = Outward(
+            Collector(
+                self._lines, self._outgoing, self._batches, sender, self._owner, clock, BatchIds()
+            ),
+            Courier(self._outgoing, providers, clock, spill_us),
+            self._lines, partial(onward_of, settings), self._carrier, clock,
+            limits.hand_on_s, limits.spill_s,
         )  # fmt: skip
         self._finishing = Finishing(
             self._batches, self._lines, self._files, self._owner, clock.wall_us, BatchIds(),
@@ -113,6 +136,7 @@ class Runner:
         for chore in late:
             chore.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
+        await self._outward.stop()
         try:
             await self._carrier.stop()
         except DBAPIError as error:
@@ -124,6 +148,7 @@ class Runner:
         while not stop.is_set():
             try:
                 await asyncio.to_thread(self._lines.take_over, self._seat)
+                await asyncio.to_thread(self._outgoing.take_over, self._seat)
             except DBAPIError as error:
                 log.warning("the ledger cannot be reached: %s", error.orig)
                 await asyncio.sleep(AWAY_S)
@@ -166,6 +191,7 @@ class Runner:
 
         await self._carrier.drop(over)
         self._models = await asyncio.to_thread(self._lines.models) if running else []
+        await self._outward.look(found, self._models)
         moved = [await asyncio.to_thread(self._step, record) for record in in_turn(found)]
         self._tell(found)
         return any(moved)
@@ -233,7 +259,8 @@ async def _main(settings: Settings, runtime: Runtime, address: str, host: str) -
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await Runner(settings, runtime, engine, address, Clock(), host).run(stop)
+    taking = taking_batches(settings, runtime, os.environ)
+    await Runner(settings, runtime, engine, address, host, providers=taking).run(stop)
     engine.dispose()
 
 

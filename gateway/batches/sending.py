@@ -3,15 +3,22 @@
 from collections.abc import Callable
 
 import httpx
+import msgspec
 
 from gateway.batches.authority import Authority, Ticket
 from gateway.batches.entrance import PREFIX
-from gateway.batches.judging import Answer, Broken
+from gateway.batches.handing import Handed
+from gateway.batches.judging import PASSING, Answer, Broken
 from ledger.batchlines import Claim
 
 MARGIN_S = 30.0  # beyond what the gateway gives a request itself
 CONNECT_S = 5.0
+NOT_ONWARD = 409
 _US = 1_000_000
+
+
+class NotOnward(Exception):
+    """No provider's batch takes the line."""
 
 
 class Sender:
@@ -37,13 +44,31 @@ class Sender:
         )
 
     async def send(self, claim: Claim, *, spill: bool) -> Answer | Broken:
-        ticket = Ticket(
+        return await self._asked(claim, self._ticket(claim, spill=spill))
+
+    async def onward(self, claim: Claim) -> Handed | None:
+        """What a provider's batch would get of it; `None` while that cannot be told.
+
+        Raises `NotOnward` where none takes it, or what is asked would be refused anywhere.
+        """
+        found = await self._asked(claim, self._ticket(claim, onward=True))
+        if isinstance(found, Broken) or found.status in PASSING - {NOT_ONWARD}:
+            return None
+        if found.status != 200:
+            raise NotOnward
+        return msgspec.msgpack.decode(found.body, type=Handed)
+
+    def _ticket(self, claim: Claim, *, spill: bool = False, onward: bool = False) -> Ticket:
+        return Ticket(
             key_id=claim.key_id,
             batch_id=claim.batch_id,
             request_id=claim.request_id,
             expires_us=self._now_us() + self._life_us,
             spill=spill,
+            onward=onward,
         )
+
+    async def _asked(self, claim: Claim, ticket: Ticket) -> Answer | Broken:
         headers = {
             "authorization": f"Bearer {self._authority.sign(ticket)}",
             "content-type": "application/json",

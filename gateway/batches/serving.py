@@ -14,8 +14,10 @@ from gateway.batches.authority import Ticket, load_authority
 from gateway.batches.batches_api import batches_router
 from gateway.batches.entrance import Delegates, Entrance, LineFlights, Workload, request_ids
 from gateway.batches.files_api import files_router
+from gateway.batches.handing import Handing
 from gateway.batches.lineadmission import LineAdmission
 from gateway.batches.makingroom import MakingRoom
+from gateway.batches.onward import batch_providers
 from gateway.batches.planner import (
     LinePlanner,
     patient_pools,
@@ -64,7 +66,7 @@ class ServedBatches:
     @property
     def served(self) -> list[HotApi]:
         """What has requests in work, beside what clients ask."""
-        return [] if self.entrance is None else [self.entrance.hot]
+        return [] if self.entrance is None else [self.entrance.hot, self.entrance.onward]
 
     def chores(self) -> list[Coroutine[Any, Any, None]]:
         """What runs beside the requests."""
@@ -155,12 +157,15 @@ def _entrance(
         demanded=None,
         planner=CurrentPlans(in_force.hold(planner)),
     )
-    hot = HotApi(
-        lines,
-        Delegates(host.keys, ticket),
-        Workload(),
-        settings.server,
-        host.clock,
-        request_ids(ticket),
-    )
-    return Entrance(hot, load_authority(host.runtime.run_dir), ticket, host.clock)
+
+    def api(asked: Dispatcher) -> HotApi:
+        keys, server = Delegates(host.keys, ticket), settings.server
+        return HotApi(asked, keys, Workload(), server, host.clock, request_ids(ticket))
+
+    def unnarrowed(rules: Settings, version: str) -> Plans:
+        return plans_for(without_promises(rules), version)
+
+    plans = CurrentPlans(in_force.hold(unnarrowed))
+    onward = Handing.like(lines, planner=plans, providers=batch_providers(settings))
+    authority = load_authority(host.runtime.run_dir)
+    return Entrance(api(lines), api(onward), authority, ticket, host.clock)

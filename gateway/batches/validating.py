@@ -7,6 +7,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 
 from gateway.batches.inputlines import Fault, InputLines
+from gateway.batches.onward import ENDPOINTS
 from ledger.batches import VALIDATING, BatchRecord, BatchStore
 from ledger.batchlines import LineStore, NewLine
 from ledger.files import FileRecord, FileStore
@@ -70,6 +71,7 @@ class Validation:
         total, size = 0, 0
         faults: list[Fault] = []
         ready: list[NewLine] = []
+        kept = record.endpoint not in ENDPOINTS
         file = self._files.find(record.input_file_id, record.team_id)
         if file is None:
             raise _FileGone
@@ -91,10 +93,10 @@ class Validation:
             if len(ready) >= ADDED or size >= ADDED_BYTES:
                 hold()
                 if not faults:
-                    self._lines.add(record.id, ready)
+                    self._lines.add(record.id, ready, kept=kept)
                 ready, size = [], 0
         if not faults:
-            self._lines.add(record.id, ready)
+            self._lines.add(record.id, ready, kept=kept)
         return total, faults
 
     def _texts(self, file: FileRecord) -> Iterator[bytes | None]:

@@ -254,13 +254,14 @@ class Stack:
         engine = Server(
             PROFILES[ENGINE].shape, "llama", profile=ENGINE, journal=self.journals["engine"]
         )
-        self.servers = {"engine": engine}
+        self.servers, self.providers = {"engine": engine}, {}
         self._serve(Quiet(config(engine)), sockets["engine"])
         for name, latency in PROVIDERS.items():
             provider = Provider(
                 name, rng=random.Random(1), journal=self.journals[name],
                 quota=Quota(1_000_000, 1_000_000_000), latency=latency,
             )  # fmt: skip
+            self.providers[name] = provider
             self._serve(Quiet(config(provider)), sockets[name])
         self.state.mkdir(parents=True, exist_ok=True)
         path, ports = self.state / "breakeven.yaml", dict(self.ports)

@@ -102,6 +102,28 @@ def test_usage_counts_tokens_of_every_kind_and_each_request_once(engine, opened,
     assert (embedded.requests, embedded.prompt_tokens) == (1, 12)
 
 
+def test_what_ran_through_a_batch_is_told_from_the_rest(engine, opened, settled) -> None:
+    name = "batch_0190-7-1"
+    records = [
+        opened(1, holds=()), settled(1),
+        opened(2, holds=(), attempt_id=f"{name}.1", request_id=name),
+        settled(2, attempt_id=f"{name}.1", tokens=Tokens(input=70, output=9)),
+    ]  # fmt: skip
+    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+
+    def usage(*by: str, batch: bool | None = None):
+        with engine.connect() as connection:
+            return usage_cells(
+                connection, Scope(0, 2**60), Filters(batch=batch), kinds=CHAT, by=by,
+                bucket_us=HOUR_US,
+            )  # fmt: skip
+
+    assert [cell.output_tokens for cell in usage(batch=True)] == [9]
+    assert [cell.output_tokens for cell in usage(batch=False)] == [5]
+    assert {cell.key: cell.requests for cell in usage("batch")} == {(True,): 1, (False,): 1}
+    assert {type(cell.key[0]) for cell in usage("batch")} == {bool}
+
+
 def test_an_answer_has_a_limit(random_sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries_usage, "CELLS_LIMIT", 3)
     with pytest.raises(TooManyCells):

@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from gateway.batches.runner import Runner
-from gateway.clock import Clock
 from ledger.database import migrate, sqlite_url
 
 ENDED = ("completed", "failed", "expired", "cancelled")
@@ -81,12 +80,12 @@ def jsonl(lines: list[Any]) -> bytes:
 
 
 @contextlib.contextmanager
-def running_runner(stack: Any, host: str = "test") -> Iterator[Runner]:
+def running_runner(stack: Any, host: str = "test", **given: Any) -> Iterator[Runner]:
     """A runner of this stack's host, in its loop."""
 
     async def start() -> tuple[Runner, asyncio.Event, asyncio.Task[None]]:
         address = f"127.0.0.1:{stack.port}"
-        runner = Runner(stack.settings, stack.runtime, stack.database, address, Clock(), host)
+        runner = Runner(stack.settings, stack.runtime, stack.database, address, host, **given)
         stop = asyncio.Event()
         return runner, stop, asyncio.create_task(runner.run(stop))
 

@@ -84,7 +84,7 @@ def test_only_this_host_may_knock(client, server, open_: bool) -> None:
         "headers": [(b"authorization", f"Bearer {authority.sign(held)}".encode())],
     }  # fmt: skip
     clock = type("Now", (), {"wall_us": staticmethod(lambda: 1)})
-    entrance = Entrance(None, authority, None, clock)
+    entrance = Entrance(None, None, authority, None, clock)
     assert (entrance.ticket_of(scope) == held) is open_
 
 

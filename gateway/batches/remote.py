@@ -1,0 +1,186 @@
+"""A provider's files and batches as OpenAI made them: the seven calls that a runner needs.
+
+What came back is either an answer, a refusal (`Refused`: nothing was done, and asking again will
+not help), or nobody knows (`Away`): then whoever asked looks before it asks again.
+"""
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import msgspec
+
+MARK = "breakeven_batch"  # the name in a batch's metadata under which ours is known
+LISTED = 100
+PAGES = 50  # of a list that is searched
+ANSWER_LIMIT_BYTES = 64 * 1024 * 1024  # one line of an output file
+_AGAIN = frozenset((408, 409, 425, 429))
+TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+UPLOAD_TIMEOUT = httpx.Timeout(300.0, connect=10.0)
+
+
+class Away(Exception):
+    """Whether it was done cannot be told, or it cannot be done at this time."""
+
+
+class Refused(Exception):
+    """The provider said no; `status` is its HTTP status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"refused with {status}")
+        self.status = status
+
+
+class Busy(Exception):
+    """It said that it does nothing at this time: surely nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteBatch:
+    """A batch there. `codes` are those of its `errors`, where it failed as a whole."""
+
+    id: str
+    status: str
+    output_file_id: str | None
+    error_file_id: str | None
+    codes: tuple[str, ...] = ()
+
+
+class Remote:
+    """One provider. Its key is in the client's headers and in nothing that is ever shown."""
+
+    def __init__(
+        self, base_url: str, api_key: str | None, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._client = httpx.AsyncClient(
+            base_url=base_url,
+            headers={"user-agent": "breakeven"}
+            | ({} if api_key is None else {"authorization": f"Bearer {api_key}"}),
+            timeout=TIMEOUT,
+            transport=transport,
+            verify=ssl.create_default_context() if base_url.startswith("https:") else False,
+            trust_env=False,
+        )
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def upload(self, name: str, text: bytes) -> str:
+        """The file's id there."""
+        found = await self._asked(
+            "POST", "/files", files={"file": (name, text, "application/jsonl")},
+            data={"purpose": "batch"}, timeout=UPLOAD_TIMEOUT,
+        )  # fmt: skip
+        return _text(found, "id")
+
+    async def find_file(self, name: str, since_s: int) -> str | None:
+        """A file of this name that is not older."""
+        async for one in self._listed("/files", {"purpose": "batch"}, since_s):
+            if one.get("filename") == name:
+                return _text(one, "id")
+        return None
+
+    async def create(self, file_id: str, endpoint: str, mark: str) -> RemoteBatch:
+        asked = {
+            "input_file_id": file_id, "endpoint": endpoint, "completion_window": "24h",
+            "metadata": {MARK: mark},
+        }  # fmt: skip
+        return _batch(await self._asked("POST", "/batches", json=asked))
+
+    async def find_batch(self, mark: str, since_s: int) -> RemoteBatch | None:
+        """The batch that carries this mark and is not older."""
+        async for one in self._listed("/batches", {}, since_s):
+            marks = one.get("metadata")
+            if isinstance(marks, Mapping) and marks.get(MARK) == mark:
+                return _batch(one)
+        return None
+
+    async def batch(self, batch_id: str) -> RemoteBatch:
+        return _batch(await self._asked("GET", f"/batches/{batch_id}"))
+
+    async def cancel(self, batch_id: str) -> RemoteBatch:
+        return _batch(await self._asked("POST", f"/batches/{batch_id}/cancel"))
+
+    async def delete(self, file_id: str) -> None:
+        await self._asked("DELETE", f"/files/{file_id}")
+
+    async def lines(self, file_id: str) -> AsyncIterator[bytes]:
+        """A file's lines, one of them held at a time; raises `Away` where it breaks off."""
+        try:
+            async with self._client.stream("GET", f"/files/{file_id}/content") as answer:
+                if answer.status_code != 200:
+                    raise _refusal(answer.status_code)
+                held = b""
+                async for piece in answer.aiter_bytes():
+                    *whole, held = (held + piece).split(b"\n")
+                    for line in whole:
+                        if line.strip():
+                            yield line
+                    if len(held) > ANSWER_LIMIT_BYTES:
+                        raise Away("a line of an output file is too long")
+                if held.strip():
+                    yield held
+        except httpx.HTTPError as error:
+            raise Away(type(error).__name__) from None
+
+    async def _listed(
+        self, path: str, query: dict[str, str], since_s: int
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The newest first, until they are older."""
+        after: dict[str, str] = {}
+        for _ in range(PAGES):
+            asked = {**query, "limit": str(LISTED), **after}
+            page = await self._asked("GET", path, params=asked)
+            found = [one for one in page.get("data") or () if isinstance(one, dict)]
+            for one in found:
+                yield one
+            last = found[-1] if found else {}
+            made_s = last.get("created_at")
+            older = isinstance(made_s, int) and made_s < since_s
+            if not page.get("has_more") or not found or older:
+                return
+            after = {"after": _text(last, "id")}
+        raise Away(f"{path} has too many entries to be searched")
+
+    async def _asked(self, method: str, path: str, **given: Any) -> dict[str, Any]:
+        try:
+            answer = await self._client.request(method, path, **given)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise Busy(type(error).__name__) from None
+        except httpx.HTTPError as error:
+            raise Away(type(error).__name__) from None
+        if answer.status_code != 200:
+            raise _refusal(answer.status_code)
+        try:
+            found = msgspec.json.decode(answer.content, type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise Away("an answer that is no JSON object") from error
+        return found
+
+
+def _refusal(status: int) -> Exception:
+    if status == 429:
+        return Busy("429")
+    return Refused(status) if 400 <= status < 500 and status not in _AGAIN else Away(str(status))
+
+
+def _text(found: Mapping[str, Any], name: str) -> str:
+    value = found.get(name)
+    if not isinstance(value, str) or not value:
+        raise Away(f"an answer without `{name}`")
+    return value
+
+
+def _batch(found: Mapping[str, Any]) -> RemoteBatch:
+    errors = found.get("errors")
+    listed = errors.get("data") if isinstance(errors, Mapping) else None
+    codes = [one.get("code") for one in listed or () if isinstance(one, Mapping)]
+    return RemoteBatch(
+        _text(found, "id"),
+        _text(found, "status"),
+        found.get("output_file_id") or None,
+        found.get("error_file_id") or None,
+        tuple(str(code) for code in codes if code),
+    )

@@ -1,0 +1,37 @@
+"""The providers that take batches, as a runner reaches them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backends.openai import BASE_URLS
+from gateway.batches.onward import batch_providers
+from gateway.batches.remote import Remote
+from gateway.environ import secret
+from gateway.errors import ConfigError
+from gateway.runtime import Runtime
+from gateway.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """`secrets` may stand in nothing that clients read."""
+
+    remote: Remote
+    secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return "Taking()"
+
+
+def taking_batches(
+    settings: Settings, runtime: Runtime, environ: Mapping[str, str]
+) -> dict[str, Taking]:
+    """By name. Raises `ConfigError` for one without an address or without its key."""
+    found: dict[str, Taking] = {}
+    for name in sorted(batch_providers(settings)):
+        key = secret(settings.providers[name], name, environ)
+        address = runtime.providers[name] or BASE_URLS.get(name)
+        if address is None:
+            raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
+        found[name] = Taking(Remote(address, key), () if key is None else (key,))
+    return found

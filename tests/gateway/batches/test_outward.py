@@ -1,0 +1,148 @@
+"""Through the whole gateway: lines without an engine become one batch of the provider's."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from gateway.batches import outward, taking
+from gateway.batches.courier import Waits
+from ledger.verify import verify
+
+BATCH_IN, BATCH_OUT = 75_000, 300_000  # gpt-4o-mini's batch rates, pico-USD a token
+
+
+def batching(found: dict[str, Any], _: dict[str, int]) -> None:
+    """`alpha` takes batches; `beta` has no price for them."""
+    found["providers"]["alpha"]["batch"] = True
+    found["models"]["home"] = found["models"]["chat"]
+    found["models"]["plain"] = {"targets": ["beta/m"]}
+    at_home = {"name": "home", "match": {"models": ["home"]}, "residency": "internal_only"}
+    found["policies"] = [at_home, *found["policies"]]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, running: Callable[..., Any]) -> Iterator[Any]:
+    budgets = [{"scope": "team:search", "usd": "0.5", "hard": True}]
+    home = tmp_path_factory.mktemp("outward")
+    with running(home, adjust=batching, budgets=budgets) as one:
+        one.alpha = one.providers["alpha"]
+        one.alpha.jobs.begin_s = 0.1
+        yield one
+
+
+@pytest.fixture(scope="module")
+def runner(stack: Any, with_runner: Callable[..., Any]) -> Iterator[Any]:
+    providers = taking.taking_batches(stack.settings, stack.runtime, {})
+    with with_runner(stack, providers=providers) as one:
+        one._outward.courier.waits = Waits(first=0.2, most=0.4, settled=1.0)
+        yield one
+
+
+@pytest.fixture
+def client(stack: Any, runner: Any, make_client: Callable[..., Any]) -> Any:
+    return make_client(stack.url, stack.token)
+
+
+def requests(stack: Any, batch: dict[str, Any]) -> list[dict[str, Any]]:
+    return stack.rows("request_id LIKE :id", id=f"{batch['id']}-%")
+
+
+def test_a_model_without_engines_goes_as_the_providers_batch(stack, client, line) -> None:
+    lines = [line(f"c{n}", "api", max_tokens=3 + n) for n in range(5)]
+    lines.append(line("bad", "api", messages=[7]))
+    before = stack.alpha.jobs.made
+    done = client.ended(client.make(lines))
+    assert done["status"] == "completed"
+    assert done["request_counts"]["total"] == 6
+    assert stack.alpha.jobs.made == before + 1
+    found = client.lines(done)
+    assert [one["custom_id"] for one in found] == [f"c{n}" for n in range(5)]
+    rows = {row["request_id"]: row for row in requests(stack, done)}
+    assert len(rows) == 6
+    for one in found:
+        row, usage = rows[one["response"]["request_id"]], one["response"]["body"]["usage"]
+        assert row["output_tokens"] == usage["completion_tokens"]
+        assert (row["tier"], row["basis"], row["provider"]) == ("batch", "reported", "alpha")
+        assert row["cost_pusd"] == (
+            BATCH_IN * usage["prompt_tokens"] + BATCH_OUT * usage["completion_tokens"]
+        )
+        assert json.loads(row["tags"])["batch"] == done["id"]
+        assert row["compared_with"] == "openai/gpt-4o-mini"
+    with stack.reader.connect() as connection:
+        assert verify(connection).findings == ()
+
+
+def test_what_no_providers_batch_takes_goes_the_ordinary_way(stack, client, line) -> None:
+    """Another endpoint, and a provider that takes none."""
+    made = stack.alpha.jobs.made
+    said = {"custom_id": "r", "method": "POST", "url": "/v1/responses",
+            "body": {"model": "api", "input": "hello", "max_output_tokens": 16}}  # fmt: skip
+    done = client.ended(client.make([said], endpoint="/v1/responses"))
+    (row,) = requests(stack, done)
+    assert (row["tier"], row["provider"]) == (None, "alpha")
+    done = client.ended(client.make([line("p", "plain")]))
+    (row,) = requests(stack, done)
+    assert (row["tier"], row["provider"]) == (None, "beta")
+    assert stack.alpha.jobs.made == made
+
+
+def test_what_engines_will_not_have_done_in_time_leaves(
+    stack, client, line, runner, monkeypatch, patiently
+) -> None:
+    """Of a model with engines only when its time comes; what must stay at home stays."""
+    monkeypatch.setattr("router.idle.SHARE", 0.0)  # no engine is ever idle enough
+    monkeypatch.setattr(outward, "COUNT_S", 0.1)
+    monkeypatch.setattr("gateway.batches.onward.WATCHED_S", 0.2)
+    chat, home = (
+        client.make([line("a", "chat"), line("b", "chat")]),
+        client.make([line("h", "home")]),
+    )
+    patiently(lambda: client.batch(home)["status"] == "in_progress")
+    patiently(lambda: "chat" in runner._outward._paces)
+    assert requests(stack, chat) == [], "in its first hours a batch waits for a quiet night"
+    monkeypatch.setattr(runner._outward, "hand_on_s", 24 * 3600.0)
+    done = client.ended(chat)
+    assert done["request_counts"]["completed"] == 2
+    rows = requests(stack, done)
+    assert {(row["tier"], row["spill_reason"]) for row in rows} == {("batch", "batch")}
+    assert client.batch(home)["status"] == "in_progress"
+    assert requests(stack, home) == []
+    client.ask("POST", f"/batches/{home['id']}/cancel")
+    client.ended(home)
+
+
+def test_cancelling_reaches_the_provider(stack, client, line, patiently, monkeypatch) -> None:
+    monkeypatch.setattr(stack.alpha.jobs, "begin_s", 600.0)
+    made = client.make([line("a", "api"), line("b", "api")])
+    patiently(lambda: all(row["settled_us"] is None for row in requests(stack, made)) and
+              len(requests(stack, made)) == 2)  # fmt: skip
+    there = patiently(lambda: [one for one in stack.alpha.jobs.batches.values()
+                               if one.status == "validating"])  # fmt: skip
+    client.ask("POST", f"/batches/{made['id']}/cancel")
+    patiently(lambda: there[0].status == "cancelling")
+    there[0].status = "cancelled"
+    done = client.ended(made)
+    assert done["status"] == "cancelled"
+    assert {one["error"]["code"] for one in client.lines(done, "error")} == {"batch_cancelled"}
+    rows = requests(stack, made)
+    assert {(row["status"], row["cost_pusd"]) for row in rows} == {("rejected", 0)}
+    with stack.reader.connect() as connection:
+        held = connection.execute(text("SELECT count(*) FROM holds WHERE state = 'held'"))
+        assert held.scalar_one() == 0
+
+
+def test_what_the_provider_did_not_do_goes_on(stack, client, line, patiently, monkeypatch) -> None:
+    """It did one of three; the others are given away once more."""
+    monkeypatch.setattr(stack.alpha.jobs, "most", 1)
+    made = client.make([line(f"c{n}", "api") for n in range(3)])
+    patiently(lambda: len([row for row in requests(stack, made) if row["status"] == "finished"]))
+    monkeypatch.setattr(stack.alpha.jobs, "most", None)
+    done = client.ended(made)
+    assert done["request_counts"] == {"total": 3, "completed": 3, "failed": 0}
+    rows = requests(stack, made)
+    finished = [row for row in rows if row["status"] == "finished"]
+    assert len(finished) == 3
+    assert {row["cost_pusd"] for row in rows if row["status"] == "rejected"} == {0}

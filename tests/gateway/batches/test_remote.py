@@ -1,0 +1,114 @@
+"""A provider's files and batches: answers, refusals, and what nobody knows."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from backends.simulator.jobs import Jobs
+from gateway.batches.remote import Away, Busy, Refused, Remote
+
+CHAT = "/v1/chat/completions"
+LINE = json.dumps(
+    {"custom_id": "a", "method": "POST", "url": CHAT, "body": {"model": "m"}}
+).encode()
+
+
+async def said(path: str, body: bytes, name: str) -> tuple[int, bytes]:
+    return 200, b'{"choices":[]}'
+
+
+@pytest.fixture
+def jobs() -> Jobs:
+    return Jobs(said, begin_s=0.0)
+
+
+@pytest.fixture
+def remote(jobs: Jobs) -> Remote:
+    return Remote("http://provider/v1", "sk-secret", httpx.ASGITransport(app=jobs))
+
+
+def answering(status: int, body: bytes = b"{}") -> Remote:
+    def handle(request: httpx.Request) -> httpx.Response:
+        assert request.headers["authorization"] == "Bearer sk-secret"
+        return httpx.Response(status, content=body)
+
+    return Remote("http://provider/v1", "sk-secret", httpx.MockTransport(handle))
+
+
+def failing(error: type[httpx.HTTPError]) -> Remote:
+    def handle(request: httpx.Request) -> httpx.Response:
+        raise error("sk-secret")
+
+    return Remote("http://provider/v1", "sk-secret", httpx.MockTransport(handle))
+
+
+async def test_a_batch_from_its_file_to_its_answers(remote: Remote, jobs: Jobs) -> None:
+    file_id = await remote.upload("out_1.jsonl", LINE + b"\n")
+    assert await remote.find_file("out_1.jsonl", 0) == file_id
+    assert await remote.find_file("other.jsonl", 0) is None
+    made = await remote.create(file_id, CHAT, "out_1")
+    assert (await remote.find_batch("out_1", 0)).id == made.id
+    assert await remote.find_batch("out_2", 0) is None
+    there = made
+    while there.status != "completed":
+        await asyncio.sleep(0)  # nothing else waits for anything here
+        there = await remote.batch(made.id)
+    (line,) = [one async for one in remote.lines(there.output_file_id)]
+    assert json.loads(line)["custom_id"] == "a"
+    await remote.delete(file_id)
+    assert await remote.find_file("out_1.jsonl", 0) is None
+    with pytest.raises(Away):  # 409, which OpenAI says of a batch that has ended
+        await remote.cancel(made.id)
+
+
+async def test_lists_are_walked_to_what_is_older(remote: Remote, jobs: Jobs, monkeypatch) -> None:
+    monkeypatch.setattr("gateway.batches.remote.LISTED", 2)
+    for number in range(7):
+        await remote.upload(f"{number}.jsonl", LINE)
+    assert await remote.find_file("0.jsonl", 0) is not None
+    assert await remote.find_file("0.jsonl", 2**40) is None, "all are older: one page is enough"
+    monkeypatch.setattr("gateway.batches.remote.PAGES", 2)
+    with pytest.raises(Away):
+        await remote.find_file("0.jsonl", 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(400, Refused), (401, Refused), (404, Refused), (429, Busy), (409, Away), (500, Away)],
+)
+async def test_statuses(status: int, error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
+        await answering(status, b'{"error":{"message":"sk-secret"}}').batch("b")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b'{"id":1}', b'{"id":""}', b"\xff"])
+async def test_what_cannot_be_read_says_nothing(body: bytes) -> None:
+    with pytest.raises(Away):
+        await answering(200, body).batch("b")
+
+
+@pytest.mark.parametrize(
+    ("error", "meant"),
+    [(httpx.ConnectError, Busy), (httpx.ReadTimeout, Away), (httpx.RemoteProtocolError, Away)],
+)
+async def test_broken_connections(error: Any, meant: type[Exception]) -> None:
+    with pytest.raises(meant) as caught:
+        await failing(error).create("f", CHAT, "out_1")
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_file_that_breaks_off_is_no_whole_file() -> None:
+    with pytest.raises(Away):
+        assert [one async for one in failing(httpx.ReadError).lines("f")]
+    with pytest.raises(Refused):
+        assert [one async for one in answering(404).lines("f")]
+
+
+async def test_why_a_batch_failed(remote: Remote, jobs: Jobs) -> None:
+    made = await remote.create(await remote.upload("x", LINE), CHAT, "out_1")
+    jobs.batches[made.id].errors.append({"code": "token_limit_exceeded", "message": "x"})
+    assert (await remote.batch(made.id)).codes == ("token_limit_exceeded",)
