@@ -137,7 +137,7 @@ def sums_of(loads: Sequence[float]) -> Sums:
     return Sums(
         loads[Load.OBSERVED_STEP_S_TOTAL],
         loads[Load.PREDICTED_STEP_S_TOTAL],
-        loads[Load.PREFILLED_TOKENS_TOTAL],
+        loads[Load.PREFILLED_TOKENS_TOTAL] + loads[Load.QUEUED_PREFILL_TOKENS],
         loads[Load.TTFT_PULL_TOTAL],
         loads[Load.TPOT_PULL_TOTAL],
         loads[Load.JUDGED_TOTAL],

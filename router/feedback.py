@@ -29,7 +29,7 @@ class Sums(NamedTuple):
 
     observed_s: float = 0.0
     predicted_s: float = 0.0
-    prefilled_tokens: float = 0.0
+    admitted_tokens: float = 0.0  # of prompts, read or not
     ttft_pull: float = 0.0
     tpot_pull: float = 0.0
     judged: float = 0.0  # answers with a promise that ended
@@ -56,14 +56,14 @@ class Loops:
     """
 
     __slots__ = (
-        "_at_s", "_judged_s", "_recent", "_sums", "prefill_rate", "safety_tpot", "safety_ttft",
-        "step_feedback",
+        "_age_s", "_at_s", "_judged_s", "_recent", "_sums", "prefill_rate", "safety_tpot",
+        "safety_ttft", "step_feedback",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.step_feedback = 1.0
         self.safety_ttft, self.safety_tpot = SAFETY_TTFT, SAFETY_TPOT
-        self.prefill_rate = 0.0
+        self.prefill_rate = self._age_s = 0.0
         self._sums: Sums | None = None
         self._at_s = self._judged_s = 0.0
         self._recent: deque[tuple[float, float]] = deque()
@@ -81,8 +81,10 @@ class Loops:
             gain = 1.0 - exp(-elapsed_s / FEEDBACK_S)
             moved = self.step_feedback + gain * (observed / predicted - self.step_feedback)
             self.step_feedback = _within(moved, FEEDBACK_RANGE)
-        rate = max(0.0, sums.prefilled_tokens - before.prefilled_tokens) / elapsed_s
-        self.prefill_rate += min(1.0, elapsed_s / PREFILL_S) * (rate - self.prefill_rate)
+        rate = max(0.0, sums.admitted_tokens - before.admitted_tokens) / elapsed_s
+        self._age_s += elapsed_s  # the first seconds count in full, or a start is a blind one
+        gain = min(1.0, elapsed_s / min(self._age_s, PREFILL_S))
+        self.prefill_rate += gain * (rate - self.prefill_rate)
         judged, missed = sums.judged - before.judged, sums.missed - before.missed
         if judged > 0.0 <= missed:
             self._judged_s = now_s

@@ -45,6 +45,7 @@ class Flight:
     context: float = 0.0
     prefilled: float = 0.0
     preemptions: int = 0
+    worker: int = 0
 
     @property
     def latencies_s(self) -> tuple[float, float]:
@@ -89,8 +90,8 @@ class Seat:
         self._observed = self._predicted = self._prefilled = 0.0
         self._ttft_pull = self._tpot_pull = 0.0
         self._judged = self._missed = 0
-        self._past: deque[_Loads] = deque()
-        self._recent: deque[tuple[float, int, int, int]] = deque()  # at, worker, prompt, promise
+        # at, worker, sequences, prompt tokens queued, tokens promised: only where news is late
+        self._news: deque[tuple[float, int, int, int, int]] = deque()
 
     def submit(self, name: str, flight: Flight, worker: int = 0) -> None:
         """Dispatch; the engine has been advanced to this instant."""
@@ -98,15 +99,12 @@ class Seat:
         self.engine.submit(
             name, at_s, prompt_tokens=arrival.prompt_tokens, output_tokens=arrival.output_tokens
         )
-        if self._knowledge.skew_s:
-            self._remember(at_s)
-            self._recent.append((at_s, worker, arrival.prompt_tokens, flight.promised))
+        flight.worker = worker
         self.flights[name] = flight
         if not self._waiting:
             self._moved_s = at_s
-        self._waiting += 1
-        self._queued += arrival.prompt_tokens
-        self._promised += flight.promised
+        queued, held = arrival.prompt_tokens, flight.promised
+        self._changed(at_s, worker, sequences=1, queued=queued, held=held)
 
     def advance(self, until_s: float) -> list[tuple[str, Flight]]:
         """Let time pass; returns what ended."""
@@ -125,22 +123,22 @@ class Seat:
         """Stop a request that still runs; what it did is no evidence."""
         flight = self.flights.pop(name)
         self.engine.abort(name)
-        self._promised -= flight.promised
-        if flight.first_s is None:
-            self._queued -= flight.arrival.prompt_tokens
-            self._waiting -= 1
+        queued = flight.arrival.prompt_tokens if flight.first_s is None else 0
+        self._changed(
+            self.engine.now_s, flight.worker, sequences=-1, queued=-queued, held=-flight.promised
+        )
         return flight
 
     def fold(self, now_s: float) -> None:
         """What telemetry does at every scrape."""
         if self._knowledge.loops:
             sums = Sums(
-                self._observed, self._predicted, self._prefilled,
+                self._observed, self._predicted, self._prefilled + self._queued,
                 self._ttft_pull, self._tpot_pull, self._judged, self._missed,
             )  # fmt: skip
             self.loops.fold(sums, now_s)
         else:
-            self.loops.fold(Sums(prefilled_tokens=self._prefilled), now_s)
+            self.loops.fold(Sums(admitted_tokens=self._prefilled + self._queued), now_s)
 
     def state(self, now_s: float, worker: int = 0) -> EngineState:
         """What that worker knows of the engine at this instant."""
@@ -166,27 +164,27 @@ class Seat:
             self._moved_s,
         )  # fmt: skip
 
-    def _remember(self, now_s: float) -> None:
-        past, oldest_s = self._past, now_s - self._knowledge.skew_s
-        past.append(self._loads(now_s))
-        while len(past) > 1 and past[1].at_s <= oldest_s:
-            past.popleft()
-        while self._recent and self._recent[0][0] <= oldest_s:
-            self._recent.popleft()
+    def _changed(self, at_s: float, worker: int, *, sequences: int, queued: int, held: int) -> None:
+        """A worker's own sums moved: `queued` prompt tokens, `held` tokens of promises."""
+        self._queued += queued
+        self._promised += held
+        self._waiting += (queued > 0) - (queued < 0)
+        if self._knowledge.skew_s:
+            self._news.append((at_s, worker, sequences, queued, held))
 
     def _as_seen_by(self, worker: int, now: _Loads) -> _Loads:
-        """All of the others as it was, plus what this worker sent since then."""
-        self._remember(now.at_s)
-        past, since_s = self._past[0], now.at_s - self._knowledge.skew_s
-        own = [one for one in self._recent if one[1] == worker and one[0] > since_s]
-        return _Loads(
-            now.at_s,
-            past.sequences + len(own),
-            past.context,
-            past.queued + sum(prompt for _, _, prompt, _ in own),
-            past.promised + sum(promise for _, _, _, promise in own),
-            past.waiting + len(own),
-            past.moved_s if past.waiting or not own else own[0][0],
+        """Without what others did of late; a worker's own news is seen at once."""
+        news, since_s = self._news, now.at_s - self._knowledge.skew_s
+        while news and news[0][0] <= since_s:
+            news.popleft()
+        late = [one for one in news if one[1] != worker]
+        queued = now.queued - sum(one[3] for one in late)
+        waiting = now.waiting - sum((one[3] > 0) - (one[3] < 0) for one in late)
+        return now._replace(
+            sequences=now.sequences - sum(one[2] for one in late),
+            queued=max(0, queued),
+            promised=now.promised - sum(one[4] for one in late),
+            waiting=max(0, waiting),
         )
 
     def _residents(self) -> tuple[tuple[float, float, float], ...]:
@@ -201,8 +199,7 @@ class Seat:
     def _first(self, flight: Flight, at_s: float) -> None:
         flight.first_s = at_s
         prompt = flight.arrival.prompt_tokens
-        self._queued -= prompt
-        self._waiting -= 1
+        self._changed(at_s, flight.worker, sequences=0, queued=-prompt, held=0)
         self._moved_s = at_s
         self._prefilled += prompt
         flight.sequences, flight.context = len(self.flights), self.engine.context_tokens
@@ -221,7 +218,7 @@ class Seat:
         if steps > 0:
             self._decoded(flight, event.at_s - flight.first_s, steps)
         del self.flights[event.id]
-        self._promised -= flight.promised
+        self._changed(event.at_s, flight.worker, sequences=-1, queued=0, held=-flight.promised)
         return flight
 
     def _decoded(self, flight: Flight, observed_s: float, steps: int) -> None:

@@ -15,7 +15,7 @@ from gateway.whatif.traffic import Price
 
 MINI, CHEAP, DEAR = Price(150_000, 600_000), Price(50_000, 100_000), Price(2_500_000, 10_000_000)
 TTFT_S, TPOT_S, ATTAINMENT = 0.5, 0.05, 0.99
-SECONDS, MOST = 600.0, 6000
+SECONDS, MOST = 600.0, 20_000
 H100 = PROFILES["h100-llama-3.1-8b-fp8"].shape
 H200 = PROFILES["h200-llama-3.1-8b-fp8"].shape
 KV_TIGHT = replace(H100, blocks=3751)  # 60,000 tokens
@@ -120,7 +120,7 @@ FAMILIES = (
     Family("conv_mini_e4", "smooth", _one("conv"), {"a": MINI}, H100, 14.1, (1, 2), engines=4),
     Family("code_mini_e4", "code", _one("code"), {"a": MINI}, H100_CODE, 6.0, (1,),
            window_s=0.25, engines=4),
-    Family("conv2_mini30_cheap70_e16", "two", SPLIT_30, {"a": MINI, "b": CHEAP}, H100, 14.1, (2,),
+    Family("conv2_mini30_cheap70_e16", "two", SPLIT_30, {"a": MINI, "b": CHEAP}, H100, 14.1, (1,),
            engines=16),
 )  # fmt: skip
 QUICK = (

@@ -45,7 +45,7 @@ def test_step_feedback_follows_the_ratio_within_its_range() -> None:
 
 
 def test_the_first_reading_and_a_standing_clock_say_nothing() -> None:
-    loops = folded(Loops(), 100.0, observed_s=90.0, predicted_s=1.0, prefilled_tokens=9e9)
+    loops = folded(Loops(), 100.0, observed_s=90.0, predicted_s=1.0, admitted_tokens=9e9)
     folded(loops, 100.0, observed_s=99.0, predicted_s=2.0)
     assert (loops.step_feedback, loops.prefill_rate) == (1.0, 0.0)
 
@@ -53,8 +53,15 @@ def test_the_first_reading_and_a_standing_clock_say_nothing() -> None:
 def test_prefill_rate_is_a_running_mean() -> None:
     loops = Loops()
     for second in range(100):
-        folded(loops, float(second), prefilled_tokens=300.0 * second)
+        folded(loops, float(second), admitted_tokens=300.0 * second)
     assert loops.prefill_rate == pytest.approx(300.0, rel=0.01)
+
+
+def test_a_start_is_not_blind_to_its_own_rush() -> None:
+    loops = Loops()
+    for half in range(3):
+        folded(loops, 0.5 * half, admitted_tokens=10_000.0 * half)
+    assert loops.prefill_rate == pytest.approx(20_000.0)
 
 
 class Answers:
