@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test test-long soak chaos check format readme lock clean
+.PHONY: help install run demo parts test test-long soak chaos check format settings lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,9 +48,9 @@ format:  ## rewrite the code in the house format
 	@$(VENV)/ruff format .
 	@$(VENV)/ruff check --fix .
 
-readme:  ## write the settings table into README.md
+settings:  ## write every setting into deploy/SETTINGS.md
 	@$(BOOTSTRAP) install
-	@$(VENV)/python -m gateway.settings_table README.md
+	@$(VENV)/python -m gateway.settings_table deploy/SETTINGS.md
 
 lock:  ## resolve every lock file again after a change of pyproject.toml
 	@$(BOOTSTRAP) tools

@@ -1,4 +1,4 @@
-"""The README's settings table, generated from the settings themselves, so that it cannot lie.
+"""The table in deploy/SETTINGS.md, generated from the settings themselves, so that it cannot lie.
 
 `python -m gateway.settings_table` prints it; with a file name it is written between the two marks
 in that file. A setting is a path in the YAML document: `pools.NAME.engine.replicas`.
@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from gateway.schema import Settings, section_of
 
-BEGIN = "<!-- settings: begin, written by `make readme` -->"
+BEGIN = "<!-- settings: begin, written by `make settings` -->"
 END = "<!-- settings: end -->"
 
 
