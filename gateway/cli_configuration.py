@@ -7,7 +7,6 @@ as `FILE: place: why`. Nothing is started, no key is read, and the given file st
 import csv
 import importlib
 import io
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,9 +71,10 @@ def import_command(
 
 
 @app.command("schema")
-def schema_command() -> None:
+def schema_command(as_json: AsJson = False) -> None:
     """Print the JSON Schema of a configuration file: editors complete and check by it."""
-    typer.echo(json.dumps(json_schema(), indent=2))
+    schema = json_schema()
+    emit(schema, as_json=as_json, show=lambda out: out.print_json(data=schema))
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -16,10 +16,7 @@ from ledger.orm_books import Attempt, AttemptDecision
 from router.explain import as_dict, as_lines, unpack
 from router.packed import NUMBERS
 
-app = typer.Typer(
-    help="Routing policies: explain a decision, put a set of policies in force.",
-    no_args_is_help=True,
-)
+app = typer.Typer(help="Routing policies: explain, change, take back.", no_args_is_help=True)
 for command in (
     cli_policysets.show, cli_policysets.check, cli_policysets.diff, cli_policysets.apply,
     cli_policysets.history, cli_policysets.rollback,
