@@ -11,6 +11,7 @@ Run by `bench_routing` in an environment of its own: `python bound.py < problem.
 import json
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 INFINITE = 1e30
@@ -116,24 +117,23 @@ def _place(problem: Problem, matrix: _Matrix, windows: _Windows, request: tuple[
     whole = matrix.row(0.0, 0.0)
     matrix.put(whole, share, -1.0)
     ratio = round(problem.window_s / problem.fine_s)
-    first, last = (at_s + t0) / problem.fine_s, (at_s + ttft_s) / problem.fine_s
-    for place in range(int(first), int(last) + 1):
-        part = matrix.column(0.0, 1.0)
+    seen_s, due_s = at_s + t0, at_s + ttft_s
+    token_s = d + a / problem.budget  # every step that it fills costs its constant, too
+    for place, lasts_s in _overlaps(seen_s, due_s, problem.fine_s):
+        part = matrix.column(0.0, min(1.0, lasts_s / (token_s * prompt)))
         matrix.put(whole, part, 1.0)
         time, _, _, tokens = windows.coarse(place // ratio)
         matrix.put(time, part, d * prompt)
         matrix.put(tokens, part, prompt / problem.budget)
-        # every step that it fills costs its constant, too
-        matrix.put(windows.fine(place), part, (d + a / problem.budget) * prompt)
+        matrix.put(windows.fine(place), part, token_s * prompt)
     steps = output - 1
     if steps > 0:
         context = steps * prompt + 0.5 * output * steps
         decoded = matrix.row(0.0, 0.0)
         matrix.put(decoded, share, -1.0)
-        begin = int((at_s + t0 + alone_s) / problem.window_s)
-        end = int((at_s + ttft_s + steps * tpot_s) / problem.window_s)
-        for place in range(begin, end + 1):
-            part = matrix.column(0.0, 1.0)
+        span_s = steps * (a + b + c * prompt)  # alone
+        for place, lasts_s in _overlaps(seen_s + alone_s, due_s + steps * tpot_s, problem.window_s):
+            part = matrix.column(0.0, min(1.0, lasts_s / span_s))
             matrix.put(decoded, part, 1.0)
             time, cached, sequences, tokens = windows.coarse(place)
             matrix.put(time, part, b * steps + c * context)
@@ -141,6 +141,17 @@ def _place(problem: Problem, matrix: _Matrix, windows: _Windows, request: tuple[
             matrix.put(sequences, part, steps / problem.sequences)
             matrix.put(tokens, part, steps / problem.budget)
     return share
+
+
+def _overlaps(begin_s: float, end_s: float, window_s: float) -> Iterator[tuple[int, float]]:
+    """The windows that a span touches, each with the seconds that it lies in it.
+
+    One request is computed in one place at a time, so no more of it fits into a window.
+    """
+    place = int(begin_s / window_s)
+    while place * window_s < end_s:
+        yield place, min(end_s, (place + 1) * window_s) - max(begin_s, place * window_s)
+        place += 1
 
 
 def solve(problem: Problem) -> Bound:
