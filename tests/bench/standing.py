@@ -60,14 +60,16 @@ def table(chosen: list[Cell], found: dict[str, Found]) -> tuple[str, bool]:
         if "avoided_usd" in figures and "bound" in runs
         and (ratio := score(figures, runs["bound"], valid=False)) > 1.0 + ROUNDING
     ]  # fmt: skip
-    parts = [_columns(rows), _columns(_kinds(kinds)), _columns(_errors(found))]
+    errors = _errors(found)
+    parts = [_columns(rows), _columns(_kinds(kinds)), _columns(errors)]
     if excess:
         parts.append("ABOVE THE BOUND, so bound or accounting is wrong: " + "; ".join(excess))
     short = [row[0] for row in rows[1:] if "NO" in row]
+    short += [f"{row[1]} with {row[0]}" for row in errors if "NO" in row]
     parts.append(
         "FELL SHORT: " + ", ".join(short) if short else "every cell found reaches its must"
     )
-    return "\n\n".join(part for part in parts if part), good and not excess
+    return "\n\n".join(part for part in parts if part), not short and not excess
 
 
 def _row(cell: Cell, seeds: Found, ours: list[float]) -> tuple[tuple[str, ...], bool]:
