@@ -40,6 +40,7 @@ from backends.simulator.running import bind
 from backends.simulator.server import Server
 from gateway.bootstrap import Exposition, Ledger, build
 from gateway.clock import Clock
+from gateway.plan import Planner
 from gateway.prepare import prepare
 from gateway.settings import parse
 from gateway.slots import Board, Load, Seen
@@ -161,6 +162,11 @@ class Stack:
         self.client.close()
 
     # -- asking -------------------------------------------------------------------------------
+
+    @property
+    def planner(self) -> Planner:
+        """Of the policies in force."""
+        return self.app.hot._dispatcher.planner._held.value
 
     @property
     def url(self) -> str:

@@ -27,7 +27,7 @@ def plan_of(stack, identity):
         base = {"messages": [{"role": "user", "content": "hi"}]} if "chat" in path else {}
         text = json.dumps({"model": "chat", **base, **members}).encode()
         asked = read(path, open_members(text), max_n=8, session=session)
-        planner = stack.app.hot._dispatcher.planner
+        planner = stack.planner
         return planner.plan("req_1", asked, who, clock=Clock(), sticky=lambda _: None)
 
     return make
@@ -62,7 +62,7 @@ def test_every_choice_of_every_prompt_is_counted(plan_of) -> None:
 
 def test_a_prompt_is_counted_as_for_a_decision(plan_of, identity, stack) -> None:
     plan = plan_of(max_tokens=5)
-    counted = stack.app.hot._dispatcher.planner.prompt_tokens
+    counted = stack.planner.prompt_tokens
     assert counted(plan.asked, identity) == plan.request.prompt_tokens
     with pytest.raises(RequestError) as forbidden:
         counted(plan.asked, replace(identity, models=("own",)))

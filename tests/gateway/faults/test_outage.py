@@ -233,7 +233,7 @@ def test_a_target_that_takes_no_connection_is_given_up(hasty) -> None:
         one.setblocking(False)
         one.connect_ex(full.getsockname())
         waiting.append(one)
-    backend = stack.app.hot._dispatcher.planner._fleet._api_backends["alpha"]
+    backend = stack.planner._fleet._api_backends["alpha"]
     usual = backend._origin
     backend._origin = type(usual)(usual.scheme, "127.0.0.1", full.getsockname()[1])
     since, start_s = hasty.last_row(), time.monotonic()
