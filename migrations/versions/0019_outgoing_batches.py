@@ -13,8 +13,10 @@ depends_on = None
 
 def upgrade() -> None:
     """The new column has a constant default: no row is rewritten on PostgreSQL."""
-    kept = sa.Column("kept", sa.Boolean(), nullable=False, server_default=sa.false())
-    op.add_column("batch_lines", kept)
+    op.add_column(
+        "batch_lines",
+        sa.Column("kept", sa.Boolean(), nullable=False, server_default=sa.false()),
+    )
     op.create_table(
         "outgoing_batches",
         sa.Column("id", sa.String(), nullable=False),
