@@ -178,7 +178,10 @@ class Proxy:
         left = len(data) + 1 if rule.after_bytes is None else rule.after_bytes - seen.passed
         if rule.before and rule.before in data:
             left = data.index(rule.before)
-        for piece in _pieces(data[: max(0, left)], rule, seen.passed):
+        for number, piece in enumerate(_pieces(data[: max(0, left)], rule, seen.passed)):
+            # Never behind the last one: the next request might come before this answer's ending.
+            if number and not rule.bytes_per_s:
+                await asyncio.sleep(FILLER_S)
             if line.over:
                 return
             line.writer.write(piece)
@@ -186,8 +189,6 @@ class Proxy:
             seen.passed += len(piece)
             if rule.bytes_per_s:
                 await asyncio.sleep(len(piece) / rule.bytes_per_s)
-            elif rule.slice_bytes or rule.split_at is not None:
-                await asyncio.sleep(FILLER_S)
         if left <= len(data) and not line.over:
             self._finish(line, rule.ending)
 
