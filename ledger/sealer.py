@@ -126,7 +126,7 @@ def head(connection: Connection) -> tuple[Link, bytes]:
 
 def _most(connection: Connection) -> Ranges:
     columns = (Attempt.seq, Posting.seq, Refusal.seq, PriceVersion.version)
-    return Ranges(*(connection.execute(select(func.max(one))).scalar_one() or 0 for one in columns))
+    return Ranges(*[connection.execute(select(func.max(one))).scalar_one() or 0 for one in columns])
 
 
 def _waiting(connection: Connection, until: int) -> list[int]:

@@ -65,6 +65,8 @@ def gateway_with(serve, scarce_engine, provider: str, clients, question):
                 "tiny": {
                     "engine": {"endpoints": [scarce_engine.base_url], "served_name": "tiny"},
                     "gpu": {"type": "CPU", "billing": "owned", "usd_per_hour": 0.1},
+                    # As good as nothing: the cache's headroom alone decides, no price does.
+                    "bid_price_usd_per_s": "0.000000000001",
                 }
             },
             "providers": {
