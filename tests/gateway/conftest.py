@@ -161,11 +161,8 @@ class Stack:
         self.reader.dispose()
         self.client.close()
 
-    # -- asking -------------------------------------------------------------------------------
-
     @property
     def planner(self) -> Planner:
-        """Of the policies in force."""
         return self.app.hot._dispatcher.planner._held.value
 
     @property
