@@ -2,12 +2,13 @@
 
 import signal
 import socket
+import time
 
 import httpx
 import pytest
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
-UNREADY_S = 1.5
+UNREADY_S = 0.3
 
 
 def terminate(stack) -> None:
@@ -23,17 +24,25 @@ def is_ready(stack) -> bool:
     return stack.get("/readyz").status_code == 200
 
 
-def test_a_balancer_has_time_to_notice(run_stack, patiently) -> None:
-    with run_stack(server={"timeouts": {"drain_s": 5, "unready_s": UNREADY_S}}) as stack:
+def test_a_balancer_has_time_to_notice(run_stack) -> None:
+    with run_stack(server={"timeouts": {"drain_s": 1, "unready_s": 60}}) as stack:
         assert is_ready(stack)
-        stream = stack.raw({"model": "steady", "messages": MESSAGES, "stream": True,
-                            "max_tokens": 60, "ignore_eos": True})  # fmt: skip
         terminate(stack)
         assert not is_ready(stack)
         assert stack.chat("api", max_tokens=3).status_code == 200, "still served"
         server, _ = stack._servers[-1]
         assert not server.should_exit
+
+
+def test_after_that_time_the_listener_closes_and_streams_go_on(run_stack, patiently) -> None:
+    with run_stack(server={"timeouts": {"drain_s": 5, "unready_s": UNREADY_S}}) as stack:
+        stream = stack.raw({"model": "steady", "messages": MESSAGES, "stream": True,
+                            "max_tokens": 60, "ignore_eos": True})  # fmt: skip
+        began = time.monotonic()
+        terminate(stack)
+        server, _ = stack._servers[-1]
         patiently(lambda: server.should_exit)
+        assert time.monotonic() - began >= UNREADY_S
         patiently(lambda: refuses(stack))
         read = b""
         while not read.endswith(b"0\r\n\r\n"):
