@@ -7,7 +7,15 @@ function with other clocks, backends and ledgers.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +43,7 @@ from gateway.errors import ConfigError
 from gateway.experience import Experience
 from gateway.fleet import Fleet
 from gateway.flight import Flights
+from gateway.following import keep_up
 from gateway.ids import RequestIds
 from gateway.inforce import CurrentPlans, InForce
 from gateway.keptanswers import KeptAnswers
@@ -43,20 +52,22 @@ from gateway.metrics import Metrics
 from gateway.plan import Learned, Planner
 from gateway.policysets import rules_of
 from gateway.recording import JOURNAL, Recording
-from gateway.repolicing import ReadPolicies, follow_policies
-from gateway.repricing import ReadNewer, follow_prices
+from gateway.repolicing import ReadPolicies, Repolicing
+from gateway.repricing import ReadNewer, Repricing
 from gateway.retries import Retries
 from gateway.runtime import Runtime
 from gateway.sessions import Sessions
 from gateway.settings import Pool, Provider, Settings
 from gateway.slots import Board
 from gateway.submissions import Submissions
+from ledger.book import NEWEST_PRICE_FILE
 from ledger.database import make_engine
 from ledger.desk import DeskClient
 from ledger.identity import KeyRing
 from ledger.journal import JournalWriter
 from ledger.lengths import Length
 from ledger.modellimits import model_limits
+from ledger.policies import NEWEST_POLICY_FILE
 from ledger.prices import PriceBook
 from router.estimates import OutputLengths, TokenRatio
 
@@ -175,12 +186,14 @@ async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 def _followed(
     settings: Settings, runtime: Runtime, ledger: Ledger, candidates: Candidates, in_force: InForce
-) -> tuple[Coroutine[Any, Any, None], ...]:
+) -> Iterator[Coroutine[Any, Any, None]]:
     """What others put in force while this worker runs."""
-    return (
-        follow_prices(runtime.run_dir, ledger.prices, ledger.newer_prices, candidates),
-        follow_policies(runtime.run_dir, settings, ledger.policies, in_force),
-    )
+    if ledger.newer_prices is not None:
+        prices = Repricing(ledger.prices, ledger.newer_prices, candidates)
+        yield keep_up(runtime.run_dir, NEWEST_PRICE_FILE, prices)
+    if ledger.policies is not None:
+        policies = Repolicing(settings, ledger.policies, in_force)
+        yield keep_up(runtime.run_dir, NEWEST_POLICY_FILE, policies)
 
 
 def _in_force(settings: Settings, read: ReadPolicies | None) -> InForce:

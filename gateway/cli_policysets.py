@@ -18,8 +18,8 @@ from sqlalchemy import Engine
 from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli_output import AsJson, console, emit, fail, table
 from gateway.clock import Clock
+from gateway.following import FOLLOW_S
 from gateway.policysets import Effective, examine_set, rules_of, written
-from gateway.repolicing import FOLLOW_S
 from gateway.settings import Settings, version
 from ledger.policies import (
     PoliciesMovedError,

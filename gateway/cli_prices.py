@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli_output import AsJson, console, emit, fail, table
 from gateway.clock import Clock
+from gateway.following import FOLLOW_S
 from gateway.prices import names_in_use, price_aliases
 from gateway.pricesources import Source, read_source
 from gateway.pricetables import (
@@ -26,7 +27,6 @@ from gateway.pricetables import (
     show_price,
     summary,
 )
-from gateway.repricing import RELOAD_S
 from gateway.settings import Settings
 from ledger.book import (
     BookMovedError,
@@ -167,7 +167,7 @@ def import_prices(
         {**plan_json(done), "stored": count, "by": stamp.actor},
         as_json=as_json,
         show=lambda out: out.print(
-            f"{count} new versions stored. Running gateways use them within {RELOAD_S:g} s."
+            f"{count} new versions stored. Running gateways use them within {FOLLOW_S:g} s."
             if count
             else "Nothing to store."
         ),

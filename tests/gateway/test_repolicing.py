@@ -5,11 +5,11 @@ import time
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from gateway.following import FOLLOW_S
 from gateway.inforce import InForce
 from gateway.policysets import rules_of
-from gateway.repolicing import FOLLOW_S, LOOK_S, Repolicing
+from gateway.repolicing import Repolicing
 from gateway.settings import parse, version
-from ledger.keyring import Generation
 from ledger.policies import PolicySet, store_policies
 
 CONFIG = parse("models: {chat: {targets: [openai/m]}}\nproviders: {openai: {}}", name="x")
@@ -49,9 +49,9 @@ def test_a_set_counts_within_its_time_and_not_for_what_is_under_way(stack, patie
 
 
 @pytest.fixture
-def following(tmp_path):
+def following():
     """A worker's view, and the list that it reads the newest set from."""
-    stored, newest, in_force = [], Generation(tmp_path), InForce(CONFIG, version(CONFIG))
+    stored, in_force = [], InForce(CONFIG, version(CONFIG))
 
     def read() -> PolicySet | None:
         answer = stored.pop(0) if stored else None
@@ -59,8 +59,7 @@ def following(tmp_path):
             raise answer
         return answer
 
-    yield stored, in_force, Repolicing(CONFIG, newest, read, in_force)
-    newest.close()
+    return stored, in_force, Repolicing(CONFIG, read, in_force)
 
 
 async def test_a_new_set_is_used_whole(following) -> None:
@@ -68,16 +67,16 @@ async def test_a_new_set_is_used_whole(following) -> None:
     held = in_force.hold(lambda settings, _: [rule.name for rule in settings.policies])
     new = PolicySet(1, CALM, 0, "ann")
     stored += [new, new]
-    assert await repolicing.follow()
+    assert await repolicing.follow(9)
     assert held.value == ["calm"]
     assert in_force.version == rules_of(CONFIG, new).version
-    assert not await repolicing.follow()  # it is known
+    assert not await repolicing.follow(9)  # it is known
 
 
 async def test_a_set_that_does_not_fit_is_told_once_and_left_out(following, caplog) -> None:
     stored, in_force, repolicing = following
     stored.append(PolicySet(1, "policies: [{name: a, match: {models: [no]}}]", 0, "ann"))
-    assert not await repolicing.follow()
+    assert not await repolicing.follow(9)
     assert in_force.settings is CONFIG
     (told,) = caplog.messages
     assert "policy set 1 is not used here" in told
@@ -86,10 +85,6 @@ async def test_a_set_that_does_not_fit_is_told_once_and_left_out(following, capl
 async def test_with_the_database_away_the_known_ones_stay_until_it_is_back(following) -> None:
     stored, in_force, repolicing = following
     stored += [OperationalError("", {}, Exception("away")), PolicySet(1, CALM, 0, "ann")]
-    assert not await repolicing.follow()
+    assert not await repolicing.follow(9)
     assert in_force.settings is CONFIG
-    assert await repolicing.follow()
-
-
-def test_the_time_that_is_promised_has_room_for_both_looks() -> None:
-    assert LOOK_S < FOLLOW_S / 2
+    assert await repolicing.follow(9)

@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from gateway.repricing import LOOK_S, RELOAD_S, Repricing
+from gateway.following import FOLLOW_S
+from gateway.repricing import Repricing
 from ledger.book import Stamp, import_approved, stored_prices
 from ledger.drafts import APPROVED_RANK, PriceDraft
-from ledger.keyring import Generation
 from ledger.pricediff import planned
 from ledger.prices import Price, PriceBook
 from ledger.rates import Terms, rates_from
@@ -52,7 +52,7 @@ def test_an_import_counts_within_its_time_and_not_for_what_is_under_way(stack, p
         return row["price_version"] == version
 
     while not repriced():
-        assert time.monotonic() - stored_s < RELOAD_S
+        assert time.monotonic() - stored_s < FOLLOW_S
     (row,) = stack.settled(stack.chat("api", max_tokens=4))
     assert (row["price_version"], row["cost_pusd"]) == (version, cost(row, DEAL))
     (slow,) = patiently(lambda: stack.rows("model = 'steady' AND settled_us IS NOT NULL"))
@@ -85,37 +85,36 @@ def price(version: int, **fields) -> Price:
 
 
 @pytest.fixture
-def desk(tmp_path):
+def desk():
     """Repricing over a list of versions, and what it handed on."""
-    stored, desk, newest = [price(1)], Desk(), Generation(tmp_path)
-    repricing = Repricing(
-        PriceBook(stored), newest, lambda known: [p for p in stored if p.version > known], desk
-    )
-    yield stored, desk, newest, repricing
-    newest.close()
+    stored, desk = [price(1)], Desk()
+
+    def newer(known: int) -> list[Price]:
+        return [one for one in stored if one.version > known]
+
+    return stored, desk, Repricing(PriceBook(stored), newer, desk)
 
 
 async def test_a_new_book_is_put_in_place_whole(desk) -> None:
-    stored, candidates, newest, repricing = desk
-    assert not await repricing.follow()  # nothing newer
+    stored, candidates, repricing = desk
+    assert not await repricing.follow(1)  # nothing newer
     stored += [price(2), price(3)]
-    newest.publish(3)
-    assert await repricing.follow()
+    assert await repricing.follow(3)
     (book,) = candidates.books
-    assert book.newest == 3
+    assert (book.newest, repricing.known) == (3, 3)
     assert book.find(NAME, 2).version == 2
-    assert not await repricing.follow()
+    assert not await repricing.follow(3)
 
 
 async def test_prices_that_cannot_be_used_leave_the_known_ones(desk) -> None:
-    stored, candidates, newest, repricing = desk
+    stored, candidates, repricing = desk
     stored.append(price(2, terms=Terms(rates_from({"input": -1, "output": 1}))))
-    newest.publish(2)
-    assert not await repricing.follow()
+    assert not await repricing.follow(2)
     assert candidates.books == []
+    assert repricing.known == 2  # not looked at again
 
 
-async def test_with_the_database_away_the_known_prices_stay_until_it_is_back(tmp_path) -> None:
+async def test_with_the_database_away_the_known_prices_stay_until_it_is_back() -> None:
     answers = iter([OperationalError("", {}, Exception("away")), [price(2)]])
 
     def newer(_: int):
@@ -124,13 +123,9 @@ async def test_with_the_database_away_the_known_prices_stay_until_it_is_back(tmp
             raise answer
         return answer
 
-    candidates, newest = Desk(), Generation(tmp_path)
-    repricing = Repricing(PriceBook([price(1)]), newest, newer, candidates)
-    assert not await repricing.follow()
-    assert await repricing.follow()
+    candidates = Desk()
+    repricing = Repricing(PriceBook([price(1)]), newer, candidates)
+    assert not await repricing.follow(2)
+    assert repricing.known == 1
+    assert await repricing.follow(2)
     assert candidates.books[0].newest == 2
-    newest.close()
-
-
-def test_the_time_that_is_promised_has_room_for_both_looks() -> None:
-    assert LOOK_S < RELOAD_S / 2

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -430,3 +431,49 @@ def peace(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "faulty" in request.fixturenames:
         request.getfixturevalue("faulty").peace()
+
+
+# ---------------------------------------------------------------- a target that costs nothing
+
+
+_ANSWER = json.dumps({
+    "id": "a", "object": "chat.completion", "created": 1, "model": "m", "text": "x", "data": [],
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "text": "x",
+                 "finish_reason": "stop"}],
+    "results": [{"index": 0, "relevance_score": 0.5}],
+    "usage": {"prompt_tokens": 7, "completion_tokens": 1, "total_tokens": 8},
+}).encode()  # fmt: skip
+_EVENTS = (
+    b'data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}\n\n'
+    b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}\n\ndata: [DONE]\n\n'
+)
+
+
+class _Answering(BaseHTTPRequestHandler):
+    """Reads whatever comes and answers at once, in a few bytes."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one segment
+
+    def do_POST(self) -> None:
+        stream = b'"stream":true' in self.rfile.read(int(self.headers["content-length"]))
+        said = _EVENTS if stream else _ANSWER
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream" if stream else "application/json")
+        self.send_header("content-length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+@pytest.fixture(scope="module")
+def answering() -> Iterator[int]:
+    """The port of a target whose answers cost nothing: of any kind, whole or streamed."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answering)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()

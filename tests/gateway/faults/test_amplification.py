@@ -6,11 +6,8 @@ shapes are those that cost most when they are opened: short values, deep ones, e
 The target answers each in a few bytes, so that nothing of an answer is in the figures.
 """
 
-import json
 import socket
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
@@ -22,17 +19,6 @@ CPU_TIMES = 20  # of a request that asks one word
 REPEATS = 3
 ASKED = '{"model":"%s","max_tokens":1,'
 USER = '"messages":[{"role":"user","content":"hi"}]'
-ANSWER = json.dumps({
-    "id": "a", "object": "chat.completion", "created": 1, "model": "m", "text": "x", "data": [],
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "text": "x",
-                 "finish_reason": "stop"}],
-    "results": [{"index": 0, "relevance_score": 0.5}],
-    "usage": {"prompt_tokens": 7, "completion_tokens": 1, "total_tokens": 8},
-}).encode()  # fmt: skip
-EVENTS = (
-    b'data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}\n\n'
-    b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}\n\ndata: [DONE]\n\n'
-)
 # In the worker: `t` begins to trace, `m` ends it and tells the most held, `c` the CPU time so far.
 PROBE = """
 import sys
@@ -53,35 +39,6 @@ if "gateway.worker" in sys.orig_argv:
             line.sendall(b"%d\\n" % said)
     threading.Thread(target=tell, daemon=True).start()
 """
-
-
-class Target(BaseHTTPRequestHandler):
-    """Takes whatever comes."""
-
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # head and body in one segment
-
-    def do_POST(self) -> None:
-        stream = b'"stream":true' in self.rfile.read(int(self.headers["content-length"]))
-        said = EVENTS if stream else ANSWER
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream" if stream else "application/json")
-        self.send_header("content-length", str(len(said)))
-        self.end_headers()
-        self.wfile.write(said)
-
-    def log_message(self, *_: Any) -> None:
-        return
-
-
-@pytest.fixture(scope="module")
-def target() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Target)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    server.server_close()
 
 
 class Probed:
@@ -120,7 +77,7 @@ class Probed:
 
 
 @pytest.fixture(scope="module")
-def probed(serve, target: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
+def probed(serve, answering: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
     priced = {
         "api": ("openai/gpt-4o-mini", ["chat", "completion"]),
         "embed": ("openai/text-embedding-3-small", ["embedding"]),
@@ -136,7 +93,7 @@ def probed(serve, target: int, tmp_path_factory: pytest.TempPathFactory) -> Iter
                 "server": {"port": 0, "workers": 1},
                 "models": {name: {"targets": [f"{name}/m"]} for name in priced},
                 "providers": {
-                    name: {"base_url": f"http://127.0.0.1:{target}/v1", "simulated": True,
+                    name: {"base_url": f"http://127.0.0.1:{answering}/v1", "simulated": True,
                            "prices_as": price, "kinds": kinds}
                     for name, (price, kinds) in priced.items()
                 },

@@ -7,14 +7,9 @@ not in it. Bars are those of the data plane's goal: 5 ms for 16 and 128 KB.
 
 import base64
 import json
-import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 BLOCKED_MS = 5.0
 LARGE_MS = 10.0  # of a megabyte: what is read of it besides in a thread
@@ -22,44 +17,6 @@ CALM_MS = 6.0  # in 300 ms, of two workers without requests
 REPEATS = 3
 KB, MB = 1024, 1024 * 1024
 WORDS = "How many tokens does this hold? "
-ANSWER = {
-    "choices": [{"index": 0, "message": {"content": "x"}, "finish_reason": "stop"}],
-    "usage": {"prompt_tokens": 7, "completion_tokens": 1},
-}
-EVENTS = (
-    b'data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}\n\n'
-    b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}\n\ndata: [DONE]\n\n'
-)
-
-
-class Target(BaseHTTPRequestHandler):
-    """Reads whatever comes and answers at once."""
-
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # head and body in one segment
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        stream = b'"stream":true' in body
-        said = EVENTS if stream else json.dumps(ANSWER).encode()
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream" if stream else "application/json")
-        self.send_header("content-length", str(len(said)))
-        self.end_headers()
-        self.wfile.write(said)
-
-    def log_message(self, *_: Any) -> None:
-        return
-
-
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Target)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    server.server_close()
 
 
 def one(size: int) -> Any:
@@ -122,11 +79,11 @@ def least_ms(host, path: str, body: bytes, *, fits: bool = True) -> float:
     return min(found)
 
 
-def test_no_prompt_blocks_the_loop(make_host, patiently, port: int) -> None:
+def test_no_prompt_blocks_the_loop(make_host, patiently, answering: int) -> None:
     host = make_host(
         providers={
-            "p": {"base_url": f"http://127.0.0.1:{port}/v1", "prices_as": "openai/gpt-4.1-mini",
-                  "simulated": True},
+            "p": {"base_url": f"http://127.0.0.1:{answering}/v1", "simulated": True,
+                  "prices_as": "openai/gpt-4.1-mini"},
         },
         models={
             "own": {"targets": ["pool:main"], "compare_with": ["openai/gpt-4o-mini"]},
