@@ -104,6 +104,13 @@ def recent(view: View, minutes: int) -> list[queries.Cell]:
 
 
 @st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def spent(view: View, by: str, width_us: int) -> list[queries.Spent]:
+    """Over time, in buckets of `width_us`, by team, model or backend."""
+    with snapshot(engine(view.url)) as connection:
+        return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
 def flagged(view: View) -> list[queries.Flagged]:
     with snapshot(engine(view.url)) as connection:
         return queries.flagged(connection, view.scope)

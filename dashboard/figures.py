@@ -5,12 +5,13 @@ Money stays integer until its last step, where a chart needs a float of dollars.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dashboard import words
+from ledger.facts import Moment
 from ledger.money import PUSD_PER_USD
-from ledger.queries import Cell
+from ledger.queries import Cell, Spent
 from ledger.series import Line, spend
 from ledger.survey import Survey
 
@@ -55,14 +56,21 @@ def money_over_time(survey: Survey) -> list[dict[str, Any]]:
 
 
 def over_time(
-    survey: Survey, key: Callable[[Cell], str | None], value: Callable[[Cell], float]
+    survey: Survey, key: Callable[[Moment], str], value: Callable[[Moment], float]
 ) -> list[dict[str, Any]]:
-    """One record per bucket and key; cells whose key is `None` are left out."""
+    """One record per bucket and key."""
     sums: dict[tuple[int, str], float] = defaultdict(float)
-    for cell in survey.cells:
-        name = key(cell)
-        if name is not None:
-            sums[cell.start_us, name] += value(cell)
+    for one in survey.moments:
+        sums[one.start_us, key(one)] += value(one)
+    return _records(survey, sums)
+
+
+def spent_over_time(survey: Survey, spent: Iterable[Spent]) -> list[dict[str, Any]]:
+    """One record per bucket and group, in dollars."""
+    return _records(survey, {(one.start_us, one.name): dollars(one.cost_pusd) for one in spent})
+
+
+def _records(survey: Survey, sums: Mapping[tuple[int, str], float]) -> list[dict[str, Any]]:
     return [
         {
             "at": words.instant(start),
@@ -129,4 +137,5 @@ __all__ = [
     "own_hardware",
     "refused_rows",
     "slo_share",
+    "spent_over_time",
 ]

@@ -11,7 +11,6 @@ import streamlit as st
 from dashboard import charts, data, look, words
 from dashboard.data import View
 from dashboard.figures import labels, over_time, slo_share
-from ledger.queries import Cell
 from ledger.survey import Survey
 
 PAIRS = 600
@@ -27,7 +26,9 @@ def show(view: View) -> None:
     _totals(survey, sum(row.requests for row in data.refusals(view)))
     st.subheader("Who answered, over time", anchor=False)
     colours = {"own engines": look.OWN, "APIs, spilled": look.API, "APIs, by choice": "#F3D3A6"}
-    records = over_time(survey, _destination, lambda cell: cell.attempts)
+    records = over_time(
+        survey, lambda one: _destination(one.backend, spilled=one.spilled), lambda one: one.attempts
+    )
     st.altair_chart(
         charts.stacked(records, value="value", colours=colours, title="requests", money=False),
         width="stretch",
@@ -42,16 +43,16 @@ def show(view: View) -> None:
     _refusals(view)
 
 
-def _destination(cell: Cell) -> str:
-    if cell.backend == "own":
+def _destination(backend: str, *, spilled: bool) -> str:
+    if backend == "own":
         return "own engines"
-    return "APIs, by choice" if cell.spill_reason is None else "APIs, spilled"
+    return "APIs, spilled" if spilled else "APIs, by choice"
 
 
 def _totals(survey: Survey, refused: int) -> None:
     counts = Counter[str]()
-    for cell in survey.cells:
-        counts[_destination(cell)] += cell.attempts
+    for one in survey.moments:
+        counts[_destination(one.backend, spilled=one.spilled)] += one.attempts
     total = counts.total()
     spilled = counts["APIs, spilled"]
     own = counts["own engines"]

@@ -18,9 +18,9 @@ from dashboard.figures import (
     labels,
     money_format,
     money_over_time,
-    over_time,
     own_cost_by_team,
     own_hardware,
+    spent_over_time,
 )
 from ledger.queries import AttemptRow, Cell
 from ledger.rows import DISPUTED
@@ -50,7 +50,7 @@ def show(view: View) -> None:
     by = st.segmented_control(
         "By", ["kind of cost", *GROUPS], default="kind of cost", required=True, key="spend-by"
     )
-    _over_time(survey, by)
+    _over_time(view, survey, by)
     st.subheader("By team, model and backend", anchor=False)
     for tab, (name, key) in zip(
         st.tabs([f"By {one}" for one in GROUPS]), GROUPS.items(), strict=True
@@ -83,7 +83,7 @@ def _totals(survey: Survey) -> None:
         st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
 
 
-def _over_time(survey: Survey, by: str) -> None:
+def _over_time(view: View, survey: Survey, by: str) -> None:
     if by == "kind of cost" and survey.scope.team is not None:
         team.over_the_period(survey)
         return
@@ -95,7 +95,7 @@ def _over_time(survey: Survey, by: str) -> None:
             title="dollars",
         )
     else:
-        records = over_time(survey, GROUPS[by], lambda cell: dollars(cell.cost_pusd))
+        records = spent_over_time(survey, data.spent(view, by, survey.bucket_us))
         names = sorted({record["kind"] for record in records})
         colours = dict(zip(names, charts.PALETTE * (1 + len(names) // 8), strict=False))
         chart = charts.stacked(records, value="value", colours=colours, title="dollars")

@@ -100,9 +100,9 @@ def trend(survey: Survey, verdict: Verdict) -> list[str]:
     first = max(survey.freshness.first_us or today, survey.scope.start_us)
     start = first - first % DAY_US + DAY_US
     days = dict.fromkeys(range(start, today, DAY_US), 0.0)
-    for cell in survey.cells:
-        if cell.avoids and cell.start_us in days:
-            days[cell.start_us] += cell.tokens
+    for one in survey.moments:
+        if one.avoids and one.start_us in days:
+            days[one.start_us] += one.tokens
     assert even.volume is not None
     needed = float(Fraction(even.volume.tokens) * 24 / hours)
     last_day = words.instant(today - HOUR_US).date()

@@ -17,9 +17,9 @@ from ledger.bills import PoolBill
 from ledger.capacity import Traffic, rate_of
 from ledger.economics import TokenBasis, Volume
 from ledger.queries_fleet import CapacityRow
-from ledger.queries_load import Minute
+from ledger.queries_load import Load
 from ledger.queries_scope import HOUR_US, MINUTE_US
-from ledger.staircase import WINDOWS_MINUTES, fitted_window, load_curve, windowed
+from ledger.staircase import WINDOWS_MINUTES, fitted_window, load_curve, overflow, windowed
 
 BUSY_MINUTES = 5  # the floor under a capacity is the mean of this many busiest minutes
 # Fewer requests than these have a mean of tokens that is off by more than a fifth (spread about
@@ -73,22 +73,22 @@ def pool_capability(
     bill: PoolBill,
     rows: Sequence[CapacityRow],
     traffic: Traffic,
-    minutes: Sequence[Minute],
+    asked: Load,
     *,
     span_end_us: int,
     basis: TokenBasis,
 ) -> PoolCapability | None:
-    """`minutes` and `traffic` are of everyone; `None` where nothing was asked or nothing held."""
-    load = load_of(minutes, bill, span_end_us, basis)
+    """`asked` and `traffic` are of everyone; `None` where nothing was asked or nothing held."""
+    load = load_of(asked, bill, span_end_us)
     if not any(load):
         return None
     measured = _measured(bill, rows, traffic, basis)
-    rate = floor(minutes, basis) if measured is None else measured
-    overflowed = sum(spilled(row, basis) for row in minutes)
+    rate = floor(asked) if measured is None else measured
+    overflowed = sum(asked.spilled)
     known = Known.FLOOR if measured is None else Known.MEASURED
     window = WINDOWS_MINUTES[0]
-    shortest, longest = (_overflow(load, rate, width) for width in _ends())
-    enough = telling(minutes)
+    shortest, longest = (overflow(load, rate, width) for width in _ends())
+    enough = telling(asked)
     if overflowed > shortest and enough:
         known, rate = Known.SPILLS, load_curve(load).explaining(overflowed)
     elif overflowed < longest and (enough or measured is not None):
@@ -100,7 +100,7 @@ def pool_capability(
     if not rate:
         return None
     tokens = rate * MINUTES_PER_HOUR * bill.hours * bill.available_share
-    requests = sum(row.spilled_requests for row in minutes)
+    requests = sum(asked.spilled_requests)
     able = Capability(Volume(tokens, basis), known, requests)
     return PoolCapability(able, rate, window, measured, traffic.decodes, enough)
 
@@ -146,42 +146,26 @@ def _group(pool: PoolCapability, kinds: frozenset[str] | None) -> str:
     return "" if pool.decodes else ",".join(sorted(kinds or ("embedding",)))
 
 
-def telling(minutes: Sequence[Minute]) -> bool:
+def telling(load: Load) -> bool:
     """Whether enough spilled, and often enough, to say anything about capacity."""
-    counts = [row.spilled_requests for row in minutes if row.spilled_requests]
-    return sum(counts) >= TELLING_REQUESTS and len(counts) >= TELLING_MINUTES
+    counts = load.spilled_requests
+    return sum(counts) >= TELLING_REQUESTS and len(counts) - counts.count(0) >= TELLING_MINUTES
 
 
-def load_of(
-    minutes: Sequence[Minute], bill: PoolBill, span_end_us: int, basis: TokenBasis
-) -> list[int]:
+def load_of(load: Load, bill: PoolBill, span_end_us: int) -> list[int]:
     """Tokens asked in every minute of the billed hours, in time order, the quiet ones as zeros."""
-    if not minutes:
+    if not load.seen:
         return []
-    first = min(minutes[0].start_us, span_end_us - int(bill.hours * HOUR_US))
-    length = (minutes[-1].start_us - first) // MINUTE_US + 1
-    load = [0] * max(length, int(bill.hours * MINUTES_PER_HOUR))
-    for row in minutes:
-        load[(row.start_us - first) // MINUTE_US] += asked(row, basis)
-    return load
+    first = min(load.start_us, span_end_us - int(bill.hours * HOUR_US))
+    early = (load.start_us - first) // MINUTE_US
+    found = [0] * early + list(load.asked)
+    return found + [0] * (int(bill.hours * MINUTES_PER_HOUR) - len(found))
 
 
-def floor(minutes: Sequence[Minute], basis: TokenBasis) -> Fraction:
+def floor(load: Load) -> Fraction:
     """Tokens a minute that a pool has been seen to serve inside its SLO."""
-    busiest = nlargest(BUSY_MINUTES, (served(row, basis) for row in minutes))
+    busiest = nlargest(min(BUSY_MINUTES, load.seen), load.served)
     return Fraction(sum(busiest), len(busiest)) if busiest else Fraction(0)
-
-
-def asked(minute: Minute, basis: TokenBasis) -> int:
-    return minute.asked_output_tokens if _output(basis) else minute.asked_tokens
-
-
-def served(minute: Minute, basis: TokenBasis) -> int:
-    return minute.served_output_tokens if _output(basis) else minute.served_tokens
-
-
-def spilled(minute: Minute, basis: TokenBasis) -> int:
-    return minute.spilled_output_tokens if _output(basis) else minute.spilled_tokens
 
 
 def _output(basis: TokenBasis) -> bool:
@@ -207,8 +191,3 @@ def _measured(
 
 def _ends() -> tuple[int, int]:
     return WINDOWS_MINUTES[0], WINDOWS_MINUTES[-1]
-
-
-def _overflow(load: Sequence[int], per_minute: Fraction, window: int) -> Fraction:
-    curve = load_curve(windowed(load, window))
-    return curve.overflow(per_minute * window, volume=curve.total)

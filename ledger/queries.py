@@ -5,19 +5,17 @@ understand, and answers with plain values. Money stays integer pico-USD; a price
 is counted as unpriced, never as zero. What the figures mean is decided in `standing`.
 """
 
+from ledger.facts import comparisons, flagged
 from ledger.queries_attempts import (
     CONVERSATION,
     Cell,
     Comparison,
     Flagged,
     Overflowed,
+    Spent,
     cells,
-    comparisons,
-    flagged,
-    homes,
-    overflowed,
+    spent,
     teams,
-    traffic,
 )
 from ledger.queries_fleet import (
     CapacityRow,
@@ -34,7 +32,7 @@ from ledger.queries_fleet import (
     hours_by_team,
 )
 from ledger.queries_health import Freshness, Refused, freshness, refusals
-from ledger.queries_load import Minute, load_per_minute
+from ledger.queries_load import Load, Loads, loads
 from ledger.queries_requests import (
     AttemptRow,
     Compared,
@@ -63,11 +61,13 @@ __all__ = [
     "Flagged",
     "Freshness",
     "HourCell",
-    "Minute",
+    "Load",
+    "Loads",
     "Overflowed",
     "Pair",
     "Refused",
     "Scope",
+    "Spent",
     "TeamCell",
     "attempts",
     "capacities",
@@ -81,13 +81,11 @@ __all__ = [
     "first_sample_us",
     "flagged",
     "freshness",
-    "homes",
     "hours",
     "hours_by_team",
-    "load_per_minute",
-    "overflowed",
+    "loads",
     "refusals",
+    "spent",
     "teams",
-    "traffic",
     "ttft_pairs",
 ]

@@ -1,19 +1,16 @@
-"""Reads that add attempts up: spend, tokens, spills and SLO in one cube; comparators; marks.
+"""What attempts add up to, as values: spend, tokens, spills and SLO in one cube; marks.
 
-`cells` is the read that covers every attempt of a span: all pages add its cells up, so that their
-figures agree with one another. Whether sums or rows answer is `queries_rollups`' to say.
+`cells` covers every attempt of a span by bucket; what a first page asks of a span as a whole is
+read once by `facts`. Whether sums or rows answer is `queries_rollups`' to say.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, or_
+from sqlalchemy import Connection
 
-from ledger.capacity import Traffic
-from ledger.queries_rollups import sums
-from ledger.queries_scope import EVER, Scope, of_kinds, spilled
-from ledger.rollup import ANSWERED, ATTEMPTS, COMPARED, LIMB
+from ledger.queries_rollups import Ask, sums
+from ledger.queries_scope import Scope
+from ledger.rollup import ANSWERED, ATTEMPTS, LIMB
 
 CONVERSATION = frozenset({"chat", "completion"})  # kinds whose answers are decoded for a client
 
@@ -92,6 +89,16 @@ class Flagged:
     cost_pusd: int
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one bucket's attempts of one group cost; priced ones only."""
+
+    start_us: int
+    name: str
+    cost_pusd: int
+
+
+_GROUPS = {"team": "team_id", "model": "model", "backend": "target"}
 _CELL = (
     "team_id", "model", "backend", "target", "pool", "spill_reason", "status", "slo_met",
     "simulated", "kind",
@@ -100,127 +107,20 @@ _CELL = (
 
 def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[Cell]:
     """Everything that was attempted in the scope, added up by bucket and dimension."""
-    found = sums(connection, ATTEMPTS, scope, by=_CELL, bucket_us=bucket_us)
+    found = sums(connection, ATTEMPTS, scope, Ask(_CELL, bucket_us))
     return [
         Cell(*(*key[:-1], *one[:5], one[5] * LIMB + one[6], one[7], key[-1]))
         for key, one in found.items()
     ]
 
 
-def comparisons(connection: Connection, scope: Scope) -> list[Comparison]:
-    """Per comparator, what the requests that own engines answered would have cost there."""
-    by = ("model", "pool", "position", "comparator", "status", "slo_met")
-    found = sums(
-        connection, COMPARED, scope, by=by, bucket_us=None, where=lambda of: [of.backend == "own"]
-    )
-    places: dict[tuple[Any, ...], list[int]] = {}
-    for (_, *place, status, slo_met), (tokens, output, scaled, high, low) in found.items():
-        one = places.setdefault(tuple(place), [0, 0, 0, 0, 0])
-        pusd = high * LIMB + low
-        inside = status in ANSWERED and slo_met is not False
-        more = (tokens, output, pusd, 0, scaled) if inside else (0, 0, 0, pusd, scaled)
-        for number, value in enumerate(more):
-            one[number] += value
-    ordered = sorted(places.items(), key=lambda one: (one[0][0], one[0][1] or "", *one[0][2:]))
-    return [Comparison(*(*place, *one[:4], one[4] > 0)) for place, one in ordered]
-
-
-def overflowed(
-    connection: Connection,
-    scope: Scope,
-    *,
-    spills: Collection[str],
-    kinds: Collection[str] | None = None,
-) -> list[Overflowed]:
-    """What overflow of these models cost, and would have cost; what has no price is left out."""
-    bought = sums(
-        connection,
-        ATTEMPTS,
-        scope,
-        by=("model",),
-        bucket_us=None,
-        where=lambda of: [
-            spilled(of, spills),
-            of.status.is_not(None),
-            func.coalesce(of.flag, "") != "unpriced",
-            of_kinds(of, kinds),
-        ],
-    )
-    elsewhere = sums(
-        connection,
-        COMPARED,
-        scope,
-        by=("model", "comparator", "position"),
-        bucket_us=None,
-        where=lambda of: [spilled(of, spills), of.status.in_(ANSWERED), of_kinds(of, kinds)],
-    )
-    paid = [
-        Overflowed(model, None, None, one[1] + one[3], one[3], one[5] * LIMB + one[6])
-        for (_, model), one in sorted(bought.items())
-    ]
-    return paid + [
-        Overflowed(*(*key[1:], one[0], one[1], one[3] * LIMB + one[4]))
-        for key, one in sorted(elsewhere.items())
-    ]
-
-
-def homes(connection: Connection) -> dict[str, str]:
-    """The pool that a model's spills belong to: the one that answers most of its requests.
-
-    One pool for each model, so that no token overflows twice.
-    """
-    found = sums(
-        connection,
-        ATTEMPTS,
-        EVER,
-        by=("model", "pool"),
-        bucket_us=None,
-        where=lambda of: [of.backend == "own"],
-    )
-    names = sorted(found, key=lambda key: key[2] or "", reverse=True)
-    return {model: pool for _, model, pool in sorted(names, key=lambda key: found[key][0])}
-
-
-def traffic(
-    connection: Connection,
-    scope: Scope,
-    *,
-    pool: str,
-    spills: Collection[str],
-    kinds: Collection[str] | None = None,
-) -> Traffic:
-    """The mix of the requests of `load_per_minute`, as the sums that `ledger.capacity` needs."""
-    found = sums(
-        connection,
-        ATTEMPTS,
-        scope,
-        by=(),
-        bucket_us=None,
-        where=lambda of: [
-            or_(of.pool == pool, spilled(of, spills)),
-            of.status.in_(ANSWERED),
-            of_kinds(of, kinds),
-        ],
-    )
-    one = next(iter(found.values()), [0] * len(ATTEMPTS.measures))
-    return Traffic(one[0], one[1], one[2], one[3], float(one[8]), float(one[9]))
+def spent(connection: Connection, scope: Scope, *, by: str, bucket_us: int) -> list[Spent]:
+    """By bucket and `team`, `model` or `backend`, in time order."""
+    ask = Ask((_GROUPS[by],), bucket_us, measures=("cost_high", "cost_low"))
+    found = sums(connection, ATTEMPTS, scope, ask)
+    return [Spent(*(*key, high * LIMB + low)) for key, (high, low) in sorted(found.items())]
 
 
 def teams(connection: Connection, scope: Scope) -> list[str]:
-    found = sums(connection, ATTEMPTS, scope, by=("team_id",), bucket_us=None)
+    found = sums(connection, ATTEMPTS, scope, Ask(("team_id",), measures=("attempts",)))
     return sorted(team for _, team in found)
-
-
-def flagged(connection: Connection, scope: Scope) -> list[Flagged]:
-    """By flag and target, the most frequent first."""
-    by, marked = ("flag", "target"), _marked
-    found = sums(connection, ATTEMPTS, scope, by=by, bucket_us=None, where=marked)
-    lines = [
-        Flagged(flag, target, one[0], one[5] * LIMB + one[6])
-        for (_, flag, target), one in found.items()
-    ]
-    return sorted(lines, key=lambda line: (line.flag, -line.attempts, line.target))
-
-
-def _marked(of: Any) -> list[ColumnElement[bool]]:
-    return [of.flag.is_not(None)]

@@ -93,32 +93,31 @@ def live(parts: Parts, here: Rolled) -> list[ColumnElement[bool]]:
     return found + [inside(Attempt.opened_us, (edge,)) for edge in parts.edges]
 
 
-def sums(
-    connection: Connection,
-    cube: Cube,
-    scope: Scope,
-    *,
-    by: tuple[str, ...],
-    bucket_us: int | None,
-    where: Callable[[Any], list[ColumnElement[bool]]] = lambda _: [],
-) -> Sums:
-    """Sums of the cube's measures by start (0 where no bucket is asked for) and `by`.
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Sums of `measures` (None: all) by start (0 where no bucket is asked for) and `by`.
 
     `where` makes conditions from what has the dimensions as attributes.
     """
-    return settle_on(
-        connection, lambda here: _sums(connection, cube, scope, _Ask(by, bucket_us, where), here)
-    )
 
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
     by: tuple[str, ...]
-    bucket_us: int | None
-    where: Callable[[Any], list[ColumnElement[bool]]]
+    bucket_us: int | None = None
+    where: Callable[[Any], list[ColumnElement[bool]]] = lambda _: []
+    measures: tuple[str, ...] | None = None
+
+    def of(self, cube: Cube) -> tuple[str, ...]:
+        return tuple(cube.measures) if self.measures is None else self.measures
 
 
-def _sums(connection: Connection, cube: Cube, scope: Scope, ask: _Ask, here: Rolled | None) -> Sums:
+def sums(connection: Connection, cube: Cube, scope: Scope, ask: Ask) -> Sums:
+    """What was asked for, of one state of the sums."""
+    return settle_on(connection, lambda here: sums_at(connection, cube, scope, ask, here))
+
+
+def sums_at(
+    connection: Connection, cube: Cube, scope: Scope, ask: Ask, here: Rolled | None
+) -> Sums:
+    """The same for who reads more than this at one state of the sums, inside `settle_on`."""
     parts = parts_of(scope, here, ask.bucket_us or DAY_US)
     if here is None or parts is None:
         return _of_rows(connection, cube, scope, ask, inside(Attempt.opened_us, (
@@ -138,7 +137,7 @@ def _of_table(
     cube: Cube,
     table: Any,
     scope: Scope,
-    ask: _Ask,
+    ask: Ask,
     spans: tuple[Span, ...],
 ) -> Sums:
     """Added up by number first, so that few rows are joined with what they stand for."""
@@ -150,28 +149,33 @@ def _of_table(
         (table.start_us - table.start_us % ask.bucket_us).label("bucket_us")
     ]  # fmt: skip
     added = select(
-        *starts, table.cell_id, *(total(getattr(table, name)).label(name) for name in cube.measures)
+        *starts, table.cell_id, *(total(getattr(table, name)).label(name) for name in ask.of(cube))
     ).where(inside(table.start_us, spans))
     if which:
         added = added.where(table.cell_id.in_(select(cells.id).where(*which)))
     one = added.group_by(*(start.name for start in starts), table.cell_id).subquery()
-    named = [getattr(cells, name) for name in ask.by]
-    found: Sums = {}
+    named = [getattr(cells, name).label(f"by_{name}") for name in ask.by]
     query = select(
-        *(one.c[start.name] for start in starts), *named, *(one.c[name] for name in cube.measures)
+        *(one.c[start.name] for start in starts),
+        *named,
+        *(total(one.c[name]).label(name) for name in ask.of(cube)),
     ).join(cells, cells.id == one.c.cell_id)
+    grouped = [*starts, *named]
+    if grouped:
+        query = query.group_by(*(of.name for of in grouped))
+    found: Sums = {}
     _collect(found, rows(connection, query), len(ask.by), bucketed=ask.bucket_us is not None)
     return found
 
 
 def _of_rows(
-    connection: Connection, cube: Cube, scope: Scope, ask: _Ask, which: ColumnElement[bool]
+    connection: Connection, cube: Cube, scope: Scope, ask: Ask, which: ColumnElement[bool]
 ) -> Sums:
     named = [cube.dimensions[name].label(f"by_{name}") for name in ask.by]
     starts = [] if ask.bucket_us is None else [
         (Attempt.opened_us - Attempt.opened_us % ask.bucket_us).label("bucket_us")
     ]  # fmt: skip
-    columns = [*starts, *named, *cube.measures.values()]
+    columns = [*starts, *named, *(cube.measures[name] for name in ask.of(cube))]
     query = cube.joined(select(*columns).where(which, *ask.where(_Columns(cube))))
     grouped = [*starts, *named]
     if grouped:

@@ -154,6 +154,11 @@ def unpack(packed: bytes) -> Iterator[tuple[int, Load]]:
         yield one, tuple(load)
 
 
+def unpacked(packed: bytes) -> list[tuple[int, ...]]:
+    """The same in columns: the minutes, and each figure of theirs."""
+    return list(zip(*msgspec.msgpack.decode(packed), strict=True))
+
+
 def final() -> ColumnElement[bool]:
     """Attempts that no record changes any more."""
     return and_(Attempt.settled_us.is_not(None), Attempt.status != "lost")

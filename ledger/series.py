@@ -35,9 +35,9 @@ def spend(survey: Survey) -> list[Amount]:
 
 
 def _api(survey: Survey) -> Iterator[tuple[int, Line, int]]:
-    for cell in survey.cells:
-        if cell.backend == "api":
-            yield cell.start_us, Line.API, cell.cost_pusd
+    for one in survey.moments:
+        if one.backend == "api":
+            yield one.start_us, Line.API, one.cost_pusd
 
 
 def _closed(survey: Survey) -> Iterator[tuple[int, Line, int]]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from operator import sub
 
 from ledger.economics import Exact, UnitPrice, same_basis
 from ledger.economics import Volume as Tokens
@@ -111,8 +112,26 @@ def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
 
 def windowed(tokens_per_minute: Sequence[int], minutes: int) -> list[int]:
     """The load in windows of several minutes; a last, shorter one counts as whole."""
-    starts = range(0, len(tokens_per_minute), minutes)
-    return [sum(tokens_per_minute[start : start + minutes]) for start in starts]
+    return _windows([0, *accumulate(tokens_per_minute)], minutes)
+
+
+def _windows(sums: Sequence[int], minutes: int) -> list[int]:
+    """Of running sums that begin with zero."""
+    ends = [*sums[minutes::minutes]]
+    if (len(sums) - 1) % minutes:
+        ends.append(sums[-1])
+    return list(map(sub, ends, sums[::minutes]))
+
+
+def overflow(tokens_per_minute: Sequence[int], per_minute: Exact, minutes: int) -> Fraction:
+    """Tokens above a capacity, in windows of so many minutes: as `LoadCurve.overflow` has it."""
+    return _above(windowed(tokens_per_minute, minutes), Fraction(per_minute) * minutes)
+
+
+def _above(loads: Sequence[int], capacity: Fraction) -> Fraction:
+    least = capacity // 1
+    over = [load for load in loads if load > least]
+    return sum(over) - len(over) * capacity
 
 
 def fitted_window(
@@ -123,11 +142,11 @@ def fitted_window(
     A request works for longer than the minute it arrived in, and a burst may wait within its SLO,
     so a strict minute can overstate the overflow. The observed overflow decides.
     """
+    sums = [0, *accumulate(tokens_per_minute)]
 
     def miss(minutes: int) -> Fraction:
-        curve = load_curve(windowed(tokens_per_minute, minutes))
-        spilled = curve.overflow(Fraction(capacity_per_minute) * minutes, volume=curve.total)
-        return abs(spilled - overflowed)
+        capacity = Fraction(capacity_per_minute) * minutes
+        return abs(_above(_windows(sums, minutes), capacity) - overflowed)
 
     return min(WINDOWS_MINUTES, key=lambda minutes: (miss(minutes), minutes))
 

@@ -5,8 +5,9 @@ disagree. Reading and deciding stay apart: the statements are in `queries_*`, th
 `bills`, `standing` and `breakeven`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -16,7 +17,19 @@ from ledger.bills import PoolBill, pool_bill
 from ledger.bought import OverflowPrice, overflow_prices
 from ledger.capability import PoolCapability, load_of, pool_capability, together
 from ledger.economics import TokenBasis, Volume
-from ledger.queries import Cell, Comparison, Contract, Freshness, HourCell, Scope, TeamCell
+from ledger.facts import Facts, Moment, facts, homes, moments
+from ledger.queries import (
+    CapacityRow,
+    Cell,
+    Comparison,
+    Contract,
+    Freshness,
+    HourCell,
+    Scope,
+    TeamCell,
+)
+from ledger.queries_load import Loads, loads
+from ledger.queries_rollups import Rolled, settle_on
 from ledger.running import Running, running
 from ledger.standing import Standing, rated_pools, standing
 
@@ -33,7 +46,9 @@ class PoolLook:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`pools` are those that the standing counts, each alone.
+    """`cells` are of the span as one bucket; over time there are `moments`, by `bucket_us`.
+
+    `pools` are those that the standing counts, each alone.
 
     `running` is the part of the bills that is not closed, by pool, cut at the buckets.
     """
@@ -41,6 +56,7 @@ class Survey:
     scope: Scope
     bucket_us: int
     cells: tuple[Cell, ...]
+    moments: tuple[Moment, ...]
     hours: tuple[HourCell, ...]
     team_hours: tuple[TeamCell, ...]
     contracts: tuple[Contract, ...]
@@ -64,10 +80,11 @@ class Survey:
 
 def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis) -> Survey:
     """Everything about a span. `scope.end_us` is the reader's clock: the open hour ends there."""
-    cells = queries.cells(connection, scope, bucket_us=bucket_us)
+    read = settle_on(connection, partial(_read, connection, scope, bucket_us, basis))
+    cells = read.facts.cells()
     closed = queries.hours(connection, scope, bucket_us=bucket_us)
     fresh = queries.freshness(connection)
-    contracts = _contracts(queries.contracts(connection), cells)
+    contracts = _contracts(queries.contracts(connection), cells, scope)
     rests = [
         running(connection, contract, closed, scope, bucket_us=bucket_us) for contract in contracts
     ]
@@ -77,16 +94,20 @@ def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: Token
     ]
     rated = rated_pools(bills)
     served = {pool: _served(cells, pool, basis) for pool in rated}
-    found = [one for one in queries.comparisons(connection, scope) if one.pool in rated]
+    found = [one for one in read.facts.comparisons() if one.pool in rated]
     main = {pool: main_kinds(cells, pool) for pool in rated}
-    looks = [one for one in bills if one.pool in rated]
-    pools = _pools(connection, scope, looks, found, _Read(served, main))
+    able = queries.capacities(connection)
+    looks = {
+        bill.pool: _pool(read, bill, found, able, served[bill.pool], main[bill.pool])
+        for bill in bills
+        if bill.pool in rated
+    }
     answer = standing(
         bills,
         found,
         served=Volume(sum(one.tokens for one in served.values()), basis),
         capability=together(
-            {pool: look.capability for pool, look in pools.items()},
+            {pool: look.capability for pool, look in looks.items()},
             {pool: int(one.tokens) for pool, one in served.items()},
             basis,
             kinds=main,
@@ -97,54 +118,78 @@ def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: Token
         scope,
         bucket_us,
         tuple(cells),
+        read.moments,
         tuple(closed),
         tuple(teams),
         tuple(contracts),
-        pools,
+        looks,
         answer,
         fresh,
         tuple(rests),
     )
 
 
-def _pools(
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What is read of attempts, at one state of their sums."""
+
+    scope: Scope
+    facts: Facts
+    moments: tuple[Moment, ...]
+    homes: dict[str, str]
+    everyone: Loads
+    mine: Loads
+
+
+def _read(
     connection: Connection,
     scope: Scope,
-    bills: Iterable[PoolBill],
+    bucket_us: int,
+    basis: TokenBasis,
+    here: Rolled | None,
+) -> _Read:
+    """A capacity is the pool's, so everyone's traffic tells it."""
+    whole = replace(scope, team=None)
+    everyone = loads(connection, whole, here, basis=basis)
+    return _Read(
+        scope,
+        facts(connection, scope, here, everyone=True),
+        tuple(moments(connection, scope, here, bucket_us=bucket_us)),
+        homes(connection, here),
+        everyone,
+        everyone if scope == whole else loads(connection, scope, here, basis=basis),
+    )
+
+
+def _pool(
+    read: _Read,
+    bill: PoolBill,
     found: Sequence[Comparison],
-    read: "_Read",
-) -> dict[str, PoolLook]:
-    """Every pool alone. A capacity is the pool's, so everyone's traffic tells it."""
-    everyone = replace(scope, team=None)
-    rows, homes = queries.capacities(connection), queries.homes(connection)
-    looks: dict[str, PoolLook] = {}
-    for bill in bills:
-        pool, basis, kinds = bill.pool, read.served[bill.pool].basis, read.kinds[bill.pool]
-        spills = [model for model, home in homes.items() if home == pool]
-        which: Any = {"spills": spills, "kinds": kinds}
-        minutes = queries.load_per_minute(connection, everyone, pool=pool, **which)
-        able = pool_capability(
-            bill,
-            rows,
-            queries.traffic(connection, everyone, pool=pool, **which),
-            minutes,
-            span_end_us=scope.end_us,
-            basis=basis,
-        )
-        if scope != everyone:
-            minutes = queries.load_per_minute(connection, scope, pool=pool, **which)
-        mine = [one for one in found if one.pool == pool]
-        alone = standing(
-            [bill],
-            mine,
-            served=read.served[pool],
-            capability=None if able is None else able.capability,
-        )
-        load = load_of(minutes, bill, scope.end_us, basis)
-        over = queries.overflowed(connection, scope, **which)
-        prices = overflow_prices(over, mine, alone.verdicts, basis)
-        looks[pool] = PoolLook(alone, able, tuple(load), prices)
-    return looks
+    able: Sequence[CapacityRow],
+    served: Volume,
+    kinds: frozenset[str] | None,
+) -> PoolLook:
+    """One pool alone."""
+    pool, basis = bill.pool, served.basis
+    spills = [model for model, home in read.homes.items() if home == pool]
+    which: Any = {"spills": spills, "kinds": kinds}
+    load = read.everyone.of(pool=pool, **which)
+    can = pool_capability(
+        bill,
+        able,
+        read.facts.traffic(pool=pool, **which),
+        load,
+        span_end_us=read.scope.end_us,
+        basis=basis,
+    )
+    if read.mine is not read.everyone:
+        load = read.mine.of(pool=pool, **which)
+    mine = [one for one in found if one.pool == pool]
+    alone = standing(
+        [bill], mine, served=served, capability=None if can is None else can.capability
+    )
+    prices = overflow_prices(read.facts.overflowed(**which), mine, alone.verdicts, basis)
+    return PoolLook(alone, can, tuple(load_of(load, bill, read.scope.end_us)), prices)
 
 
 def main_kinds(cells: Iterable[Cell], pool: str) -> frozenset[str] | None:
@@ -158,21 +203,13 @@ def main_kinds(cells: Iterable[Cell], pool: str) -> frozenset[str] | None:
     return seen or None
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What was read of every pool's attempts already."""
-
-    served: Mapping[str, Volume]
-    kinds: Mapping[str, frozenset[str] | None]
-
-
 def _served(cells: Iterable[Cell], pool: str, basis: TokenBasis) -> Volume:
     good = [cell for cell in cells if cell.avoids and cell.pool == pool]
     output = basis is TokenBasis.OUTPUT
     return Volume(sum(c.output_tokens if output else c.tokens for c in good), basis)
 
 
-def _contracts(known: list[Contract], cells: Iterable[Cell]) -> list[Contract]:
+def _contracts(known: list[Contract], cells: Iterable[Cell], scope: Scope) -> list[Contract]:
     """The contracts, and for every pool that served without one a contract of unknown rate."""
     named = {contract.pool for contract in known}
     seen = {cell.pool: cell for cell in cells if cell.backend == "own" and cell.pool}
@@ -190,7 +227,7 @@ def _contracts(known: list[Contract], cells: Iterable[Cell]) -> list[Contract]:
             ops_seconds_per_week=0,
             ops_pusd_per_hour=0,
             simulated=cell.simulated,
-            recorded_us=cell.start_us,
+            recorded_us=scope.end_us,  # before it is what was seen of the pool
         )
         for pool, cell in sorted(seen.items())
         if pool is not None and pool not in named

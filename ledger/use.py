@@ -84,7 +84,7 @@ def _spans(
         .order_by(EngineSample.engine, EngineSample.at_us)
     )
     before: tuple[str, int] = ("", 0)
-    for engine, at_us, health in connection.execute(query):
+    for engine, at_us, health in connection.execute(query).all():
         known = before[0] == engine
         if known or health == "loading":
             begin_us = max(before[1] if known else 0, at_us - SAMPLE_REACH_US, start_us)

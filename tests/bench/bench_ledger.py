@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -43,8 +42,12 @@ from ledger.database import (  # noqa: E402  (as above)
     sqlite_url,
 )
 from ledger.economics import TokenBasis  # noqa: E402  (as above)
+from ledger.facts import facts, homes, moments  # noqa: E402  (as above)
+from ledger.queries_load import loads  # noqa: E402  (as above)
+from ledger.queries_rollups import rolled  # noqa: E402  (as above)
 from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US, Scope  # noqa: E402  (as above)
 from ledger.rollups import Rollups  # noqa: E402  (as above)
+from ledger.running import running  # noqa: E402  (as above)
 from ledger.survey import survey  # noqa: E402  (as above)
 
 BAR_MS = 300.0
@@ -79,16 +82,17 @@ def questions(end_us: int, pool: str) -> Iterator[tuple[str, Asked]]:
                 lambda c, s=scope, b=bucket: survey(c, s, bucket_us=b, basis=basis),
             )
     month, bucket = Scope.last(30 * DAY_US, end_us), DAY_US
-    which: dict[str, Any] = {"spills": ["chat-large"], "kinds": queries.CONVERSATION}
     parts: dict[str, Asked] = {
-        "cells": lambda c: queries.cells(c, month, bucket_us=bucket),
-        "comparisons": lambda c: queries.comparisons(c, month),
-        "overflowed": lambda c: queries.overflowed(c, month, **which),
-        "load per minute": lambda c: queries.load_per_minute(c, month, pool=pool, **which),
-        "traffic": lambda c: queries.traffic(c, month, pool=pool, **which),
-        "homes": queries.homes,
+        "facts": lambda c: facts(c, month, rolled(c), everyone=True),
+        "moments": lambda c: moments(c, month, rolled(c), bucket_us=bucket),
+        "homes": lambda c: homes(c, rolled(c)),
+        "loads": lambda c: loads(c, month, rolled(c), basis=basis),
         "freshness": queries.freshness,
         "closed hours": lambda c: queries.hours(c, month, bucket_us=bucket),
+        "hours by team": lambda c: queries.hours_by_team(c, month, bucket_us=bucket),
+        "running": lambda c: running(
+            c, queries.contracts(c)[0], queries.hours(c, month, bucket_us=bucket), month
+        ),
     }
     for name, asked in parts.items():
         yield f"  {name} 30 d", asked

@@ -4,7 +4,7 @@ import pytest
 
 from dashboard import data, figures
 from ledger.economics import TokenBasis
-from ledger.queries import DAY_US, Cell, Scope
+from ledger.queries import DAY_US, Cell, Scope, Spent
 from ledger.survey import survey
 
 
@@ -23,12 +23,19 @@ def test_money_over_time_is_all_the_money(look) -> None:
     assert all(record["at"] < record["until"] for record in records)
 
 
-def test_over_time_leaves_out_what_has_no_key(look) -> None:
-    records = figures.over_time(
-        look, lambda cell: cell.spill_reason, lambda cell: float(cell.attempts)
-    )
+def test_over_time_adds_up_by_key(look) -> None:
+    records = figures.over_time(look, lambda one: str(one.spilled), lambda one: float(one.attempts))
     spilled = sum(cell.attempts for cell in look.cells if cell.spill_reason)
-    assert sum(record["value"] for record in records) == spilled
+    assert spilled
+    assert sum(one["value"] for one in records if one["kind"] == "True") == spilled
+    assert sum(one["value"] for one in records) == sum(cell.attempts for cell in look.cells)
+
+
+def test_what_was_spent_by_group_is_in_dollars(look) -> None:
+    spent = [Spent(0, "a", 2 * 10**12), Spent(look.bucket_us, "b", 10**12)]
+    records = figures.spent_over_time(look, spent)
+    assert [(one["kind"], one["value"]) for one in records] == [("a", 2.0), ("b", 1.0)]
+    assert records[0]["until"] == records[1]["at"]
 
 
 def test_teams_bear_what_was_used_and_nothing_else(look) -> None:

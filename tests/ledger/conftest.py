@@ -18,7 +18,7 @@ from ledger.accounts import postings_for_invoice, provisional_charge_pusd
 from ledger.database import make_engine, migrate, open_readonly, sqlite_url
 from ledger.fold import Item
 from ledger.hours import close_hours
-from ledger.queries_scope import DAY_US, HOUR_US
+from ledger.queries_scope import DAY_US, HOUR_US, Scope
 from ledger.rates import KINDS, Price, Schedule, Terms, rates_from
 from ledger.records import (
     AttemptOpened,
@@ -446,3 +446,56 @@ def seal_findings() -> Callable[[Engine], list[tuple[str, str]]]:
             return list(seals_hold(connection))
 
     return found
+
+
+TRAFFIC_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
+TRAFFIC_SCOPE = Scope(TRAFFIC_US, TRAFFIC_US + 2 * DAY_US)
+
+
+class Pairs(list):
+    """What was opened, with what it settled as."""
+
+    def inside(self, scope=TRAFFIC_SCOPE):
+        return [
+            (first, last)
+            for first, last in self
+            if scope.start_us <= first.opened_us < scope.end_us
+            and scope.team in (None, first.team_id)
+        ]  # fmt: skip
+
+
+@pytest.fixture
+def traffic(engine, opened, settled):
+    """150 attempts over three days, the last outside the scope, written as the gateway's are."""
+    rng = random.Random(11)
+    pairs = Pairs()
+    for n in range(150):
+        own = rng.random() < 0.6
+        tokens = Tokens(
+            input=rng.randrange(5_000), cached=rng.randrange(900), cache_write=rng.randrange(9),
+            output=rng.randrange(1, 800),
+        )  # fmt: skip
+        first = opened(
+            n,
+            opened_us=TRAFFIC_US + rng.randrange(3 * DAY_US),
+            team_id=rng.choice(("search", "support")),
+            model=rng.choice(("chat-large", "code")),
+            backend="own" if own else "api",
+            pool="llama" if own else None,
+            target="pool:llama/0" if own else "openai/gpt-4o-mini",
+            spill_reason=None if own else rng.choice((None, "ttft", "kv_headroom", "loading")),
+        )
+        last = settled(
+            n,
+            status=rng.choice(("finished", "finished", "client_gone", "upstream_error")),
+            tokens=tokens,
+            cost_pusd=rng.choice((None, 0, rng.randrange(9 * 10**18))),
+            slo_met=rng.choice((True, True, False, None)),
+            engine_us=rng.randrange(10**6) if own else 0,
+            compared=(Compared("a/x", 1, 7 * tokens.output), Compared("b/x", 1, tokens.output)),
+        )
+        pairs.append((first, last))
+    records = [record for pair in pairs for record in pair]
+    records.append(opened(999, opened_us=TRAFFIC_US + 5, team_id="search"))  # still running
+    Repository(engine, host="h").import_records(records, journal="j", at_us=TRAFFIC_US)
+    return pairs

@@ -10,17 +10,15 @@ from ledger.capability import (
     Capability,
     Known,
     PoolCapability,
-    asked,
     floor,
     load_of,
     pool_capability,
-    served,
-    spilled,
     together,
 )
 from ledger.capacity import Traffic
 from ledger.economics import TokenBasis, Volume
-from ledger.queries import HOUR_US, MINUTE_US, CapacityRow, Minute
+from ledger.queries import HOUR_US, MINUTE_US, CapacityRow, Load
+from ledger.queries_load import NOTHING
 from ledger.staircase import load_curve, windowed
 
 BOTH, OUTPUT = TokenBasis
@@ -38,33 +36,38 @@ TRAFFIC = Traffic(10, 900, 0, 100, 9_000, 1_000)
 MEASURED = 6_000
 
 
-def minutes(*loads: int, over: int = 0, after: int = 0, requests: int = 30) -> list[Minute]:
+def minutes(*loads: int, over: int = 0, after: int = 0, requests: int = 30) -> Load:
     """Consecutive minutes up to the end; of the whole load, `over` tokens spilled.
 
     The requests that spilled are spread over five minutes, the first without tokens.
     """
+    if not loads:
+        return NOTHING
     first = END_US - (len(loads) + after) * MINUTE_US
+    start = END_US - HOUR_US - 5 * MINUTE_US if over else first
+    early = [0] * ((first - start) // MINUTE_US)
+    peak = loads.index(max(loads))
+    gone = [over if place == peak else 0 for place in range(len(loads))]
     each = requests // 5 if over else 0
-    quiet = range(5, 1, -1) if over else ()
-    early = [Minute(END_US - HOUR_US - n * MINUTE_US, 0, 0, 0, 0, 0, 0, each) for n in quiet]
-    return early + [
-        Minute(
-            first + n * MINUTE_US, load, load // 10, load - gone, (load - gone) // 10, gone,
-            gone // 10, each if gone else 0,
-        )
-        for n, load in enumerate(loads)
-        for gone in [over if load == max(loads) and n == loads.index(load) else 0]
-    ]  # fmt: skip
+    counts = [each] * 4 + early[4:] if over else early
+    return Load(
+        start,
+        early + list(loads),
+        early + [load - one for load, one in zip(loads, gone, strict=True)],
+        early + gone,
+        counts + [each if one else 0 for one in gone],
+        len(loads) + (4 if over else 0),
+    )
 
 
-def judged(rows: list[Minute], *, engines: tuple[CapacityRow, ...] = (ROW,), basis=BOTH, **changes):
+def judged(rows: Load, *, engines: tuple[CapacityRow, ...] = (ROW,), basis=BOTH, **changes):
     bill = replace(BILL, **changes)
     return pool_capability(bill, engines, TRAFFIC, rows, span_end_us=END_US, basis=basis)
 
 
-def modelled(found: PoolCapability, rows: list[Minute]) -> Fraction:
+def modelled(found: PoolCapability, rows: Load) -> Fraction:
     """The overflow at today's volume and today's engines, as page 2 computes it."""
-    load = load_of(rows, BILL, END_US, BOTH)
+    load = load_of(rows, BILL, END_US)
     curve = load_curve(windowed(load, found.window_minutes))
     return curve.overflow(found.per_minute * found.window_minutes, volume=curve.total)
 
@@ -114,7 +117,7 @@ def test_the_busiest_minutes_are_a_floor_and_spills_may_teach_less() -> None:
     busy = minutes(*[1_000] * 6, over=900)
     learned = judged(busy, engines=())
     assert learned.known is Known.SPILLS
-    assert learned.per_minute == Fraction(6_000 - 900, 6) < floor(busy, BOTH)
+    assert learned.per_minute == Fraction(6_000 - 900, 6) < floor(busy)
 
 
 @pytest.mark.parametrize(("requests", "counts"), [(25, False), (30, True)])
@@ -132,7 +135,7 @@ def test_a_few_spills_teach_nothing(requests: int, counts: bool) -> None:
 
 def test_one_burst_teaches_nothing_however_many_spill_in_it() -> None:
     rows = minutes(5_000, 9_000, 2_000, over=7_000)
-    burst = [replace(row, spilled_requests=900 if row.spilled_tokens else 0) for row in rows]
+    burst = replace(rows, spilled_requests=[900 if one else 0 for one in rows.spilled])
     found = judged(burst)
     assert (found.known, found.capability.spilled_requests) == (Known.MEASURED, 900)
     assert found.per_minute == found.measured_per_minute
@@ -148,23 +151,17 @@ def test_engines_count_as_many_as_are_paid_for() -> None:
 
 
 def test_nothing_asked_or_nothing_kept_is_no_capacity() -> None:
-    assert judged([]) is None
+    assert judged(minutes()) is None
     assert judged(minutes(0)) is None
     assert judged(minutes(500, over=500)) is None
 
 
 def test_the_load_has_a_minute_for_every_billed_one() -> None:
-    load = load_of(minutes(7, 9, after=3), BILL, END_US, BOTH)
+    load = load_of(minutes(7, 9, after=3), BILL, END_US)
     assert len(load) == HOURS * 60
     assert load[-5:] == [7, 9, 0, 0, 0]
-    early = load_of(minutes(*[1] * 150), BILL, END_US, BOTH)
+    early = load_of(minutes(*[1] * 150), BILL, END_US)
     assert len(early) == 150, "what was asked before the bill began is not lost"
-
-
-def test_each_basis_counts_its_tokens() -> None:
-    row = Minute(0, 6, 5, 4, 3, 2, 1, 1)
-    assert [read(row, BOTH) for read in (asked, served, spilled)] == [6, 4, 2]
-    assert [read(row, OUTPUT) for read in (asked, served, spilled)] == [5, 3, 1]
 
 
 def able(tokens: int, known: Known = Known.MEASURED, *, decodes: bool = True) -> PoolCapability:

@@ -6,7 +6,11 @@ import pytest
 from sqlalchemy import delete, event, func, insert, select, update
 
 from ledger import orm, queries
+from ledger.economics import TokenBasis
+from ledger.facts import facts, homes, moments
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.queries_load import loads
+from ledger.queries_rollups import rolled
 from ledger.records import Compared, Tokens
 from ledger.repository import Repository
 from ledger.rollups import Rollups
@@ -57,21 +61,31 @@ def stream(opened, settled):
 
 def answers(engine) -> dict[str, object]:
     """Everything that pages ask which sums may answer."""
-    which = {"spills": ["chat-large", "code"], "kinds": None}
     found: dict[str, object] = {}
     with engine.connect() as connection:
+        here = rolled(connection)
         for place, scope in enumerate(SCOPES):
             for bucket in (6 * HOUR_US, DAY_US):
                 cells = queries.cells(connection, scope, bucket_us=bucket)
                 found[f"cells {place} {bucket}"] = sorted(cells, key=repr)
-            found[f"comparisons {place}"] = queries.comparisons(connection, scope)
-            found[f"overflowed {place}"] = queries.overflowed(connection, scope, **which)
+                found[f"moments {place} {bucket}"] = moments(
+                    connection, scope, here, bucket_us=bucket
+                )
+            once = facts(connection, scope, here, everyone=True)
+            found[f"once {place}"] = sorted(once.cells(), key=repr)
+            found[f"comparisons {place}"] = once.comparisons()
+            found[f"overflowed {place}"] = once.overflowed(spills=["chat-large", "code"])
             found[f"teams {place}"] = queries.teams(connection, scope)
-            found[f"flagged {place}"] = queries.flagged(connection, scope)
+            found[f"flagged {place}"] = once.flagged()
+            found[f"spent {place}"] = queries.spent(
+                connection, scope, by="model", bucket_us=6 * HOUR_US
+            )
             more = {"spills": ["code"], "kinds": ["chat"], "pool": "a"}
-            found[f"load {place}"] = queries.load_per_minute(connection, scope, **more)
-            found[f"traffic {place}"] = queries.traffic(connection, scope, **more)
-        found["homes"] = queries.homes(connection)
+            for basis in TokenBasis:
+                load = loads(connection, scope, here, basis=basis).of(**more)
+                found[f"load {place} {basis}"] = load
+            found[f"traffic {place}"] = once.traffic(**more)
+        found["homes"] = homes(connection, here)
     return found
 
 
