@@ -51,6 +51,7 @@ Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
 REQUEST_ID = "breakeven.request_id"
 ANTHROPIC = "/v1/messages"
 VERSION = "anthropic-version"
+METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 _SLASHES = re.compile("//+")
 
 
@@ -245,12 +246,11 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 def _allowed_methods(request: Request) -> list[str]:
     """Of all routes with this path: Starlette names those of the first."""
-    found = {
-        method
-        for route in request.app.routes
-        if route.matches(request.scope)[0] is not Match.NONE
-        for method in getattr(route, "methods", None) or ()
-    }
+    routes, found = request.app.routes, set()
+    for method in METHODS:
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in routes):
+            found.add(method)
     return sorted(found | {"HEAD"} if "GET" in found else found)
 
 

@@ -7,8 +7,8 @@ connection whose client does not read: closing it would wait for the client to t
 and they are told of a hang-up without a task that waits for it. A client that closes only its
 sending half counts as gone: until something is written to it, it looks like one that closed all.
 An upgrade is ignored, as a server may: the parser would skip the body of who asks for one.
-An answer that is given before its request's body is here lets the rest run out, for a moment:
-closing would reset the connection before the answer is read.
+An answer that is given before its request's body is here lets the rest run out, for a moment, also
+where the connection ends with it: closing would reset it before the answer is read.
 All deadlines of a connection share one timer that is moved only when it would ring too late.
 """
 
@@ -29,6 +29,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from gateway.connection import CONNECTION, Header
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
+from gateway.outgoing import Outgoing, unchunked
 
 HEAD_LIMIT_BYTES = 64 * 1024
 PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
@@ -47,7 +48,7 @@ _HOST = (
 _HOST_BYTES = b"-._~%!$&'()*+,;=:[]" + b"".join(
     bytes(range(first, last + 1)) for first, last in (b"09", b"AZ", b"az")
 )
-_HOSTLESS = frozenset(("0.9", "1.0"))  # versions of before there was one
+_HOSTLESS = frozenset(("0.9", "1.0"))  # versions of before there was one, or chunks
 _MOST = "Too many connections are open here; come back in a moment."
 _HEAD = f"The request line and the headers are longer than {HEAD_LIMIT_BYTES} bytes together."
 
@@ -84,6 +85,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn narrows it
         super().connection_made(transport)
+        self._outgoing: Any = Outgoing(transport, self._close)
         self._await_head()
         if len(self.connections) > self._most:
             self._refuse(RequestError("overloaded", _MOST))
@@ -107,7 +109,7 @@ class BoundedProtocol(HttpToolsProtocol):
         nothing: Any = None
         self.scope = self.headers = self.cycle = nothing
         self._working = self._on_gone = None
-        self._overdue = _nothing
+        self._overdue, self._outgoing = _nothing, nothing
         self.pipeline.clear()
 
     def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:
@@ -173,9 +175,20 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle.response_started = cycle.response_complete = True
         cycle.message_event.set()
         if not cycle.keep_alive:
-            self.transport.close()
+            self._close()
         cycle.on_response()
         return True
+
+    def _close(self) -> None:
+        """Behind an answer; while its request still arrives, the rest of that runs out first."""
+        cycle = self._working
+        if cycle is None or not cycle.more_body or self.transport.is_closing():
+            self.transport.close()
+            return
+        self._deaf = True
+        self.flow.resume_reading()
+        self.transport.write_eof()
+        self._expire(REST_S, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
@@ -259,6 +272,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._head_done()
         super().on_headers_complete()
+        self.cycle.transport = self._outgoing
         if 0 < len(self.pipeline) <= PIPELINED:
             self.flow.resume_reading()  # or nobody would see the client hang up
 
@@ -275,7 +289,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._working = cycle
-        super()._start_asgi_task(cycle, app)
+        old = cycle.scope["http_version"] in _HOSTLESS
+        super()._start_asgi_task(cycle, unchunked(app, cycle) if old else app)
 
     def on_response_complete(self) -> None:
         if self.pipeline or self.transport.is_closing():

@@ -109,6 +109,22 @@ def test_wrong_methods_and_unknown_paths_are_told_alike(stack) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/models", "GET, HEAD"),
+        ("/v1/files", "GET, HEAD, POST"),
+        ("/v1/files/file-1", "DELETE, GET, HEAD"),
+        ("/v1/batches", "GET, HEAD, POST"),
+        ("/v1/batches/batch_1/cancel", "POST"),
+    ],
+)
+def test_what_a_path_allows_is_said(stack, path: str, allowed: str) -> None:
+    for method in ("PUT", "OPTIONS"):
+        answer = stack.client.request(method, stack.url + path, headers=stack.headers())
+        assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize(
     "path",
     [
         *("/health", "/healthz", "/readyz", "/metrics", "/docs"),

@@ -107,6 +107,21 @@ def test_the_older_http_ends_with_its_answer(stack, kept: str) -> None:
         assert client.closed()
 
 
+def test_the_older_http_knows_no_chunks(stack) -> None:
+    """What has no length ends with its connection: a client of that time reads all as the body."""
+    body = json.dumps({**json.loads(BODY), "stream": True}).encode()
+    with Client(stack) as client:
+        line = "POST /v1/chat/completions HTTP/1.0"
+        client.send(head(stack, length=len(body), line=line) + body)
+        status, headers, _ = client.answer()
+        assert (status, headers["connection"]) == (200, "close")
+        assert "transfer-encoding" not in headers
+        text = client.file.read()
+    events = [event.removeprefix(b"data: ") for event in text.split(b"\n\n")]
+    assert events[-2:] == [b"[DONE]", b""]
+    assert all(json.loads(event)["choices"] for event in events[:-2])
+
+
 def test_a_body_is_asked_for_once_its_key_is_known(stack) -> None:
     with Client(stack) as client:
         client.send(head(stack, "expect: 100-continue"))
@@ -146,6 +161,29 @@ def test_who_sends_too_much_reads_why_and_goes_on(small, key: str, status: int) 
         assert (found, headers.get("connection")) == (status, None)
         client.send(head(small) + BODY)
         assert client.answer()[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "status"),
+    [
+        ("/v1/chat/completions", "", 413),
+        ("/v1/messages", WRONG, 401),
+        ("/v1/files", "", 415),
+        ("/v1/nowhere", "", 404),
+    ],
+)
+def test_who_sends_too_much_as_the_last_reads_why(small, path: str, key: str, status: int) -> None:
+    """As Python's `urllib` does, which reads nothing before all is sent."""
+    with Client(small) as client:
+        line, last = f"POST {path} HTTP/1.1", "connection: close"
+        client.send(head(small, last, key=key, length=16 * len(MIB), line=line))
+        for _ in range(16):
+            client.send(MIB)
+            time.sleep(0.005)  # the answer is given long before
+        found, headers, text = client.answer()
+        assert (found, headers["connection"]) == (status, "close")
+        assert json.loads(text)["error"]["message"]
+        assert client.closed()
 
 
 def test_the_rest_is_let_run_out_for_a_moment_only(small, monkeypatch) -> None:

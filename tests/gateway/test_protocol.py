@@ -329,6 +329,7 @@ def answering() -> Callable[..., Any]:
     def made(**state: Any) -> tuple[BoundedProtocol, list[bytes]]:
         written: list[bytes] = []
         begun = {"disconnected": False, "response_complete": False, "chunked_encoding": True}
+        begun["more_body"] = False
         protocol = object.__new__(BoundedProtocol)
         protocol._lost = state.pop("lost", False)
         protocol.flow = SimpleNamespace(write_paused=state.pop("write_paused", False))

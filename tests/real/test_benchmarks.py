@@ -97,7 +97,7 @@ def test_guidellm(
     gateway, tiny_engine, guidellm: Path, tmp_path: Path, path: str, target: str
 ) -> None:
     """It asks for `/health` first, and each answer for its usage."""
-    team = f"guidellm-{target}-{path.rpartition('/')[2]}"
+    team = f"guidellm-{target}{path.replace('/', '-')}"
     result = tmp_path / "found.json"
     words = {
         "backend": {

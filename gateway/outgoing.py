@@ -1,0 +1,40 @@
+"""How answers leave that uvicorn frames wrongly: a connection's last, and those of HTTP/1.0."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+
+class Outgoing:
+    """The transport as one connection's answers see it, which is closed by `close`."""
+
+    __slots__ = ("close", "is_closing", "write")
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self.write, self.is_closing, self.close = transport.write, transport.is_closing, close
+
+
+def unchunked(app: Any, cycle: RequestResponseCycle) -> Any:
+    """`app`, answering a client of HTTP/1.0, which knows no chunks.
+
+    What has no length ends with its connection; uvicorn would cut it into chunks all the same.
+    """
+
+    async def run(scope: Any, receive: Any, send: Any) -> None:
+        unbounded = False
+
+        async def whole(message: Any) -> None:
+            nonlocal unbounded
+            if message["type"] == "http.response.start":
+                names = {name.lower() for name, _ in message.get("headers", ())}
+                unbounded = b"content-length" not in names
+                cycle.chunked_encoding = False if unbounded else None
+            elif unbounded:  # each part is as long as was said
+                cycle.expected_content_length = len(message.get("body", b""))
+            await send(message)
+
+        await app(scope, receive, whole)
+
+    return run
