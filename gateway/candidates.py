@@ -15,7 +15,7 @@ from gateway.beside import estimated
 from gateway.clock import Clock
 from gateway.fleet import Target
 from gateway.openended import Cap, OpenEnd
-from gateway.sightings import ApiSight, EngineSight, Shunned
+from gateway.sightings import BoardSights, ExternalSight, OwnSight, Shunned, Sights
 from gateway.slots import Board
 from ledger.modellimits import ModelLimits
 from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
@@ -63,25 +63,25 @@ class Candidates:
     """Builds the frozen view; prices are those in force by the wall clock.
 
     `limits`: what models of APIs give at most, by the names of the price book; `shunned`: whether
-    an engine with these loads is left alone for its failures.
+    an engine with these loads is left alone for its failures. `board` may also be whatever else
+    gives sights of its rows: a what-if has its engines in virtual time.
     """
 
     def __init__(
         self,
-        board: Board,
+        board: Board | Sights,
         prices: PriceBook,
         *,
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
         shunned: Shunned | None = None,
     ) -> None:
-        self._board = board
-        self._shunned = shunned
+        seen = BoardSights(board, stale_s, shunned) if isinstance(board, Board) else board
+        self._sights: Sights = seen
         self._prices = prices
-        self._stale_s = stale_s
         self._limits = limits or {}
-        self._engines: dict[int, EngineSight] = {}  # by their rows
-        self._apis: dict[int, ApiSight] = {}
+        self._engines: dict[int, OwnSight] = {}  # by their rows
+        self._apis: dict[int, ExternalSight] = {}
         self._quoted: dict[str, Quote | None] = {}
         self._compared: dict[tuple[str, ...], tuple[Quote, ...]] = {}
         self._quoted_us = (0, 0)  # from and until when these hold
@@ -156,8 +156,7 @@ class Candidates:
         row, request = target.row, asked.request
         sight = self._engines.get(row)
         if sight is None:
-            sight = EngineSight(self._board, row, self._stale_s, self._shunned)
-            self._engines[row] = sight
+            sight = self._engines[row] = self._sights.engine(row)
         state, stated, (bid, top, spread) = sight.look(asked.now_s)
         known = target.context_tokens or stated
         context = known or OUTPUT_BOUND_TOKENS
@@ -194,7 +193,7 @@ class Candidates:
         row, request, open_end = target.row, asked.request, None
         sight = self._apis.get(row)
         if sight is None:
-            sight = self._apis[row] = ApiSight(self._board, row)
+            sight = self._apis[row] = self._sights.api(row)
         price = expected = bound = None
         quote = self._quote(target.price_name or target.name)
         if quote is not None:

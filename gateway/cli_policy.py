@@ -8,7 +8,7 @@ import msgspec
 import typer
 from sqlalchemy import Engine, select
 
-from gateway import cli_policysets
+from gateway import cli_policysets, cli_simulate
 from gateway.cli_config import Config, ledger_reader, load_or_fail
 from gateway.cli_output import AsJson, emit, fail
 from gateway.hypothetical import Question, explain
@@ -19,7 +19,7 @@ from router.packed import NUMBERS
 app = typer.Typer(help="Routing policies: explain, change, take back.", no_args_is_help=True)
 for command in (
     cli_policysets.show, cli_policysets.check, cli_policysets.diff, cli_policysets.apply,
-    cli_policysets.history, cli_policysets.rollback,
+    cli_policysets.history, cli_policysets.rollback, cli_simulate.simulate,
 ):  # fmt: skip
     app.command()(command)
 

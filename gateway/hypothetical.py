@@ -49,7 +49,7 @@ def explain(settings: Settings, question: Question, environ: Mapping[str, str]) 
     prices = load_price_book(ledger, price_aliases(settings))
     in_force = rules_of(settings, policies_in_force(ledger)).settings
     board = Board(runtime.run_dir / "board", runtime.layout)
-    fleet = Fleet(settings, runtime, _nobody)
+    fleet = Fleet(settings, runtime, nobody)
     request = Request(
         kind=Kind.CHAT,
         model=name,
@@ -86,6 +86,11 @@ def _runtime(settings: Settings, url: str) -> Runtime:
         if runtime.policy_version == version(settings):
             return runtime
     path.parent.mkdir(parents=True, exist_ok=True)
+    return unstarted(settings, url)
+
+
+def unstarted(settings: Settings, url: str) -> Runtime:
+    """What `serve` would resolve, without a port."""
     engines = {
         f"pool:{name}/{index}": 0
         for name, pool in settings.pools.items()
@@ -101,7 +106,7 @@ def _runtime(settings: Settings, url: str) -> Runtime:
     )
 
 
-class _Nobody:
+class Nobody:
     """A target that is looked at and never called."""
 
     secrets = ()
@@ -113,5 +118,6 @@ class _Nobody:
         """Nothing is open."""
 
 
-def _nobody(_name: str, _what: Pool | Provider, _url: str | None) -> Backend:
-    return _Nobody()
+def nobody(_name: str, _what: Pool | Provider, _url: str | None) -> Backend:
+    """A wire client to nowhere, for a fleet that is only looked at."""
+    return Nobody()

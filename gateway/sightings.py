@@ -8,6 +8,7 @@ requests change the cells of one target, and a plan looks at all of them.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from gateway.experience import MOMENTS, Latencies, latencies_of, state_of
 from gateway.slots import HEALTHS, Board
@@ -22,6 +23,37 @@ _HEALTHY = Health.HEALTHY
 
 Shunned = Callable[[int, Sequence[float], float], bool]
 """(row, loads, monotonic seconds) -> whether the engine is left alone for its failures."""
+
+
+class OwnSight(Protocol):
+    def look(self, now_s: float) -> tuple[EngineState, int, Market]:
+        """Its state, the context limit that it states, and its pool's market."""
+
+
+class ExternalSight(Protocol):
+    def look(self, now_s: float, needed_tokens: int) -> ApiState:
+        """Its state for a request of so many counted tokens."""
+
+
+class Sights(Protocol):
+    """Who sees the targets, by their rows."""
+
+    def engine(self, row: int) -> OwnSight: ...
+
+    def api(self, row: int) -> ExternalSight: ...
+
+
+class BoardSights:
+    """Those of a running host."""
+
+    def __init__(self, board: Board, stale_s: float, shunned: Shunned | None) -> None:
+        self._board, self._stale_s, self._shunned = board, stale_s, shunned
+
+    def engine(self, row: int) -> OwnSight:
+        return EngineSight(self._board, row, self._stale_s, self._shunned)
+
+    def api(self, row: int) -> ExternalSight:
+        return ApiSight(self._board, row)
 
 
 class EngineSight:

@@ -110,6 +110,14 @@ class Batch:
             return job.base
         return job.base + self._counter - job.joined
 
+    def held_tokens(self) -> list[tuple[str, int]]:
+        """What each member attends to, by request."""
+        steps = self._counter
+        return [
+            (job.id, job.prompt_tokens + job.base + steps - job.joined - 1)
+            for job in self._members.values()
+        ]
+
     def growth(self, steps: int) -> int:
         """Blocks that the batch needs for its next `steps` steps."""
         if steps == 1:

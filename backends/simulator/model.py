@@ -9,7 +9,7 @@ arithmetic). A request becomes visible to the scheduler `t0` after it was submit
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from backends.simulator.batch import Batch, Job
 from backends.simulator.kv import BlockPool
@@ -112,10 +112,9 @@ class Engine:
         """Tokens that the decoding sequences attend to."""
         return self._batch.context_tokens
 
-    def held_tokens(self) -> Iterator[tuple[str, int]]:
+    def held_tokens(self) -> list[tuple[str, int]]:
         """What each decoding sequence attends to, by request."""
-        for job in self._batch.members():
-            yield job.id, job.prompt_tokens + self._batch.generated(job) - 1
+        return self._batch.held_tokens()
 
     @property
     def queued_prefill_tokens(self) -> int:

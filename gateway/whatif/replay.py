@@ -6,7 +6,7 @@ says of each request where it ran, and when its first token and its others came.
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
@@ -17,14 +17,17 @@ from gateway.whatif.traffic import Arrival
 from router.market import TICK_S
 from router.types import Slo
 
-_FOLD, _TICK, _ANSWER, _PATIENCE = range(4)
+_FOLD, _TICK, _ANSWER, _PATIENCE, _AGAIN = range(5)
+IDLE_S = 60.0  # with nothing in an engine for longer, nothing is left that a fold could change
+TOLD_EVERY = 500  # requests
 
 
 @dataclass(slots=True)
 class Outcome:
     """One request: on which engine it ran (`None`: at the API), its TTFT and TPOT in seconds.
 
-    `abandoned`: it was tried on an engine first and given up there.
+    `abandoned`: it was tried on an engine first and given up there. `waited_s`: in the gateway's
+    queue, and part of its TTFT. Who was refused has no TTFT, and `choice` says why.
     """
 
     arrival: Arrival
@@ -33,6 +36,8 @@ class Outcome:
     tpot_s: float = 0.0
     preemptions: int = 0
     abandoned: bool = False
+    waited_s: float = 0.0
+    choice: "Choice | None" = field(default=None, compare=False)
 
     def kept(self, slo: Slo) -> bool:
         return self.kept_ttft(slo) and self.kept_tpot(slo)
@@ -48,13 +53,22 @@ class Outcome:
 class Choice:
     """An engine to run on (`None`: the API), with what admission promises there in tokens.
 
-    `patience_s`: without a first token by then the API is asked instead.
+    `patience_s`: without a first token by then the API is asked instead. `api`: which one, where
+    there are several. `again_s`: it waits, and is asked again so much later; `refused`: it never
+    ran. `slo` is its own where classes share a model, `most_tokens` where its answer was cut, and
+    `told` is the chooser's own.
     """
 
     seat: Seat | None
     promised: int = 0
     final: int = 0
     patience_s: float = inf
+    api: str = ""
+    again_s: float | None = None
+    refused: bool = False
+    slo: Slo | None = None
+    most_tokens: int | None = None
+    told: object = None
 
 
 AT_THE_API = Choice(None)
@@ -64,7 +78,7 @@ class Chooser(Protocol):
     """A policy under test. It must not read what an arrival's output will turn out to be."""
 
     def choose(
-        self, arrival: Arrival, seats: Sequence[Seat], now_s: float, worker: int
+        self, arrival: Arrival, seats: Sequence[Seat], now_s: float, worker: int, /
     ) -> Choice: ...
 
     def ended(self, outcome: Outcome) -> None:
@@ -76,13 +90,18 @@ class Chooser(Protocol):
 
 @dataclass(slots=True)
 class Replay:
-    """`slos` is by model; `answers` is what the API would do with each request, in order."""
+    """`slos` is by model; `answers` is what the API would do with each request, in order.
+
+    Where there are several, `apis` has the answers of each by its name.
+    """
 
     seats: Sequence[Seat]
     slos: dict[str, Slo]
     arrivals: Sequence[Arrival]
     answers: Sequence[Answered]
     knowledge: Knowledge = field(default_factory=Knowledge)
+    apis: Mapping[str, Sequence[Answered]] = field(default_factory=dict)
+    progress: Callable[[int], None] | None = None  # told how many requests have come
     outcomes: list[Outcome] = field(default_factory=list)
     _moves: list[tuple[float, int, int]] = field(default_factory=list)  # at, what, of which request
 
@@ -94,22 +113,34 @@ class Replay:
             self._moves = [(first_s, _FOLD, -1), (first_s, _TICK, -1)]
         for index, arrival in enumerate(self.arrivals):
             self._pass(arrival.at_s, chooser)
-            self._ask(index, arrival, chooser)
+            self._ask(index, arrival, arrival.at_s, chooser)
+            if self.progress is not None and index % TOLD_EVERY == 0:
+                self.progress(index)
+        if self.progress is not None:
+            self.progress(len(self.arrivals))
         self._moves = [move for move in self._moves if move[1] not in (_FOLD, _TICK)]
         heapq.heapify(self._moves)
         self._pass(inf, chooser)
         return self.outcomes
 
-    def _ask(self, index: int, arrival: Arrival, chooser: Chooser) -> None:
-        now_s, worker = arrival.at_s, index % self.knowledge.workers
-        choice = chooser.choose(arrival, self.seats, now_s, worker)
+    def _ask(self, index: int, arrival: Arrival, now_s: float, chooser: Chooser) -> None:
+        worker, outcome = index % self.knowledge.workers, self.outcomes[index]
+        choice = outcome.choice = chooser.choose(arrival, self.seats, now_s, worker)
+        if choice.refused:
+            return
+        if choice.again_s is not None:
+            heapq.heappush(self._moves, (now_s + choice.again_s, _AGAIN, index))
+            return
+        outcome.waited_s = now_s - arrival.at_s
+        if choice.most_tokens is not None and choice.most_tokens < arrival.output_tokens:
+            outcome.arrival = arrival = arrival._replace(output_tokens=choice.most_tokens)
         if choice.seat is None:
             self._to_api(index, now_s)
             return
-        slo = self.slos[arrival.model]
+        slo = choice.slo or self.slos[arrival.model]
         flight = Flight(arrival, slo, now_s, choice.promised, choice.final)
         choice.seat.submit(str(index), flight, worker)
-        self.outcomes[index].engine = choice.seat.name
+        outcome.engine = choice.seat.name
         if choice.patience_s < inf:
             heapq.heappush(self._moves, (now_s + choice.patience_s, _PATIENCE, index))
 
@@ -122,21 +153,34 @@ class Replay:
             if what == _FOLD:
                 for seat in self.seats:
                     seat.fold(at_s)
-                heapq.heappush(moves, (at_s + self.knowledge.tick_s, _FOLD, -1))
+                heapq.heappush(moves, (self._next(at_s, until_s, self.knowledge.tick_s), what, -1))
             elif what == _TICK:
                 chooser.tick(self.seats, at_s)
-                heapq.heappush(moves, (at_s + TICK_S, _TICK, -1))
+                heapq.heappush(moves, (self._next(at_s, until_s, TICK_S), what, -1))
             elif what == _ANSWER:
                 chooser.ended(self.outcomes[index])
+            elif what == _AGAIN:
+                self._ask(index, self.arrivals[index], at_s, chooser)
             else:
                 self._give_up(index, at_s)
         self._advance(until_s, chooser)
+
+    def _next(self, at_s: float, until_s: float, period_s: float) -> float:
+        """When it is due again; long stretches without any request are passed at once."""
+        if (
+            until_s < inf
+            and until_s - at_s > IDLE_S
+            and not any(seat.flights for seat in self.seats)
+        ):
+            return until_s
+        return at_s + period_s
 
     def _advance(self, until_s: float, chooser: Chooser) -> None:
         for seat in self.seats:
             for name, flight in seat.advance(until_s):
                 outcome = self.outcomes[int(name)]
-                outcome.ttft_s, outcome.tpot_s = flight.latencies_s
+                ttft_s, outcome.tpot_s = flight.latencies_s
+                outcome.ttft_s = outcome.waited_s + ttft_s
                 outcome.preemptions = flight.preemptions
                 chooser.ended(outcome)
 
@@ -151,7 +195,8 @@ class Replay:
             self._to_api(index, at_s)
 
     def _to_api(self, index: int, now_s: float) -> None:
-        outcome, answer = self.outcomes[index], self.answers[index]
+        outcome, choice = self.outcomes[index], self.outcomes[index].choice
+        answer = self.apis.get(choice.api if choice else "", self.answers)[index]
         further = outcome.arrival.output_tokens - 1
         outcome.ttft_s = now_s - outcome.arrival.at_s + answer.ttft_s
         outcome.tpot_s = answer.tpot_s if further > 0 else 0.0

@@ -97,7 +97,11 @@ class Seat:
         """Dispatch; the engine has been advanced to this instant."""
         arrival, at_s = flight.arrival, flight.started_s
         self.engine.submit(
-            name, at_s, prompt_tokens=arrival.prompt_tokens, output_tokens=arrival.output_tokens
+            name,
+            at_s,
+            prompt_tokens=arrival.prompt_tokens,
+            output_tokens=arrival.output_tokens,
+            hashes=arrival.blocks(self.shape.block_tokens) if arrival.prefix else (),
         )
         flight.worker = worker
         self.flights[name] = flight
@@ -189,12 +193,11 @@ class Seat:
 
     def _residents(self) -> tuple[tuple[float, float, float], ...]:
         """The decoding sequences, as they are followed: a promise outgrown is a block more."""
-        block = self.shape.block_tokens
-        finals = ((held, self.flights[name].final) for name, held in self.engine.held_tokens())
-        return tuple(
-            (float(held), float(final if held <= final else held + block), 0.0)
-            for held, final in finals
-        )
+        block, flights, found = self.shape.block_tokens, self.flights, []
+        for name, held in self.engine.held_tokens():
+            final = flights[name].final
+            found.append((float(held), float(final if held <= final else held + block), 0.0))
+        return tuple(found)
 
     def _first(self, flight: Flight, at_s: float) -> None:
         flight.first_s = at_s

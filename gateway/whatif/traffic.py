@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+PREFIX_TOKENS = 512  # as published traces count prefixes
+
 
 class Price(NamedTuple):
     """What an API charges, in pico-USD per token (micro-USD per million tokens)."""
@@ -15,10 +17,21 @@ class Price(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """One request: `output_tokens` is what it will turn out to be, which no decision may read."""
+    """One request: `output_tokens` is what it will turn out to be, which no decision may read.
+
+    `prefix` are ids of the prompt's leading parts of `PREFIX_TOKENS` tokens each; equal leading ids
+    are an equal beginning, which an engine's prefix cache may hold.
+    """
 
     at_s: float
     prompt_tokens: int
     output_tokens: int
     model: str
     tenant: str = ""
+    max_tokens: int | None = None
+    prefix: tuple[int, ...] = ()
+
+    def blocks(self, block_tokens: int) -> tuple[int, ...]:
+        """The prefix by an engine's own blocks, which must divide its parts."""
+        each = PREFIX_TOKENS // block_tokens
+        return tuple([part * each + place for part in self.prefix for place in range(each)])

@@ -8,7 +8,7 @@ import pytest
 
 from backends.base import Call
 from backends.errors import Unreachable
-from gateway.hypothetical import Question, _Nobody, explain
+from gateway.hypothetical import Nobody, Question, explain
 from gateway.settings import parse
 from router.types import Reason
 
@@ -43,5 +43,5 @@ def test_without_a_host_engines_are_unknown(tmp_path: Path) -> None:
 
 def test_nothing_is_ever_sent() -> None:
     with pytest.raises(Unreachable):
-        asyncio.run(_Nobody().open(Call("/chat/completions", b"{}", stream=False)))
-    asyncio.run(_Nobody().aclose())
+        asyncio.run(Nobody().open(Call("/chat/completions", b"{}", stream=False)))
+    asyncio.run(Nobody().aclose())

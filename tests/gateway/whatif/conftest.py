@@ -1,12 +1,40 @@
 """A small engine and steady traffic for replays."""
 
 import random
+from typing import Any
 
 import pytest
 
 from backends.simulator.shape import Shape
 from backends.stepmodel import StepModel
+from gateway.settings import Settings, parse
+from gateway.whatif.house import House, engine_models
 from gateway.whatif.traffic import Arrival
+from gateway.whatif.trial import trial
+from ledger.prices import Price, PriceBook, Terms
+from ledger.rates import rates_from
+
+CONFIG = """
+models:
+  chat: {targets: [pool:chat, openai/mini], compare_with: [openai/mini]}
+  inside: {targets: [pool:chat], residency: internal_only, compare_with: [openai/mini]}
+pools:
+  chat:
+    engine: {kind: simulated, model: h100-llama-3.1-8b-fp8, replicas: 1}
+    gpu: {type: H100, usd_per_hour: 3}
+providers: {openai: {api_key_env: X}}
+policies: [%s]
+"""
+RULES = {
+    "tight": "{name: tight, slo: {ttft_ms: 500, tpot_ms: 50, attainment: 0.99}}",
+    "loose": "{name: loose, slo: {ttft_ms: 9000, tpot_ms: 90}, otherwise: best_effort}",
+    "alone": "{name: alone, residency: internal_only, slo: {ttft_ms: 500, tpot_ms: 50}}",
+    "queued": "{name: queued, residency: internal_only, slo: {ttft_ms: 500, tpot_ms: 50},"
+    " otherwise: queue, queue_ms: 1500}",
+}
+PRICES = PriceBook(
+    [Price(1, "openai/mini", "ours", 0, Terms(rates_from({"input": 150_000, "output": 600_000})))]
+)
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +57,32 @@ def poisson():
         return made
 
     return make
+
+
+def _under(rule: str) -> Settings:
+    return parse(CONFIG % RULES[rule], name="test")
+
+
+@pytest.fixture(scope="session")
+def under():
+    """The name of a set -> the configuration under it."""
+    return _under
+
+
+@pytest.fixture(scope="session")
+def house() -> House:
+    """One engine and one API."""
+    known = _under("tight")
+    return House(known, PRICES, engine_models(known, ["chat"], {}, []), {}, 10**15)
+
+
+@pytest.fixture(scope="session")
+def busy(house, poisson) -> dict[str, Any]:
+    """A loose set against a tight one at twice what the engine can do."""
+    told: list[int] = []
+    sets = [("new", _under("loose")), ("old", _under("tight"))]
+    arrivals = poisson(25.0, 1200)
+    document = trial(house, sets, arrivals, 1, lambda _name, done: told.append(done))
+    assert (told[0], told[-1]) == (0, 1200)
+    document["traffic"] |= {"source": "x.csv", "form": "ours", "left_out": 0, "times": 1.0}
+    return document

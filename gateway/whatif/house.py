@@ -1,0 +1,163 @@
+"""Where a what-if takes place: a configuration's targets, engine models, prices, API latencies.
+
+Everything here is the same for each policy that is tried in it. Engines are those of the file; how
+fast they are is a measured model: a simulated pool's profile, what a running host measured of its
+own engines, or one that the caller names for the pool.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from backends.simulator.latency import Latency
+from backends.simulator.profiles import PROFILES
+from backends.simulator.shape import Shape
+from backends.stepmodel import StepModel
+from gateway.aliases import resolve_model
+from gateway.fleet import Fleet
+from gateway.hypothetical import nobody, unstarted
+from gateway.machines import parts
+from gateway.runtime import VLLM_LIMITS, Runtime
+from gateway.settings import Model, Pool, Settings
+from ledger.prices import Price, PriceBook
+from ledger.queries_fleet import CapacityRow
+
+DECODES = frozenset({"chat", "completion"})
+PRIOR_SOURCE = "assumed: a hosted API's usual latencies"
+
+
+class HouseError(Exception):
+    """Something the what-if needs is not known; the text names it and says how to give it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """How an engine of a pool behaves, and who says so."""
+
+    shape: Shape
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How an API answers, and who says so."""
+
+    latency: Latency
+    source: str
+
+
+class House:
+    """`start_us` is the wall clock at the first request; `seen` what is known of APIs by name."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        prices: PriceBook,
+        engines: Mapping[str, Modelled],
+        seen: Mapping[str, Seen],
+        start_us: int,
+    ) -> None:
+        self.settings = settings
+        self.prices = prices
+        self.engines = engines
+        self.start_us = start_us
+        self.runtime: Runtime = unstarted(settings, "")
+        self.fleet = Fleet(settings, self.runtime, nobody)
+        self.seen = {
+            name: seen.get(name, Seen(Latency(), PRIOR_SOURCE)) for name in self.runtime.apis
+        }
+
+    def model(self, name: str) -> tuple[str, Model] | None:
+        """The logical model of a name that was asked for, aliases and pass-through resolved."""
+        return resolve_model(self.settings, name)
+
+    def value_prices(self, name: str) -> Sequence[Price]:
+        """What a model's requests would cost elsewhere: at its APIs, else at its comparators."""
+        found = self.model(name)
+        if found is None:
+            return ()
+        model = found[1]
+        targets = self.fleet.targets(found[0], model)
+        names = [one.price_name or one.name for one in targets if not one.own]
+        known = [self.prices.find(one, self.start_us) for one in names or model.compare_with]
+        return [price for price in known if price is not None]
+
+    def fixed_pusd_per_hour(self) -> tuple[int, list[str]]:
+        """All replicas of the pools in use, and the pools whose rate nobody entered."""
+        total, unknown, paid = 0, [], parts(self.settings)
+        for name in self.engines:
+            rate, pool = paid[name].pusd_per_hour, self.settings.pools[name]
+            seats = sum(seat.pool == name for seat in self.runtime.engines)
+            if rate is None:
+                unknown.append(name)
+            else:
+                total += rate * pool.gpu.count * seats
+        return total, unknown
+
+
+def pools_asked(settings: Settings, models: Iterator[str]) -> list[str]:
+    """Own pools that the asked models may run on, in the order of the file."""
+    targets: set[str] = set()
+    for name in models:
+        found = resolve_model(settings, name)
+        targets |= set(found[1].targets) if found is not None else set()
+    return [name for name in settings.pools if f"pool:{name}" in targets]
+
+
+def engine_models(
+    settings: Settings,
+    pools: Sequence[str],
+    named: Mapping[str, Modelled],
+    measured: Sequence[CapacityRow],
+) -> dict[str, Modelled]:
+    """A model for each pool; raises `HouseError` where none is known."""
+    for name in named:
+        if name not in settings.pools:
+            known = ", ".join(settings.pools) or "none"
+            raise HouseError(f"--engine {name}=...: there is no pool `{name}`; pools: {known}")
+    return {name: _model(name, settings.pools[name], named, measured) for name in pools}
+
+
+def _model(
+    name: str, pool: Pool, named: Mapping[str, Modelled], measured: Sequence[CapacityRow]
+) -> Modelled:
+    engine = pool.engine
+    if not DECODES & set(engine.kinds):
+        raise HouseError(f"pools.{name} serves no conversations; a what-if has no model of it")
+    found = named.get(name)
+    if found is None and engine.kind == "simulated" and engine.model in PROFILES:
+        profile = PROFILES[engine.model]
+        found = Modelled(profile.shape, f"profile {profile.name}")
+    if found is None:
+        rows = [row for row in measured if row.pool == name]
+        found = next((one for one in map(_measured, rows) if one is not None), None)
+    if found is None:
+        raise HouseError(
+            f"pools.{name}: nobody measured its engine: say --engine {name}=PROFILE with one of"
+            f" {', '.join(sorted(PROFILES))}"
+        )
+    shape = found.shape
+    return replace(
+        found,
+        shape=replace(
+            shape,
+            max_num_seqs=engine.max_num_seqs or shape.max_num_seqs,
+            prefill_budget_tokens=engine.prefill_budget_tokens or shape.prefill_budget_tokens,
+            context_tokens=engine.context_tokens or shape.context_tokens,
+        ),
+    )
+
+
+def _measured(row: CapacityRow) -> Modelled | None:
+    a, b, c = row.step_a_s, row.step_b_s, row.step_c_s
+    d, t0, tokens = row.step_d_s, row.step_t0_s, row.kv_capacity_tokens
+    if a is None or b is None or c is None or d is None or t0 is None or tokens is None:
+        return None
+    seqs, budget = VLLM_LIMITS
+    shape = Shape(
+        StepModel(a, b, c, d, t0),
+        blocks=tokens // 16 + 1,
+        max_num_seqs=row.max_num_seqs or seqs,
+        prefill_budget_tokens=budget,
+        context_tokens=tokens,
+    )
+    return Modelled(shape, f"{row.engine}: {row.source}")

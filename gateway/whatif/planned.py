@@ -1,0 +1,284 @@
+"""A set of policies in a what-if: planned as a worker plans, on engines in virtual time.
+
+`Rules`, `Candidates` and `router.decide` are those that serve; what differs is who sees the
+targets (`Sights`), the clock, and that nothing is sent. Output lengths, API latencies and each
+pool's market are learned on the way, from nothing, as after a first start. Budgets, rate limits
+and failures are not played.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil
+from typing import NamedTuple
+
+from gateway.candidates import Candidates, Frozen
+from gateway.clock import Clock
+from gateway.dispatch import QUEUE_POLL_S
+from gateway.fleet import Target
+from gateway.rules import Matched, Rules
+from gateway.settings import Model, Settings
+from gateway.sightings import ExternalSight, OwnSight
+from gateway.whatif.house import House
+from gateway.whatif.replay import Choice, Outcome
+from gateway.whatif.seats import Knowledge, Seat
+from gateway.whatif.traffic import Arrival
+from ledger.modellimits import model_limits
+from ledger.prices import Price
+from router.decide import decide
+from router.estimates import LatencyTracker, OutputLengths
+from router.filters import CONTEXT_MARGIN, PERMANENT
+from router.forecast import kv_longest_tokens, work_of
+from router.market import UNKNOWN_MARKET, Demand, Market, Window, demand_of
+from router.types import (
+    ApiState,
+    Decision,
+    EngineState,
+    Kind,
+    Otherwise,
+    Reason,
+    Request,
+    Residency,
+    Slo,
+    Verdict,
+)  # fmt: skip
+
+SAMPLES = 240  # of KV and queue, over the whole time
+LATENCIES_S = 1.0  # between two looks at what APIs were seen to do
+
+
+class Told(NamedTuple):
+    """Why a request went where it went; `target` is empty when it was refused."""
+
+    rule: str
+    target: str
+    reason: Reason
+    price: Price | None = None
+
+
+class Sample(NamedTuple):
+    """One pool over a stretch of time: the highest of each."""
+
+    at_s: float
+    pool: str
+    kv_ratio: float
+    running: int
+    waiting: int
+    bid_price_pusd_per_s: float
+
+
+class Planned:
+    """One set of policies; `seats` are its own engines, empty at first."""
+
+    def __init__(self, house: House, rules: Settings, seconds: float) -> None:
+        self._house = house
+        self._rules = Rules(rules)
+        self.slos: dict[str, Slo] = {}  # by rule, those that were met
+        self.seats = [
+            Seat(one.name, house.engines[one.pool].shape, Knowledge())
+            for one in house.runtime.engines
+            if one.pool in house.engines
+        ]
+        self._pools = {one.name: one.pool for one in house.runtime.engines}
+        self._seats = {seat.name: seat for seat in self.seats}
+        self._markets = dict.fromkeys(house.engines, UNKNOWN_MARKET)
+        self._demands = {name: Demand() for name in house.engines}
+        self._windows = {name: Window() for name in house.engines}
+        self._lengths = OutputLengths()
+        self._tracker = LatencyTracker()
+        self._apis = [_Api(name) for name in house.runtime.apis]
+        self._now_s = 0.0
+        self._candidates = Candidates(
+            _Sights(self), house.prices, stale_s=1.0, limits=model_limits()
+        )
+        self._clock = Clock(lambda: self._now_s, self._wall_us)
+        self._routes: dict[str, tuple[str, Model, tuple[Target, ...]]] = {}
+        self._matched: dict[tuple[str, str], Matched] = {}
+        self._stretch_s = max(1.0, seconds / SAMPLES)
+        self.samples: dict[tuple[int, str], Sample] = {}
+
+    # -- a chooser of `replay`
+
+    def choose(
+        self, arrival: Arrival, _seats: Sequence[Seat], now_s: float, _worker: int
+    ) -> Choice:
+        self._now_s = now_s
+        name, model, targets = self._route(arrival.model)
+        rule = self._rule(name, arrival.tenant)
+        request = self._request(arrival, name, model)
+        frozen = self._candidates.freeze(
+            targets,
+            request,
+            model.compare_with,
+            rooms_pusd=[None] * len(targets),
+            ceiling_pusd=rule.policy.max_cost_pusd,
+            clock=self._clock,
+        )
+        policy = rule.priced(frozen)
+        decision = decide(request, policy, [entry.candidate for entry in frozen])
+        for verdict in decision.order:
+            choice = self._fitting(arrival, request, verdict, frozen, rule)
+            if choice is not None:
+                self._note(decision)
+                return choice
+        waited_ms = 1000.0 * (now_s - arrival.at_s)
+        waits = decision.otherwise is Otherwise.QUEUE and decision.reason not in PERMANENT
+        if waits and waited_ms < rule.queue_ms:
+            return Choice(None, again_s=QUEUE_POLL_S)
+        self._note(decision)
+        return Choice(None, refused=True, told=Told(policy.name, "", decision.reason))
+
+    def ended(self, outcome: Outcome) -> None:
+        arrival, choice = outcome.arrival, outcome.choice
+        name = self._route(arrival.model)[0]
+        cut = choice is not None and choice.most_tokens == arrival.output_tokens
+        key = (name, arrival.tenant)
+        self._lengths.observe(key, arrival.prompt_tokens, arrival.output_tokens, cut=cut)
+        if outcome.engine is None and choice is not None:
+            tpot_ms = 1000.0 * outcome.tpot_s if arrival.output_tokens > 1 else None
+            ttft_ms = 1000.0 * (outcome.ttft_s - outcome.waited_s)
+            self._tracker.observe((choice.api,), ttft_ms=ttft_ms, tpot_ms=tpot_ms)
+
+    def tick(self, seats: Sequence[Seat], now_s: float) -> None:
+        for name, window in self._windows.items():
+            engines = sum(self._pools[seat.name] == name for seat in seats)
+            self._markets[name] = window.read(self._demands[name].sums(), now_s, engines=engines)
+        for api in self._apis:
+            api.learn(self._tracker)
+        self._sample(now_s)
+
+    # -- one request
+
+    def _route(self, asked: str) -> tuple[str, Model, tuple[Target, ...]]:
+        route = self._routes.get(asked)
+        if route is None:
+            found = self._house.model(asked)
+            assert found is not None, "models were looked at before the first request"
+            name, model = found
+            route = self._routes[asked] = name, model, self._house.fleet.targets(name, model)
+        return route
+
+    def _rule(self, model: str, team: str) -> Matched:
+        rule = self._matched.get((model, team))
+        if rule is None:
+            rule = self._matched[model, team] = self._rules.match(model, team)
+            self.slos[rule.policy.name] = rule.policy.slo
+        return rule
+
+    def _request(self, arrival: Arrival, name: str, model: Model) -> Request:
+        prompt = arrival.prompt_tokens
+        return Request(
+            Kind.CHAT,
+            name,
+            prompt,
+            ceil(CONTEXT_MARGIN * prompt),
+            arrival.max_tokens,
+            self._lengths.moments((name, arrival.tenant), prompt),
+            residency=Residency(model.residency),
+        )
+
+    def _fitting(
+        self,
+        arrival: Arrival,
+        request: Request,
+        verdict: Verdict,
+        frozen: Sequence[Frozen],
+        rule: Matched,
+    ) -> Choice | None:
+        """To run there, unless the engine would refuse its length."""
+        candidate = verdict.candidate
+        entry = next(one for one in frozen if one.candidate is candidate)
+        policy = rule.policy
+        told = Told(policy.name, candidate.name, verdict.reason, entry.price)
+        limits = [one for one in (request.max_tokens, candidate.output_cap) if one is not None]
+        if candidate.engine is None:
+            most = min(limits, default=None)
+            return Choice(None, api=candidate.name, slo=policy.slo, most_tokens=most, told=told)
+        seat = self._seats[candidate.name]
+        room = min(seat.shape.context_tokens, seat.shape.kv_capacity_tokens)
+        if arrival.prompt_tokens >= room:
+            return None
+        most = min((*limits, room - arrival.prompt_tokens))
+        final = kv_longest_tokens(work_of(request, policy), candidate)
+        return Choice(
+            seat, verdict.kv_promise_tokens, final, slo=policy.slo, most_tokens=most, told=told
+        )
+
+    def _note(self, decision: Decision) -> None:
+        for demand in demand_of(decision):
+            self._demands[demand.pool].add(demand)
+
+    # -- what is seen
+
+    def engine(self, row: int) -> OwnSight:
+        one = self._house.runtime.engines[row]
+        return _Own(self, self._seats[one.name], one.pool)
+
+    def api(self, row: int) -> ExternalSight:
+        return self._apis[row]
+
+    def market(self, pool: str) -> Market:
+        return self._markets[pool]
+
+    def _wall_us(self) -> int:
+        return self._house.start_us + int(1e6 * self._now_s)
+
+    def _sample(self, now_s: float) -> None:
+        place = int(now_s / self._stretch_s)
+        for seat in self.seats:
+            pool = self._pools[seat.name]
+            known = self.samples.get((place, pool))
+            engine = seat.engine
+            bid = self._markets[pool].bid_price
+            most = (engine.kv_usage_ratio, engine.running, engine.waiting, bid)
+            if known is not None:
+                _, _, kv, running, waiting, price = known
+                most = (
+                    max(kv, most[0]), max(running, most[1]), max(waiting, most[2]), max(price, bid),
+                )  # fmt: skip
+            here = Sample(place * self._stretch_s, pool, *most)
+            self.samples[place, pool] = here
+
+
+class _Sights:
+    def __init__(self, planned: Planned) -> None:
+        self._planned = planned
+
+    def engine(self, row: int) -> OwnSight:
+        return self._planned.engine(row)
+
+    def api(self, row: int) -> ExternalSight:
+        return self._planned.api(row)
+
+
+class _Own:
+    """An own engine, as the gateway's own events have it."""
+
+    def __init__(self, planned: Planned, seat: Seat, pool: str) -> None:
+        self._planned, self._seat, self._pool = planned, seat, pool
+
+    def look(self, now_s: float) -> tuple[EngineState, int, Market]:
+        seat = self._seat
+        return seat.state(now_s), seat.shape.context_tokens, self._planned.market(self._pool)
+
+
+class _Api:
+    """An API, as it was seen to answer."""
+
+    def __init__(self, name: str) -> None:
+        self._key = (name,)
+        self._state = ApiState()
+        self._known = 0
+
+    def look(self, _now_s: float, _needed_tokens: int) -> ApiState:
+        return self._state
+
+    def learn(self, tracker: LatencyTracker) -> None:
+        seen = tracker.observations(self._key)
+        if seen == self._known:
+            return
+        self._known = seen
+        (ttft, ttft_sigma), (tpot, tpot_sigma) = tracker.ttft(self._key), tracker.tpot(self._key)
+        self._state = replace(
+            self._state, ttft_median_ms=ttft, ttft_sigma=ttft_sigma, tpot_median_ms=tpot,
+            tpot_sigma=tpot_sigma, observations=seen,
+        )  # fmt: skip

@@ -1,0 +1,209 @@
+"""What a what-if found, as plain numbers: dollars, promises, spill, load over time, disagreement.
+
+Dollars are pico-USD in, USD out. Fixed dollars are what the engines cost over the time of the
+traffic, whatever they do. A request that was refused keeps no promise. `value` is what a request
+would cost at the cheapest API of its model, else at the cheapest comparator, at its true lengths.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+from typing import Any
+
+from gateway.whatif.house import House
+from gateway.whatif.planned import Planned, Told
+from gateway.whatif.replay import Outcome
+from gateway.whatif.traffic import Arrival
+from ledger.money import PUSD_PER_USD
+from ledger.prices import Price, cost_pusd
+from ledger.records import Tokens
+
+EXAMPLES = 5
+MOST_FLOWS = 20
+Value = Callable[[Arrival], int | None]
+
+
+def valued(house: House) -> Value:
+    """What a request is worth elsewhere; `None` where nothing has a price."""
+    known: dict[str, Sequence[Price]] = {}
+
+    def value(arrival: Arrival) -> int | None:
+        prices = known.get(arrival.model)
+        if prices is None:
+            prices = known[arrival.model] = house.value_prices(arrival.model)
+        tokens = Tokens(input=arrival.prompt_tokens, output=arrival.output_tokens)
+        return min([cost_pusd(tokens, price) for price in prices], default=None)
+
+    return value
+
+
+def told_of(outcome: Outcome) -> Told:
+    assert outcome.choice is not None, "it was asked"
+    told = outcome.choice.told
+    assert isinstance(told, Told), "its chooser was `Planned`"
+    return told
+
+
+def api_pusd(outcome: Outcome) -> int | None:
+    """What the API charges for it: 0 where none was asked, `None` where its price is not known."""
+    told = told_of(outcome)
+    if outcome.engine is not None or not told.target:
+        return 0
+    if told.price is None:
+        return None
+    arrival = outcome.arrival
+    return cost_pusd(Tokens(input=arrival.prompt_tokens, output=arrival.output_tokens), told.price)
+
+
+def result(
+    name: str, house: House, planned: Planned, outcomes: Sequence[Outcome], value: Value
+) -> dict[str, Any]:
+    """One set of policies; every figure in the unit of its name."""
+    seconds = outcomes[-1].arrival.at_s
+    per_hour, unknown = house.fixed_pusd_per_hour()
+    fixed = per_hour * seconds / 3600.0 / PUSD_PER_USD
+    charged = [api_pusd(one) for one in outcomes]
+    api = sum(one for one in charged if one is not None) / PUSD_PER_USD
+    return {
+        "policy": name,
+        "dollars": {
+            "fixed_usd": fixed,
+            "fixed_unknown_pools": unknown,
+            "api_usd": api,
+            "total_usd": fixed + api,
+            "api_unpriced_requests": sum(one is None for one in charged),
+        },
+        "classes": [
+            _class(rule, [one for one in outcomes if told_of(one).rule == rule], planned)
+            for rule in planned.slos
+        ],
+        "spill": _spill(house, outcomes, value),
+        "targets": _targets(outcomes),
+        "reasons": dict(Counter(told_of(one).reason.value for one in outcomes).most_common()),
+        "load": [one._asdict() for one in planned.samples.values()],
+    }
+
+
+def _class(rule: str, outcomes: Sequence[Outcome], planned: Planned) -> dict[str, Any]:
+    slo = planned.slos[rule]
+    served = [one for one in outcomes if told_of(one).target]
+    own = [one for one in served if one.engine is not None]
+    api = [one for one in served if one.engine is None]
+    decoded = [1000.0 * one.tpot_s for one in served if one.arrival.output_tokens > 1]
+    firsts = [1000.0 * one.ttft_s for one in served]
+    return {
+        "class": rule,
+        "slo": {"ttft_ms": slo.ttft_ms, "tpot_ms": slo.tpot_ms, "attainment": slo.attainment},
+        "requests": len(outcomes),
+        "refused": len(outcomes) - len(served),
+        "attainment": _share(sum(one.kept(slo) for one in served), len(outcomes)),
+        "attainment_own": _share(sum(one.kept(slo) for one in own), len(own)),
+        "attainment_api": _share(sum(one.kept(slo) for one in api), len(api)),
+        "ttft_ms_p50": _quantile(firsts, 0.5),
+        "ttft_ms_p95": _quantile(firsts, 0.95),
+        "tpot_ms_p50": _quantile(decoded, 0.5),
+        "tpot_ms_p95": _quantile(decoded, 0.95),
+        "waited_ms_mean": 1000.0 * sum(one.waited_s for one in served) / max(1, len(served)),
+        "preempted": sum(one.preemptions > 0 for one in own),
+    }
+
+
+def _spill(house: House, outcomes: Sequence[Outcome], value: Value) -> dict[str, Any]:
+    """Of requests that an own engine may serve, what an API did."""
+    own = {
+        name: any(target.own for target in house.fleet.targets(*found))
+        for name in {one.arrival.model for one in outcomes}
+        if (found := house.model(name)) is not None
+    }
+    some = [one for one in outcomes if own[one.arrival.model] and told_of(one).target]
+    spilled = [one for one in some if one.engine is None]
+    worth, spilled_worth = (
+        sum(value(one.arrival) or 0 for one in group) / PUSD_PER_USD for group in (some, spilled)
+    )
+    return {
+        "requests": len(some),
+        "spilled": len(spilled),
+        "share_by_count": _share(len(spilled), len(some)),
+        "value_usd": worth,
+        "spilled_value_usd": spilled_worth,
+        "share_by_value": _share(spilled_worth, worth),
+    }
+
+
+def _targets(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for one in outcomes:
+        name = told_of(one).target or "refused"
+        row = rows.setdefault(
+            name, {"target": name, "requests": 0, "input": 0, "output": 0, "api_usd": 0.0}
+        )
+        row["requests"] += 1
+        if name != "refused":
+            row["input"] += one.arrival.prompt_tokens
+            row["output"] += one.arrival.output_tokens
+            row["api_usd"] += (api_pusd(one) or 0) / PUSD_PER_USD
+    return sorted(rows.values(), key=lambda row: str(row["target"]))
+
+
+def disagreement(before: Sequence[Outcome], after: Sequence[Outcome]) -> dict[str, Any]:
+    """Where two sets sent the same requests, by target, and what the difference came to."""
+    flows: dict[tuple[str, str], list[tuple[Outcome, Outcome]]] = {}
+    for one, other in zip(before, after, strict=True):
+        here, there = _place(one), _place(other)
+        if here != there:
+            flows.setdefault((here, there), []).append((one, other))
+    ranked = sorted(flows.items(), key=lambda item: (-len(item[1]), item[0]))
+    moved = sum(map(len, flows.values()))
+    return {
+        "requests": len(after),
+        "moved": moved,
+        "share": _share(moved, len(after)),
+        "flows": [_flow(places, pairs) for places, pairs in ranked[:MOST_FLOWS]],
+        "further_flows": max(0, len(ranked) - MOST_FLOWS),
+    }
+
+
+def _flow(places: tuple[str, str], pairs: Sequence[tuple[Outcome, Outcome]]) -> dict[str, Any]:
+    dollars = sum((api_pusd(new) or 0) - (api_pusd(old) or 0) for old, new in pairs)
+    return {
+        "from": places[0],
+        "to": places[1],
+        "requests": len(pairs),
+        "api_usd_change": dollars / PUSD_PER_USD,
+        "prompt_tokens_p50": median(one.arrival.prompt_tokens for one, _ in pairs),
+        "output_tokens_p50": median(one.arrival.output_tokens for one, _ in pairs),
+        "examples": [
+            {
+                "at_s": round(old.arrival.at_s, 3),
+                "model": old.arrival.model,
+                "team": old.arrival.tenant,
+                "prompt_tokens": old.arrival.prompt_tokens,
+                "output_tokens": old.arrival.output_tokens,
+                "rule": [told_of(old).rule, told_of(new).rule],
+                "reason": [told_of(old).reason.value, told_of(new).reason.value],
+                "ttft_ms": [_finite_ms(old), _finite_ms(new)],
+            }
+            for old, new in pairs[:: max(1, len(pairs) // EXAMPLES)][:EXAMPLES]
+        ],
+    }
+
+
+def _place(outcome: Outcome) -> str:
+    """Replicas of a pool are one place."""
+    target = told_of(outcome).target
+    return target.rpartition("/")[0] if outcome.engine is not None else target or "refused"
+
+
+def _finite_ms(outcome: Outcome) -> float | None:
+    return round(1000.0 * outcome.ttft_s, 1) if told_of(outcome).target else None
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _quantile(values: Sequence[float], share: float) -> float | None:
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

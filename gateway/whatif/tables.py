@@ -1,0 +1,149 @@
+"""A what-if's document as tables for a terminal."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+
+from gateway.cli_output import table
+
+
+def show(out: Console, document: dict[str, Any]) -> None:
+    for title, columns, rows in tables(document):
+        out.print(table(title, columns, rows))
+        out.print()
+    for line in notes(document):
+        out.print(line, markup=False)
+
+
+def tables(document: dict[str, Any]) -> list[tuple[str, Sequence[str], list[list[str]]]]:
+    """(title, columns, rows); in front of a column's title `>` is a number."""
+    results = document["results"]
+    found: list[tuple[str, Sequence[str], list[list[str]]]] = [
+        (
+            "Dollars over the time of the traffic",
+            ("policies", ">fixed", ">API", ">total", ">spill", ">spill by value"),
+            [_dollars(one) for one in results],
+        ),
+        (
+            "Promises kept, by class",
+            ("policies", "class", ">requests", ">promised", ">kept", ">own", ">API", ">refused",
+             ">TTFT ms p50", ">p95", ">TPOT ms p50", ">p95"),
+            [[one["policy"], *_class(each)] for one in results for each in one["classes"]],
+        ),
+        (
+            "Where requests went",
+            ("policies", "target", ">requests", ">prompt tokens", ">answer tokens", ">API USD"),
+            [
+                [one["policy"], each["target"], f"{each['requests']:,}", f"{each['input']:,}",
+                 f"{each['output']:,}", _usd(each["api_usd"])]
+                for one in results for each in one["targets"]
+            ],
+        ),
+        (
+            "Own pools: KV in use, sequences running and waiting (highest of a stretch)",
+            ("policies", "pool", ">KV mean", ">KV most", ">running most", ">waiting mean",
+             ">waiting most"),
+            [[one["policy"], *row] for one in results for row in _load(one["load"])],
+        ),
+    ]  # fmt: skip
+    differs = document.get("disagreement")
+    if differs is not None:
+        old, new = results[1]["policy"], results[0]["policy"]
+        found.append(
+            (
+                (
+                    f"{differs['moved']:,} requests ({share(differs['share'])}) go elsewhere:"
+                    f" {old} -> {new}"
+                ),
+                ("from", "to", ">requests", ">API USD change", ">prompt p50", ">answer p50"),
+                [
+                    [flow["from"], flow["to"], f"{flow['requests']:,}",
+                     f"{flow['api_usd_change']:+.4f}", f"{flow['prompt_tokens_p50']:.0f}",
+                     f"{flow['output_tokens_p50']:.0f}"]
+                    for flow in differs["flows"]
+                ],
+            )
+        )  # fmt: skip
+    return found
+
+
+def notes(document: dict[str, Any]) -> list[str]:
+    """What the figures rest on."""
+    traffic = document["traffic"]
+    came = f"{traffic['requests']:,} requests in {traffic['seconds']:,.0f} s"
+    lines = [
+        (
+            f"{came} from {traffic['source']} ({traffic['form']}), {traffic['times']:g} times the"
+            f" traffic; {traffic['left_out']:,} without an answer are left out."
+        )
+    ]
+    lines += [f"Engines of {name}: {source}." for name, source in document["engines"].items()]
+    lines += [
+        f"{name}: TTFT {one['ttft_ms_p50']:.0f} ms, TPOT {one['tpot_ms_p50']:.1f} ms at the median"
+        f" ({one['source']})."
+        for name, one in document["apis"].items()
+    ]
+    for one in document["results"]:
+        dollars = one["dollars"]
+        if dollars["fixed_unknown_pools"]:
+            pools = ", ".join(dollars["fixed_unknown_pools"])
+            lines.append(f"Fixed dollars lack {pools}: enter pools.NAME.gpu.usd_per_hour.")
+            break
+    unpriced = max(one["dollars"]["api_unpriced_requests"] for one in document["results"])
+    if unpriced:
+        lines.append(f"API dollars lack up to {unpriced:,} requests to models without a price.")
+    lines.append("Not played: budgets, rate limits, failures, sessions.")
+    return lines
+
+
+def share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def _dollars(one: dict[str, Any]) -> list[str]:
+    dollars, spill = one["dollars"], one["spill"]
+    lacks = "+?" if dollars["fixed_unknown_pools"] else ""
+    return [
+        one["policy"], _usd(dollars["fixed_usd"]) + lacks, _usd(dollars["api_usd"]),
+        _usd(dollars["total_usd"]) + lacks, share(spill["share_by_count"]),
+        share(spill["share_by_value"]),
+    ]  # fmt: skip
+
+
+def _class(one: dict[str, Any]) -> list[str]:
+    slo = one["slo"]
+    words = [
+        f"{slo[name]:g} ms" if slo[name] is not None else "-" for name in ("ttft_ms", "tpot_ms")
+    ]
+    return [
+        one["class"], f"{one['requests']:,}", f"{' / '.join(words)}, {share(slo['attainment'])}",
+        share(one["attainment"]), share(one["attainment_own"]), share(one["attainment_api"]),
+        f"{one['refused']:,}", *(
+            _number(one[name])
+            for name in ("ttft_ms_p50", "ttft_ms_p95", "tpot_ms_p50", "tpot_ms_p95")
+        ),
+    ]  # fmt: skip
+
+
+def _load(samples: Sequence[dict[str, Any]]) -> list[list[str]]:
+    rows = []
+    for pool in dict.fromkeys(one["pool"] for one in samples):
+        here = [one for one in samples if one["pool"] == pool]
+        kv, waiting = [one["kv_ratio"] for one in here], [one["waiting"] for one in here]
+        rows.append(
+            [
+                pool, share(sum(kv) / len(kv)), share(max(kv)),
+                str(max(one["running"] for one in here)), f"{sum(waiting) / len(waiting):.1f}",
+                str(max(waiting)),
+            ]
+        )  # fmt: skip
+    return rows
+
+
+def _usd(value: float) -> str:
+    return f"${value:,.2f}" if value >= 100 else f"${value:,.4f}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"

@@ -1,0 +1,212 @@
+"""Recorded traffic from a file: published traces as their publishers write them, and our own form.
+
+    Azure      TIMESTAMP,ContextTokens,GeneratedTokens            CSV, ISO time
+    BurstGPT   Timestamp,Model,Request tokens,Response tokens,... CSV, seconds
+    Mooncake   timestamp,input_length,output_length,hash_ids      JSONL, milliseconds
+    ours       timestamp_s,input_tokens,output_tokens             CSV or JSONL, seconds, and where
+               known model, team (or client_id), max_tokens, prefix_block_hashes_512tok
+    ledger     opened_at,model,team_id,input_tokens,...           CSV of `breakeven ledger export`
+
+Which it is, the names of its columns say. A file that ends in `.gz` is read as it is. What a row
+says wrong is told by line and column, and no row is left out in silence: `Recorded.left_out`
+counts those without an answer, which are failures of the system that was traced.
+"""
+
+import csv
+import gzip
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import nan
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from gateway.whatif.traffic import Arrival
+
+LONGEST_TOKENS = 100_000_000
+_MISSING = ("", None)
+
+
+class TraceError(Exception):
+    """The file cannot be read as a trace; the text names the line, the column and the remedy."""
+
+
+class Form(NamedTuple):
+    """Columns of one kind of file; `scale` turns its times into seconds (`None`: ISO time)."""
+
+    name: str
+    at: str
+    prompt: str
+    output: str
+    scale: float | None = 1.0
+    model: str = ""
+    tenants: tuple[str, ...] = ()
+    most: str = ""
+    prefix: str = ""
+
+
+FORMS = (
+    Form("ours", "timestamp_s", "input_tokens", "output_tokens", 1.0, "model",
+         ("team", "client_id"), "max_tokens", "prefix_block_hashes_512tok"),
+    Form("Azure", "TIMESTAMP", "ContextTokens", "GeneratedTokens", None),
+    Form("BurstGPT", "Timestamp", "Request tokens", "Response tokens", 1.0, "Model"),
+    Form("Mooncake", "timestamp", "input_length", "output_length", 1e-3, prefix="hash_ids"),
+    Form("ledger", "opened_at", "input_tokens", "output_tokens", None, "model", ("team_id",)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Arrivals in the order of time, from 0 on; `left_out` rows had no prompt or no answer."""
+
+    form: str
+    arrivals: tuple[Arrival, ...]
+    left_out: int
+
+
+def read_trace(path: Path, *, most: int | None = None) -> Recorded:
+    """Raises `TraceError`. `most`: of the earliest requests."""
+    try:
+        with _opened(path) as file:
+            return _read(path, file, most)
+    except (OSError, EOFError) as error:
+        raise TraceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    except UnicodeDecodeError as error:
+        raise TraceError(
+            f"{path}: not UTF-8 text; name a CSV or JSONL file, or one in gzip"
+        ) from error
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _read(path: Path, file: TextIO, most: int | None) -> Recorded:
+    first = next((line for line in file if line.strip()), "")
+    if not first:
+        raise TraceError(f"{path} is empty")
+    lines = itertools.chain([first], file)
+    rows = _documents(path, lines) if first.lstrip().startswith("{") else _table(path, lines)
+    head = next(rows)
+    form = _form(path, head[1])
+    found, left_out = [], 0
+    for number, row in itertools.chain([head], rows):
+        arrival = _arrival(f"{path}:{number}", row, form)
+        if arrival is None:
+            left_out += 1
+        else:
+            found.append(arrival)
+    if not found:
+        raise TraceError(f"{path}: none of its {left_out} rows has both a prompt and an answer")
+    found.sort(key=lambda one: one.at_s)
+    start_s = found[0].at_s
+    kept = found if most is None else found[:most]
+    moved = tuple([one._replace(at_s=one.at_s - start_s) for one in kept])
+    return Recorded(form.name, moved, left_out)
+
+
+def _table(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    reader = csv.DictReader(lines)
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise TraceError(f"{path}:{reader.line_num}: {error}") from error
+    if reader.line_num <= 1:
+        raise TraceError(f"{path} has column names and no request")
+
+
+def _documents(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise TraceError(f"{path}:{number}: not JSON: {error.msg}") from error
+        if not isinstance(row, dict):
+            raise TraceError(f"{path}:{number}: a line of JSONL is one object in {{}}")
+        yield number, row
+
+
+def _form(path: Path, row: Mapping[str, Any]) -> Form:
+    for form in FORMS:
+        if {form.at, form.prompt, form.output} <= row.keys():
+            return form
+    ours = FORMS[0]
+    there = ", ".join(map(str, row)) or "nothing"
+    nearest = max(FORMS, key=lambda one: len({one.at, one.prompt, one.output} & row.keys()))
+    missing = [name for name in (nearest.at, nearest.prompt, nearest.output) if name not in row]
+    if len(missing) < 3:
+        name = ", ".join(f"`{one}`" for one in missing)
+        raise TraceError(f"{path}: a trace as {nearest.name} has also {name}; its columns: {there}")
+    raise TraceError(
+        f"{path}: no known trace; give it the columns `{ours.at}`, `{ours.prompt}` and"
+        f" `{ours.output}`. Its columns: {there}"
+    )
+
+
+def _arrival(where: str, row: Mapping[str, Any], form: Form) -> Arrival | None:
+    """`None`: nothing was asked or answered."""
+    prompt = _tokens(where, form.prompt, row[form.prompt])
+    output = _tokens(where, form.output, row[form.output])
+    at_s = _time(where, form, row[form.at])
+    if prompt < 1 or output < 1:
+        return None
+    most = row.get(form.most) if form.most else None
+    tenant = next((row[one] for one in form.tenants if row.get(one) not in _MISSING), "")
+    return Arrival(
+        at_s,
+        prompt,
+        output,
+        str(row.get(form.model) or "") if form.model else "",
+        str(tenant),
+        None if most in _MISSING else max(1, _tokens(where, form.most, most)),
+        _prefix(where, form.prefix, row.get(form.prefix)) if form.prefix else (),
+    )
+
+
+def _tokens(where: str, column: str, value: Any) -> int:
+    """A whole number of tokens; nothing counts as none."""
+    if value in _MISSING:
+        return 0
+    try:
+        tokens = float(value)
+        is_count = 0 <= tokens <= LONGEST_TOKENS and tokens == int(tokens)
+    except (TypeError, ValueError):
+        is_count = False
+    if not is_count:
+        raise TraceError(f"{where}: `{column}` is {value!r}, not a whole number of tokens")
+    return int(tokens)
+
+
+def _time(where: str, form: Form, value: Any) -> float:
+    try:
+        if form.scale is not None:
+            at_s = form.scale * float(value)
+        else:
+            # Azure writes seven digits of a second, one more than a datetime holds.
+            text, _, fraction = str(value).strip().removesuffix("Z").partition(".")
+            digits, zone = fraction[:6], fraction[6:].lstrip("0123456789")
+            at = datetime.fromisoformat(f"{text}.{digits or 0}{zone}")
+            at_s = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError):
+        at_s = nan
+    if not -1e12 < at_s < 1e12:
+        kind = "an ISO time" if form.scale is None else "a number"
+        raise TraceError(f"{where}: `{form.at}` is {value!r}, not {kind}")
+    return at_s
+
+
+def _prefix(where: str, column: str, value: Any) -> tuple[int, ...]:
+    if value in _MISSING:
+        return ()
+    parts = value.split() if isinstance(value, str) else value
+    try:
+        return tuple([int(part) for part in parts])
+    except (TypeError, ValueError):
+        raise TraceError(f"{where}: `{column}` holds whole numbers, not {value!r}") from None

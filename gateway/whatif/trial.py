@@ -1,0 +1,71 @@
+"""One or two sets of policies on the same traffic: everything that a what-if reports."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gateway.settings import Settings
+from gateway.whatif.apis import draws
+from gateway.whatif.house import House
+from gateway.whatif.planned import Planned
+from gateway.whatif.replay import Outcome, Replay
+from gateway.whatif.report import disagreement, result, valued
+from gateway.whatif.traffic import Arrival
+
+Progress = Callable[[str, int], None]
+"""(name of the set, requests that have come)"""
+
+
+def trial(
+    house: House,
+    sets: Sequence[tuple[str, Settings]],
+    arrivals: Sequence[Arrival],
+    seed: int,
+    progress: Progress,
+) -> dict[str, Any]:
+    """The first set is the one in question; a second one is what it is compared with.
+
+    APIs draw their latencies once a request from `seed`, the same for each set.
+    """
+    value = valued(house)
+    found: list[list[Outcome]] = []
+    results = []
+    for name, rules in sets:
+        planned = Planned(house, rules, arrivals[-1].at_s)
+        apis = {api: draws(len(arrivals), one.latency, seed) for api, one in house.seen.items()}
+        replay = Replay(
+            planned.seats, {}, arrivals, (), apis=apis,
+            progress=lambda done, name=name: progress(name, done),  # type: ignore[misc]  # bound now
+        )  # fmt: skip
+        outcomes = replay.run(planned)
+        found.append(outcomes)
+        results.append(result(name, house, planned, outcomes, value))
+    document = {"traffic": _traffic(arrivals), **_assumed(house), "results": results}
+    if len(found) > 1:
+        document["disagreement"] = disagreement(found[1], found[0])
+    return document
+
+
+def _traffic(arrivals: Sequence[Arrival]) -> dict[str, Any]:
+    return {
+        "requests": len(arrivals),
+        "seconds": arrivals[-1].at_s,
+        "models": sorted({one.model for one in arrivals}),
+        "prompt_tokens": sum(one.prompt_tokens for one in arrivals),
+        "output_tokens": sum(one.output_tokens for one in arrivals),
+    }
+
+
+def _assumed(house: House) -> dict[str, Any]:
+    """Whose word is taken for engines and APIs."""
+    return {
+        "engines": {name: one.source for name, one in house.engines.items()},
+        "apis": {
+            name: {
+                "source": one.source,
+                "ttft_ms_p50": 1e3 * one.latency.ttft_s,
+                "tpot_ms_p50": 1e3 * one.latency.tpot_s,
+            }
+            for name, one in house.seen.items()
+            if not name.endswith("/*")
+        },
+    }

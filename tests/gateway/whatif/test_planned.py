@@ -1,0 +1,32 @@
+"""Policies in virtual time do what they do live: keep inside, wait, refuse, cut."""
+
+from gateway.whatif.planned import Planned
+from gateway.whatif.replay import Replay
+from gateway.whatif.trial import trial
+
+
+def test_what_may_not_leave_is_refused_or_waits(house, under, poisson) -> None:
+    arrivals = poisson(40.0, 600, ("inside",))
+    sets = [("queued", under("queued")), ("alone", under("alone"))]
+    queued, alone = trial(house, sets, arrivals, 1, lambda *_: None)["results"]
+    assert alone["dollars"]["api_usd"] == queued["dollars"]["api_usd"] == 0.0
+    assert alone["classes"][0]["refused"] > queued["classes"][0]["refused"]
+    assert alone["classes"][0]["waited_ms_mean"] == 0.0 < queued["classes"][0]["waited_ms_mean"]
+    assert [each["target"] for each in alone["targets"]] == ["pool:chat/0", "refused"]
+
+
+def test_a_prompt_that_no_engine_can_hold_goes_elsewhere(house, under, poisson) -> None:
+    longer = house.engines["chat"].shape.context_tokens + 10
+    (arrival,) = poisson(1.0, 1)
+    planned = Planned(house, under("loose"), 1.0)
+    replay = Replay(planned.seats, {}, [arrival._replace(prompt_tokens=longer)], [])
+    choice = planned.choose(replay.arrivals[0], planned.seats, 0.0, 0)
+    assert (choice.seat, choice.api) == (None, "openai/mini")
+
+
+def test_what_a_client_allows_ends_an_answer(house, under, poisson) -> None:
+    (arrival,) = poisson(1.0, 1)
+    asked = arrival._replace(output_tokens=500, max_tokens=7)
+    planned = Planned(house, under("tight"), 1.0)
+    (outcome,) = Replay(planned.seats, {}, [asked], []).run(planned)
+    assert (outcome.engine, outcome.arrival.output_tokens) == ("pool:chat/0", 7)
