@@ -1,5 +1,7 @@
 """From a name that an app asks for to the logical model that serves it."""
 
+from collections.abc import Iterator
+
 from gateway.schema import Model, Settings
 
 
@@ -26,3 +28,10 @@ def resolve_model(settings: Settings, name: str) -> tuple[str, Model] | None:
             return name, Model(targets=(name,), compare_with=(name,))
         return None
     return None
+
+
+def logical(settings: Settings) -> Iterator[tuple[str, Model]]:
+    """The models that are no aliases and no pass-through."""
+    for name, model in settings.models.items():
+        if isinstance(model, Model) and model.same_as is None:
+            yield name, model

@@ -63,7 +63,15 @@ def explain_command(
 def _recorded(engine: Engine, request_id: str) -> dict[str, Any]:
     """Every attempt of a request with the decision that made it."""
     query = (
-        select(Attempt.attempt_id, Attempt.target, Attempt.status, AttemptDecision.decision)
+        select(
+            Attempt.attempt_id,
+            Attempt.target,
+            Attempt.status,
+            AttemptDecision.decision,
+            AttemptDecision.shadow_policy,
+            AttemptDecision.shadow_target,
+            AttemptDecision.shadow_reason,
+        )
         .outerjoin(AttemptDecision, AttemptDecision.attempt_id == Attempt.attempt_id)
         .where(Attempt.request_id == request_id)
         .order_by(Attempt.attempt_no)
@@ -73,7 +81,7 @@ def _recorded(engine: Engine, request_id: str) -> dict[str, Any]:
     if not rows:
         fail(f"the ledger has no request `{request_id}` (its rows arrive within a second)")
     documents, lines = [], []
-    for attempt_id, target, status, blob in rows:
+    for attempt_id, target, status, blob, *shadow in rows:
         lines.append(f"{attempt_id} at {target}: {status or 'open'}")
         document: dict[str, Any] = {"attempt_id": attempt_id, "target": target, "status": status}
         if blob:
@@ -84,8 +92,17 @@ def _recorded(engine: Engine, request_id: str) -> dict[str, Any]:
             else:
                 document["decision"] = recorded
                 lines += [f"  {line}" for line in _lines(recorded)]
+        policy, would, why = shadow
+        if policy is not None and why is not None:
+            document["shadow"] = {"policy": policy, "target": would, "reason": why}
+            lines.append(_shadow_line(policy, would, why))
         documents.append(document)
     return {"json": documents, "lines": lines}
+
+
+def _shadow_line(policy: str, target: str | None, reason: str) -> str:
+    would = "would have refused" if target is None else f"would have chosen {target}"
+    return f"  shadow policy {policy}: {would} ({reason})"
 
 
 def _lines(recorded: dict[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fai
 from gateway.cli_output import AsJson, console, emit, fail, table
 from gateway.clock import Clock
 from gateway.following import FOLLOW_S
-from gateway.policysets import Effective, examine_set, rules_of, written
+from gateway.policysets import Effective, examine_set, in_words, rules_of, written
 from gateway.settings import Settings, version
 from ledger.policies import (
     PoliciesMovedError,
@@ -59,13 +59,17 @@ def check(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson 
     found = examined.settings
     if as_json:
         faults = [fault.document() for fault in examined.faults]
-        emit({"valid": found is not None, "faults": faults}, as_json=True, show=lambda _: None)
+        words = [] if found is None else [in_words(rule) for rule in found.policies]
+        document = {"valid": found is not None, "faults": faults, "policies": words}
+        emit(document, as_json=True, show=lambda _: None)
         raise typer.Exit(0 if found is not None else 1)
     if found is None:
         fail(f"{file} cannot be used: {examined.count}\n" + "\n".join(examined.lines))
     for line in examined.lines:
         typer.echo(line, err=True)
     typer.echo(f"{file} fits (version {version(found)}): {len(found.policies)} policies.")
+    for rule in found.policies:
+        typer.echo(f"  {in_words(rule)}")
 
 
 def diff(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:

@@ -7,23 +7,15 @@ facts from outside the file.
 
 from collections.abc import Callable, Iterator
 
-from gateway.aliases import resolve_model
+from gateway.aliases import logical, resolve_model
 from gateway.crosschecks_budgets import BUDGET_CHECKS
 from gateway.crosschecks_hosts import HOST_CHECKS
-from gateway.faults import Fault, Place, nearest, warning
+from gateway.crosschecks_policies import POLICY_CHECKS
+from gateway.faults import Fault, Place, nearest
 from gateway.machines import machines
-from gateway.schema import Model, PolicyRule, Settings
-from router.policy import Facts, Rule, matches
-from router.types import Policy
+from gateway.schema import Model, Settings
 
 Check = Callable[[Settings], Iterator[Fault]]
-
-
-def logical(settings: Settings) -> Iterator[tuple[str, Model]]:
-    """The models that are no aliases and no pass-through."""
-    for name, model in settings.models.items():
-        if isinstance(model, Model) and model.same_as is None:
-            yield name, model
 
 
 def pass_through(settings: Settings) -> Iterator[Fault]:
@@ -91,50 +83,6 @@ def confinement(settings: Settings) -> Iterator[Fault]:
             yield Fault(("models", name, "residency"), words)
 
 
-def policy_names(settings: Settings) -> Iterator[Fault]:
-    names = [rule.name for rule in settings.policies]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            words = f"policy names must be unique: `{name}` is taken"
-            yield Fault(("policies", index, "name"), words)
-
-
-def policy_models(settings: Settings) -> Iterator[Fault]:
-    known = [name for name, _ in logical(settings)]
-    for index, rule in enumerate(settings.policies):
-        for at, name in enumerate(rule.match.models):
-            place = ("policies", index, "match", "models", at)
-            found = resolve_model(settings, name)
-            if found is not None and found[0] != name:
-                yield Fault(place, f"`{name}` is an alias: name `{found[0]}`, which serves it")
-            elif isinstance(settings.models.get(name), Model):
-                continue  # an alias that leads nowhere has its own fault
-            elif found is None and not _pattern_matches(settings, name, known):
-                yield Fault(
-                    place, f"no model named `{name}`{nearest(name, known)}", about=("models", name)
-                )
-
-
-def policy_order(settings: Settings) -> Iterator[Fault]:
-    everything: PolicyRule | None = None
-    for index, rule in enumerate(settings.policies):
-        if everything is not None:
-            words = f"never used: `{everything.name}` above it matches every request"
-            yield warning(("policies", index), words)
-        elif not rule.match.models and not rule.match.teams:
-            everything = rule
-
-
-def _pattern_matches(settings: Settings, pattern: str, known: list[str]) -> bool:
-    """Whether `openai/*` or `chat-*` matches a model that is or may be asked for."""
-    if not pattern.endswith("*"):
-        return False
-    rule = Rule("", Policy(""), models=(pattern,))
-    provider = pattern.partition("/")[0]
-    passed = settings.models.get(f"{provider}/*") == "passthrough"
-    return passed or any(matches(rule, Facts(name, "")) for name in (*known, *settings.models))
-
-
 def _circles(settings: Settings, name: str) -> bool:
     """Whether an alias leads to itself."""
     at: str | None = name
@@ -157,9 +105,7 @@ CHECKS: tuple[Check, ...] = (
     targets,
     comparators,
     confinement,
-    policy_names,
-    policy_models,
-    policy_order,
+    *POLICY_CHECKS,
     *BUDGET_CHECKS,
     *HOST_CHECKS,
     machines,

@@ -102,7 +102,7 @@ class Dispatcher:
             decision, waited_s = plan.decision, self.clock.now_s() - reply.opened_s
             if decision.otherwise is not Otherwise.QUEUE or decision.reason in PERMANENT:
                 break
-            if waited_s * 1e3 >= plan.route.rule.queue_ms:
+            if waited_s * 1e3 >= plan.terms.rule.queue_ms:
                 break
             await asyncio.sleep(QUEUE_POLL_S)
         self._note(plan)
@@ -117,6 +117,7 @@ class Dispatcher:
 
     def _note(self, plan: Plan) -> None:
         """Once a request, admitted or not, however often it was planned."""
+        self.metering.noted(plan)
         if self.demanded is not None:
             self.demanded.note(plan.decision)
 

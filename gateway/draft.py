@@ -17,7 +17,7 @@ from gateway.faults import Fault, Place
 from gateway.schema import Settings
 from gateway.wording import fault_of, meant_by
 
-_LISTS = ("policies", "budgets")  # of sections; all others are of texts
+_LISTS = ("policies", "budgets", "times")  # of sections; all others are of texts
 ROUNDS = 8  # what is taken out may be required, its filling may need a part, and so on
 _FILLINGS: Mapping[str, Any] = {
     "engine": {},
@@ -26,6 +26,8 @@ _FILLINGS: Mapping[str, Any] = {
     "name": "?",
     "scope": "global",
     "usd": 0,
+    "target": "?",
+    "percent": 0,
 }
 
 

@@ -6,16 +6,19 @@ this moment; without it every engine is `unknown`, and the answer says so.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from backends.base import Backend, Call, Exchange
 from backends.errors import Unreachable
 from gateway.candidates import Candidates
 from gateway.clock import Clock
+from gateway.conditions import Asking
 from gateway.fleet import Fleet
 from gateway.policysets import rules_of
 from gateway.prepare import ledger_url
 from gateway.prices import price_aliases
 from gateway.rules import Rules
+from gateway.rulings import Chain
 from gateway.runtime import Ports, Runtime, resolve
 from gateway.settings import Pool, Provider, Settings, resolve_model, version
 from gateway.slots import Board
@@ -50,6 +53,10 @@ def explain(settings: Settings, question: Question, environ: Mapping[str, str]) 
     in_force = rules_of(settings, policies_in_force(ledger)).settings
     board = Board(runtime.run_dir / "board", runtime.layout)
     fleet = Fleet(settings, runtime, nobody)
+    targets = fleet.targets(name, model)
+    chain = Chain(Rules(in_force).entries(name, question.team), model, targets)
+    clock = Clock()
+    terms = chain.terms(partial(_asking, name, question), wall_us=clock.wall_us(), key="")
     request = Request(
         kind=Kind.CHAT,
         model=name,
@@ -58,24 +65,34 @@ def explain(settings: Settings, question: Question, environ: Mapping[str, str]) 
         max_tokens=question.max_tokens,
         output=OutputLengths().moments((name, question.team), question.prompt_tokens),
         residency=Residency(model.residency),
+        preferred=terms.preferred,
+        barred=terms.barred,
     )
-    rule = Rules(in_force).match(name, question.team)
+    rule = terms.rule
     candidates = Candidates(
         board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
     )
-    targets = fleet.targets(name, model)
     frozen = candidates.freeze(
         targets,
         request,
         model.compare_with,
         rooms_pusd=[None] * len(targets),
         ceiling_pusd=rule.policy.max_cost_pusd,
-        clock=Clock(),
+        clock=clock,
     )
     policy = rule.priced(frozen)
     decision = decide(request, policy, tuple(entry.candidate for entry in frozen))
     board.close()
     return decision
+
+
+def _asking(model: str, question: Question) -> Asking:
+    return Asking(
+        model=model,
+        team=question.team,
+        prompt_tokens=question.prompt_tokens,
+        max_tokens=question.max_tokens or 0,
+    )
 
 
 def _runtime(settings: Settings, url: str) -> Runtime:

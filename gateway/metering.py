@@ -65,6 +65,19 @@ class Metering:
             self._journal.append_ending(record)
             self._ended(attempt, outcome, record)
 
+    def noted(self, plan: Plan) -> None:
+        """What policies said of a request, beside the decision that acts."""
+        metrics = self._metrics
+        for name in plan.terms.undecided:
+            metrics.count(metrics.policies.undecided, name)
+        if plan.shadow is not None:
+            chosen, watched = plan.decision.chosen, plan.shadow.chosen
+            ours, theirs = (
+                None if one is None else one.candidate.name for one in (chosen, watched)
+            )
+            agrees = "yes" if ours == theirs else "no"
+            metrics.count(metrics.policies.shadows, plan.shadow.policy, agrees)
+
     def refuse(
         self, plan: Plan, *, reason: str, http_status: int, scope: str | None = None
     ) -> None:
@@ -257,7 +270,20 @@ def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
         holds=attempt.holds,
         tags=tuple(who.tags),
         decision=plan.decision_blob,
+        **_shadow(plan),
     )
+
+
+def _shadow(plan: Plan) -> dict[str, str | None]:
+    """What the policy that only watches would have done, where there is one."""
+    if plan.shadow is None:
+        return {}
+    chosen = plan.shadow.chosen
+    return {
+        "shadow_policy": plan.shadow.policy,
+        "shadow_target": None if chosen is None else chosen.candidate.name,
+        "shadow_reason": plan.shadow.reason.value,
+    }
 
 
 def _did_well(attempt: Attempt, outcome: Outcome) -> bool | None:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from gateway.metrics_policies import PolicyMetrics
+
 LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60)
 OTHER = "other"
 
@@ -98,6 +100,7 @@ class Metrics:
             ("backend", "met"),
             registry=registry,
         )
+        self.policies = PolicyMetrics(registry)
         self.in_flight = Gauge(
             "breakeven_in_flight",
             "Requests being worked on",

@@ -5,7 +5,7 @@ Planning reads state and awaits nothing. `Planner.plan` may be called again for 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import msgspec
@@ -13,10 +13,12 @@ import msgspec
 from gateway.admission import Admission
 from gateway.candidates import Candidates, Frozen
 from gateway.clock import Clock
+from gateway.conditions import Asking
 from gateway.fleet import Fleet, Target
 from gateway.intake import Asked
 from gateway.measured import sound_tokens
 from gateway.routes import Route, Routes
+from gateway.rulings import Terms
 from gateway.settings import Settings
 from ledger.identity import Identity
 from ledger.prices import Price
@@ -57,6 +59,8 @@ class Plan(msgspec.Struct, frozen=True):
     comparators: tuple[Price, ...]
     sticky_key: str | None
     decision_blob: bytes
+    terms: Terms
+    shadow: Decision | None = None  # of the policy that only watches
 
     @property
     def identity(self) -> Identity:
@@ -184,8 +188,18 @@ class Planner:
         if route.is_sticky and asked.session is not None:
             sticky_key = session_key(route.model, identity, asked.session)
             target = sticky(sticky_key)
-        request = self._request(asked, route, target)
-        rule, candidates = route.rule, self._candidates
+        tokens = self._tokens(asked, route)
+        terms = route.chain.constant
+        if terms is None:
+            terms = route.chain.terms(
+                lambda: _asking(asked, route, tokens[0]),
+                wall_us=clock.wall_us(),
+                key=request_id
+                if asked.session is None
+                else session_key(route.model, identity, asked.session),
+            )
+        request = self._request(asked, route, tokens, terms, target)
+        rule, candidates = terms.rule, self._candidates
         frozen = candidates.freeze(
             route.targets,
             request,
@@ -196,6 +210,7 @@ class Planner:
         )
         policy = rule.priced(frozen)
         decision = decide(request, policy, [entry.candidate for entry in frozen])
+        shadow = None if terms.shadow is None else _watched(terms.shadow, request, frozen)
         return Plan(
             request_id,
             asked,
@@ -208,6 +223,8 @@ class Planner:
             candidates.comparators(route.compare_with, clock.wall_us()),
             sticky_key,
             _packed(request, policy, decision),
+            terms,
+            shadow,
         )
 
     def prompt_tokens(self, asked: Asked, identity: Identity) -> int:
@@ -215,26 +232,58 @@ class Planner:
         route = self._routes.find(asked.model, identity)
         return self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)[0]
 
-    def _request(self, asked: Asked, route: Route, sticky: str | None) -> Request:
-        key = route.learning_key
-        estimate, bound = self._learned.ratio.estimate(key, asked.prompt_bytes)
-        if asked.extent is not None:
-            heard, heard_bound = sound_tokens(asked.extent)
-            estimate, bound = estimate + heard, bound + heard_bound
+    def _tokens(self, asked: Asked, route: Route) -> tuple[int, int]:
+        """The prompt's estimate and its bound."""
+        estimate, bound = self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)
+        if asked.extent is None:
+            return estimate, bound
+        heard, heard_bound = sound_tokens(asked.extent)
+        return estimate + heard, bound + heard_bound
+
+    def _request(
+        self, asked: Asked, route: Route, tokens: tuple[int, int], terms: Terms, sticky: str | None
+    ) -> Request:
+        estimate, bound = tokens
         return Request(
             asked.kind,
             route.model,
             estimate,
             bound,
             asked.max_tokens,
-            self._learned.outputs.moments(key, estimate),
+            self._learned.outputs.moments(route.learning_key, estimate),
             asked.n * asked.prompts,  # every prompt of a list gets its own choices
             asked.features,
             route.residency,
             sticky,
             route.salt is not None,
             asked.extent,
+            terms.preferred,
+            terms.barred,
         )
+
+
+def _watched(terms: Terms, request: Request, frozen: tuple[Frozen, ...]) -> Decision:
+    """What a shadow would do of the same candidates; answers are cut by the acting policy's cap."""
+    asked = replace(request, preferred=terms.preferred, barred=terms.barred)
+    return decide(asked, terms.rule.priced(frozen), [entry.candidate for entry in frozen])
+
+
+def _asking(asked: Asked, route: Route, prompt_tokens: int) -> Asking:
+    who = route.identity
+    return Asking(
+        model=route.model,
+        team=who.team_id,
+        org=who.org_id,
+        key=who.key_id,
+        user=who.user_id or "",
+        tags=dict(who.tags),
+        kind=asked.kind.value,
+        stream=asked.stream,
+        prompt_tokens=prompt_tokens,
+        max_tokens=asked.max_tokens or 0,
+        n=asked.n * asked.prompts,
+        features=tuple(feature.value for feature in asked.features),
+    )
 
 
 def _packed(request: Request, policy: Policy, decision: Decision) -> bytes:

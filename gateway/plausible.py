@@ -10,7 +10,7 @@ from datetime import date
 
 from backends.engine.catalog import GPUS, UnknownGpu, find
 from backends.simulator.profiles import PROFILES
-from gateway.crosschecks import logical
+from gateway.aliases import logical
 from gateway.faults import Fault, Place, nearest, warning
 from gateway.schema import Settings
 from ledger.prices import PriceBook

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from gateway.crosschecks import logical
+from gateway.aliases import logical
 from gateway.errors import ConfigError
 from gateway.settings import Settings
 from ledger.book import Stamp, import_drafts

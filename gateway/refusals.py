@@ -26,6 +26,7 @@ _ISOLATED = (
 )
 _DEAR = "Shorten the prompt, lower `max_tokens` or `n`, or ask for a higher `max_usd_per_request`."
 _UNPRICED = "Name a model whose price is known, or ask for a price to be set."
+_LEFT_OUT = "Its policy leaves them out: name another model, or ask for another policy."
 _FIXES = {  # where no wait helps: the kind of the answer, the member to change, and the fix
     Reason.MODEL: ("bad_request", "model", "Name a model that serves this path."),
     Reason.FEATURE: ("unsupported", None, ""),  # in its own words below
@@ -34,6 +35,9 @@ _FIXES = {  # where no wait helps: the kind of the answer, the member to change,
     Reason.UNPRICED: ("bad_request", "model", _UNPRICED),
     Reason.PRICE_CAP: ("bad_request", "max_tokens", _DEAR),
     Reason.SALT: ("isolation", "model", _ISOLATED),
+    Reason.CANDIDATES: ("bad_request", "model", _LEFT_OUT),
+    Reason.CANARY: ("bad_request", "model", _LEFT_OUT),
+    Reason.QUALITY: ("bad_request", "model", _LEFT_OUT),
 }
 _SMALLER = {  # in place of the above: what makes such a request smaller
     Kind.RERANK: ("documents", "Send fewer or shorter documents."),

@@ -12,7 +12,8 @@ from hashlib import sha256
 from gateway.admission import Admission, Rooms
 from gateway.errors import RequestError
 from gateway.fleet import Fleet, Target
-from gateway.rules import Matched, Rules
+from gateway.rules import Rules
+from gateway.rulings import Chain
 from gateway.settings import Settings, resolve_model
 from ledger.identity import Identity
 from router.policy import tighten
@@ -29,7 +30,7 @@ class Route:
     model: str
     compare_with: tuple[str, ...]
     is_sticky: bool
-    rule: Matched
+    chain: Chain
     targets: tuple[Target, ...]  # all that the model has
     rooms: Rooms
     residency: Residency
@@ -75,7 +76,7 @@ class Routes:
             model=name,
             compare_with=model.compare_with,
             is_sticky=model.sticky == "session",
-            rule=self._rules.match(name, identity.team_id),
+            chain=Chain(self._rules.entries(name, identity.team_id), model, targets),
             targets=targets,
             rooms=self._admission.rooms(identity, name, targets),
             residency=tighten(Residency(model.residency), Residency(identity.residency)),

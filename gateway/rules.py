@@ -6,11 +6,16 @@ at its dearest priced candidate, so that the default scales with the traffic.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.candidates import Frozen
+from gateway.conditions import Condition
+from gateway.schema_policies import Times
 from gateway.settings import PolicyRule, Settings
 from ledger.money import usd_to_pusd
-from router.policy import Facts, Rule, first_match
+from ledger.windows import zone_named
+from router.hours import DAYS, Calendar, Hours, minute_of
+from router.policy import Facts, Rule, within
 from router.types import Otherwise, Policy, Residency, Slo
 
 PENALTY_FACTOR = 5
@@ -45,25 +50,55 @@ class Matched:
         )
 
 
+class Entry(NamedTuple):
+    """A rule of the file with what is asked of each request."""
+
+    source: PolicyRule
+    rule: Rule
+    matched: Matched
+    condition: Condition | None
+    calendar: Calendar | None
+
+
 class Rules:
     def __init__(self, settings: Settings) -> None:
-        rules = (*settings.policies, DEFAULT_RULE)  # the last one matches everything
-        self._rules = tuple(
-            Rule(
-                name=rule.name,
-                policy=_policy(rule),
-                models=rule.match.models,
-                teams=rule.match.teams,
-            )
-            for rule in rules
-        )
-        self._matched = {
-            rule.name: Matched(_policy(rule), rule.queue_ms, rule.penalty_usd is None)
-            for rule in reversed(rules)  # a rule of the file called "default" wins over ours
-        }
+        self._entries = {
+            rule.name: _entry(rule) for rule in reversed((*settings.policies, DEFAULT_RULE))
+        }  # a rule of the file called "default" wins over ours
+        self._rules = tuple(_entry(rule).rule for rule in (*settings.policies, DEFAULT_RULE))
+
+    def entries(self, model: str, team: str) -> tuple[Entry, ...]:
+        """Those that requests of this model and team can fall under; the last one for certain."""
+        found = within(self._rules, Facts(model=model, team=team))
+        return tuple(self._entries[rule.name] for rule in found)
 
     def match(self, model: str, team: str) -> Matched:
-        return self._matched[first_match(self._rules, Facts(model=model, team=team)).name]
+        """By model and team alone: the rule that asks nothing of a request."""
+        return self.entries(model, team)[-1].matched
+
+
+def _entry(rule: PolicyRule) -> Entry:
+    """Raises `Faulty` for a condition that `crosschecks_policies` would have refused."""
+    asked, policy = rule.match, _policy(rule)
+    return Entry(
+        rule,
+        Rule(
+            name=rule.name,
+            policy=policy,
+            models=asked.models,
+            teams=asked.teams,
+            is_conditional=asked.when is not None or bool(asked.times),
+            shadow=rule.shadow,
+        ),
+        Matched(policy, rule.queue_ms, rule.penalty_usd is None),
+        None if asked.when is None else Condition(asked.when),
+        Calendar(map(_hours, asked.times)) if asked.times else None,
+    )
+
+
+def _hours(times: Times) -> Hours:
+    days = frozenset(DAYS.index(day) for day in times.days)
+    return Hours(minute_of(times.starts), minute_of(times.ends), zone_named(times.timezone), days)
 
 
 def _policy(rule: PolicyRule) -> Policy:

@@ -9,54 +9,28 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
-from pydantic_core import PydanticCustomError
-from pydantic_core.core_schema import ValidationInfo
+from pydantic import BaseModel, Discriminator, Field, Tag
 
-Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
-Positive = Annotated[float, Field(gt=0.0)]
-# Down to the pico-USD; a row of the ledger holds nine million dollars, a total much more.
-Usd = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=12)]
-TotalUsd = Annotated[Decimal, Field(ge=0, le=1_000_000_000_000, decimal_places=12)]
-NAME = r"^[!-~]([ -~]*[!-~])?$"  # stands in headers, metrics and addresses
-Named = Annotated[str, Field(pattern=NAME, max_length=200)]
-# As browsers write it: no path and no slash at the end. `null` is many pages that nobody can tell.
-Origin = Annotated[str, Field(pattern=r"^(\*|[a-z][a-z0-9+.-]*://[!-.0-;=?-~]+)$", max_length=300)]
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+from gateway.schema_policies import Match, PolicyRule, PolicySlo
+from gateway.sections import (
+    NAME,
+    Named,
+    Origin,
+    Positive,
+    Ratio,
+    Section,
+    TotalUsd,
+    Usd,
+    Variable,
+)
 
+__all__ = ["NAME", "Match", "PolicyRule", "PolicySlo", "Section", "Settings", "section_of"]
 
 Serves = Literal["chat", "completion", "embedding", "rerank", "transcription"]
 
 
-def _word_or_number(value: object) -> str:
-    return "word" if isinstance(value, str) and not value[:1].isdigit() else "number"
-
-
 def _word_or_section(value: object) -> str:
     return "word" if isinstance(value, str) else "section"
-
-
-# Tagged, so that a fault is told of the one form that was meant and not of each.
-Floor = Annotated[
-    Annotated[Ratio, Tag("number")] | Annotated[Literal["off"], Tag("word")],
-    Discriminator(_word_or_number),
-]
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, str_strip_whitespace=True, allow_inf_nan=False
-    )
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _a_word_is_no_switch(cls, value: Any, info: ValidationInfo) -> Any:
-        """YAML reads a bare `off` as false, and pydantic a false as 0."""
-        assert info.field_name is not None
-        annotation = cls.model_fields[info.field_name].annotation
-        if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
-            raise PydanticCustomError("switch", "switch")
-        return value
 
 
 class Timeouts(Section):
@@ -283,38 +257,10 @@ class Model(Section):
     sticky: Literal["none", "session"] = Field(
         "none", description="keep a session on its target while that is feasible"
     )
-
-
-class Match(Section):
-    models: tuple[str, ...] = Field((), description="logical models; empty matches all")
-    teams: tuple[str, ...] = Field((), description="team ids; empty matches all")
-
-
-class PolicySlo(Section):
-    ttft_ms: Positive | None = Field(None, description="time to first token")
-    tpot_ms: Positive | None = Field(None, description="time per output token after the first")
-    attainment: Ratio = Field(0.95, description="share of requests that must meet it")
-    strict: bool = Field(False, description="filter APIs too on a likely miss")
-
-
-class PolicyRule(Section):
-    name: Named = Field(description="shown in headers, metrics and the ledger")
-    match: Match = Match()
-    slo: PolicySlo = PolicySlo()
-    kv_headroom_floor: Floor = Field(
-        0.10, description="share of KV cache that stays free after admission; `off`: no KV filter"
-    )
-    penalty_usd: Usd | None = Field(
-        None,
-        description="price of one SLO miss; default: 5 x the request's price at its comparator",
-    )
-    max_usd_per_request: Usd | None = Field(None, description="cap on one request's cost bound")
-    otherwise: Literal["queue", "best_effort", "reject"] = Field(
-        "reject", description="when nothing is feasible"
-    )
-    queue_ms: Positive = Field(2000.0, description="longest wait when `otherwise: queue`")
-    residency: Literal["any", "internal_only"] = Field(
-        "any", description="may only tighten the model's"
+    quality_loss: dict[str, Ratio] = Field(
+        default_factory=dict,
+        description="by target: the share of quality that it loses against the best, as "
+        "`breakeven engine eval` measures it; 0: none",
     )
 
 

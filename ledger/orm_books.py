@@ -107,6 +107,10 @@ class AttemptDecision(Base):
     attempt_id: Mapped[str] = mapped_column(primary_key=True)
     opened_us: Mapped[int] = mapped_column(BigInteger)
     decision: Mapped[bytes] = mapped_column(LargeBinary)
+    # of a policy that only watches; without a target it would have refused
+    shadow_policy: Mapped[str | None]
+    shadow_target: Mapped[str | None]
+    shadow_reason: Mapped[str | None]
 
 
 class ComparedCost(Base):

@@ -100,6 +100,10 @@ class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True)
     holds: tuple[Hold, ...] = ()
     tags: tuple[tuple[str, str], ...] = ()
     decision: bytes = b""  # msgpack of the frozen inputs and verdicts, <= 800 bytes
+    # What a policy that only watches would have done; no target: it would have refused.
+    shadow_policy: str | None = None
+    shadow_target: str | None = None
+    shadow_reason: str | None = None
 
 
 class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=True):

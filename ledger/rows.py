@@ -86,13 +86,16 @@ def add_opened(rows: Rows, record: AttemptOpened, journal: str) -> Row:
     """The row itself goes to `rows.attempts`, so that a settle in the same batch can fill it."""
     row = {**opened_row(record, journal), **UNSETTLED}
     rows.attempts.append(row)
-    if record.decision:
+    if record.decision or record.shadow_policy:
         rows.decisions.append(
-            {
-                "attempt_id": record.attempt_id,
-                "opened_us": record.opened_us,
-                "decision": record.decision,
-            }
+            _storable(
+                {
+                    "attempt_id": record.attempt_id,
+                    "opened_us": record.opened_us,
+                    "decision": record.decision,
+                    **{name: getattr(record, name) for name in _SHADOW},
+                }
+            )
         )
     return row
 
@@ -183,7 +186,8 @@ def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str 
     return "late" if late else None
 
 
-_APART = {"holds", "tags", "decision"}
+_SHADOW = ("shadow_policy", "shadow_target", "shadow_reason")
+_APART = {"holds", "tags", "decision", *_SHADOW}
 _OPENED = tuple(name for name in AttemptOpened.__struct_fields__ if name not in _APART)
 _SETTLED = tuple(
     name

@@ -7,7 +7,8 @@
    cheapest comparator plus the penalty of a rejection.
 3. Order: own engines worth their price (within a pool least load first), APIs by expected dollars
    plus penalty, own engines below their price, APIs of unknown price. So whoever has no API is
-   never starved by a price. A feasible sticky target goes first. Ties fall to the name.
+   never starved by a price. A feasible sticky target goes first, then whom the request's share
+   of the policy prefers. Ties fall to the name.
 """
 
 from collections import Counter
@@ -16,10 +17,19 @@ from math import inf
 from operator import itemgetter
 
 from router.bidprice import bend
-from router.filters import FILTERS, PERMANENT, Rejection, first_rejection, forecast_rejection
+from router.filters import FILTERS, PERMANENT, first_rejection, forecast_rejection
 from router.forecast import TOLD, UNKNOWN, Forecast, forecast_engine, work_of
 from router.objective import api_objective, density, forecast_api
-from router.types import Candidate, Decision, Otherwise, Policy, Reason, Request, Verdict
+from router.types import (
+    Candidate,
+    Decision,
+    Otherwise,
+    Policy,
+    Reason,
+    Rejection,
+    Request,
+    Verdict,
+)
 
 # what a best effort may disregard: promises and likely refusals; never rules, money or blindness
 DISREGARDED = frozenset(
@@ -73,7 +83,7 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
         return _infeasible(request, policy, rejected)
     if len(own) > 1:
         own.sort(key=_first_two)
-    order = _verdicts(_rank(own, apis, penalty), request.sticky_target)
+    order = _verdicts(_rank(own, apis, penalty), request)
     return _new(
         Decision, (policy.name, order, (*order, *rejected), order[0].reason, policy.otherwise)
     )
@@ -146,21 +156,19 @@ def _by_pool(accepted: list[Ranked]) -> None:
     accepted.sort(key=lambda row: places[row[0].pool or row[0].name])
 
 
-def _verdicts(ranked: list[Ranked], sticky: str | None) -> tuple[Verdict, ...]:
+def _verdicts(ranked: list[Ranked], request: Request) -> tuple[Verdict, ...]:
     """The chosen first, the others in their rank; each loser with what it lost by."""
     place, reason = 0, _CHEAPEST if len(ranked) > 1 else _ONLY
-    if sticky is not None:
-        for index, row in enumerate(ranked):
-            if row[0].name == sticky:
-                place, reason = index, _STICKY
-                break
+    if request.sticky_target is not None or request.preferred is not None:
+        place, reason = _preferred(ranked, request, reason)
+    held = reason
     chosen, forecast, dense, least, _ = ranked[place]
     order = [_verdict(chosen, forecast, reason, dense, least)]
     for index, (candidate, forecast, dense, dollars, lost) in enumerate(ranked):
         if index == place:
             continue
         if index < place:
-            reason = _STICKY
+            reason = held
         elif lost is not None:
             reason = lost
         else:
@@ -169,6 +177,19 @@ def _verdicts(ranked: list[Ranked], sticky: str | None) -> tuple[Verdict, ...]:
         verdict = (candidate, True, reason, "", dense, dollars) + forecast[:TOLD]  # noqa: RUF005  (joined at once, not by way of a list)
         order.append(_new(Verdict, verdict))
     return tuple(order)
+
+
+def _preferred(ranked: list[Ranked], request: Request, reason: Reason) -> tuple[int, Reason]:
+    """Whose place goes first, and why; the first where nobody preferred is feasible."""
+    for index, row in enumerate(ranked):
+        if row[0].name == request.sticky_target:
+            return index, _STICKY
+    preferred = request.preferred
+    if preferred is not None:
+        for index, row in enumerate(ranked):
+            if row[0].name in preferred.names:
+                return index, preferred.reason
+    return 0, reason
 
 
 def _verdict(

@@ -22,11 +22,11 @@ from router.types import (
     Health,
     Policy,
     Reason,
+    Rejection,
     Request,
     Residency,
 )
 
-Rejection = tuple[Reason, str]
 Filter = Callable[[Request, Policy, Candidate], Rejection | None]
 ForecastFilter = Callable[[Policy, Candidate, Forecast], Rejection | None]
 
@@ -34,7 +34,7 @@ _HEALTHY = Health.HEALTHY
 PERMANENT = frozenset(
     {
         Reason.MODEL, Reason.FEATURE, Reason.CONTEXT, Reason.RESIDENCY, Reason.SALT,
-        Reason.UNPRICED, Reason.PRICE_CAP,
+        Reason.UNPRICED, Reason.PRICE_CAP, Reason.CANARY, Reason.CANDIDATES, Reason.QUALITY,
     }
 )  # fmt: skip
 _INTERNAL_ONLY = Residency.INTERNAL_ONLY
@@ -111,6 +111,11 @@ def residency(request: Request, policy: Policy, candidate: Candidate) -> Rejecti
     if request.residency is _INTERNAL_ONLY or policy.residency is _INTERNAL_ONLY:
         return Reason.RESIDENCY, "leaves the network"
     return None
+
+
+def barred(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
+    """What the policy says of this target itself: names, shares, quality."""
+    return request.barred.get(candidate.name) if request.barred else None
 
 
 def salt(request: Request, _policy: Policy, candidate: Candidate) -> Rejection | None:
@@ -214,7 +219,7 @@ def tpot(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection 
 
 
 FILTERS: tuple[Filter, ...] = (
-    kind, features, context, residency, salt, priced, price_cap, budget, health, circuit,
+    kind, features, context, residency, barred, salt, priced, price_cap, budget, health, circuit,
     rate_limit,
 )  # fmt: skip
 FORECAST_FILTERS: tuple[ForecastFilter, ...] = (kv_headroom, ttft, tpot)
@@ -236,6 +241,7 @@ def first_rejection(request: Request, policy: Policy, candidate: Candidate) -> R
         and (cap is None or bound <= cap)
         and (room is None or bound <= room)
         and (candidate.accepts_salt or not request.salted)
+        and not (request.barred and candidate.name in request.barred)
     ):
         engine, api = candidate.engine, candidate.api
         if engine is not None:

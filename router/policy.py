@@ -1,11 +1,13 @@
 """Which policy a request falls under: the first rule that matches, or the default.
 
 A rule narrows by logical model and by team; an empty list matches all. Model names that end in
-`*` match by their beginning, so that pass-through providers can have a policy.
+`*` match by their beginning, so that pass-through providers can have a policy. What else a rule may
+ask (hours, a condition on the request) is asked of each request, by who can: `rule_upon`.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from router.types import Policy, Residency
 
@@ -14,12 +16,18 @@ DEFAULT = Policy(name="default")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One entry of the policy file, ready to match."""
+    """One entry of the policy file, ready to match.
+
+    `is_conditional`: more is to be asked of each request. `shadow`: it is decided by and recorded,
+    and never acts.
+    """
 
     name: str
     policy: Policy
     models: tuple[str, ...] = ()
     teams: tuple[str, ...] = ()
+    is_conditional: bool = False
+    shadow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,61 @@ def matches(rule: Rule, facts: Facts) -> bool:
     if rule.teams and facts.team not in rule.teams:
         return False
     return not rule.models or any(_names(pattern, facts.model) for pattern in rule.models)
+
+
+def within(rules: Sequence[Rule], facts: Facts) -> tuple[Rule, ...]:
+    """The rules that requests of this model and team can fall under, the last of them for certain.
+
+    What remains to be asked of each request is `when` and `calendar`; a shadow never ends it.
+    """
+    found: list[Rule] = []
+    for rule in rules:
+        if matches(rule, facts):
+            found.append(rule)
+            if not rule.is_conditional and not rule.shadow:
+                break
+    return tuple(found)
+
+
+class Ruling(NamedTuple):
+    """The rule that acts, the first shadow above it, and rules whose condition cannot be told."""
+
+    rule: Rule
+    shadow: Rule | None = None
+    unknown: tuple[Rule, ...] = ()
+
+
+def rule_upon(rules: Sequence[Rule], ask: Callable[[Rule], bool | None]) -> Ruling:
+    """`ask` says whether a conditional rule holds, `None` that it could not be told.
+
+    Such a rule is passed over, but what it would have closed has to stay closed: `closed` has that.
+    The last rule of `rules` acts where no other does.
+    """
+    shadow: Rule | None = None
+    unknown: list[Rule] = []
+    for rule in rules:
+        held = ask(rule) if rule.is_conditional else True
+        if held is None:
+            unknown.append(rule)
+        elif held and rule.shadow:
+            shadow = shadow or rule
+        elif held:
+            return Ruling(rule, shadow, tuple(unknown))
+    return Ruling(rules[-1], shadow, tuple(unknown))
+
+
+def closed(policy: Policy, unknown: Sequence[Rule]) -> Policy:
+    """Tightened by what rules would close that may have been meant: residency and the cap."""
+    caps = [
+        cap
+        for cap in (policy.max_cost_pusd, *(rule.policy.max_cost_pusd for rule in unknown))
+        if cap is not None
+    ]
+    return replace(
+        policy,
+        residency=tighten(policy.residency, *(rule.policy.residency for rule in unknown)),
+        max_cost_pusd=min(caps, default=None),
+    )
 
 
 def tighten(*residencies: Residency) -> Residency:

@@ -7,6 +7,7 @@ times are seconds unless the name ends in a unit, token counts are tokens.
 Values built for every request are `value` classes, verdicts named tuples: both cheap to build.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
@@ -71,6 +72,7 @@ class Reason(StrEnum):
     """The closed set of answers to "why this one, why not that one?".
 
     Response header, metric label, ledger column and `policy explain` all carry these words.
+    Records keep a word as its place, so new ones come last.
     """
 
     # chosen because
@@ -101,6 +103,20 @@ class Reason(StrEnum):
     TPOT = "tpot"
     SALT = "salt"
     BATCH = "batch"  # a line of a batch waits for an engine that is idle
+    WEIGHT = "weight"  # chosen: the request falls into this target's share (lost: into another's)
+    CANARY = "canary"  # chosen: it is the canary's (filtered: it is not)
+    CANDIDATES = "candidates"  # filtered: the policy names others
+    QUALITY = "quality"  # filtered: it loses too much, or nobody stated how much
+
+
+Rejection = tuple[Reason, str]
+
+
+class Preference(NamedTuple):
+    """Candidates that go first while one of them is feasible, and the word for it."""
+
+    names: frozenset[str]
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +179,8 @@ class Request:
     sticky_target: str | None = None
     salted: bool = False  # the tenant's prefix cache is isolated: the target must accept a salt
     extent: Extent | None = None  # of kinds that have no conversation
+    preferred: Preference | None = None  # after the session's own target
+    barred: Mapping[str, Rejection] | None = field(default=None, hash=False)  # by candidate
 
 
 @value(frozen=True, slots=True)
@@ -218,21 +236,17 @@ class EngineState:
     residents: tuple[tuple[float, float, float], ...] = ()
     head_tokens: float = 0.0
     head_since_s: float = 0.0
-    # numbers that a real engine can have
-    sane: bool = field(init=False, repr=False, compare=False)
+    sane: bool = field(init=False, repr=False, compare=False)  # numbers that engines can have
     # sane, healthy, with a cache and a step model
     ready: bool = field(init=False, repr=False, compare=False)
     sequences: int = field(init=False, repr=False, compare=False)
-    # used and promised
-    kv_taken_tokens: float = field(init=False, repr=False, compare=False)
+    kv_taken_tokens: float = field(init=False, repr=False, compare=False)  # used and promised
     # a step of the batch as it is; like the next two 0 without a step model
     step_s: float = field(init=False, repr=False, compare=False)
     # a token of context for one step: its own time and its share of the whole
     hold_s: float = field(init=False, repr=False, compare=False)
-    # of the queued prefill, what is done by now
-    read_tokens: float = field(init=False, repr=False, compare=False)
-    # the share of the time that prefill leaves
-    decoding: float = field(init=False, repr=False, compare=False)
+    read_tokens: float = field(init=False, repr=False, compare=False)  # of what is queued, by now
+    decoding: float = field(init=False, repr=False, compare=False)  # time that prefill leaves
 
     def __post_init__(self) -> None:
         step, capacity, running = self.step, self.kv_capacity_tokens, self.running

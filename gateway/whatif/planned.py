@@ -8,14 +8,17 @@ and failures are not played.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import ceil
 from typing import NamedTuple
 
 from gateway.candidates import Candidates, Frozen
 from gateway.clock import Clock
+from gateway.conditions import Asking
 from gateway.dispatch import QUEUE_POLL_S
 from gateway.fleet import Target
 from gateway.rules import Matched, Rules
+from gateway.rulings import Chain, Terms
 from gateway.settings import Model, Settings
 from gateway.sightings import ExternalSight, OwnSight
 from gateway.whatif.house import House
@@ -66,6 +69,15 @@ class Sample(NamedTuple):
     bid_price_pusd_per_s: float
 
 
+def _asking(arrival: Arrival, model: str) -> Asking:
+    return Asking(
+        model=model,
+        team=arrival.tenant,
+        prompt_tokens=arrival.prompt_tokens,
+        max_tokens=arrival.max_tokens or 0,
+    )
+
+
 class Planned:
     """One set of policies; `seats` are its own engines, empty at first."""
 
@@ -92,7 +104,7 @@ class Planned:
         )
         self._clock = Clock(lambda: self._now_s, self._wall_us)
         self._routes: dict[str, tuple[str, Model, tuple[Target, ...]]] = {}
-        self._matched: dict[tuple[str, str], Matched] = {}
+        self._chains: dict[tuple[str, str], Chain] = {}
         self._stretch_s = max(1.0, seconds / SAMPLES)
         self.samples: dict[tuple[int, str], Sample] = {}
 
@@ -103,8 +115,9 @@ class Planned:
     ) -> Choice:
         self._now_s = now_s
         name, model, targets = self._route(arrival.model)
-        rule = self._rule(name, arrival.tenant)
-        request = self._request(arrival, name, model)
+        terms = self._terms(arrival, name, model, targets)
+        rule = terms.rule
+        request = self._request(arrival, name, model, terms)
         frozen = self._candidates.freeze(
             targets,
             request,
@@ -157,14 +170,23 @@ class Planned:
             route = self._routes[asked] = name, model, self._house.fleet.targets(name, model)
         return route
 
-    def _rule(self, model: str, team: str) -> Matched:
-        rule = self._matched.get((model, team))
-        if rule is None:
-            rule = self._matched[model, team] = self._rules.match(model, team)
-            self.slos[rule.policy.name] = rule.policy.slo
-        return rule
+    def _terms(
+        self, arrival: Arrival, name: str, model: Model, targets: tuple[Target, ...]
+    ) -> Terms:
+        """Hours and shares as live; a recorded request has no tags, which conditions see."""
+        chain = self._chains.get((name, arrival.tenant))
+        if chain is None:
+            chain = Chain(self._rules.entries(name, arrival.tenant), model, targets)
+            self._chains[name, arrival.tenant] = chain
+        wall_us = self._house.start_us + int(1e6 * arrival.at_s)
+        terms = chain.terms(
+            partial(_asking, arrival, name), wall_us=wall_us, key=f"{wall_us}:{arrival.tenant}"
+        )
+        policy = terms.rule.policy
+        self.slos.setdefault(policy.name, policy.slo)
+        return terms
 
-    def _request(self, arrival: Arrival, name: str, model: Model) -> Request:
+    def _request(self, arrival: Arrival, name: str, model: Model, terms: Terms) -> Request:
         prompt = arrival.prompt_tokens
         return Request(
             Kind.CHAT,
@@ -174,6 +196,8 @@ class Planned:
             arrival.max_tokens,
             self._lengths.moments((name, arrival.tenant), prompt),
             residency=Residency(model.residency),
+            preferred=terms.preferred,
+            barred=terms.barred,
         )
 
     def _fitting(

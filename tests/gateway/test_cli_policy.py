@@ -86,3 +86,26 @@ def test_mistakes_are_told(explain, words, said):
     assert answer.exit_code == 1
     assert said in answer.stderr
     assert answer.stdout == ""
+
+
+def test_a_shadow_is_recorded_and_explained_and_nothing_goes_there(run_stack):
+    watch = {"name": "watch", "shadow": True, "weights": {"alpha/m": 1}}
+    with run_stack(policies=[watch, {"name": "act"}]) as stack:
+        answer = stack.chat("chat")
+        assert answer.headers["x-breakeven-policy"] == "act"
+        assert answer.headers["x-breakeven-backend"] == "pool:main/0"
+        stack.settled(answer)
+        command = ["policy", "explain", answer.headers["x-request-id"]]
+        config = ["--config", str(stack.state / "breakeven.yaml")]
+
+        def explain(*words: str):
+            return CliRunner().invoke(app, [*command, *words, *config])
+
+        (attempt,) = json.loads(explain("--json").stdout)
+        assert attempt["shadow"] == {"policy": "watch", "target": "alpha/m", "reason": "weight"}
+        assert "shadow policy watch: would have chosen alpha/m (weight)" in " ".join(
+            explain().stdout.split()
+        )
+        assert stack.entries("alpha") == []
+        shown = stack.get("/metrics").text
+        assert 'breakeven_shadow_decisions_total{agrees="no",policy="watch"} 1.0' in shown

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.crosschecks import CHECKS, logical
+from gateway.aliases import logical
+from gateway.crosschecks import CHECKS
 from gateway.document import read_document
 from gateway.draft import draft_settings
 

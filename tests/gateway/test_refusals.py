@@ -69,13 +69,16 @@ ANSWERS = {
     Reason.PRICE_CAP: (400, "invalid_request_error"),
     Reason.RESIDENCY: (403, "permission_error"),
     Reason.SALT: (403, "permission_error"),
+    Reason.CANARY: (400, "invalid_request_error"),
+    Reason.CANDIDATES: (400, "invalid_request_error"),
+    Reason.QUALITY: (400, "invalid_request_error"),
 }
 AWAY = {
     Reason.CIRCUIT_OPEN, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING, Reason.UNKNOWN_STATE,
 }  # fmt: skip
 NEVER_REFUSED_FOR = {
     Reason.CHEAPEST, Reason.STICKY, Reason.ONLY, Reason.BEST_EFFORT, Reason.COSTLIER,
-    Reason.BID_PRICE, Reason.BUSIER,
+    Reason.BID_PRICE, Reason.BUSIER, Reason.WEIGHT,
 }  # fmt: skip
 
 

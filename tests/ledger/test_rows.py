@@ -11,7 +11,9 @@ from ledger.rows import UNSETTLED, lost_values, opened_from, opened_row, settled
 
 def test_every_field_of_a_record_has_a_column():
     columns = set(orm.Attempt.__table__.columns.keys())
-    assert set(AttemptOpened.__struct_fields__) - columns == {"holds", "decision"}
+    decided = {"decision", "shadow_policy", "shadow_target", "shadow_reason"}
+    assert set(AttemptOpened.__struct_fields__) - columns == {"holds", *decided}
+    assert decided <= set(orm.AttemptDecision.__table__.columns.keys())
     assert set(AttemptSettled.__struct_fields__) - columns == {
         "tokens", "compared", "unknown_tier", "disputed",
     }  # fmt: skip

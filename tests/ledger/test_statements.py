@@ -96,7 +96,8 @@ def test_many_rows_are_stored_as_a_few_are(engine, say, opened, settled):
         found = EmptyRows()
         rows.append(add_opened(found, first, "j") | settled_values(first, last, late=False))
         decisions.append({"attempt_id": odd + str(number), "opened_us": 1,
-                          "decision": bytes(range(256))})  # fmt: skip
+                          "decision": bytes(range(256)), "shadow_policy": odd,
+                          "shadow_target": None, "shadow_reason": "weight"})  # fmt: skip
     for table, statement, many in (
         (orm.Attempt, say.attempts, rows),
         (orm.AttemptDecision, say.decisions, decisions),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from router.decide import decide
-from router.types import Health, Kind, Otherwise, Policy, Reason, Residency, Slo
+from router.types import Health, Kind, Otherwise, Policy, Preference, Reason, Residency, Slo
 
 FULL = {"kv_used_tokens": 98_000.0}
 DEAR = 1e15  # a bid price no request reaches
@@ -266,3 +266,41 @@ def test_wide_demand_keeps_the_last_capacity_for_the_dearest(ask, rule, own, api
         for engine in (narrow, wide)
     ]
     assert reasons_of == [True, False]
+
+
+def test_a_share_goes_first_while_it_is_feasible_and_loses_by_its_own_word(ask, rule, own, api):
+    dear = api(name="openai/dear", expected_pusd=9_000_000)
+    preferred = Preference(frozenset({"openai/dear"}), Reason.CANARY)
+    fleet = [own(), api(), dear]
+    decision = decide(ask(preferred=preferred), rule(), fleet)
+    assert decision.chosen.candidate is dear
+    assert decision.reason is Reason.CANARY
+    assert [v.reason for v in decision.order[1:]] == [Reason.CANARY, Reason.CANARY]
+    assert [v.candidate.name for v in decision.order[1:]] == ["pool:llama/0", "openai/small"]
+    # a session stays where it is, and who cannot serve is preferred in vain
+    held = decide(ask(preferred=preferred, sticky_target="openai/small"), rule(), fleet)
+    assert (held.chosen.candidate.name, held.reason) == ("openai/small", Reason.STICKY)
+    broken = api({"circuit_open": True}, name="openai/dear")
+    without = decide(ask(preferred=preferred), rule(), [own(), api(), broken])
+    assert without.order == decide(ask(), rule(), [own(), api(), broken]).order
+
+
+def test_of_a_preferred_pool_the_least_loaded_engine_is_taken(ask, rule, own, api):
+    preferred = Preference(frozenset({"pool:b/0", "pool:b/1"}), Reason.WEIGHT)
+    fleet = [
+        own({"running": 0}, name="pool:a/0", pool="a"),
+        own({"running": 60}, name="pool:b/0", pool="b"),
+        own({"running": 20}, name="pool:b/1", pool="b"),
+    ]
+    decision = decide(ask(preferred=preferred), rule(), fleet)
+    assert (decision.chosen.candidate.name, decision.reason) == ("pool:b/1", Reason.WEIGHT)
+
+
+def test_nothing_prefers_what_must_not_leave(ask, rule, own, api):
+    """Not the canary, not a weight, not a session."""
+    preferred = Preference(frozenset({"openai/small"}), Reason.CANARY)
+    asked = ask(
+        preferred=preferred, sticky_target="openai/small", residency=Residency.INTERNAL_ONLY
+    )
+    assert [v.candidate.internal for v in decide(asked, rule(), [own(), api()]).order] == [True]
+    assert decide(asked, rule(otherwise=Otherwise.BEST_EFFORT), [api()]).order == ()

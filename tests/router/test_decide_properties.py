@@ -24,6 +24,7 @@ from router.types import (
     Kind,
     Otherwise,
     OutputMoments,
+    Preference,
     Reason,
     Residency,
     Slo,
@@ -40,6 +41,16 @@ REQUESTS = st.fixed_dictionaries(
         "residency": st.sampled_from(Residency),
         "sticky_target": st.none() | st.sampled_from(["own-1", "api-2"]),
         "salted": st.booleans(),
+        "preferred": st.none()
+        | st.builds(
+            Preference,
+            st.frozensets(st.sampled_from(["own-0", "own-2", "api-0", "api-1"])),
+            st.sampled_from([Reason.WEIGHT, Reason.CANARY]),
+        ),
+        "barred": st.none()
+        | st.dictionaries(
+            st.sampled_from(["own-0", "own-1", "api-0"]), st.just((Reason.CANDIDATES, "others"))
+        ),
     }
 )
 POLICIES = st.fixed_dictionaries(
@@ -193,6 +204,7 @@ OBJECTIONS = {
     "kv_headroom": ({}, {"slo": Slo()}, {"state": {"kv_used_tokens": 99_000.0}}),
     "ttft": ({}, {"slo": Slo(ttft_ms=1.0)}, {}),
     "tpot": ({}, {"slo": Slo(tpot_ms=1.0)}, {}),
+    "barred": ({"barred": {"pool:llama/0": (Reason.CANDIDATES, "others")}}, {}, {}),
 }
 
 

@@ -260,6 +260,10 @@ DOWN = {"health": Health.DOWN, "circuit_open": True, "requests_left": 0}
         ({"max_tokens": 300_000}, {}, {}, Reason.CONTEXT),
         ({"residency": Residency.INTERNAL_ONLY}, {}, {}, Reason.RESIDENCY),
         ({"salted": True}, {}, {"accepts_salt": False}, Reason.SALT),
+        *(
+            ({"barred": {"openai/small": (word, "")}}, {}, {}, word)
+            for word in (Reason.CANARY, Reason.CANDIDATES, Reason.QUALITY)
+        ),
         ({}, {"max_cost_pusd": 10**15}, {"expected_pusd": None}, Reason.UNPRICED),
         ({}, {"max_cost_pusd": 1}, {}, Reason.PRICE_CAP),
     ],

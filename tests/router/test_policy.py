@@ -2,7 +2,17 @@
 
 import pytest
 
-from router.policy import DEFAULT, Facts, Rule, first_match, matches, tighten
+from router.policy import (
+    DEFAULT,
+    Facts,
+    Rule,
+    closed,
+    first_match,
+    matches,
+    rule_upon,
+    tighten,
+    within,
+)
 from router.types import Policy, Residency
 
 RULES = (
@@ -39,3 +49,56 @@ def test_residency_cannot_be_loosened():
     assert tighten() is loose
     assert tighten(loose, loose) is loose
     assert tighten(loose, tight, loose) is tight
+
+
+def rules(*said):
+    """`name` or `name?` (asks of the request) or `name!` (shadow), or both."""
+    return tuple(
+        Rule(
+            name=one.strip("?!"),
+            policy=Policy(one.strip("?!")),
+            is_conditional="?" in one,
+            shadow="!" in one,
+        )
+        for one in said
+    )
+
+
+def test_a_chain_ends_with_the_first_rule_that_asks_nothing():
+    (only,) = rules("only")
+    assert within((only, *rules("never")), Facts("m", "t")) == (only,)
+    names = [rule.name for rule in within(rules("a?", "b!", "c", "d"), Facts("m", "t"))]
+    assert names == ["a", "b", "c"]
+    assert [rule.name for rule in within(RULES, Facts("code-internal", "ads"))] == ["code"]
+
+
+@pytest.mark.parametrize(
+    ("said", "answers", "acts", "shadow", "unknown"),
+    [
+        (("a?", "b"), {"a": True}, "a", None, ()),
+        (("a?", "b"), {"a": False}, "b", None, ()),
+        (("a?", "b"), {"a": None}, "b", None, ("a",)),
+        (("a!", "b!", "c"), {}, "c", "a", ()),
+        (("a?!", "b!", "c"), {"a": False}, "c", "b", ()),
+        (("a?!", "b"), {"a": None}, "b", None, ("a",)),
+        (("a", "b!"), {}, "a", None, ()),  # a shadow below who acts has nothing to watch
+    ],
+)
+def test_who_acts_and_who_watches(said, answers, acts, shadow, unknown):
+    ruling = rule_upon(rules(*said), lambda rule: answers[rule.name])
+    assert ruling.rule.name == acts
+    assert (None if ruling.shadow is None else ruling.shadow.name) == shadow
+    assert tuple(rule.name for rule in ruling.unknown) == unknown
+
+
+def test_what_cannot_be_told_stays_closed():
+    open_, inside = (
+        Policy("open", max_cost_pusd=500),
+        Policy("x", residency=Residency.INTERNAL_ONLY),
+    )
+    dear, cheap = Rule("d", Policy("d", max_cost_pusd=900)), Rule("c", Policy("c", max_cost_pusd=5))
+    assert closed(open_, [Rule("x", inside)]).residency is Residency.INTERNAL_ONLY
+    assert closed(open_, [dear]) == open_
+    assert closed(open_, [dear, cheap]).max_cost_pusd == 5
+    assert closed(inside, [dear]).residency is Residency.INTERNAL_ONLY
+    assert closed(Policy("p"), [Rule("q", Policy("q"))]).max_cost_pusd is None

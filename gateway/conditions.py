@@ -1,0 +1,130 @@
+"""Conditions of policies in CEL, compiled once when a set of policies is read.
+
+What a condition may say is a small part of the language: comparisons, `&&`, `||`, `!`, `in`, `[]`,
+`has`, `size`, `startsWith`, `endsWith` and `contains`, over the facts of `FACTS`. Loops, arithmetic
+and regular expressions are refused, so that a condition takes microseconds, whatever is asked:
+its time is bounded by its own length. The library is a parser and an interpreter of its own; no
+Python is ever evaluated.
+
+Types are tried when it is read, upon requests of both extremes. What fails later all the same (a
+tag that a key does not have) raises `Undecided`; `router.policy` says what then stays closed.
+"""
+
+from typing import Any
+
+import cel
+import msgspec
+
+LONGEST = 1000  # characters; nesting that any parser stands
+
+_OPERATORS = frozenset(
+    {"_&&_", "_||_", "!_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "_[_]", "-_"}
+)
+_FUNCTIONS = frozenset({"size", "startsWith", "endsWith", "contains"})
+_LOOPS = frozenset({"@not_strictly_false", "_?_:_"})
+
+
+class Undecided(Exception):
+    """The condition has no answer for this request."""
+
+
+class Faulty(ValueError):
+    """What is wrong with a condition, for whoever wrote it."""
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """What conditions may ask. Tags are the key's own: no header brings one."""
+
+    model: str  # logical, aliases resolved
+    team: str
+    org: str = ""
+    key: str = ""
+    user: str = ""  # the key's; empty where it belongs to nobody
+    tags: dict[str, str] = {}
+    kind: str = "chat"
+    stream: bool = False
+    prompt_tokens: int = 1  # estimated
+    max_tokens: int = 0  # 0: the client set no limit
+    n: int = 1
+    features: tuple[str, ...] = ()
+
+
+FACTS = Asking.__struct_fields__
+_SAMPLES = (
+    Asking(model="", team=""),
+    Asking(
+        model="m",
+        team="t",
+        org="o",
+        key="k",
+        user="u",
+        kind="completion",
+        stream=True,
+        prompt_tokens=2**31,
+        max_tokens=2**31,
+        n=128,
+        features=("tools", "json_schema", "images"),
+    ),
+)
+
+
+class Condition:
+    """`holds` for a request, or raises `Undecided`."""
+
+    __slots__ = ("_program", "_wanted", "may_fail", "text")
+
+    def __init__(self, text: str) -> None:
+        """Raises `Faulty`."""
+        self.text = text
+        self.may_fail = False  # for keys without a tag that it names
+        self._program, self._wanted = _compiled(text)
+        self._try()
+
+    def holds(self, asking: Asking) -> bool:
+        try:
+            answer = self._program.execute({name: getattr(asking, name) for name in self._wanted})
+        except Exception as error:
+            raise Undecided(str(error)) from error
+        if answer is True or answer is False:
+            return bool(answer)
+        raise Undecided(f"it is no yes or no, but {type(answer).__name__}")
+
+    def _try(self) -> None:
+        for sample in _SAMPLES:
+            facts = {name: getattr(sample, name) for name in self._wanted}
+            try:
+                answer = self._program.execute(facts)
+            except KeyError:
+                self.may_fail = True  # a tag that only some keys have
+                continue
+            except Exception as error:
+                raise Faulty(_first_line(error)) from error
+            if not isinstance(answer, bool):
+                raise Faulty(f"must say yes or no, not {type(answer).__name__}")
+
+
+def _compiled(text: str) -> tuple[Any, tuple[str, ...]]:
+    if len(text) > LONGEST:
+        raise Faulty(f"is longer than {LONGEST} characters")
+    try:
+        program = cel.compile(text)
+        said = program.references()
+    except Exception as error:
+        raise Faulty(_first_line(error)) from error
+    functions = set(said["functions"]) - _OPERATORS - _FUNCTIONS
+    if functions & _LOOPS:
+        raise Faulty("loops and `?:` are not taken: say `in`, `&&` and `||`")
+    for name in sorted(functions):
+        known = ", ".join(sorted(_FUNCTIONS))
+        raise Faulty(f"`{name.strip('_')}` is not taken; functions are {known}")
+    unknown = sorted(set(said["variables"]) - set(FACTS))
+    if unknown:
+        raise Faulty(f"knows no `{unknown[0]}`; facts are {', '.join(FACTS)}")
+    return program, tuple(said["variables"])
+
+
+def _first_line(error: Exception) -> str:
+    """The library's own words, without its prefix and its picture of the place."""
+    words = " ".join(str(error).split())
+    _, found, rest = words.partition("ERROR: <input>:")
+    return f"at {rest.partition(' |')[0]}" if found else words[:200]

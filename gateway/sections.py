@@ -1,0 +1,35 @@
+"""What the sections of the configuration file are made of: strict, frozen, no secret inline."""
+
+from decimal import Decimal
+from typing import Annotated, Any, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
+from pydantic_core.core_schema import ValidationInfo
+
+Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[float, Field(gt=0.0)]
+# Down to the pico-USD; a row of the ledger holds nine million dollars, a total much more.
+Usd = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=12)]
+TotalUsd = Annotated[Decimal, Field(ge=0, le=1_000_000_000_000, decimal_places=12)]
+NAME = r"^[!-~]([ -~]*[!-~])?$"  # stands in headers, metrics and addresses
+Named = Annotated[str, Field(pattern=NAME, max_length=200)]
+# As browsers write it: no path and no slash at the end. `null` is many pages that nobody can tell.
+Origin = Annotated[str, Field(pattern=r"^(\*|[a-z][a-z0-9+.-]*://[!-.0-;=?-~]+)$", max_length=300)]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, str_strip_whitespace=True, allow_inf_nan=False
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _a_word_is_no_switch(cls, value: Any, info: ValidationInfo) -> Any:
+        """YAML reads a bare `off` as false, and pydantic a false as 0."""
+        assert info.field_name is not None
+        annotation = cls.model_fields[info.field_name].annotation
+        if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
+            raise PydanticCustomError("switch", "switch")
+        return value

@@ -1,0 +1,70 @@
+"""Hours of the week by a place's own clock: when a rule of the policy file counts.
+
+A window belongs to the days on which it begins: `fri 22:00 to 06:00` ends on Saturday morning. The
+local clock alone says; an hour that a change of the clocks skips is not there, and one that comes
+twice counts twice.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAY_MINUTES = 24 * 60
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """From `starts` to before `ends`, minutes after midnight; `ends <= starts` is the next day.
+
+    `days` as `datetime.weekday` counts them; none are all.
+    """
+
+    starts: int
+    ends: int
+    zone: tzinfo = UTC
+    days: frozenset[int] = frozenset()
+
+    def hold(self, wall_us: int) -> bool:
+        """Whether the local clock stands inside; microseconds since the epoch."""
+        local = datetime.fromtimestamp(wall_us // 1_000_000, UTC).astimezone(self.zone)
+        minute = 60 * local.hour + local.minute
+        if self.starts < self.ends:
+            return self.starts <= minute < self.ends and self._begun(local)
+        if minute >= self.starts:
+            return self._begun(local)
+        return minute < self.ends and self._begun(local - _DAY)
+
+    def _begun(self, day: datetime) -> bool:
+        return not self.days or day.weekday() in self.days
+
+
+class Calendar:
+    """Several windows of one rule, looked at once a minute: offsets of zones are whole minutes."""
+
+    __slots__ = ("_holds", "_hours", "_minute")
+
+    def __init__(self, hours: Iterable[Hours]) -> None:
+        self._hours = tuple(hours)
+        self._minute = -1
+        self._holds = False
+
+    def holds(self, wall_us: int) -> bool:
+        """Whether any of them does; without windows always."""
+        minute = wall_us // 60_000_000
+        if minute != self._minute:
+            self._holds = not self._hours or any(one.hold(wall_us) for one in self._hours)
+            self._minute = minute
+        return self._holds
+
+
+def minute_of(text: str) -> int:
+    """`22:30` as minutes after midnight; raises `ValueError`. `24:00` is the day's end."""
+    hours, colon, minutes = text.partition(":")
+    if not (colon and len(hours) == len(minutes) == 2 and (hours + minutes).isdecimal()):
+        raise ValueError(text)
+    minute = 60 * int(hours) + int(minutes)
+    if int(minutes) > 59 or minute > DAY_MINUTES:
+        raise ValueError(text)
+    return minute

@@ -1,0 +1,63 @@
+"""Which share a request falls into: a stable hash, so that nothing is drawn and nothing flickers.
+
+The same key falls into the same place of [0, 1) in every process and after every restart, and keys
+spread evenly, so that in the long run each share gets exactly what it is given. A share that
+grows keeps whoever it had: places below 0.05 are below 0.10, too.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import NamedTuple
+
+from router.types import Preference, Reason, Rejection
+
+_WHOLE = 2.0**64
+NOBODY: Mapping[str, Rejection] = MappingProxyType({})
+
+
+def place_of(salt: str, key: str) -> float:
+    """In [0, 1); `salt` keeps the shares of different rules independent of each other."""
+    digest = blake2b(f"{salt}\x00{key}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    # The upper 53 bits: all 64 could round up to 1.
+    return (int.from_bytes(digest, "big") >> 11 << 11) / _WHOLE
+
+
+class Part(NamedTuple):
+    """One target's candidates, and its part of what is split (any positive unit)."""
+
+    names: frozenset[str]
+    weight: float
+
+
+class Canary(NamedTuple):
+    """`names` get `share` (0 to 1) of the requests, and nothing of the others."""
+
+    names: frozenset[str]
+    share: float
+
+
+class Split(NamedTuple):
+    """How a rule shares out its requests: first the canary, the others by weight."""
+
+    salt: str
+    canary: Canary | None = None
+    parts: tuple[Part, ...] = ()
+
+    def of(self, key: str) -> tuple[Preference | None, Mapping[str, Rejection]]:
+        """Whom this request prefers, and who is kept from it."""
+        kept = NOBODY
+        canary = self.canary
+        if canary is not None:
+            if place_of(f"{self.salt}\x00canary", key) < canary.share:
+                return Preference(canary.names, Reason.CANARY), NOBODY
+            detail = f"serves {100.0 * canary.share:g} % of the requests"
+            kept = dict.fromkeys(canary.names, (Reason.CANARY, detail))
+        if not self.parts:
+            return None, kept
+        left = place_of(self.salt, key) * sum(part.weight for part in self.parts)
+        for part in self.parts:
+            left -= part.weight
+            if left < 0.0:
+                break
+        return Preference(part.names, Reason.WEIGHT), kept
