@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sqlalchemy import Engine, make_url
 
 from backends.simulator.profiles import PROFILES
+from backends.simulator.shapefile import ShapeFileError, load
 from gateway.cli_config import Config, ledger_reader, load_or_fail
 from gateway.cli_output import AsJson, emit, fail
 from gateway.clock import Clock
@@ -58,7 +59,7 @@ def simulate(
     ] = None,
     engine: Annotated[
         list[str] | None,
-        typer.Option(help="POOL=PROFILE: how fast a pool's engines are; default: as measured."),
+        typer.Option(help="POOL=PROFILE, or POOL=FILE of `engine fit --out`: how fast it is."),
     ] = None,
     times: Annotated[
         float, typer.Option(min=0.001, max=1000.0, help="So many times the traffic.")
@@ -192,11 +193,20 @@ def _named(words: Sequence[str]) -> dict[str, Modelled]:
         pool, equals, what = word.partition("=")
         if not (equals and pool and what):
             fail(f"--engine {word}: say POOL=PROFILE with one of {', '.join(sorted(PROFILES))}")
-        if what not in PROFILES:
-            known = ", ".join(sorted(PROFILES))
-            fail(f"--engine {word}: neither a profile nor a file; profiles: {known}")
-        found[pool] = Modelled(PROFILES[what].shape, f"profile {what}, as asked for")
+        found[pool] = _modelled(word, what)
     return found
+
+
+def _modelled(word: str, what: str) -> Modelled:
+    if what in PROFILES:
+        return Modelled(PROFILES[what].shape, f"profile {what}, as asked for")
+    if not Path(what).is_file():
+        known = ", ".join(sorted(PROFILES))
+        fail(f"--engine {word}: neither a profile nor a file; profiles: {known}")
+    try:
+        return Modelled(load(Path(what)), f"fitted: {what}")
+    except ShapeFileError as error:
+        fail(f"--engine {word}: {error}")
 
 
 def _prices(settings: Settings, books: Engine | None) -> PriceBook:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from backends.simulator.kv import BlockPool
-from backends.stepmodel import StepModel
+from backends.simulator.shape import Pace
 
 
 class Job:
@@ -61,8 +61,8 @@ class Job:
 
 
 class Batch:
-    def __init__(self, step: StepModel, pool: BlockPool) -> None:
-        self._step = step
+    def __init__(self, pace: Pace, pool: BlockPool) -> None:
+        self._pace = pace
         self._pool = pool
         self._size = pool.block_tokens
         self._fills = [0] * pool.block_tokens  # jobs by the residue at which they need a block
@@ -129,7 +129,7 @@ class Batch:
         return rounds * len(self._members) + extra
 
     def step_s(self, prefill_tokens: int) -> float:
-        return self._step.step_s(
+        return self._pace.step_s(
             sequences=len(self._members),
             context_tokens=self.context_tokens,
             prefill_tokens=prefill_tokens,
@@ -183,7 +183,7 @@ class Batch:
         return count, start_s + self._lasting(count)
 
     def _lasting(self, steps: int) -> float:
-        slope = self._step.c_s * len(self._members)
+        slope = self._pace.step.c_s * len(self._members)
         return steps * self.step_s(0) + slope * steps * (steps - 1) / 2
 
     def _fitting(self, span_s: float, *, most: int) -> int:
@@ -192,7 +192,7 @@ class Batch:
             return 0
         if self._lasting(most) <= span_s:
             return most
-        first, slope = self.step_s(0), self._step.c_s * len(self._members)
+        first, slope = self.step_s(0), self._pace.step.c_s * len(self._members)
         if slope <= 0:
             return int(span_s / first)
         half = first - slope / 2

@@ -2,18 +2,21 @@
 
 Pure and deterministic: no clock, no randomness. The caller submits, aborts and advances; time
 passes only in `advance`. One step serves every decoding sequence one token, then prefill chunks
-in arrival order up to the token budget, and lasts what `StepModel` says. A prompt is admitted
+in arrival order up to the token budget, and lasts what `Pace` says. A prompt is admitted
 when its blocks fit; when a decoding sequence finds no block, the last admitted one is preempted
 and later computed again. While nothing can change, many steps pass at once (`batch` has the
-arithmetic). A request becomes visible to the scheduler `t0` after it was submitted.
+arithmetic). A request becomes visible to the scheduler some time after it was submitted.
 """
 
+from bisect import insort
 from collections import deque
 from collections.abc import Sequence
 
 from backends.simulator.batch import Batch, Job
 from backends.simulator.kv import BlockPool
 from backends.simulator.shape import Event, Shape, TooLargeError, Totals, What
+
+GOLDEN = 0.618_033_988_749_895  # its multiples lie evenly in a round, whatever their number
 
 
 class Engine:
@@ -27,8 +30,10 @@ class Engine:
         self._pool = BlockPool(
             blocks=shape.blocks, block_tokens=shape.block_tokens, caching=shape.prefix_caching
         )
-        self._batch = Batch(shape.step, self._pool)
-        self._arriving: deque[Job] = deque()
+        self._pace = shape.paced
+        self._batch = Batch(self._pace, self._pool)
+        self._arriving: list[Job] = []  # in the order in which they become visible
+        self._phase = 0.0
         self._waiting: deque[Job] = deque()
         self._prefilling: list[Job] = []
         self._running: dict[str, Job] = {}  # in order of admission
@@ -53,10 +58,10 @@ class Engine:
             raise ValueError("a request has at least one prompt and one output token")
         self.now_s = max(self.now_s, now_s)
         full = (prompt_tokens - 1) // self.shape.block_tokens  # the last token is always computed
-        visible_s = now_s + self.shape.step.t0_s
-        self._arriving.append(
-            Job(id, prompt_tokens, output_tokens, tuple(hashes[:full]), visible_s)
-        )
+        self._phase = (self._phase + GOLDEN) % 1.0
+        visible_s = now_s + self._pace.intake_s(len(self._running), self._phase)
+        job = Job(id, prompt_tokens, output_tokens, tuple(hashes[:full]), visible_s)
+        insort(self._arriving, job, key=_visible_s)
 
     def abort(self, id: str) -> int | None:  # noqa: A002  (as on the wire)
         """Stop a request at once; returns the tokens it had generated, `None` if unknown."""
@@ -167,7 +172,7 @@ class Engine:
 
     def _arrive(self) -> None:
         while self._arriving and self._arriving[0].visible_s <= self._boundary_s:
-            self._waiting.append(self._arriving.popleft())
+            self._waiting.append(self._arriving.pop(0))
 
     def _make_room(self, events: list[Event]) -> bool:
         """Preempt the last admitted until every decoding sequence has its next block."""
@@ -284,3 +289,7 @@ class Engine:
         else:
             self._prefilling.remove(job)
         self._pool.release(job.shared, job.blocks - len(job.shared))
+
+
+def _visible_s(job: Job) -> float:
+    return job.visible_s

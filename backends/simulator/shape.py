@@ -29,8 +29,45 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """What an iteration really lasts, where a linear step is not enough.
+
+    An iteration with prefill has a least duration, which the host needs to launch it: `captured_s`
+    while a CUDA graph of at most `captured_tokens` covers it, `eager_s` beyond. And whoever streams
+    to many clients in rounds reads a new request when its turn comes: after `t0`, and something
+    between nothing and twice `stream_s * running ** stream_power`.
+    """
+
+    step: StepModel
+    captured_tokens: int = 512
+    captured_s: float = 0.0
+    eager_s: float = 0.0
+    stream_s: float = 0.0
+    stream_power: float = 1.0
+
+    def step_s(self, *, sequences: int, context_tokens: float, prefill_tokens: float) -> float:
+        """Duration of one iteration in seconds."""
+        linear_s = self.step.step_s(
+            sequences=sequences, context_tokens=context_tokens, prefill_tokens=prefill_tokens
+        )
+        if not prefill_tokens:
+            return linear_s
+        captured = sequences + prefill_tokens <= self.captured_tokens
+        return max(linear_s, self.captured_s if captured else self.eager_s)
+
+    def intake_s(self, running: int, phase: float) -> float:
+        """From a request's arrival until the scheduler sees it; `phase` of the round, 0 to 1."""
+        round_s: float = 2.0 * self.stream_s * running**self.stream_power
+        return self.step.t0_s + phase * round_s
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
-    """What an engine was started with; `blocks` includes the reserved one."""
+    """What an engine was started with; `blocks` includes the reserved one.
+
+    `step` is the linear model that a gateway measures and believes; `pace`, where it is known, is
+    what the simulated engine does.
+    """
 
     step: StepModel
     blocks: int
@@ -39,6 +76,11 @@ class Shape:
     prefill_budget_tokens: int = 2048
     context_tokens: int = 8192
     prefix_caching: bool = True
+    pace: Pace | None = None
+
+    @property
+    def paced(self) -> Pace:
+        return self.pace or Pace(self.step)
 
     @property
     def kv_capacity_tokens(self) -> int:

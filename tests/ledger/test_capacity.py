@@ -179,8 +179,8 @@ def by_time(name: str, requests: list[tuple[int, int]]) -> int:
 
 
 def kept_full(name: str, requests: list[tuple[int, int]], *, within_tpot: int) -> float:
-    """Output tokens/s once the first tenth has been admitted."""
-    shape = PROFILES[name].shape
+    """Output tokens/s once the first tenth has been admitted, by the step that is computed with."""
+    shape = replace(PROFILES[name].shape, pace=None)
     engine, held, now_s = Engine(shape), {}, 0.0
     waiting = list(enumerate(requests))[::-1]
     begun: tuple[float, int] | None = None

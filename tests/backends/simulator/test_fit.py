@@ -3,7 +3,6 @@
 Other people's measurements lie outside the repository; their tests say so when they are missing.
 """
 
-import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from backends.simulator import fit
+from backends.simulator.measurements import Measured, read, summarise
 from backends.simulator.profiles import DATA, PROFILES
-from backends.simulator.shape import Shape
+from backends.simulator.shape import Pace, Shape
 from backends.stepmodel import StepModel
 
 TRUTH = StepModel(a_s=5e-3, b_s=2e-5, c_s=3e-8, d_s=3e-5, t0_s=1e-2)
@@ -22,7 +22,7 @@ RTX4090 = (
     / "shared/measurements/vllm/vllm_measured_RTX4090_Llama-3.1-8B.csv.gz"
 )
 
-# Simulated over observed minus one, as measured for the shipped profile, in percent, with the
+# Simulated over observed minus one, of the shipped profile's linear step, in percent, with the
 # largest deviation that counts as unchanged: 1 point.
 H200_ERRORS = {  # rate: TTFT p50, TPOT p50, output tokens/s
     "1": (8.3, 4.0, -0.3),
@@ -46,13 +46,18 @@ def runs(shape):
     rng = random.Random(5)
     found = {}
     for rate in (2.0, 20.0):
-        at_s, requests = 0.0, []
-        for _ in range(80):
-            at_s += rng.expovariate(rate)
-            prompt, output = rng.randint(100, 900), rng.randint(50, 250)
-            requests.append(fit.Measured(at_s, prompt, output, 1.0, 2.0))
-        found[str(rate)] = fit.simulate(shape, requests)
+        found[str(rate)] = fit.simulate(shape, requests_at(rate, 80, rng))
     return found
+
+
+def requests_at(rate, count, rng=None, *, seed=0):
+    rng = rng or random.Random(seed)
+    at_s, requests = 0.0, []
+    for _ in range(count):
+        at_s += rng.expovariate(rate)
+        prompt, output = rng.randint(100, 900), rng.randint(50, 250)
+        requests.append(Measured(at_s, prompt, output, 1.0, 2.0))
+    return requests
 
 
 def test_an_exact_model_has_no_loss(shape, runs):
@@ -74,18 +79,42 @@ def test_the_fit_recovers_what_the_data_came_from(shape, runs):
     assert found.d_s == pytest.approx(TRUTH.d_s, rel=0.15)
 
 
-def test_nelder_mead_finds_a_minimum():
-    found = fit.nelder_mead(
-        lambda p: (p[0] - 3) ** 2 + (p[1] + 1) ** 2, (0.0, 0.0), evaluations=200
-    )
-    assert math.dist(found, (3.0, -1.0)) < 0.01
+def test_the_pace_recovers_what_a_linear_step_cannot(shape):
+    """Launches that take longer than their work, and streams that keep new requests waiting."""
+    short = replace(TRUTH, d_s=5e-6)  # work hides behind its launch
+    truth = Pace(short, captured_s=1.2e-2, eager_s=3e-2, stream_s=1e-3, stream_power=1.0)
+    asked = {str(rate): requests_at(rate, 60, seed=rate) for rate in (2, 20)}
+    runs = {
+        name: fit.simulate(replace(shape, pace=truth), requests) for name, requests in asked.items()
+    }
+    start = replace(shape, pace=replace(truth, eager_s=2.2e-2, stream_s=7e-4))
+    found = fit.fit_pace(start, runs, evaluations=200)
+    after = fit.loss(replace(shape, pace=found), runs)
+    assert after < 0.5 * fit.loss(start, runs)
+    assert after < 0.5 * fit.loss(replace(shape, step=short), runs)
 
 
-def test_the_h200_profile_misses_by_what_it_says():
-    runs = fit.read(H200)
+def test_of_a_run_that_falls_behind_ttft_does_not_count(shape, runs):
+    late = {name: [replace(one, ttft_s=0.9 * one.e2e_s) for one in runs[name]] for name in runs}
+    exact = fit.simulate(shape, late["20.0"])
+    observed = {"2.0": runs["2.0"], "20.0": [
+        replace(one, ttft_s=0.5 * one.e2e_s, e2e_s=one.e2e_s) for one in exact
+    ]}  # fmt: skip
+    summary = summarise(observed["20.0"])
+    assert not fit.is_keeping_up(summary, observed["20.0"])
+    assert fit.is_keeping_up(summarise(runs["2.0"]), runs["2.0"])
+
+
+def test_what_a_gateway_believes_is_on_the_careful_side():
+    pace = Pace(TRUTH, captured_tokens=500, captured_s=1e-2, eager_s=3e-2)
+    assert fit.believed(pace).d_s == pytest.approx((3e-2 - TRUTH.a_s) / 500)
+    assert fit.believed(Pace(TRUTH)) == TRUTH
+
+
+def test_the_linear_step_of_the_h200_misses_by_what_it_says():
+    runs = read(H200)
     assert sum(map(len, runs.values())) == 3192
-    compared = fit.compare(PROFILES["h200-llama-3.1-8b-fp8"].shape, runs)
-    print("\n".join(fit.table(compared)))
+    compared = fit.compare(replace(PROFILES["h200-llama-3.1-8b-fp8"].shape, pace=None), runs)
     for rate, (observed, simulated) in compared.items():
         errors = [100 * (ratio - 1) for ratio in simulated.ratios(observed)]
         assert errors == pytest.approx(H200_ERRORS[rate], abs=1.0), rate
@@ -94,8 +123,7 @@ def test_the_h200_profile_misses_by_what_it_says():
 def test_the_rtx_4090_profile_misses_by_what_it_says():
     if not RTX4090.exists():
         pytest.skip(f"other people's measurements are not here: {RTX4090.name} in ../shared")
-    compared = fit.compare(PROFILES["rtx4090-llama-3.1-8b"].shape, fit.read(RTX4090))
-    print("\n".join(fit.table(compared)))
+    compared = fit.compare(PROFILES["rtx4090-llama-3.1-8b"].shape, read(RTX4090))
     ((observed, simulated),) = compared.values()
     errors = [100 * (ratio - 1) for ratio in simulated.ratios(observed)]
     assert errors == pytest.approx([-0.3, 0.6, -0.8, -2.7], abs=0.5)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.simulator.model import Engine
-from backends.simulator.shape import Shape, TooLargeError, What
+from backends.simulator.shape import Pace, Shape, TooLargeError, What
 from backends.stepmodel import StepModel
 
 STEP = StepModel(a_s=0.010, b_s=0.001, c_s=0.00001, d_s=0.0001, t0_s=0.005)
@@ -236,3 +236,26 @@ def test_next_s_names_the_next_moment_of_change():
     assert [e.what for e in engine.advance(0.005)] == [What.ADMITTED]
     at = engine.next_s()
     assert [e.at_s for e in engine.advance(at)] == [at]
+
+
+def test_who_comes_while_many_are_streamed_to_is_read_in_turn_and_the_same_every_time():
+    """Phases of the round differ, so a later request may be read first; nobody is lost."""
+    pace = Pace(STEP, stream_s=0.05, stream_power=1.0, eager_s=0.02, captured_s=0.015)
+
+    def play():
+        engine = Engine(shape(pace=pace, max_num_seqs=64, blocks=2001))
+        for number in range(6):
+            engine.submit(f"old{number}", 0.0, prompt_tokens=10, output_tokens=60)
+        events = engine.advance(0.2)
+        for number in range(12):
+            at_s = 0.2 + 0.01 * number
+            events += engine.advance(at_s)
+            engine.submit(f"new{number}", at_s, prompt_tokens=10, output_tokens=5)
+        return events + run(engine)
+
+    events = play()
+    assert events == play()
+    admitted = [e.id for e in events if e.what is What.ADMITTED and e.id.startswith("new")]
+    assert sorted(admitted) == sorted(f"new{number}" for number in range(12))
+    assert admitted != sorted(admitted, key=lambda name: int(name[3:]))
+    assert sum(e.what is What.FINISHED for e in events) == 18

@@ -1,0 +1,31 @@
+"""A fitted engine as a file: what `breakeven engine fit --out` writes and a what-if reads."""
+
+from pathlib import Path
+
+import msgspec
+
+from backends.simulator.shape import Shape
+
+
+class ShapeFileError(Exception):
+    """The file holds no engine model; the text says why."""
+
+
+def save(path: Path, shape: Shape) -> None:
+    document = msgspec.json.format(msgspec.json.encode(shape), indent=2)
+    path.write_bytes(document + b"\n")
+
+
+def load(path: Path) -> Shape:
+    """Raises `ShapeFileError`."""
+    try:
+        shape = msgspec.json.decode(path.read_bytes(), type=Shape)
+    except OSError as error:
+        raise ShapeFileError(f"{path}: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ShapeFileError(f"{path}: no engine model: {error}") from error
+    if shape.blocks < 2 or shape.block_tokens < 1 or shape.max_num_seqs < 1:
+        raise ShapeFileError(f"{path}: no engine has {shape.blocks} blocks of KV cache")
+    if not min(shape.paced.step.a_s, shape.step.a_s) > 0.0:
+        raise ShapeFileError(f"{path}: `a_s` is the least duration of a step, and above 0")
+    return shape

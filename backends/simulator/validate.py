@@ -1,0 +1,131 @@
+"""How well a model reproduces measurements that it was not fitted to, as a table with its worst.
+
+Every other run is held out. The rate at which an engine saturates is what it serves at most, in
+requests of the mean output; the rate at which it breaks its promise is where the share of requests
+inside the SLO falls below the promised attainment, between two measured rates in a straight line.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backends.simulator.fit import Runs, simulate
+from backends.simulator.measurements import Measured, Summary, summarise
+from backends.simulator.shape import Shape
+
+UNSATURATED = 0.8  # of the saturation rate: up to there TTFT is promised
+BARS = {"TTFT p50": 0.15, "TPOT p50": 0.10, "output tokens/s": 0.05, "rate": 0.05}
+WORST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    ttft_s: float = 0.5
+    tpot_s: float = 0.05
+    attainment: float = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure; `bar` is the largest error that passes (`None`: shown, not judged)."""
+
+    run: str
+    name: str
+    unit: str
+    observed: float
+    simulated: float
+    held_out: bool
+    bar: float | None
+
+    @property
+    def error(self) -> float:
+        return self.simulated / self.observed - 1.0
+
+    @property
+    def good(self) -> bool:
+        return self.bar is None or abs(self.error) <= self.bar
+
+
+def halves(runs: Runs) -> tuple[dict[str, Sequence[Measured]], list[str]]:
+    """What is fitted, every other run from the first on, and the names of what is held out."""
+    names = list(runs)
+    return {name: runs[name] for name in names[::2]}, names[1::2]
+
+
+def figures(
+    shape: Shape, runs: Runs, held_out: Sequence[str], promise: Promise = Promise()
+) -> list[Figure]:
+    """Every run's, then the two rates, where runs are named by their rates."""
+    simulated = {name: simulate(shape, requests) for name, requests in runs.items()}
+    pairs = {name: (summarise(runs[name]), summarise(simulated[name])) for name in runs}
+    saturation = _saturation(runs, {name: one for name, (one, _) in pairs.items()})
+    found = [
+        figure
+        for name, (observed, ours) in pairs.items()
+        for figure in _of_run(name, observed, ours, held_out=name in held_out, most=saturation)
+    ]
+    rates = _rates(runs)
+    if len(rates) > 1:
+        ours = _saturation(runs, {name: one for name, (_, one) in pairs.items()})
+        rate = ("requests/s", saturation, ours, True, BARS["rate"])
+        found.append(Figure("all", "saturation", *rate))
+        crossed = crossing(runs, rates, promise), crossing(simulated, rates, promise)
+        if crossed[0] is not None and crossed[1] is not None:
+            rate = ("requests/s", crossed[0], crossed[1], True, BARS["rate"])
+            found.append(Figure("all", "SLO broken from", *rate))
+    return found
+
+
+def worst(found: Sequence[Figure]) -> list[Figure]:
+    """Of what is judged, the largest errors first."""
+    judged = [one for one in found if one.bar is not None]
+    return sorted(judged, key=lambda one: -abs(one.error))[:WORST]
+
+
+def crossing(runs: Runs, rates: Mapping[str, float], promise: Promise) -> float | None:
+    """Requests/s; `None` when the promise holds, or fails, at every rate."""
+    before: tuple[float, float] | None = None
+    for name, rate in rates.items():
+        kept = [one.ttft_s <= promise.ttft_s and one.tpot_s <= promise.tpot_s for one in runs[name]]
+        share = sum(kept) / len(kept)
+        if share < promise.attainment:
+            if before is None:
+                return None
+            at, had = before
+            return at + (rate - at) * (had - promise.attainment) / (had - share)
+        before = rate, share
+    return None
+
+
+def _of_run(
+    name: str, observed: Summary, simulated: Summary, *, held_out: bool, most: float
+) -> list[Figure]:
+    rate = _rate(name)
+    calm = rate is None or rate <= UNSATURATED * most
+    rows = [
+        ("TTFT p50", "ms", 1e3 * observed.ttft_s, 1e3 * simulated.ttft_s, calm),
+        ("TPOT p50", "ms", 1e3 * observed.tpot_s, 1e3 * simulated.tpot_s, True),
+        ("output tokens/s", "", observed.tokens_per_s, simulated.tokens_per_s, True),
+    ]
+    return [
+        Figure(name, what, unit, there, here, held_out, BARS[what] if judged else None)
+        for what, unit, there, here, judged in rows
+    ]
+
+
+def _saturation(runs: Runs, summaries: Mapping[str, Summary]) -> float:
+    """Requests/s at the highest throughput of all runs."""
+    outputs = [one.output_tokens for requests in runs.values() for one in requests]
+    most = max(one.tokens_per_s for one in summaries.values())
+    return most * len(outputs) / sum(outputs)
+
+
+def _rates(runs: Runs) -> dict[str, float]:
+    named = {name: rate for name in runs if (rate := _rate(name)) is not None}
+    return dict(sorted(named.items(), key=lambda item: item[1]))
+
+
+def _rate(name: str) -> float | None:
+    try:
+        return float(name)
+    except ValueError:
+        return None

@@ -1,0 +1,51 @@
+"""The shipped model against the runs that it was not fitted to, and a wrong one as the control."""
+
+from dataclasses import replace
+
+import pytest
+
+from backends.simulator.measurements import Measured, read
+from backends.simulator.profiles import DATA, PROFILES
+from backends.simulator.validate import Promise, crossing, figures, halves, worst
+
+SHAPE = PROFILES["h200-llama-3.1-8b-fp8"].shape
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return read(DATA / "h200_llama8b_fp8_requests.csv.gz")
+
+
+def test_every_other_run_is_held_out(runs):
+    fitted, held_out = halves(runs)
+    assert (list(fitted), held_out) == (["1", "10", "50", "100"], ["5", "25", "75"])
+
+
+def test_the_shipped_model_keeps_every_bar(runs):
+    found = figures(SHAPE, runs, halves(runs)[1])
+    assert [one for one in found if not one.good] == []
+    assert {one.name for one in found if one.held_out} == {
+        "TTFT p50", "TPOT p50", "output tokens/s", "saturation", "SLO broken from",
+    }  # fmt: skip
+    judged = [one.run for one in found if one.name == "TTFT p50" and one.bar is not None]
+    assert judged == ["1", "5", "10", "25"], "up to 0.8 of saturation"
+
+
+def test_its_linear_step_alone_does_not(runs):
+    """The negative control: what the simulated engine was before launches and streams counted."""
+    found = figures(replace(SHAPE, pace=None), runs, halves(runs)[1])
+    beyond = {(one.run, one.name) for one in found if not one.good}
+    assert ("25", "TTFT p50") in beyond
+    assert ("50", "TPOT p50") in beyond
+    assert worst(found)[0].error == max((one.error for one in found if one.bar), key=abs)
+
+
+def test_where_a_promise_breaks_lies_between_two_rates():
+    def run(slow):
+        return [Measured(0.0, 9, 2, 0.1 if one >= slow else 9.0, 9.1) for one in range(100)]
+
+    rates = {"10": 10.0, "20": 20.0}
+    promise = Promise(1.0, 10.0, 0.99)
+    assert crossing({"10": run(0), "20": run(2)}, rates, promise) == pytest.approx(15.0)
+    assert crossing({"10": run(0), "20": run(1)}, rates, promise) is None
+    assert crossing({"10": run(5), "20": run(5)}, rates, promise) is None
