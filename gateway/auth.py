@@ -13,6 +13,8 @@ from ledger.identity import Identity, LedgerAway
 
 INFERENCE = "inference"
 USAGE = "usage"  # to read what one's own team used and what it cost
+POLICIES = "policies"  # to read sets of policies and have them judged
+APPLY_POLICIES = "policies:apply"  # to put them in force, too
 EVERY_TEAM = ":all"  # after a scope: the same for all teams
 
 
@@ -42,6 +44,14 @@ def sent(token: str | None) -> str:
 
 async def authenticate(keys: Keys, token: str, *, now_us: int, scope: str) -> Identity:
     """The key's identity, if it may do `scope`."""
+    identity = await identified(keys, token, now_us=now_us)
+    if scope not in identity.scopes and scope + EVERY_TEAM not in identity.scopes:
+        raise RequestError("forbidden", f"This key does not have the scope `{scope}`.")
+    return identity
+
+
+async def identified(keys: Keys, token: str, *, now_us: int) -> Identity:
+    """Whose key it is, whatever it may do."""
     try:
         identity = keys.recall(token, now_us) or await keys.lookup(token, now_us)
     except LedgerAway as error:
@@ -50,6 +60,4 @@ async def authenticate(keys: Keys, token: str, *, now_us: int, scope: str) -> Id
         ) from error
     if identity is None:
         raise RequestError("bad_key", "This API key is not valid.")
-    if scope not in identity.scopes and scope + EVERY_TEAM not in identity.scopes:
-        raise RequestError("forbidden", f"This key does not have the scope `{scope}`.")
     return identity

@@ -50,6 +50,7 @@ from gateway.keptanswers import KeptAnswers
 from gateway.metering import Metering
 from gateway.metrics import Metrics
 from gateway.plan import Learned, Planner
+from gateway.policies_api import PolicyDesk, policies_router
 from gateway.policysets import rules_of
 from gateway.recording import JOURNAL, Recording
 from gateway.repolicing import ReadPolicies, Repolicing
@@ -171,6 +172,14 @@ def build(
     app = create_app(settings, ledger.keys, operations, clock, lifespan, ledger.reader)
     app.hot = hot
     batches.attach(app)
+    return _with_policies(app, settings, runtime, ledger, clock)
+
+
+def _with_policies(
+    app: Gateway, settings: Settings, runtime: Runtime, ledger: Ledger, clock: Clock
+) -> Gateway:
+    opened = partial(make_engine, runtime.ledger_url)
+    app.include_router(policies_router(PolicyDesk(settings, opened, ledger.keys, clock)))
     return app
 
 

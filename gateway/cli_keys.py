@@ -9,7 +9,7 @@ import typer
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from gateway.auth import EVERY_TEAM, INFERENCE, USAGE
+from gateway.auth import APPLY_POLICIES, EVERY_TEAM, INFERENCE, POLICIES, USAGE
 from gateway.cli_config import Config, ledger_engine, load_or_fail
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.clock import Clock
@@ -27,6 +27,8 @@ class Scope(StrEnum):
     INFERENCE = INFERENCE
     USAGE = USAGE
     USAGE_OF_ALL = USAGE + EVERY_TEAM
+    POLICIES = POLICIES
+    APPLY_POLICIES = APPLY_POLICIES
 
 
 @app.command()
@@ -46,7 +48,8 @@ def create(
         list[Scope] | None,
         typer.Option(
             help="What the key may do; may be repeated. inference: ask models (the default); "
-            "usage: read what its team used and paid; usage:all: the same of every team."
+            "usage: read what its team used and paid; usage:all: the same of every team; "
+            "policies: read and judge sets of policies; policies:apply: put them in force."
         ),
     ] = None,
     tag: Annotated[
