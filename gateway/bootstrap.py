@@ -52,6 +52,7 @@ from gateway.metrics import Metrics
 from gateway.plan import Learned, Planner
 from gateway.policies_api import PolicyDesk, policies_router
 from gateway.policysets import rules_of
+from gateway.prefixes import PREFIXES_FILE, Prefixes
 from gateway.recording import JOURNAL, Recording
 from gateway.repolicing import ReadPolicies, Repolicing
 from gateway.repricing import ReadNewer, Repricing
@@ -114,11 +115,10 @@ def build(
     """One worker's application; what it opens is closed when its lifespan ends."""
     limits = settings.server.timeouts
     board = Board(runtime.run_dir / "board", runtime.layout)
+    prefixes = Prefixes(runtime.run_dir / PREFIXES_FILE, board)
     journal = _journal(settings, runtime, worker)
     recording = Recording(journal)
-    desk = DeskClient(
-        runtime.run_dir / DESK_SOCKET, worker=f"worker-{worker}", journal=journal.name
-    )
+    desk = _desk(runtime, worker, journal)
     clients = Clients(HttpClient(), HttpClient(Limits(idle_s=API_IDLE_S)))
     fleet = Fleet(settings, runtime, _backends(clients, environ))
     admission = Admission(desk)
@@ -128,7 +128,7 @@ def build(
     targets = [*runtime.layout.engines, *runtime.layout.apis]
     metrics = Metrics(exposition.registry, models=list(settings.models), targets=targets)
     metering = Metering(journal, admission, metrics, experience, learned, clock)
-    candidates = _candidates(settings, board, ledger, experience)
+    candidates = _candidates(settings, board, ledger, experience, prefixes)
     plans_for = partial(_planner, fleet, candidates, admission, learned)
     in_force = _in_force(settings, ledger.policies)
     dispatcher = Dispatcher(
@@ -136,7 +136,7 @@ def build(
         admission=admission,
         metering=metering,
         delivery=Delivery(metering, clock, first_s=limits.head_s),
-        flights=Flights(board, worker),
+        flights=Flights(board, worker, prefixes),
         experience=experience,
         sessions=Sessions(),
         submissions=_submissions(settings, runtime, clock, environ),
@@ -165,6 +165,7 @@ def build(
         await clients.aclose(fleet)
         board.clear(worker)
         journal.close()
+        prefixes.close()
         board.close()
 
     render = partial(_rendered, exposition, metrics)
@@ -215,7 +216,11 @@ def _in_force(settings: Settings, read: ReadPolicies | None) -> InForce:
 
 
 def _candidates(
-    settings: Settings, board: Board, ledger: Ledger, experience: Experience
+    settings: Settings,
+    board: Board,
+    ledger: Ledger,
+    experience: Experience,
+    prefixes: Prefixes,
 ) -> Candidates:
     return Candidates(
         board,
@@ -223,6 +228,7 @@ def _candidates(
         stale_s=settings.telemetry.stale_s,
         limits=model_limits(),
         shunned=experience.engines.is_shunned,
+        prefixes=prefixes,
     )
 
 
@@ -251,6 +257,11 @@ def _journal(settings: Settings, runtime: Runtime, worker: int) -> JournalWriter
         segment_bytes=settings.ledger.journal_segment_bytes,
         limit_bytes=settings.ledger.journal_limit_bytes,
     )
+
+
+def _desk(runtime: Runtime, worker: int, journal: JournalWriter) -> DeskClient:
+    name = f"worker-{worker}"
+    return DeskClient(runtime.run_dir / DESK_SOCKET, worker=name, journal=journal.name)
 
 
 def readiness(hot: HotApi, desk: DeskClient, recording: Recording) -> list[str]:

@@ -15,6 +15,7 @@ from gateway.beside import estimated
 from gateway.clock import Clock
 from gateway.fleet import Target
 from gateway.openended import Cap, OpenEnd
+from gateway.prefixes import Prefixes
 from gateway.sightings import BoardSights, ExternalSight, OwnSight, Shunned, Sights
 from gateway.slots import Board
 from ledger.modellimits import ModelLimits
@@ -37,6 +38,7 @@ class Frozen(msgspec.Struct, frozen=True):
     price: Price | None
     candidate: Candidate
     open_end: OpenEnd | None = None  # of a request without `max_tokens`
+    prefix_tokens: int = 0  # of the prompt: expected in the engine's prefix cache
 
     def within(self, room_pusd: int) -> "Frozen | None":
         """The same with an answer short enough for the room; `None` when none is."""
@@ -63,8 +65,9 @@ class Candidates:
     """Builds the frozen view; prices are those in force by the wall clock.
 
     `limits`: what models of APIs give at most, by the names of the price book; `shunned`: whether
-    an engine with these loads is left alone for its failures. `board` may also be whatever else
-    gives sights of its rows: a what-if has its engines in virtual time.
+    an engine with these loads is left alone for its failures; `prefixes`: what engines were sent.
+    `board` may also be whatever else gives sights of its rows: a what-if has its engines in virtual
+    time.
     """
 
     def __init__(
@@ -75,9 +78,11 @@ class Candidates:
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
         shunned: Shunned | None = None,
+        prefixes: Prefixes | None = None,
     ) -> None:
         seen = BoardSights(board, stale_s, shunned) if isinstance(board, Board) else board
         self._sights: Sights = seen
+        self._prefixes = prefixes
         self._prices = prices
         self._limits = limits or {}
         self._engines: dict[int, OwnSight] = {}  # by their rows
@@ -158,6 +163,11 @@ class Candidates:
         if sight is None:
             sight = self._engines[row] = self._sights.engine(row)
         state, stated, (bid, top, spread) = sight.look(asked.now_s)
+        cached = 0
+        if request.beginning.marks and self._prefixes is not None:
+            cached, trusted = self._prefixes.look(row, request)
+            if trusted:
+                state = replace(state, prefix_hit_tokens=trusted)
         known = target.context_tokens or stated
         context = known or OUTPUT_BOUND_TOKENS
         open_end = None
@@ -187,7 +197,7 @@ class Candidates:
             top,
             spread,
         )
-        return Frozen(target, None, candidate, open_end)
+        return Frozen(target, None, candidate, open_end, cached)
 
     def _api(self, target: Target, asked: _Asked, room: int | None) -> Frozen:
         row, request, open_end = target.row, asked.request, None

@@ -8,6 +8,7 @@ is followed: what it holds and what it may come to hold stand in a place of thei
 import msgspec
 
 from gateway.plan import Plan, Step
+from gateway.prefixes import Prefixes
 from gateway.slots import RESIDENTS, Board, Load, Resident
 from router.feedback import predicted_s, pull
 from router.forecast import kv_longest_tokens, kv_rounded, work_of
@@ -20,14 +21,16 @@ _HEARD, _PACE = int(Resident.HEARD_S), int(Resident.TOKENS_PER_S)
 _SEQUENCES, _CONTEXT = int(Load.SEQUENCES), int(Load.CONTEXT_TOKENS)
 _QUEUED, _PROMISED = int(Load.QUEUED_PREFILL_TOKENS), int(Load.PROMISED_TOKENS)
 _WAITING, _MOVED = int(Load.QUEUED_SEQUENCES), int(Load.QUEUE_MOVED_S)
+_EXPECTED = int(Load.PREFIX_EXPECTED_TOTAL)
 
 
 class Flights:
     """Takes off flights on this worker's rows."""
 
-    def __init__(self, board: Board, worker: int) -> None:
+    def __init__(self, board: Board, worker: int, prefixes: Prefixes | None = None) -> None:
         self._board = board
         self._worker = worker
+        self._prefixes = prefixes
         self._places: dict[int, list[int]] = {}  # free ones, by engine
 
     def take_off(self, plan: Plan, step: Step, now_s: float) -> "Flight | None":
@@ -50,6 +53,10 @@ class Flights:
             now_s,
         )
         engine = step.frozen.target.row
+        if request.beginning.marks and self._prefixes is not None:
+            self._prefixes.sent(engine, request.beginning.marks)
+            row = self._board.load_row(self._worker, engine)
+            self._board.cells[row + _EXPECTED] += step.frozen.prefix_tokens
         places = self._places.get(engine)
         if places is None:
             places = self._places[engine] = list(range(RESIDENTS))

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from gateway.batches.progress import read_progress
 from gateway.clock import Clock
 from gateway.sightings import engine_state
-from gateway.slots import Board
+from gateway.slots import Board, Load, Published
 from ledger.lag import read_lag
 from router.types import Health
 
@@ -64,18 +64,29 @@ class HostMetrics(Collector):
         used = GaugeMetricFamily(
             "breakeven_engine_kv_usage_ratio", "KV cache in use", labels=["engine"]
         )
+        expected = CounterMetricFamily(
+            "breakeven_engine_prefix_expected_tokens",
+            "Prompt tokens that were expected in its prefix cache",
+            labels=["engine"],
+        )
+        trust = GaugeMetricFamily(
+            "breakeven_engine_prefix_trust",
+            "Of the prompt tokens expected in its prefix cache, the share found there lately",
+            labels=["engine"],
+        )
         board, now_s = self._board, self._clock.now_s()
         for row, name in enumerate(board.layout.engines):
-            state = engine_state(
-                board.published(row), board.loads(row), now_s, self._stale_s, life=board.life(row)
-            )
+            published, loads = board.published(row), board.loads(row)
+            state = engine_state(published, loads, now_s, self._stale_s, life=board.life(row))
             serves = state.health is Health.HEALTHY
             healthy.add_metric([name], float(serves))
+            expected.add_metric([name], loads[Load.PREFIX_EXPECTED_TOTAL])
             if serves:
                 running.add_metric([name], state.running)
+                trust.add_metric([name], published[Published.PREFIX_TRUST])
             if serves and state.kv_capacity_tokens > 0:
                 used.add_metric([name], state.kv_used_tokens / state.kv_capacity_tokens)
-        yield from (healthy, running, used)
+        yield from (healthy, running, used, expected, trust)
 
     def _batches(self) -> Iterator[Metric]:
         opened = GaugeMetricFamily(

@@ -17,6 +17,7 @@ from gateway.conditions import Asking
 from gateway.fleet import Fleet, Target
 from gateway.intake import Asked
 from gateway.measured import sound_tokens
+from gateway.prefixes import NOTHING, beginning_of
 from gateway.routes import Route, Routes
 from gateway.rulings import Terms
 from gateway.settings import Settings
@@ -259,6 +260,7 @@ class Planner:
             asked.extent,
             terms.preferred,
             terms.barred,
+            beginning_of(asked, route.salt) if route.has_own else NOTHING,
         )
 
 

@@ -17,6 +17,7 @@ from gateway.batches.authority import make_secret
 from gateway.clock import Clock
 from gateway.errors import ConfigError
 from gateway.machines import parts
+from gateway.prefixes import PREFIXES_FILE
 from gateway.prices import store_prices
 from gateway.runtime import Ports, Runtime, resolve
 from gateway.settings import Settings, version
@@ -166,5 +167,6 @@ def _forget_last_run(run: Path) -> None:
     """Counters and promises of an earlier run mean nothing; the key generation goes on."""
     shutil.rmtree(run / METRICS_DIR, ignore_errors=True)
     (run / METRICS_DIR).mkdir(mode=0o700)
-    (run / "board").unlink(missing_ok=True)
+    for shared in ("board", PREFIXES_FILE):
+        (run / shared).unlink(missing_ok=True)
     make_secret(run)

@@ -30,6 +30,7 @@ class Route:
     model: str
     compare_with: tuple[str, ...]
     is_sticky: bool
+    has_own: bool  # an engine with a prefix cache among its targets
     chain: Chain
     targets: tuple[Target, ...]  # all that the model has
     rooms: Rooms
@@ -76,6 +77,7 @@ class Routes:
             model=name,
             compare_with=model.compare_with,
             is_sticky=model.sticky == "session",
+            has_own=any(target.own for target in targets),
             chain=Chain(self._rules.entries(name, identity.team_id), model, targets),
             targets=targets,
             rooms=self._admission.rooms(identity, name, targets),

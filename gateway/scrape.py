@@ -13,7 +13,7 @@ from backends.metrics import EngineSample
 from backends.stepmodel import StepModel
 from gateway.slots import HEALTHS, Board, Load, Published
 from ledger.samples import PPM, Sample
-from router.feedback import Loops, Sums
+from router.feedback import HitTrust, Loops, Sums
 
 EXCESS_KEPT = 3
 STARTED_SLACK_S = 1.0  # the same process's start as different clocks' roundings tell it
@@ -49,6 +49,7 @@ class Watch:
         self.sample: EngineSample | None = None
         self.read_s: float | None = None
         self.loops = Loops()
+        self.trust = HitTrust()
         self.limits.context_tokens = 0
         self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
 
@@ -63,6 +64,7 @@ class Watch:
         if self.sample is not None and self.read_s is not None and sample.running:
             self._busy_s += now_s - self.read_s
         self.loops.fold(sums_of(loads), now_s)
+        self.trust.fold(loads[Load.PREFIX_EXPECTED_TOTAL], sample.prefix_hit_tokens_total)
         self.sample, self.read_s = sample, now_s
 
     def publish(self, board: Board) -> None:
@@ -86,6 +88,7 @@ class Watch:
             Published.SAFETY_TTFT: self.loops.safety_ttft,
             Published.SAFETY_TPOT: self.loops.safety_tpot,
             Published.PREFILL_RATE: self.loops.prefill_rate,
+            Published.PREFIX_TRUST: self.trust.share,
             Published.MAX_NUM_SEQS: float(self.limits.max_num_seqs),
             Published.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),
             Published.CONTEXT_TOKENS: float(self.limits.context_tokens),

@@ -88,7 +88,7 @@ class EngineSight:
         board, row = self._board, self._row
         published, self._loads = board.published(row), board.loads(row)
         state = engine_state(published, self._loads, now_s, self._stale_s, life=board.life(row))
-        *_, stated, bid, top, spread, _ = published
+        *_, stated, bid, top, spread, _, _ = published
         self._known = state, int(stated), Market(bid, top, spread or 1.0)
         self._crowded = crowded(state)
 
@@ -137,9 +137,9 @@ def engine_state(
     """
     (
         updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
-        safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, seen_of,
+        safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, _, seen_of,
     ) = published  # fmt: skip
-    sequences, context, queued, promised, *_, waiting, moved_s = loads
+    sequences, context, queued, promised, *_, waiting, _, moved_s = loads
     age = now_s - updated if updated else math.inf
     health = _HEALTHS[int(word)]
     if health is _HEALTHY:

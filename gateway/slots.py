@@ -16,7 +16,7 @@ from pathlib import Path
 
 from router.market import CELLS as MARKET_CELLS
 
-MAGIC = 0xB4EA_0007
+MAGIC = 0xB4EA_0008
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -35,7 +35,8 @@ class Load(IntEnum):
     JUDGED_TOTAL = 9  # promises that came due, and of them those not kept
     MISSED_TOTAL = 10
     QUEUED_SEQUENCES = 11
-    QUEUE_MOVED_S = 12  # monotonic: its queue began, or its last prompt left it; no sum, the latest
+    PREFIX_EXPECTED_TOTAL = 12  # tokens of prompts that were expected in the prefix cache
+    QUEUE_MOVED_S = 13  # monotonic: its queue began, or its last prompt left it; no sum, the latest
 
 
 class Resident(IntEnum):
@@ -101,7 +102,8 @@ class Published(IntEnum):
     BID_PRICE_PUSD_PER_S = 18
     TOP_DENSITY_PUSD_PER_S = 19
     DENSITY_SPREAD = 20
-    LIFE = 21  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
+    PREFIX_TRUST = 21  # of the tokens expected in the prefix cache, the share found there
+    LIFE = 22  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
 
 
 class Owned(IntEnum):

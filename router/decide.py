@@ -5,10 +5,10 @@
    engine. It is taken when the request's value per engine-second reaches that price. The value is
    what the best feasible API would cost, likely miss included; where no API is admissible, the
    cheapest comparator plus the penalty of a rejection.
-3. Order: own engines worth their price (within a pool least load first), APIs by expected dollars
-   plus penalty, own engines below their price, APIs of unknown price. So whoever has no API is
-   never starved by a price. A feasible sticky target goes first, then whom the request's share
-   of the policy prefers. Ties fall to the name.
+3. Order: own engines worth their price (within a pool least load first, less what a prefix cache
+   saves there), APIs by expected dollars plus penalty, own engines below their price, APIs of
+   unknown price. So whoever has no API is never starved by a price. A feasible sticky target goes
+   first, then whom the request's share of the policy prefers. Ties fall to the name.
 """
 
 from collections import Counter
@@ -19,15 +19,17 @@ from operator import itemgetter
 from router.bidprice import bend
 from router.filters import FILTERS, PERMANENT, first_rejection, forecast_rejection
 from router.forecast import TOLD, UNKNOWN, Forecast, forecast_engine, work_of
-from router.objective import api_objective, density, forecast_api
+from router.objective import api_objective, density, forecast_api, prefill_saved
 from router.types import (
     Candidate,
     Decision,
+    EngineState,
     Otherwise,
     Policy,
     Reason,
     Rejection,
     Request,
+    Slo,
     Verdict,
 )
 
@@ -36,7 +38,7 @@ DISREGARDED = frozenset(
     {Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT, Reason.CIRCUIT_OPEN, Reason.RATE_LIMIT}
 )
 
-Row = tuple[float, str, Candidate, Forecast]  # load or objective, name
+Row = tuple[float, str, Candidate, Forecast]  # place or objective, name
 # density, objective, and why it loses to whoever is chosen (`None`: depends on the chosen)
 Ranked = tuple[Candidate, Forecast, float | None, float | None, Reason | None]
 
@@ -70,7 +72,8 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
         if rejection is not None:
             overfull.append((candidate, forecast, rejection))
         elif engine is not None:
-            own.append((forecast.load or 0.0, candidate.name, candidate, forecast))
+            place = _place(forecast, engine, policy.slo)
+            own.append((place, candidate.name, candidate, forecast))
         else:
             dollars = api_objective(candidate, penalty, forecast)
             apis.append((dollars, candidate.name, candidate, forecast))
@@ -89,18 +92,24 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
     )
 
 
+def _place(forecast: Forecast, engine: EngineState, slo: Slo) -> float:
+    """By which own engines are put in order."""
+    load = forecast.load or 0.0
+    return load - prefill_saved(engine, slo) if engine.prefix_hit_tokens > 0 else load
+
+
 def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
     """Every feasible candidate, best first. Both lists come sorted."""
     value, missed = _elsewhere(apis)
     accepted: list[Ranked] = []
     refused: list[Ranked] = []
     prices: dict[str, float] = {}
-    for load, name, candidate, forecast in own:
+    for place, name, candidate, forecast in own:
         pool = candidate.pool or name
         price = prices.get(pool)
-        if price is None:  # the first of a pool is its least loaded
+        if price is None:
             price = prices[pool] = bend(
-                candidate.bid_price_pusd_per_s, load,
+                candidate.bid_price_pusd_per_s, _least_load(own, place, candidate, forecast),
                 top_density=candidate.top_density_pusd_per_s,
                 density_spread=candidate.density_spread,
             )  # fmt: skip
@@ -123,6 +132,14 @@ def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
         else:
             unpriced.append((candidate, forecast, None, None, _UNPRICED))
     return accepted + refused + unpriced
+
+
+def _least_load(own: list[Row], place: float, first: Candidate, forecast: Forecast) -> float:
+    """Of a pool whose first this is: its own load, unless a saved prefill put it there."""
+    load = forecast.load or 0.0
+    if place == load:
+        return load
+    return min([row[3].load or 0.0 for row in own if row[2].pool == first.pool])
 
 
 def _elsewhere(apis: list[Row]) -> tuple[float | None, float]:

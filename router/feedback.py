@@ -22,6 +22,8 @@ FEEDBACK_S = 5.0  # time constant; one ten times as short chases the mix of pref
 PREFILL_S = 5.0
 RECENT, BROKEN_SHARE, BROKEN_CUT = 200, 0.97, 0.8
 FORGET_S = 60.0
+TRUST_FROM_TOKENS = 1000.0
+TRUST_TOKENS = 100_000.0  # expected ones, until what was before them hardly counts
 
 
 class Sums(NamedTuple):
@@ -40,6 +42,35 @@ def pull(*, kept: bool, attainment: float) -> float:
     """How one answer moves a safety factor, before the gain; 0 on average at the target."""
     spared = SPARE * (1.0 - attainment)
     return spared if kept else spared - 1.0
+
+
+class HitTrust:
+    """Of the tokens expected in an engine's prefix cache, the share that it found there, lately.
+
+    What it found beyond (of foreign prompts, or of pieces smaller than are looked at) makes no
+    share larger than 1. Until `TRUST_FROM_TOKENS` were expected, none is believed.
+    """
+
+    __slots__ = ("_before", "_expected", "_found")
+
+    def __init__(self) -> None:
+        self._expected = self._found = 0.0
+        self._before: tuple[float, float] | None = None
+
+    @property
+    def share(self) -> float:
+        if self._expected < TRUST_FROM_TOKENS:
+            return 0.0
+        return min(1.0, self._found / self._expected)
+
+    def fold(self, expected_total: float, found_total: float) -> None:
+        """The newest sums; each only grows, but for a worker's death and an engine's."""
+        if self._before is not None:
+            expected = max(0.0, expected_total - self._before[0])
+            kept = exp(-expected / TRUST_TOKENS)
+            self._expected = kept * self._expected + expected
+            self._found = kept * self._found + max(0.0, found_total - self._before[1])
+        self._before = expected_total, found_total
 
 
 class Loops:

@@ -96,16 +96,13 @@ def work_of(request: Request, policy: Policy) -> Work:
 def kv_promise_tokens(work: Work, candidate: Candidate, engine: EngineState) -> int:
     """KV the request may come to hold, in whole blocks per choice, as the engine allocates it.
 
-    Prompt blocks found in the prefix cache are shared with what is in use, so they do not count
-    again; never more of them than are in use.
+    Of a prompt in the prefix cache nothing is taken off: who held it may have ended, and then its
+    blocks are free until this request holds them again.
     """
     longest, block = work.promise, engine.kv_block_tokens
     if longest is None:
         longest = kv_longest_tokens(work, candidate)
     promise = (longest + block - 1) // block * block
-    if engine.prefix_hit_tokens > 0:
-        shared = min(engine.prefix_hit_tokens, work.prompt, engine.kv_used_tokens)
-        promise -= int(shared // block) * block
     return promise * work.choices
 
 
@@ -129,8 +126,7 @@ def kv_free_tokens(work: Work, candidate: Candidate, engine: EngineState, promis
     followed = sum(kv_rounded(final, block) for _, final, _ in engine.residents)
     newcomer = (float(work.prompt), float(kv_longest_tokens(work, candidate)), 0.0)
     peak = kv_peak_tokens((*engine.residents, newcomer), block)
-    shared = kv_rounded(newcomer[1], block) - promise  # what the prefix cache already holds
-    return engine.kv_capacity_tokens - max(0.0, taken - followed) - peak + shared
+    return engine.kv_capacity_tokens - max(0.0, taken - followed) - peak
 
 
 def kv_peak_tokens(residents: Sequence[tuple[float, float, float]], block: int) -> float:
@@ -167,13 +163,13 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     `z` is the worst of the predictions, each as a ratio to its limit: sequences, KV, TTFT at the
     tightest class's deadline, TPOT at the tightest resident's.
     """
-    choices, output = work.choices, work.output
+    choices, output, sequences = work.choices, work.output, engine.sequences
     ttft_limit, tpot_limit = work.ttft_ms, work.tpot_ms
-    sequences = engine.sequences
     capacity, used = engine.kv_capacity_tokens, engine.kv_used_tokens
     most, hit = engine.max_num_seqs, engine.prefix_hit_tokens
-    fresh = choices * (work.prompt if hit <= 0 else max(1, work.prompt - hit))
-    if work.promise is not None and hit <= 0:
+    prompts = choices * work.prompt
+    fresh = prompts if hit <= 0 else choices * max(1, work.prompt - hit)
+    if work.promise is not None:
         block = engine.kv_block_tokens
         promise = (work.promise + block - 1) // block * block * choices
     else:
@@ -186,7 +182,7 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     full = (sequences + choices) / most if most > 0 else 0.0
     kv_ratio = None
     if capacity > 0:  # residents are half-way, and end while this request runs
-        kv_ratio = (used + 0.25 * sequences * output / choices + fresh + output) / capacity
+        kv_ratio = (used + 0.25 * sequences * output / choices + prompts + output) / capacity
         kv_full = kv_ratio * work.kv_scale
         full = kv_full if kv_full > full else full  # noqa: FURB136  (a call costs more)
     resident = engine.tightest_tpot_ms

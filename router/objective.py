@@ -16,7 +16,7 @@ from router.forecast import (
     kv_promise_tokens,
     work_of,
 )
-from router.types import ApiState, Candidate
+from router.types import ApiState, Candidate, EngineState, Slo
 
 __all__ = [
     "Forecast",
@@ -28,6 +28,7 @@ __all__ = [
     "forecast_engine",
     "kv_promise_tokens",
     "miss_probability",
+    "prefill_saved",
     "work_of",
 ]
 
@@ -35,6 +36,7 @@ __all__ = [
 # 2026-11-20 (lognormal medians; the spread is `ApiState`'s).
 PRIOR_TTFT_MS = 450.0
 PRIOR_TPOT_MS = 15.0
+UNLIMITED_TTFT_MS = 1000.0  # where a policy promises none, a saved second is a whole load
 
 _SQRT2 = sqrt(2.0)
 _new = tuple.__new__  # as in `forecast`
@@ -75,6 +77,19 @@ def api_objective(candidate: Candidate, penalty_pusd: int, forecast: Forecast) -
     if expected is None:
         return inf
     return expected + penalty_pusd * (forecast.miss_probability or 0.0)
+
+
+def prefill_saved(engine: EngineState, slo: Slo) -> float:
+    """What the prefix cache saves of a prompt, in units of load: its part of the TTFT's limit.
+
+    So an engine that has the prompt's beginning may be fuller than another by as much as reading
+    it there would take.
+    """
+    step = engine.step
+    if step is None:
+        return 0.0
+    limit_s = (slo.ttft_ms or UNLIMITED_TTFT_MS) / 1000.0
+    return engine.step_feedback * step.d_s * engine.prefix_hit_tokens / limit_s
 
 
 def density(value_pusd: float, engine_seconds: float | None) -> float | None:

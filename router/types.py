@@ -159,6 +159,17 @@ class Extent:
     audio_known: bool = False
 
 
+class Beginning(NamedTuple):
+    """What a prompt begins with: a checksum of all up to each of some places, the same for any.
+
+    Of its `whole` bytes `ahead` lie before the first place. Without marks nothing is known.
+    """
+
+    marks: tuple[int, ...] = ()
+    ahead: int = 0
+    whole: int = 1
+
+
 @value(frozen=True, slots=True)
 class Request:
     """What the decision needs to know of a request.
@@ -181,6 +192,7 @@ class Request:
     extent: Extent | None = None  # of kinds that have no conversation
     preferred: Preference | None = None  # after the session's own target
     barred: Mapping[str, Rejection] | None = field(default=None, hash=False)  # by candidate
+    beginning: Beginning = Beginning()  # where an own engine may have it in its prefix cache
 
 
 @value(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from gateway.candidates import (
 from gateway.clock import Clock
 from gateway.fleet import Target
 from gateway.openended import LEAST_TOKENS
+from gateway.prefixes import Prefixes
 from gateway.sightings import HEARD_LIMIT_S, engine_state
 from gateway.slots import HEALTHS, Board, Layout, Load, Published, Resident
 from ledger.modellimits import ModelLimits
 from ledger.prices import Price, PriceBook, Terms, rates_from
 from router.decide import decide
-from router.types import Health, Kind, OutputMoments, Policy, Reason, Request
+from router.types import Beginning, Health, Kind, OutputMoments, Policy, Reason, Request
 
 NOW_S = 50.0
 PUBLISHED = {
@@ -344,3 +345,23 @@ def test_a_price_counts_from_its_first_instant_on_and_backwards(board: Board) ->
         )
         found.append(api.price and api.price.version)
     assert found == [1, 2, 2, None, 1]
+
+
+def test_of_a_beginning_that_was_sent_there_as_much_counts_as_is_found(tmp_path, board) -> None:
+    prefixes = Prefixes(tmp_path / "prefixes", board)
+    candidates = Candidates(board, PriceBook([]), stale_s=10.0, prefixes=prefixes)
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+    beginning = Beginning(tuple(range(1000, 1004)), ahead=0, whole=2048)  # half of the prompt
+    asked = replace(request(), beginning=beginning)
+
+    def hit(trust: float) -> tuple[int, int]:
+        board.publish(0, {Published.PREFIX_TRUST: trust})
+        (own,) = candidates.freeze(
+            [target(own=True)], asked, [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
+        )
+        return own.prefix_tokens, own.candidate.engine.prefix_hit_tokens
+
+    assert hit(1.0) == (0, 0)  # nothing was sent
+    prefixes.sent(0, beginning.marks)
+    assert [hit(trust) for trust in (1.0, 0.5, 0.0)] == [(100, 100), (100, 50), (100, 0)]
+    prefixes.close()

@@ -186,3 +186,16 @@ def test_a_row_has_ratios_in_ppm_and_busy_time_once(watch, board) -> None:
     assert (row.busy_us, row.age_us, row.output_tokens_total) == (2_000_000, 1_000_000, 77)
     assert row.simulated
     assert watch.row_for(board, at_us=10, now_s=5.0).busy_us == 0
+
+
+def test_of_what_was_expected_in_the_prefix_cache_the_share_found_there_is_published(
+    watch, board
+) -> None:
+    watch.saw(SAMPLE, board, 1.0)
+    put(board, Load.PREFIX_EXPECTED_TOTAL, 8000.0)
+    watch.saw(replace(SAMPLE, prefix_hit_tokens_total=6000), board, 1.5)
+    watch.publish(board)
+    assert board.published(0)[Published.PREFIX_TRUST] == pytest.approx(0.75)
+    watch.begin(2.0)  # another process, with an empty cache
+    watch.publish(board)
+    assert board.published(0)[Published.PREFIX_TRUST] == 0.0

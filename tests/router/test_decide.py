@@ -47,6 +47,34 @@ def test_least_load_within_a_pool(ask, rule, own):
     assert loads == sorted(loads)
 
 
+def test_a_cached_beginning_outweighs_as_much_load_as_reading_it_would_take(ask, rule, own):
+    """500 tokens at 27.8 us are 14 ms: 2.8 % of a TTFT of 500 ms."""
+    idle = own({"running": 4, "context_tokens": 4000.0}, name="pool:llama/0")
+
+    def first(running: int, hit: int) -> str:
+        state = {"running": running, "context_tokens": 1000.0 * running, "prefix_hit_tokens": hit}
+        return names(decide(ask(), rule(), [idle, own(state, name="pool:llama/1")]))[0]
+
+    assert first(5, 500) == "pool:llama/1"
+    assert first(5, 0) == "pool:llama/0"
+    assert first(30, 500) == "pool:llama/0"
+
+
+def test_the_bid_price_goes_by_the_least_load_whatever_is_cached(ask, rule, own):
+    """The first in order is not the least loaded here; its pool's price is all the same."""
+    price = {"bid_price_pusd_per_s": 1e6, "name": "pool:llama/0"}
+    idle = own({"running": 60, "kv_used_tokens": 40_000.0}, **price)
+    busy = {"running": 61, "kv_used_tokens": 40_500.0, "prefix_hit_tokens": 499}
+    both = decide(ask(), rule(), [idle, own(busy, **{**price, "name": "pool:llama/1"})])
+    alone = decide(ask(), rule(), [idle])
+    per_second = [
+        found.chosen.objective_pusd / found.chosen.engine_seconds for found in (both, alone)
+    ]
+    assert names(both)[0] == "pool:llama/1"
+    assert per_second[0] == pytest.approx(per_second[1])
+    assert per_second[0] > 0.0
+
+
 def test_apis_by_price_plus_likely_miss(ask, rule, api):
     slow = api({"ttft_median_ms": 5000.0}, name="slow/cheap", expected_pusd=400_000)
     fast = api(name="fast/dear", expected_pusd=1_200_000)

@@ -1,5 +1,6 @@
 """The loops: where they come to rest, what a bad start or a death does to them."""
 
+import math
 import random
 
 import pytest
@@ -12,6 +13,9 @@ from router.feedback import (
     SAFETY_RANGE,
     SAFETY_TPOT,
     SAFETY_TTFT,
+    TRUST_FROM_TOKENS,
+    TRUST_TOKENS,
+    HitTrust,
     Loops,
     Sums,
     predicted_s,
@@ -140,3 +144,25 @@ def test_what_steps_take_with_prefill_among_them() -> None:
     took = predicted_s(model, steps=10, sequences=4, context=150, prefilled=100)
     assert took == pytest.approx(10 * (0.01 + 0.004 + 0.0015) + 0.01)
     assert predicted_s(model, steps=1, sequences=0, context=0, prefilled=-5) == 0.01
+
+
+def trusted(*sums: tuple[float, float]) -> float:
+    trust = HitTrust()
+    for expected, found in sums:
+        trust.fold(expected, found)
+    return trust.share
+
+
+def test_the_prefix_cache_is_trusted_as_far_as_it_was_right() -> None:
+    assert trusted((0, 0), (TRUST_FROM_TOKENS - 1, 9999)) == 0.0  # too few to tell
+    assert trusted((0, 0), (4000, 1000)) == pytest.approx(0.25)
+    assert trusted((0, 0), (4000, 9000)) == 1.0  # foreign prompts found theirs, too
+    assert trusted((7e6, 9e6), (7e6 + 4000, 9e6 + 2000)) == pytest.approx(0.5)
+    assert trusted((0, 0), (4000, 3000), (0, 3000), (2000, 3000)) < 0.75  # a death takes a sum
+
+
+def test_the_newest_prompts_count_most() -> None:
+    right = [(tokens, tokens) for tokens in range(0, 10**6, 1000)]
+    wrong = [(10**6 + tokens, 10**6) for tokens in range(0, int(TRUST_TOKENS), 1000)]
+    assert trusted(*right) == 1.0
+    assert trusted(*right, *wrong) == pytest.approx(math.exp(-1), abs=0.02)

@@ -197,11 +197,19 @@ def test_the_kv_promise(ask, rule, own, changes, promised):
     assert forecast_engine(work, candidate, candidate.engine).kv_promise == promised
 
 
-def test_prompt_blocks_in_the_prefix_cache_are_not_promised_twice(ask, rule, own):
+def test_what_the_prefix_cache_has_takes_room_all_the_same(ask, rule, own):
+    """Its blocks may be free at this moment, and are this request's from then on."""
     work = work_of(ask(), rule())
-    for hit, used, promised in ((100, 4000.0, 704), (900, 4000.0, 304), (900, 40.0, 768)):
-        candidate = own({"prefix_hit_tokens": hit, "kv_used_tokens": used})
-        assert forecast_engine(work, candidate, candidate.engine).kv_promise == promised
+    crowd = tuple((1000.0, 2000.0, 0.0) for _ in range(3))
+    for residents in ((), crowd):
+        cold, warm = (
+            own({"prefix_hit_tokens": hit, "kv_used_tokens": 4000.0, "residents": residents})
+            for hit in (0, 900)
+        )
+        told = [forecast_engine(work, one, one.engine) for one in (cold, warm)]
+        assert told[0].kv_promise == told[1].kv_promise == 800
+        assert told[0].kv_free == told[1].kv_free
+        assert told[0].kv_ratio == told[1].kv_ratio
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,129 @@
+"""Whose prefix cache holds the beginning of a prompt, by what was sent there: one per host.
+
+A prompt's text is cut where it is cut for everybody (`ENDS`), and each piece's mark is a checksum
+of all up to its end, of the tools before it and of the tenant's salt: equal marks, equal
+beginnings. Each engine has a table of as many places as its KV cache holds pieces; a mark has one
+place in it, so that what comes later takes the places of what was there, as in the cache itself. A
+table is one row of a file that every process of the host maps; a mark counts in the life of the
+engine that it was sent to. An aligned 4-byte store is atomic, and any writer's mark is as good.
+
+This says what an engine may have, never what it has: of the tokens expected in the caches,
+telemetry publishes the share that the engine found there (`PREFIX_TRUST`, 0 before it found any).
+"""
+
+import mmap
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from zlib import crc32
+
+from gateway.intake import Asked
+from gateway.slots import Board, Published
+from router.types import Beginning, Kind, Request
+
+PREFIXES_FILE = "prefixes"  # in the run directory
+PIECE_BYTES = 256  # about 64 tokens, four blocks of vLLM's
+PIECE_TOKENS = 64
+GROWTH = 16  # later pieces are a 16th of what lies before them: a long prompt has few
+LONGEST_BYTES = 1 << 17
+PLACES = 1 << 14  # of a table, at most: a million tokens
+_MASK = (1 << 32) - 1
+_TURN = 0x9E3779B1  # odd and far from any checksum's own structure: sets the lives apart
+_CELL_BYTES = 4
+_CAPACITY, _TRUST = int(Published.KV_CAPACITY_TOKENS), int(Published.PREFIX_TRUST)
+_READ = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt"}
+
+
+def _ends() -> tuple[int, ...]:
+    ends = [PIECE_BYTES]
+    while ends[-1] < LONGEST_BYTES:
+        grown = ends[-1] // GROWTH // PIECE_BYTES * PIECE_BYTES
+        ends.append(ends[-1] + max(PIECE_BYTES, grown))
+    return tuple(ends)
+
+
+ENDS = _ends()
+
+
+NOTHING = Beginning()
+
+
+def beginning_of(asked: Asked, salt: str | None) -> Beginning:
+    """Of a conversation or one text; nothing else is read from its beginning on."""
+    name = _READ.get(asked.kind)
+    if name is None or asked.prompts > 1:
+        return NOTHING
+    text = memoryview(asked.members[name])[:-1]  # what closes it moves when the next turn comes
+    if len(text) < PIECE_BYTES:
+        return NOTHING
+    tools = asked.members.get("tools", b"")
+    mark = crc32(tools, crc32(salt.encode()) if salt else 0)
+    marks, start, size = [], 0, len(text)
+    for end in ENDS:
+        if end > size:
+            break
+        mark = crc32(text[start:end], mark)
+        marks.append(mark)
+        start = end
+    return Beginning(tuple(marks), len(memoryview(tools)), max(1, asked.prompt_bytes))
+
+
+def tokens_of(beginning: Beginning, pieces: int, prompt_tokens: int) -> int:
+    """About how many of the prompt's tokens lie in its first so many pieces."""
+    if not pieces:
+        return 0
+    covered = beginning.ahead + ENDS[pieces - 1]
+    return min(prompt_tokens, prompt_tokens * covered // beginning.whole)
+
+
+class Prefixes:
+    """The mapped tables, a row for each engine of the board."""
+
+    def __init__(self, path: Path, board: Board) -> None:
+        self._board = board
+        size = max(1, len(board.layout.engines)) * PLACES * _CELL_BYTES
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(descriptor, size)
+            self._map = mmap.mmap(descriptor, size)
+        finally:
+            os.close(descriptor)
+        self._cells: memoryview[int] = memoryview(self._map).cast("I")
+
+    def close(self) -> None:
+        self._cells.release()
+        self._map.close()
+
+    def look(self, engine: int, request: Request) -> tuple[int, int]:
+        """Tokens of the prompt that the engine was sent before, and how many to count on."""
+        beginning = request.beginning
+        pieces = self.known(engine, beginning.marks)
+        tokens = tokens_of(beginning, pieces, request.prompt_tokens)
+        trust = self._board.cells[self._board.published_row(engine) + _TRUST] if tokens else 0.0
+        return tokens, int(trust * tokens)
+
+    def known(self, engine: int, marks: Sequence[int]) -> int:
+        """How many pieces, from the first on, the engine was sent and may still have."""
+        first, places, turn = self._table(engine)
+        cells, found = self._cells, 0
+        if not places:
+            return 0
+        for mark in marks:
+            if cells[first + mark % places] != mark ^ turn:
+                break
+            found += 1
+        return found
+
+    def sent(self, engine: int, marks: Sequence[int]) -> None:
+        first, places, turn = self._table(engine)
+        if places:
+            cells = self._cells
+            for mark in marks:
+                cells[first + mark % places] = mark ^ turn
+
+    def _table(self, engine: int) -> tuple[int, int, int]:
+        """Its first cell, how many it has, and what its life makes of a mark."""
+        board = self._board
+        capacity = int(board.cells[board.published_row(engine) + _CAPACITY])
+        places = min(PLACES, capacity // PIECE_TOKENS)
+        return engine * PLACES, places, (int(board.life(engine)) + 1) * _TURN & _MASK
