@@ -31,6 +31,7 @@ from ledger.exports_parquet import write_parquet
 from ledger.hourshares import closed_until_us
 from ledger.money import format_usd, usd_exact
 from ledger.queries_scope import DAY_US, HOUR_US, Scope, held
+from ledger.retirements import retired_until_us
 
 STDOUT = Path("-")
 
@@ -114,6 +115,8 @@ def export(
     settings = load_or_fail(config)
     with ledger_reader(settings) as ledger, snapshot(ledger) as connection:
         wanted = replace(wanted, scope=held(connection, scope))
+        if wanted.scope.start_us < (gone_us := retired_until_us(connection)):
+            fail(f"--from: attempts before {moment(gone_us)} were retired; begin there")
         try:
             with _target(out, replace=force) as file, _progress(wanted.scope, tally) as reached:
                 _write(file, wanted, tally.count(wanted.rows(connection, reached)))

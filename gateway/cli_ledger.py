@@ -12,13 +12,14 @@ from rich.console import Console
 
 from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli_export import export
-from gateway.cli_output import AsJson, emit, table
+from gateway.cli_output import AsJson, emit, fail, table
 from gateway.clock import Clock
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries import Flagged, Scope
 from ledger.report import Line, PoolLine, Report
 from ledger.report import report as report_of
-from ledger.rollups import Rollups
+from ledger.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
+from ledger.rollups import RetiredError, Rollups
 from ledger.sealer import head
 from ledger.verify import Finding, Result
 from ledger.verify import verify as verify_books
@@ -94,10 +95,45 @@ def rebuild(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) ->
     """Add all attempts up anew, by hour and day; pages answer from rows until it is done."""
     with ledger_engine(load_or_fail(config)) as ledger:
         rollups = Rollups(ledger)
-        while (seq := rollups.rebuild()) is None:  # the ledger writer is at it
-            time.sleep(BUSY_S)
+        try:
+            while (seq := rollups.rebuild()) is None:  # the ledger writer is at it
+                time.sleep(BUSY_S)
+        except RetiredError as error:
+            fail(str(error))
     said = {"attempts_to": seq}
     emit(said, as_json=as_json, show=lambda out: out.print(f"Added up: attempts 1 to {seq:,}."))
+
+
+@app.command()
+def retire(
+    days: Annotated[
+        int, typer.Option(min=LEAST_DAYS, help="Attempts that are older than so many days.")
+    ],
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it; else only say what would go.")
+    ] = False,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Delete single attempts that are old; what they add up to stays, and the proof of it."""
+    now_us = Clock().wall_us()
+    before_us = now_us - days * DAY_US
+    with ledger_engine(load_or_fail(config)) as ledger:
+        if not apply:
+            with ledger.connect() as connection:
+                seen = prospect(connection, before_us=before_us)
+            what = f"Would retire about {seen.attempts:,} attempts; then {seen.waits_for}."
+            emit(asdict(seen), as_json=as_json, show=lambda out: out.print(what))
+            return
+        retirer, gone = Retirer(ledger), 0
+        try:
+            while not (step := retirer.step(before_us=before_us, at_us=now_us)).waits_for:
+                gone += step.attempts
+        except NotAsSealed as error:
+            fail(str(error))
+    said = {"attempts": gone, "waits_for": step.waits_for}
+    emit(said, as_json=as_json, show=lambda out: out.print(
+        f"Retired {gone:,} attempts; then {step.waits_for}."))  # fmt: skip
 
 
 def _noted(word: str) -> tuple[int, bytes]:

@@ -41,6 +41,7 @@ from ledger.queries_usage import (
     cost_cells,
     usage_cells,
 )
+from ledger.retirements import retired_until_us
 from router.types import Kind
 
 _WIDTHS = {"1d": Width(86_400, 7, 31), "1h": Width(3_600, 24, 168), "1m": Width(60, 60, 1_440)}
@@ -107,6 +108,9 @@ def _body(page: _Page, query: PageQuery, team: str | None, connection: Connectio
     """In a thread: the page, encoded."""
     scope = Scope(query.start_s * US_PER_S, query.end_s * US_PER_S, team)
     buckets: dict[int, list[Result]] = {start: [] for start, _ in query.buckets}
+    if scope.start_us < (gone_us := retired_until_us(connection)):
+        message = f"Single requests before {-(-gone_us // US_PER_S)} were retired: start there."
+        raise RequestError("bad_request", message, param="start_time")
     try:
         found = page.results(connection, scope, query)
     except TooManyCells as error:

@@ -103,6 +103,11 @@ class Ledger(Section):
     journal_limit_bytes: int = Field(
         4 * 1024**3, ge=1024 * 1024, description="unapplied journal at which requests get 503"
     )
+    retain_days: int | None = Field(
+        None,
+        ge=35,
+        description="single attempts older than this are deleted; their sums and proof stay",
+    )
 
 
 class Telemetry(Section):

@@ -151,7 +151,7 @@ class Serving:
 
     def _background(self) -> list[tuple[str, list[str]]]:
         runtime = str(self.prepared.path)
-        config = str(self._config)
+        config, days = str(self._config), self._settings.ledger.retain_days
         commands = [
             (
                 "ledger-writer",
@@ -159,6 +159,7 @@ class Serving:
                     *_python("ledger.writer"),
                     *("--journals", str(self.runtime.journal_dir)),
                     *("--run-dir", str(self.runtime.run_dir)),
+                    *(("--retain-days", str(days)) if days is not None else ()),
                 ],
             ),
             (

@@ -42,7 +42,7 @@ from ledger.orm_rollups import (
     RollupPosition,
     RollupWaiting,
 )
-from ledger.orm_seals import Seal, SealMark
+from ledger.orm_seals import RetiredUse, Retirement, Seal, SealMark
 from ledger.orm_types import Base, Total, exact_sum
 
 __all__ = [
@@ -81,6 +81,8 @@ __all__ = [
     "PriceVersion",
     "Quarantined",
     "Refusal",
+    "RetiredUse",
+    "Retirement",
     "RollupCell",
     "RollupComparedDay",
     "RollupComparedHour",

@@ -6,7 +6,7 @@ Written by `sealer` after the commit of what they cover, never with it; read by 
 from sqlalchemy import BigInteger, Index, LargeBinary, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm_types import Base
+from ledger.orm_types import Base, Total
 
 
 class Seal(Base):
@@ -47,3 +47,41 @@ class SealMark(Base):
     attempt_seq: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     digest: Mapped[bytes | None] = mapped_column(LargeBinary)
     sealed_in: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class Retirement(Base):
+    """What stands for attempts of a link that were retired: how many, their sums, their hash.
+
+    A link's attempts go in parts; the last part has `ends`. `gone` is the digest of the leaves of
+    this part, `left` that of what is left under the link after it, of which there are `left_rows`.
+    """
+
+    __tablename__ = "retirements"
+
+    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    part: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    ends: Mapped[bool]
+    retired_us: Mapped[int] = mapped_column(BigInteger)
+    until_us: Mapped[int] = mapped_column(BigInteger)  # all that went was opened before
+    attempts: Mapped[int] = mapped_column(BigInteger)
+    posted: Mapped[int] = mapped_column(BigInteger)  # of these, what had a cost
+    input_tokens: Mapped[int] = mapped_column(BigInteger)
+    output_tokens: Mapped[int] = mapped_column(BigInteger)
+    engine_us: Mapped[int] = mapped_column(BigInteger)
+    cost_pusd: Mapped[int] = mapped_column(Total)
+    gone: Mapped[bytes] = mapped_column(LargeBinary)
+    left_rows: Mapped[int] = mapped_column(BigInteger)
+    left: Mapped[bytes] = mapped_column(LargeBinary)
+    chain: Mapped[bytes] = mapped_column(LargeBinary)  # of this part, its link, all parts before
+
+
+class RetiredUse(Base):
+    """What retired attempts of own engines used and were charged, by the hour they settled in."""
+
+    __tablename__ = "retired_use"
+
+    pool: Mapped[str] = mapped_column(primary_key=True)
+    hour_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    team_id: Mapped[str] = mapped_column(primary_key=True)
+    engine_us: Mapped[int] = mapped_column(BigInteger)
+    charged_pusd: Mapped[int] = mapped_column(BigInteger)

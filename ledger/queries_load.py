@@ -94,7 +94,8 @@ class Loads:
         )
 
     def _sum(self, columns: Iterable[list[int]]) -> list[int]:
-        return reduce(lambda one, other: list(map(add, one, other)), columns, [0] * self.minutes)
+        first, *more = [*columns] or [[0] * self.minutes]
+        return reduce(lambda one, other: list(map(add, one, other)), more, first)
 
 
 def loads(connection: Connection, scope: Scope, here: Rolled | None, *, basis: TokenBasis) -> Loads:
@@ -127,17 +128,18 @@ class _Found:
         series.requests[at] += load[4]
 
     def hour(self, of: _Of, start_us: int, packed: bytes) -> None:
+        """Each hour of a series is packed once, and read before any row."""
         series, at = self._series(of), (start_us - self.loads.start_us) // MINUTE_US
         places, *columns = unpacked(packed)
         wanted = (columns[self._tokens], columns[self._good], columns[4])
         if len(places) == MINUTES:
             whole = slice(at, at + MINUTES)
             for into, column in zip(series, wanted, strict=True):
-                into[whole] = map(add, into[whole], column)
+                into[whole] = column
             return
         for into, column in zip(series, wanted, strict=True):
             for place, value in zip(places, column, strict=True):
-                into[at + place] += value
+                into[at + place] = value
 
     def _series(self, of: _Of) -> _Series:
         series = self.loads.series.get(of)

@@ -37,6 +37,7 @@ from ledger.orm import (
     Seal,
 )
 from ledger.queries_scope import HOUR_US, MINUTE_US
+from ledger.retirements import retired_until_us
 from ledger.rollup import (
     CUBES,
     LOAD_HOURS,
@@ -54,6 +55,10 @@ NAME = "attempts"
 ROWS_AT_ONCE = 20_000  # of attempts in one transaction: SQLite's writers wait for as long
 NAMED_AT_ONCE = 500
 Rolled = tuple[int, int]  # seq, version
+
+
+class RetiredError(Exception):
+    """Attempts were retired: their sums cannot be made from rows again."""
 
 
 class Rollups:
@@ -82,6 +87,8 @@ class Rollups:
         Until it is done, reads answer from rows.
         """
         with self._begin() as connection:
+            if retired_until_us(connection):
+                raise RetiredError("attempts were retired: their sums cannot be made anew")
             here = _lock(connection)
             if here is None:
                 return None

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, literal_column, select
 
 from ledger.orm_books import Attempt
 from ledger.orm_fleet import HOUR_US, EngineSample
+from ledger.orm_seals import RetiredUse
 from ledger.orm_types import exact_sum
 
 # A sample stands for the time since its engine's last one, but never for longer than this.
@@ -38,6 +39,8 @@ def uses(
     for start, team, engine_us, cost in _work(connection, pool, (start_us, until_us), width_us):
         use = found.setdefault(start, Use())
         use.busy_us[team], use.charged_pusd[team] = engine_us, cost
+    if width_us == HOUR_US:
+        _add_retired(connection, pool, (start_us, until_us), found)
     for begin_us, end_us, health in _spans(connection, pool, start_us, until_us):
         for start, (first, last) in _cut(begin_us, end_us, width_us):
             use = found.setdefault(start, Use())
@@ -65,6 +68,19 @@ def _work(
     )
     for which, team, engine_us, cost in connection.execute(query):
         yield int(which) * width_us, team, engine_us, cost
+
+
+def _add_retired(
+    connection: Connection, pool: str, span: tuple[int, int], found: dict[int, Use]
+) -> None:
+    """What attempts used that are gone: an hour that is corrected late still had them."""
+    query = select(
+        RetiredUse.hour_us, RetiredUse.team_id, RetiredUse.engine_us, RetiredUse.charged_pusd
+    ).where(RetiredUse.pool == pool, RetiredUse.hour_us >= span[0], RetiredUse.hour_us < span[1])
+    for hour_us, team, engine_us, cost in connection.execute(query).all():
+        use = found.setdefault(hour_us, Use())
+        use.busy_us[team] = use.busy_us.get(team, 0) + engine_us
+        use.charged_pusd[team] = use.charged_pusd.get(team, 0) + cost
 
 
 def _spans(

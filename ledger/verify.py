@@ -19,6 +19,7 @@ from ledger.orm_budgets import NO_HOST, Budget, BudgetWindow, Grant, HoldRow
 from ledger.orm_types import exact_sum
 from ledger.prices import Price, tier_cost_pusd
 from ledger.records import TOKEN_COLUMNS, Tokens
+from ledger.retirements import retirements_hold
 from ledger.rows import DISPUTED, LOST
 from ledger.verify_entries import entries_have_a_cause
 from ledger.verify_hours import Found, hours_add_up, hours_hold_every_settle
@@ -251,5 +252,6 @@ CHECKS: tuple[Check, ...] = (
     hours_hold_every_settle,
     nothing_is_quarantined,
     seals_hold,
+    retirements_hold,
     sums_are_the_rows,
 )

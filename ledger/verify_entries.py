@@ -1,15 +1,19 @@
 """The proof that every entry of the postings has its cause in the books. Part of `verify`."""
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, or_, select
 
 from ledger.hours import hour_of
 from ledger.invoices import invoice_of
 from ledger.orm_books import Attempt, Posting
 from ledger.orm_fleet import GpuHour
 from ledger.orm_invoices import Invoice
+from ledger.orm_types import exact_sum
+from ledger.retirements import Retired, retired
 from ledger.verify_hours import Found
 
 SUSPENSE = ":suspense"
+TEAMS = "expense:team:"
+_NAMED = ("gpu:%", "invoice:%", f"%{SUSPENSE}")
 ROWS_AT_ONCE = 5_000
 
 
@@ -26,6 +30,10 @@ def entries_have_a_cause(connection: Connection) -> Found:
     )
     of_attempt = select(Attempt.attempt_id).where(Attempt.attempt_id == Posting.entry_id)
     query = select(Posting.entry_id).where(~of_attempt.exists()).distinct()
+    gone = retired(connection)
+    if gone.attempts:
+        query = query.where(or_(*(Posting.entry_id.like(one) for one in _NAMED)))
+        yield from _retired_are_posted(connection, gone)
     rest = connection.execute(query).scalars().all()
     suspended = [entry.removesuffix(SUSPENSE) for entry in rest if entry.endswith(SUSPENSE)]
     known = _attempts(connection, suspended)
@@ -33,6 +41,25 @@ def entries_have_a_cause(connection: Connection) -> Found:
         suspended_for = entry.removesuffix(SUSPENSE) if entry.endswith(SUSPENSE) else None
         if not (suspended_for in known or hour_of(entry) in hours or invoice_of(entry) in posted):
             yield entry, "posted, and no attempt, closed hour or posted invoice is behind it"
+
+
+def _retired_are_posted(connection: Connection, gone: Retired) -> Found:
+    """Entries of attempts that went come to what they were retired with."""
+    of_attempt = select(Attempt.attempt_id).where(Attempt.attempt_id == Posting.entry_id)
+    query = select(func.count(Posting.entry_id.distinct()), exact_sum(Posting.amount_pusd)).where(
+        ~of_attempt.exists(),
+        Posting.account.like(f"{TEAMS}%"),
+        *(~Posting.entry_id.like(one) for one in _NAMED),
+    )
+    entries, pusd = connection.execute(query).one()
+    if (entries, pusd) != (gone.posted, gone.cost_pusd):
+        yield (
+            "retired attempts",
+            (
+                f"{entries} entries of {pusd} pico-USD have no attempt, and {gone.posted} that had "
+                f"cost {gone.cost_pusd} were retired"
+            ),
+        )
 
 
 def _attempts(connection: Connection, ids: list[str]) -> set[str]:

@@ -4,13 +4,15 @@ Part of `verify`, which runs every check.
 """
 
 from collections.abc import Generator
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, literal_column, select
 
 from ledger.accounts import gpu_payable
 from ledger.hours import gpu_entry
 from ledger.orm_books import Attempt, Posting
 from ledger.orm_fleet import HOUR_US, GpuHour, GpuHourTeam
+from ledger.orm_seals import RetiredUse
 from ledger.orm_types import exact_sum
 from ledger.rows import LOST
 
@@ -78,7 +80,14 @@ def hours_hold_every_settle(connection: Connection) -> Found:
         .where(Attempt.backend == "own", Attempt.status != LOST)
         .group_by(Attempt.pool, closed.c.hour_us, Attempt.team_id)
     )
-    for pool, hour_us, team, engine_us, charged in connection.execute(settled):
+    sums: dict[tuple[str, int, str], tuple[int, int]] = {
+        (pool, hour_us, team): (engine_us, charged)
+        for pool, hour_us, team, engine_us, charged in connection.execute(settled)
+    }
+    for pool, hour_us, team, engine_us, charged in connection.execute(_retired()):
+        before = sums.get((pool, hour_us, team), (0, 0))
+        sums[pool, hour_us, team] = (before[0] + engine_us, before[1] + charged)
+    for (pool, hour_us, team), (engine_us, charged) in sums.items():
         found = counted.pop((pool, hour_us, team), (0, 0))
         if found != (engine_us, charged):
             inside = f"{found[0]} us and {found[1]} pico-USD"
@@ -87,3 +96,14 @@ def hours_hold_every_settle(connection: Connection) -> Found:
     for (pool, hour_us, team), found in counted.items():
         if found != (0, 0):
             yield gpu_entry(pool, hour_us), f"{team} is in the hour, and nothing of it settled then"
+
+
+def _retired() -> Select[*tuple[Any, ...]]:
+    """What retired attempts left in hours that are closed."""
+    table = RetiredUse
+    closed = and_(
+        GpuHour.pool == table.pool, GpuHour.hour_us == table.hour_us, GpuHour.correction == 0
+    )
+    return select(
+        table.pool, table.hour_us, table.team_id, table.engine_us, table.charged_pusd
+    ).where(exists().where(closed))

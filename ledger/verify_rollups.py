@@ -5,10 +5,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
-from ledger.orm import Attempt, RollupPosition, RollupWaiting
+from ledger.orm import Attempt, RollupDay, RollupHour, RollupPosition, RollupWaiting, exact_sum
 from ledger.queries_rollups import Sums, merge
-from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US
-from ledger.rollup import CUBES, LOAD_HOURS, LOADS, Cube, final, loads_of_rows, unpack
+from ledger.queries_scope import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS
+from ledger.retirements import Retired, retired
+from ledger.rollup import CUBES, LIMB, LOAD_HOURS, LOADS, Cube, final, loads_of_rows, unpack
 
 Found = Generator[tuple[str, str], None, None]
 
@@ -19,7 +20,11 @@ def sums_are_the_rows(connection: Connection) -> Found:
     waiting = Attempt.seq.in_(select(RollupWaiting.attempt_seq))
     counted = and_(Attempt.seq <= seq, ~waiting)
     yield from _unfinished(connection, counted)
-    for start_us in _days(connection, counted):
+    gone = retired(connection)
+    whole_us = -(-gone.until_us // DAY_US) * DAY_US
+    if gone.attempts:
+        yield from _with_retired(connection, and_(counted, Attempt.opened_us < whole_us), gone)
+    for start_us in _days(connection, counted, whole_us):
         today = and_(counted, Attempt.opened_us >= start_us, Attempt.opened_us < start_us + DAY_US)
         for cube in CUBES:
             for table, width_us in cube.tiers:
@@ -43,7 +48,27 @@ def _unfinished(connection: Connection, counted: ColumnElement[bool]) -> Found:
         yield attempt_id, "added up, though records may still change it"
 
 
-def _days(connection: Connection, counted: ColumnElement[bool]) -> list[int]:
+def _with_retired(connection: Connection, rows: ColumnElement[bool], gone: Retired) -> Found:
+    """Days of which attempts went are what they came to, with what is left."""
+    until_us = -(-gone.until_us // DAY_US) * DAY_US
+    names = ("attempts", "input_tokens", "output_tokens", "engine_us")
+    left = connection.execute(
+        select(
+            func.count(), exact_sum(INPUT_TOKENS), exact_sum(OUTPUT_TOKENS),
+            exact_sum(Attempt.engine_us), exact_sum(Attempt.cost_pusd),
+        ).where(rows)
+    ).one()  # fmt: skip
+    wanted = [int(one) for one in left]
+    for place, name in enumerate((*names, "cost_pusd")):
+        wanted[place] += getattr(gone, name)
+    for table in (RollupHour, RollupDay):
+        sums = [exact_sum(getattr(table, name)) for name in (*names, "cost_high", "cost_low")]
+        *found, high, low = connection.execute(select(*sums).where(table.start_us < until_us)).one()
+        if [*map(int, found), int(high) * LIMB + int(low)] != wanted:
+            yield f"{table.__tablename__} before {until_us}", "not what was retired and is left"
+
+
+def _days(connection: Connection, counted: ColumnElement[bool], since_us: int) -> list[int]:
     ends = select(func.min(Attempt.opened_us), func.max(Attempt.opened_us)).where(counted)
     first, last = connection.execute(ends).one()
     found: set[int] = set()
@@ -51,7 +76,7 @@ def _days(connection: Connection, counted: ColumnElement[bool]) -> list[int]:
         found.update(range(first - first % DAY_US, last + 1, DAY_US))
     for cube in CUBES:
         found.update(connection.execute(select(cube.days.start_us).distinct()).scalars())
-    return sorted(found)
+    return sorted(one for one in found if one >= since_us)
 
 
 def _of_rows(connection: Connection, cube: Cube, width_us: int, which: ColumnElement[bool]) -> Sums:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 
 from ledger import sealed
 from ledger.orm_books import Attempt, Posting, PriceVersion, Refusal
-from ledger.orm_seals import Seal, SealMark
+from ledger.orm_seals import Retirement, Seal, SealMark
 from ledger.seal import GENESIS, Link, Ranges, digest
 from ledger.sealer import link_of
 
@@ -32,7 +32,7 @@ def seals_hold(connection: Connection) -> Found:
     ):  # fmt: skip
         for (found,) in connection.execute(select(column).where(column < 1)):
             yield f"{name} {found}", "a row below all that are sealed: the books number from 1"
-    proof = _Proof(connection)
+    proof, left = _Proof(connection), _left(connection)
     for group in _groups(connection):
         proof.read(before, group[-1][0])
         for link, stored in group:
@@ -40,8 +40,9 @@ def seals_hold(connection: Connection) -> Found:
             if link.number != before.number + 1 or link.chain(chain) != stored:
                 yield name, "the chain is broken here: a link was edited or is missing"
             leaves = proof.leaves(before, link)
-            if len(leaves) != link.rows or digest(leaves) != link.digest:
-                yield name, _what(before.to, link, len(leaves))
+            wanted = left.get(link.number, (link.rows, link.digest))
+            if (len(leaves), digest(leaves)) != wanted:
+                yield name, _what(before.to, link, len(leaves), wanted[0])
             yield from proof.edited()
             chain, before = stored, link
     for number in sorted(proof.later):
@@ -71,10 +72,17 @@ def _groups(connection: Connection) -> Iterator[list[tuple[Link, bytes]]]:
         yield group
 
 
-def _what(since: Ranges, link: Link, now: int) -> str:
+def _left(connection: Connection) -> dict[int, tuple[int, bytes]]:
+    """What is under a link whose attempts were retired, by its last part."""
+    query = select(Retirement.number, Retirement.left_rows, Retirement.left)
+    found = connection.execute(query.order_by(Retirement.number, Retirement.part)).all()
+    return {number: (rows, bytes(left)) for number, rows, left in found}
+
+
+def _what(since: Ranges, link: Link, now: int, then: int) -> str:
     to = link.to
     return (
-        f"{EDITED}: {link.rows} rows then, {now} now, among attempts {since.attempts + 1} to "
+        f"{EDITED}: {then} rows then, {now} now, among attempts {since.attempts + 1} to "
         f"{to.attempts}, postings {since.postings + 1} to {to.postings}, refusals "
         f"{since.refusals + 1} to {to.refusals}, prices {since.prices + 1} to {to.prices}, or "
         "attempts that settled late"

@@ -4,8 +4,8 @@ It alone writes attempts, holds, postings and grants. A batch and the positions 
 transaction, so it may be killed anywhere and begin again. With the database away it waits and the
 journals grow; a record that the books refuse is set aside alone. Beside that it runs the budget
 desk, closes hours, seals the books and adds them up, publishes the newest keys, prices and
-policies, forgets idempotency keys and answers that expired, and settles what dead workers left
-open.
+policies, forgets idempotency keys, answers and attempts whose time is over, and settles what dead
+workers left open.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +35,9 @@ from ledger.keyring import Generation
 from ledger.lag import Lag, write_lag
 from ledger.orm_identity import Meta
 from ledger.policies import NEWEST_POLICY_FILE, newest_number
+from ledger.queries_scope import DAY_US
 from ledger.repository import Away, Repository
+from ledger.retire import NotAsSealed, Retirer
 from ledger.rollups import Rollups
 from ledger.sealer import Sealer
 from ledger.submissions import forget
@@ -45,6 +48,7 @@ COLLECT_S = 0.15  # a transaction's records; mostly an open and its settle: one 
 NEWS_S = 0.2  # key generation, prices, budgets: at least four times a second
 HOUR_CHECK_S = 30.0
 FORGET_S = 60.0  # idempotency keys that expired, and answers kept for them
+RETIRE_S = 300.0  # attempts beyond their retention
 SEAL_S = 5.0  # what is in the books is sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
@@ -76,12 +80,14 @@ class LedgerWriter:
         run_dir: Path,
         host: str,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        retain_days: int | None = None,
     ) -> None:
         run_dir.mkdir(parents=True, exist_ok=True)
         self._lock = _own(run_dir / LOCK_FILE)
         self._engine, self._run_dir, self._now_us = engine, run_dir, now_us
         self._tail = Tail(Repository(engine, host=host), JournalReader(journals), now_us)
         self._sealer, self._rollups = Sealer(engine), Rollups(engine)
+        self._retirer, self._retain_days = Retirer(engine), retain_days
         self._desk = BudgetDesk(engine, host=host, socket=run_dir / DESK_SOCKET)
         self._generation = Generation(run_dir)
         self._newest_price = Generation(run_dir, NEWEST_PRICE_FILE)
@@ -101,6 +107,7 @@ class LedgerWriter:
                     tasks.create_task(self._every(HOUR_CHECK_S, self._close_hours)),
                     tasks.create_task(self._every(SEAL_S, self._seal)),
                     tasks.create_task(self._every(FORGET_S, self._forget)),
+                    tasks.create_task(self._every(RETIRE_S, self._retire)),
                 ]
                 await self._tail_until(stop)
                 for chore in chores:
@@ -191,6 +198,16 @@ class LedgerWriter:
             while await asyncio.to_thread(forgotten, self._engine, self._now_us()):
                 pass
 
+    async def _retire(self) -> None:
+        """Small steps; a link that is not what was sealed is `ledger verify`'s to tell."""
+        if self._retain_days is None:
+            return
+        now_us = self._now_us()
+        step = partial(self._retirer.step, before_us=now_us - self._retain_days * DAY_US)
+        with contextlib.suppress(NotAsSealed):
+            while not (await asyncio.to_thread(step, at_us=now_us)).waits_for:
+                pass
+
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             # Away, or a file that went between two looks: the next round sees.
@@ -221,7 +238,13 @@ async def _main(given: argparse.Namespace) -> None:
         await asyncio.to_thread(check_durable, engine)
     gc.freeze()  # a batch has many rows that live shortly: a collection would walk them in vain
     gc.set_threshold(50_000, 50, 1000)
-    writer = LedgerWriter(engine, journals=given.journals, run_dir=given.run_dir, host=given.host)
+    writer = LedgerWriter(
+        engine,
+        journals=given.journals,
+        run_dir=given.run_dir,
+        host=given.host,
+        retain_days=given.retain_days,
+    )
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -244,6 +267,7 @@ def main(arguments: list[str] | None = None) -> None:
         action="store_true",
         help="write to a database that may lose acknowledged commits",
     )
+    parser.add_argument("--retain-days", type=int, help="delete single attempts that are older")
     given = parser.parse_args(arguments)
     if not given.url:
         parser.error(f"name the ledger with --url or {URL_VARIABLE}")

@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 from ledgerrate import measure as rate_of  # noqa: E402  (the path is set above)
 from ledgerrows import fill  # noqa: E402  (as above)
+from measure import cpu_s  # noqa: E402  (as above)
 from sqlalchemy import Connection, Engine, insert, text  # noqa: E402  (as above)
 
 from deploy.parts import find_postgres  # noqa: E402  (as above)
@@ -55,6 +56,7 @@ BAR_PER_S = 5_000.0
 WARM = 5
 PERIODS = {"1 h": (HOUR_US, MINUTE_US), "24 h": (DAY_US, HOUR_US), "7 d": (7 * DAY_US, 6 * HOUR_US),
            "30 d": (30 * DAY_US, DAY_US)}  # fmt: skip
+SAMPLES_US = 10 * 10**6  # as `dashboard.data` has it
 TEAMS = {"all": None, "large": "team-00", "small": "team-20"}
 Asked = Callable[[Connection], object]
 
@@ -69,6 +71,7 @@ class Figure:
     cold_ms: float
     rows_read: int
     note: str = ""
+    cpu_ms: float = 0.0  # of client and server process together, warm
 
 
 def questions(end_us: int, pool: str) -> Iterator[tuple[str, Asked]]:
@@ -96,16 +99,14 @@ def questions(end_us: int, pool: str) -> Iterator[tuple[str, Asked]]:
     }
     for name, asked in parts.items():
         yield f"  {name} 30 d", asked
-    yield "teams 30 d", lambda c: queries.teams(c, month)
-    yield "flagged 30 d", lambda c: queries.flagged(c, month)
-    yield "refusals 30 d", lambda c: queries.refusals(c, month)
-    yield "ttft pairs 30 d", lambda c: queries.ttft_pairs(c, month, limit=600)
+    for period, (span_us, width) in PERIODS.items():
+        yield from _of_period(period, Scope.last(span_us, end_us), width)
     yield (
         "last 5 minutes",
         lambda c: queries.cells(c, Scope(end_us - 5 * MINUTE_US, end_us), bucket_us=5 * MINUTE_US),
     )
     yield "engines now", queries.engines_now
-    yield "engine samples 30 d", lambda c: queries.engine_samples(c, month, bucket_us=2 * HOUR_US)
+    yield "hardware", queries.contracts
     for where in (
         {}, {"team": "team-20"}, {"model": "rerank"}, {"target": "pool:embed/0"},
         {"spill_reason": "unhealthy"}, {"flag": "disputed"},
@@ -113,6 +114,25 @@ def questions(end_us: int, pool: str) -> Iterator[tuple[str, Asked]]:
     ):  # fmt: skip
         said = ", ".join(where.values()) or "any"
         yield f"requests 30 d: {said}", lambda c, w=where: queries.attempts(c, month, where=w)
+
+
+def _of_period(period: str, scope: Scope, width: int) -> Iterator[tuple[str, Asked]]:
+    """What pages read beside the survey."""
+    yield f"teams {period}", lambda c: queries.teams(c, scope)
+    yield f"flagged {period}", lambda c: queries.flagged(c, scope)
+    yield f"refusals {period}", lambda c: queries.refusals(c, scope)
+    yield f"ttft pairs {period}", lambda c: queries.ttft_pairs(c, scope, limit=600)
+    for by in ("team", "model", "backend"):
+        yield (
+            f"spent {period} by {by}",
+            lambda c, b=by: queries.spent(c, scope, by=b, bucket_us=width),
+        )
+    thin = max(1, -(-(scope.end_us - scope.start_us) // (360 * SAMPLES_US))) * SAMPLES_US
+    yield (
+        f"engine samples {period}",
+        lambda c: queries.engine_samples(c, scope, bucket_us=thin),
+    )
+    yield f"first sample {period}", lambda c: queries.first_sample_us(c, scope)
 
 
 @contextlib.contextmanager
@@ -172,19 +192,20 @@ def rows_read(connection: Connection) -> int:
     return int(connection.execute(text(query)).scalar_one())
 
 
-def ask(engine: Engine, watcher: Engine, asked: Asked) -> tuple[float, int]:
-    """Milliseconds and rows read, of one answer on a connection that is open."""
+def ask(engine: Engine, watcher: Engine, asked: Asked) -> tuple[float, float, int]:
+    """Milliseconds by the wall and of CPU, and rows read, of one answer on an open connection."""
     with watcher.connect() as connection:
         before = rows_read(connection)
     with snapshot(engine) as connection:
-        connection.execute(text("SELECT 1"))
-        since = time.perf_counter()
+        backend = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+        since, used = time.perf_counter(), time.process_time() + cpu_s([backend])
         asked(connection)
         took = time.perf_counter() - since
+        used = time.process_time() + cpu_s([backend]) - used
         connection.execute(text("SELECT pg_stat_force_next_flush()"))
         connection.rollback()
     with watcher.connect() as connection:
-        return took * 1e3, rows_read(connection) - before
+        return took * 1e3, used * 1e3, rows_read(connection) - before
 
 
 def measure(url: str, restart: Callable[[], None], end_us: int, only: str) -> Iterator[Figure]:
@@ -195,10 +216,13 @@ def measure(url: str, restart: Callable[[], None], end_us: int, only: str) -> It
     for name, asked in chosen:
         found = [ask(engine, watcher, asked) for _ in range(WARM)]
         warm = statistics.median(one[0] for one in found)
-        figure = Figure(name, warm, "ms", BAR_MS, warm <= BAR_MS, cold[name], found[-1][1])
+        cpu = statistics.median(one[1] for one in found)
+        figure = Figure(
+            name, warm, "ms", BAR_MS, warm <= BAR_MS, cold[name], found[-1][2], cpu_ms=cpu
+        )
         verdict = "" if figure.ok else "  OVER"
-        print(f"{name:<44} {cold[name]:10.1f} {warm:10.1f} {figure.rows_read:12,}{verdict}",
-              flush=True)  # fmt: skip
+        print(f"{name:<44} {cold[name]:10.1f} {warm:10.1f} {cpu:10.1f} {figure.rows_read:12,}"
+              f"{verdict}", flush=True)  # fmt: skip
         yield figure
     engine.dispose()
     watcher.dispose()
@@ -224,7 +248,7 @@ def main() -> None:
             query = text("SELECT max(opened_us), count(*) FROM attempts")
             last_us, attempts = connection.execute(query).one()
         print(f"{attempts:,} attempts, {size / 1e9:.2f} GB\n")
-        print(f"{'query':<44} {'cold ms':>10} {'warm ms':>10} {'rows read':>12}")
+        print(f"{'query':<44} {'cold ms':>10} {'warm ms':>10} {'CPU ms':>10} {'rows read':>12}")
         end_us = last_us - last_us % 20_000_000 + 20_000_000
         figures = list(measure(url, restart, end_us, given.only))
         engine.dispose()

@@ -15,6 +15,7 @@ from ledger.drafts import PriceDraft
 from ledger.rates import Terms, rates_from
 from ledger.records import AttemptOpened, AttemptSettled, Tokens
 from ledger.repository import Repository
+from ledger.rollups import Rollups
 from ledger.sealer import Sealer
 
 TOKENS = {"search": [3_000_000, 100_000], "ads": [500_000], "hobby": [3]}
@@ -177,3 +178,38 @@ def test_sums_are_made_anew_and_the_report_stays(ledger, url):
     assert ledger("rebuild").stdout.startswith("Added up: attempts 1 to ")
     assert json.loads(before)["total"] == json.loads(ledger("report", "--json").stdout)["total"]
     assert ledger("verify").exit_code == 0
+
+
+def test_attempts_retire_when_they_are_old_and_nothing_goes_before(ledger, url):
+    engine = make_engine(url)
+    while Sealer(engine).seal(at_us=1):
+        pass
+    while Rollups(engine).follow():
+        pass
+    seen = json.loads(ledger("retire", "--days", "35", "--json").stdout)
+    assert (seen["attempts"], "not old enough" in seen["waits_for"]) == (0, True)
+    assert "Would retire about 0 attempts" in ledger("retire", "--days", "35").stdout
+    assert ledger("retire", "--days", "34").exit_code == 2
+    before = ledger("report", "--json", "--days", "400").stdout
+    with engine.begin() as connection:  # a year passes: everything is sealed and added up anew
+        for table in ("seals", "seal_marks", "rollup_hours", "rollup_days", "rollup_waiting"):
+            connection.execute(text(f"DELETE FROM {table}"))
+        connection.execute(text("UPDATE rollup_position SET seq = 0, version = 9"))
+        year = 360 * 86_400_000_000
+        connection.execute(text(
+            f"UPDATE attempts SET opened_us = opened_us - {year}, settled_us = settled_us - {year}"
+        ))  # fmt: skip
+    while Sealer(engine).seal(at_us=1):
+        pass
+    while Rollups(engine).follow():
+        pass
+    engine.dispose()
+    assert "about 4 attempts" in ledger("retire", "--days", "35").stdout
+    assert "Retired 3 attempts" in ledger("retire", "--days", "35", "--apply").stdout
+    after = ledger("report", "--json", "--days", "400").stdout
+    assert json.loads(after)["total"] == json.loads(before)["total"]
+    assert "seals_hold" not in ledger("verify").stdout
+    exported = ledger("export", "--from", "2020-01-01", "--format", "csv", "--out", "x.csv")
+    assert (exported.exit_code, "were retired" in exported.stderr) == (1, True)
+    refused = ledger("rebuild")
+    assert (refused.exit_code, "cannot be made anew" in refused.stderr) == (1, True)

@@ -21,6 +21,7 @@ from ledger.keptanswers import keep
 from ledger.lag import read_lag
 from ledger.records import Hold
 from ledger.repository import Away, Repository
+from ledger.rollups import Rollups
 from ledger.submissions import Asking, take
 from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, WriterRunningError
 
@@ -31,13 +32,14 @@ DAY = 1_779_926_400
 class Running:
     """A writer in this process, stopped at the end of the block."""
 
-    def __init__(self, engine, directory):
+    def __init__(self, engine, directory, **options):
         self.writer = LedgerWriter(
             engine,
             journals=directory / "journal",
             run_dir=directory / "run",
             host="h1",
             now_us=lambda: NOW_US,
+            **options,
         )
         self.stop = asyncio.Event()
 
@@ -94,6 +96,23 @@ async def test_idempotency_keys_and_kept_answers_that_expired_are_forgotten(engi
 
     async with Running(engine, tmp_path):
         await until(lambda: left() == [["new"], ["new"]])
+
+
+async def test_attempts_retire_only_where_days_are_said(
+    engine, tmp_path, opened, settled, write, seal_all
+):
+    old = NOW_US - 36 * 86_400_000_000
+    for number in (1, 2):
+        at = {"opened_us": old, "holds": ()}
+        write(engine, opened(number, **at), settled(number, settled_us=old + 1))
+    seal_all(engine)
+    while Rollups(engine).follow():
+        pass
+    async with Running(engine, tmp_path / "without") as writer:
+        await writer._retire()
+        assert count(engine) == 2
+    async with Running(engine, tmp_path / "with", retain_days=35) as writer:
+        await until(lambda: count(engine) == 1)
 
 
 async def test_an_attempt_that_is_short_is_one_row_written_once(
