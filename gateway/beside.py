@@ -7,7 +7,8 @@ that whichever is listed can be multiplied.
 from gateway.measured import sound_tokens
 from ledger.prices import Price, beside_bound_pusd, bound_pusd
 from ledger.records import Tokens
-from router.types import Extent, Kind, Request
+from router.prompts import Extent
+from router.types import Kind, Request
 
 
 def estimated(request: Request, *, output: int = 0) -> Tokens:

@@ -17,7 +17,8 @@ from gateway.measured import BYTES_PER_TOKEN
 from ledger.prices import Price
 from ledger.records import Basis, Tokens
 from ledger.usage import UsageError, tokens_of_reranking, tokens_of_transcription
-from router.types import Extent, Kind
+from router.prompts import Extent
+from router.types import Kind
 
 _READ: Mapping[Kind, Callable[[Mapping[str, Any]], Tokens]] = {
     Kind.RERANK: tokens_of_reranking,

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from gateway.body import Members, encode, member, raw
 from gateway.errors import RequestError
 from gateway.forms import Form
-from router.types import Extent, Feature, Kind
+from router.prompts import Extent
+from router.types import Feature, Kind
 
 PATHS: dict[str, Kind] = {
     "/v1/chat/completions": Kind.CHAT,

@@ -15,7 +15,8 @@ from gateway.durations import duration_of
 from gateway.errors import RequestError
 from gateway.forms import FILE, Form, open_form
 from gateway.intake import Asked, media_of, model_of, plain_model
-from router.types import Extent, Kind
+from router.prompts import Extent
+from router.types import Kind
 
 DOCUMENTS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (2026-11)
 # Cohere: up to 100 documents are a search; one that is longer than 500 tokens with its query is

@@ -19,7 +19,8 @@ from zlib import crc32
 
 from gateway.intake import Asked
 from gateway.slots import Board, Published
-from router.types import Beginning, Kind, Request
+from router.prompts import Beginning
+from router.types import Kind, Request
 
 PREFIXES_FILE = "prefixes"  # in the run directory
 PIECE_BYTES = 256  # about 64 tokens, four blocks of vLLM's

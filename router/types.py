@@ -13,6 +13,7 @@ from enum import StrEnum
 from math import inf
 from typing import NamedTuple
 
+from router.prompts import Beginning, Extent
 from router.value import value
 
 
@@ -140,34 +141,6 @@ class OutputMoments:
     mean: float
     mean_square: float
     p95: float
-
-
-@value(frozen=True, slots=True)
-class Extent:
-    """How large a request is that is no conversation, estimated and at most.
-
-    `longest` is the share of the whole in its longest input: an engine reads inputs one by one,
-    so each has the context to itself (0: it cuts them itself). `audio_known`: the file tells its
-    length; otherwise it was guessed from its bytes.
-    """
-
-    longest: float = 1.0
-    searches: int = 0
-    searches_bound: int = 0
-    audio_ms: int = 0
-    audio_ms_bound: int = 0
-    audio_known: bool = False
-
-
-class Beginning(NamedTuple):
-    """What a prompt begins with: a checksum of all up to each of some places, the same for any.
-
-    Of its `whole` bytes `ahead` lie before the first place. Without marks nothing is known.
-    """
-
-    marks: tuple[int, ...] = ()
-    ahead: int = 0
-    whole: int = 1
 
 
 @value(frozen=True, slots=True)

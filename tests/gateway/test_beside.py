@@ -6,7 +6,8 @@ from gateway.beside import bound, estimated, most
 from ledger.pricebook import bundled_seed
 from ledger.prices import Price, Terms, cost_pusd, rates_from
 from ledger.records import Tokens
-from router.types import Extent, Kind, OutputMoments, Request
+from router.prompts import Extent
+from router.types import Kind, OutputMoments, Request
 
 OUTPUT = OutputMoments(0, 150.0, 45_000.0, 300.0)
 

@@ -24,7 +24,8 @@ from gateway.slots import HEALTHS, Board, Layout, Load, Published, Resident
 from ledger.modellimits import ModelLimits
 from ledger.prices import Price, PriceBook, Terms, rates_from
 from router.decide import decide
-from router.types import Beginning, Health, Kind, OutputMoments, Policy, Reason, Request
+from router.prompts import Beginning
+from router.types import Health, Kind, OutputMoments, Policy, Reason, Request
 
 NOW_S = 50.0
 PUBLISHED = {

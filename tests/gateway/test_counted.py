@@ -10,7 +10,8 @@ from gateway.beside import most
 from gateway.counted import completed, used
 from ledger.prices import Price, Terms, cost_pusd, rates_from
 from ledger.records import Tokens
-from router.types import Extent, Kind, OutputMoments, Request
+from router.prompts import Extent
+from router.types import Kind, OutputMoments, Request
 
 FREE = rates_from({"input": 0, "output": 0})
 TOKENS = rates_from({"input": 2, "output": 8, "audio_input": 3})

@@ -18,7 +18,8 @@ from router.forecast import (
     kv_rounded,
     work_of,
 )
-from router.types import Extent, Kind, OutputMoments, Reason, Slo, StepModel
+from router.prompts import Extent
+from router.types import Kind, OutputMoments, Reason, Slo, StepModel
 
 SIMPLE = StepModel(a_s=0.010, b_s=0.001, c_s=1e-6, d_s=1e-5, t0_s=0.02)
 
