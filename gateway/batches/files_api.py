@@ -1,7 +1,7 @@
 """`/v1/files`: kept for batches, per team; another team's file is not there."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
@@ -42,6 +42,7 @@ _FORM = {
                             "maximum": LIFE_S[1],
                         },
                     },
+                    "propertyNames": {"minLength": 1},
                     "dependentRequired": {
                         "expires_after[anchor]": ["expires_after[seconds]"],
                         "expires_after[seconds]": ["expires_after[anchor]"],
@@ -76,12 +77,10 @@ def files_router(stored: Stored, settings: Settings, who: Who, clock: Clock) -> 
         request: Request,
         purpose: str | None = None,
         after: str | None = None,
-        order: str = "desc",
+        order: Literal["asc", "desc"] = "desc",
         limit: Annotated[int, Query(ge=1, le=LISTED)] = LISTED,
     ) -> dict[str, Any]:
         identity = await who(request)
-        if order not in ("asc", "desc"):
-            raise RequestError("bad_request", "`order` must be `asc` or `desc`.", param="order")
         found = await stored.call(
             stored.files.listed, identity.team_id, purpose=purpose, after=after, limit=limit + 1,
             newest_first=order == "desc",

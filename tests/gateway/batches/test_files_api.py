@@ -100,6 +100,16 @@ def test_pages(client, stack, make_client) -> None:
     assert refused(mine.ask("GET", "/files?order=up")) == (400, None, "order")
 
 
+def test_the_document_tells_what_is_refused(stack, client) -> None:
+    paths = stack.get("/openapi.json").json()["paths"]["/v1/files"]
+    (order,) = [one for one in paths["get"]["parameters"] if one["name"] == "order"]
+    assert order["schema"]["enum"] == ["asc", "desc"]
+    form = paths["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    assert form["propertyNames"] == {"minLength": 1}
+    files = {"": (None, "x"), "purpose": (None, "batch"), "file": ("a", b"{}")}
+    assert refused(client.ask("POST", "/files", files=files)) == (400, None, None)
+
+
 def test_another_teams_file_is_not_there(client, stack, make_client) -> None:
     mine = client.upload(b"{}")["id"]
     other = make_client(stack.url, stack.key("stranger", team="strangers").token)
