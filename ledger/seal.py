@@ -49,7 +49,7 @@ class Link:
 
 def leaf(table: str, names: Sequence[str], values: Sequence[Any], *rest: bytes) -> bytes:
     """The hash of one row, and of leaves that belong to it (`rest`)."""
-    said = [(name, value) for name, value in zip(names, values, strict=True) if value is not None]
+    said = [pair for pair in zip(names, values, strict=True) if pair[1] is not None]
     return sha256(_encode((table, said)) + b"".join(rest)).digest()
 
 

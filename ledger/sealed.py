@@ -47,7 +47,7 @@ def attempts(
         if row[_SETTLED] is None:
             yield SealedAttempt(seq, None, lost=False)
         else:
-            values = row if row[_TAGS] is None else [_ordered(value) for value in row]
+            values = row if row[_TAGS] is None else _ordered_at(row, _TAGS)
             sealed = leaf("attempts", _ATTEMPT_NAMES, values, *mine)
             yield SealedAttempt(seq, sealed, lost=status == LOST)
 
@@ -69,8 +69,8 @@ def prices(connection: Connection, since: int, until: int) -> Iterator[tuple[int
     table = PriceVersion
     inside = (table.version > since, table.version <= until)
     for row in _stream(connection, select(*_PRICE).where(*inside).order_by(table.version)):
-        values = [_ordered(value) for value in row]
-        yield row[_PRICE_NAMES.index("version")], leaf("price_versions", _PRICE_NAMES, values)
+        values = _ordered_at(row, _PRICE_TERMS)
+        yield row[_PRICE_VERSION], leaf("price_versions", _PRICE_NAMES, values)
 
 
 def before(ranges: Ranges, most: Ranges, at_once: int) -> Ranges:
@@ -126,6 +126,13 @@ def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
         yield from rows
 
 
+def _ordered_at(row: Sequence[Any], place: int) -> list[Any]:
+    """The row with the JSON document at one place in order."""
+    values = list(row)
+    values[place] = _ordered(values[place])
+    return values
+
+
 def _ordered(value: Any) -> Any:
     """JSON documents come back with their members in any order."""
     if isinstance(value, dict):
@@ -145,3 +152,4 @@ _REFUSAL = _columns(Refusal, "decision")
 _REFUSAL_NAMES = [column.key for column in _REFUSAL]
 _PRICE = _columns(PriceVersion)
 _PRICE_NAMES = [column.key for column in _PRICE]
+_PRICE_VERSION, _PRICE_TERMS = map(_PRICE_NAMES.index, ("version", "price"))
