@@ -9,7 +9,8 @@ ones and sums move in one transaction, so whoever reads the sums, the waiting an
 the position has every attempt once, whenever this dies. Any host may follow; one does at a time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import add
 from typing import Any
 
 import msgspec
@@ -17,11 +18,9 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
-    and_,
     delete,
     func,
     insert,
-    literal_column,
     select,
     text,
     tuple_,
@@ -138,29 +137,36 @@ class Rollups:
         return max(1, until - seq, passed, len(settled))
 
     def _add(self, connection: Connection, cube: Cube, which: Any) -> None:
-        """In the database itself: a history has millions of these sums."""
-        named = [one.label(f"by_{name}") for name, one in cube.dimensions.items()]
-        seen = connection.execute(cube.joined(select(*named).distinct()).where(which)).all()
-        _ids(connection, cube.cells, list(cube.dimensions), {tuple(row) for row in seen})
+        """The rows are read once: a day's sums are made of the hours'."""
+        sums = connection.execute(cube.of_rows(HOUR_US).where(which)).all()
+        last = 1 + len(cube.dimensions)
+        cells = {tuple(row[1:last]) for row in sums}
+        ids = _ids(connection, cube.cells, list(cube.dimensions), cells)
         for table, width_us in cube.tiers:
-            sums = cube.of_rows(width_us).where(which).subquery()
-            same = [
-                getattr(cube.cells, name).is_not_distinct_from(sums.c[f"by_{name}"])
-                if cube.cells.__table__.columns[name].nullable
-                else getattr(cube.cells, name) == sums.c[f"by_{name}"]
-                for name in cube.dimensions
-            ]
-            found = select(
-                sums.c.start_us, cube.cells.id, *(sums.c[name] for name in cube.measures)
-            ).join(cube.cells, and_(*same))
-            statement = _insert(connection, table).from_select(
-                ["start_us", "cell_id", *cube.measures],
-                found.where(literal_column("1") == literal_column("1")),  # SQLite's parser asks
-            )
-            more = {name: getattr(table, name) + statement.excluded[name] for name in cube.measures}
-            connection.execute(
-                statement.on_conflict_do_update(index_elements=["start_us", "cell_id"], set_=more)
-            )
+            added: dict[tuple[int, int], Sequence[int]] = {}
+            for row in sums:
+                at = (row[0] - row[0] % width_us, ids[tuple(row[1:last])])
+                before = added.get(at)
+                more = row[last:]
+                added[at] = more if before is None else list(map(add, before, more))
+            self._upsert(connection, cube, table, added)
+
+    def _upsert(
+        self,
+        connection: Connection,
+        cube: Cube,
+        table: Any,
+        added: Mapping[tuple[int, int], Sequence[int]],
+    ) -> None:
+        if not added:
+            return
+        statement = _insert(connection, table)
+        more = {name: getattr(table, name) + statement.excluded[name] for name in cube.measures}
+        names = ["start_us", "cell_id", *cube.measures]
+        connection.execute(
+            statement.on_conflict_do_update(index_elements=["start_us", "cell_id"], set_=more),
+            [dict(zip(names, (*at, *added[at]), strict=True)) for at in sorted(added)],
+        )
 
     def _add_loads(self, connection: Connection, which: Any) -> None:
         rows = connection.execute(loads_of_rows().where(which)).all()
