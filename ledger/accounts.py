@@ -10,6 +10,8 @@ Corrections are further postings; nothing is edited.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from ledger.contracts import US_PER_HOUR, GpuContract, gpu_bill_pusd
 from ledger.money import divide_half_even, split_largest_remainder
 from ledger.records import AttemptOpened, AttemptSettled
@@ -43,8 +45,7 @@ class AccountsError(ValueError):
     """Postings that do not balance, or figures that cannot be closed: a bug in the caller."""
 
 
-@dataclass(frozen=True, slots=True)
-class Posting:
+class Posting(msgspec.Struct, frozen=True):
     """One line of an entry: positive is debit, negative is credit."""
 
     account: str

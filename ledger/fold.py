@@ -9,25 +9,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from ledger.holds import HoldState
 from ledger.records import AttemptOpened, AttemptSettled, Hold, Record
 from ledger.rows import (
     LOST,
+    NewAttempt,
     Row,
     Rows,
     add_lost,
     add_opened,
     add_settled,
     end_state,
-    hold_row,
     lost_values,
     refusal_row,
+    settle_row,
     settled_values,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True):
     """One record of a journal; `segment` and `offset` say where it lies."""
 
     journal: str
@@ -51,8 +53,7 @@ class Known:
     opened: AttemptOpened
     stage: Stage
     holds: tuple[Hold, ...]
-    row: Row | None = None
-    hold_rows: tuple[Row, ...] = ()
+    row: NewAttempt | None = None
 
 
 @dataclass(slots=True)
@@ -92,7 +93,7 @@ def fold_lost(lost: Iterable[tuple[str, Known]], at_us: int) -> Folded:
     for journal, attempt in lost:
         opened = attempt.opened
         values = lost_values(opened, at_us)
-        folded.rows.settles.append({"of_attempt": opened.attempt_id, **values})
+        folded.rows.settles.append(settle_row(opened.attempt_id, values))
         add_lost(folded.rows, opened, at_us)
         for hold in attempt.holds:
             amount = hold.amount_pusd or opened.bound_pusd  # a soft budget holds nothing
@@ -105,27 +106,24 @@ def fold_lost(lost: Iterable[tuple[str, Known]], at_us: int) -> Folded:
 
 def _open(rows: Rows, record: AttemptOpened, journal: str) -> Known:
     row = add_opened(rows, record, journal)
-    hold_rows = tuple(hold_row(record.attempt_id, hold) for hold in record.holds)
-    rows.holds += hold_rows
-    return Known(record, Stage.OPEN, record.holds, row, hold_rows)
+    return Known(record, Stage.OPEN, record.holds, row)
 
 
 def _settle(folded: Folded, attempt: Known, record: AttemptSettled, journal: str) -> None:
     late = attempt.stage is Stage.LOST
     values = settled_values(attempt.opened, record, late=late)
-    if attempt.row is None:
-        folded.rows.settles.append({"of_attempt": record.attempt_id, **values})
-    else:
-        attempt.row.update(values)
     add_settled(folded.rows, attempt.opened, record, late=late)
     state, cost = end_state(record), record.cost_pusd or 0
-    for place, hold in enumerate(attempt.holds):
+    if attempt.row is None:
+        folded.rows.settles.append(settle_row(record.attempt_id, values))
+        folded.rows.hold_ends += [
+            _hold_end(record.attempt_id, hold, state, cost) for hold in attempt.holds
+        ]
+    else:
+        attempt.row.settle(values, state, cost)
+    for hold in attempt.holds:
         counted = (hold.amount_pusd or attempt.opened.bound_pusd) if late else 0
         _spend(folded, journal, hold, cost - counted)
-        if attempt.row is None:
-            folded.rows.hold_ends.append(_hold_end(record.attempt_id, hold, state, cost))
-        else:
-            attempt.hold_rows[place].update(state=state.value, actual_pusd=cost)
     attempt.stage = Stage.SETTLED
 
 

@@ -8,7 +8,6 @@ out as faults, alone, so that what follows is still read.
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 
@@ -25,8 +24,7 @@ class RecordTooLargeError(ValueError):
     """A record that no journal takes: its size was not bounded where it was made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """One frame, from `start` up to `end` of its segment. Exactly one of record and fault."""
 
     start: int

@@ -34,22 +34,13 @@ class Journal:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A frame with its place; `after` is the position once it is applied."""
-
-    at: Position
-    after: Position
-    frame: Frame
-
-
-@dataclass(frozen=True, slots=True)
 class Chunk:
-    """What can be read from a position on. `after` may be ahead of the last entry.
+    """What can be read from a position on: frames of `after`'s segment.
 
-    `more`: a full read, or a later segment exists.
+    `after` may be ahead of the last frame. `more`: a full read, or a later segment exists.
     """
 
-    entries: tuple[Entry, ...]
+    frames: tuple[Frame, ...]
     after: Position
     more: bool = False
 
@@ -73,14 +64,11 @@ class JournalReader:
             offset = since.offset if number == since.segment else 0
             data = _read(path, offset, limit_bytes)
             sealed = place + 1 < len(files) or not owned
-            entries = tuple(
-                Entry(Position(number, frame.start), Position(number, frame.end), frame)
-                for frame in decode(data, offset, sealed=sealed)
-            )
+            frames = tuple(decode(data, offset, sealed=sealed))
             last = place + 1 == len(files)
-            if entries or last:
-                after = entries[-1].after if entries else Position(number, offset)
-                return Chunk(entries, after, not last or len(data) == limit_bytes)
+            if frames or last:
+                after = Position(number, frames[-1].end if frames else offset)
+                return Chunk(frames, after, not last or len(data) == limit_bytes)
             # Nothing whole is left here and a later segment exists: the rest is a torn tail.
         return Chunk((), since)
 

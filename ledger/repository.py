@@ -19,7 +19,7 @@ from ledger.fold import Folded, Item, fold, fold_lost
 from ledger.hours import correct_hours
 from ledger.journal_reader import Position
 from ledger.records import AttemptOpened, AttemptSettled, Record
-from ledger.rows import Rows
+from ledger.rows import UNSETTLED, Rows
 from ledger.statements import Statements
 from ledger.stored import known_attempts
 
@@ -160,11 +160,11 @@ class Repository:
 
     def _write(self, connection: Connection, rows: Rows) -> None:
         say = self._statements
-        say.attempts.run(connection, rows.attempts)
+        say.attempts.run(connection, rows.attempt_values())
         say.decisions.run(connection, rows.decisions)
         say.postings.run(connection, rows.postings)
         say.compared.run(connection, rows.compared)
-        say.holds.run(connection, rows.holds)
+        say.holds.run(connection, rows.hold_values())
         say.refusals.run(connection, rows.refusals)
         say.settles.run(connection, rows.settles)
         say.hold_ends.run(connection, rows.hold_ends)
@@ -234,7 +234,7 @@ def _named(items: Iterable[Item], *, opens: bool) -> list[str]:
 
 def _summary(folded: Folded) -> Applied:
     rows = folded.rows
-    settled = len(rows.settles) + sum(row["settled_us"] is not None for row in rows.attempts)
+    settled = len(rows.settles) + sum(one.settled is not UNSETTLED for one in rows.attempts)
     return Applied(len(rows.attempts), settled, len(folded.unmatched), folded.spent)
 
 

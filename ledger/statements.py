@@ -18,7 +18,7 @@ from sqlalchemy.sql.expression import ClauseElement
 
 from ledger import orm
 from ledger.orm_types import Base
-from ledger.rows import UNSETTLED, Row
+from ledger.rows import SETTLED, Row, Values
 
 COPIED_FROM = 20  # rows: for fewer the further round trip costs more than it saves
 
@@ -57,30 +57,63 @@ class Prepared:
         return rows if self._in_order is None else list(map(self._in_order, rows))
 
 
-class Copied(Prepared):
-    """Rows of one table by COPY, which costs a third of inserting them; a few are inserted."""
+class Inserted:
+    """New rows of one table; a row is its values in the order of `columns`."""
 
     def __init__(self, dialect: Dialect, table: type[Base], columns: Sequence[str]) -> None:
-        super().__init__(dialect, insert(table).inline(), columns)
+        compiled = insert(table).inline().compile(dialect=dialect, column_keys=columns)
+        assert isinstance(compiled, SQLCompiler)
+        assert compiled.positiontup in (None, list(columns)), "columns stand in the table's order"
+        self._text = compiled.string
+        self._named = tuple(columns) if compiled.positiontup is None else None
+        processors = [
+            compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
+            for name in columns
+        ]
+        self._converted = [(place, one) for place, one in enumerate(processors) if one]
+
+    def run(self, connection: Connection, rows: Sequence[Values]) -> None:
+        """Once for each row."""
+        if rows:
+            self._write(connection, self._values(rows) if self._converted else rows)
+
+    def _write(self, connection: Connection, rows: Sequence[Values]) -> None:
+        if self._named is None:
+            connection.exec_driver_sql(self._text, list(rows))
+        else:
+            named = [dict(zip(self._named, row, strict=True)) for row in rows]
+            connection.exec_driver_sql(self._text, named)
+
+    def _values(self, rows: Sequence[Values]) -> list[Values]:
+        found = []
+        for row in rows:
+            values = list(row)
+            for place, process in self._converted:
+                values[place] = process(values[place])
+            found.append(tuple(values))
+        return found
+
+
+class Copied(Inserted):
+    """By COPY, which costs a third of inserting; a few are inserted."""
+
+    def __init__(self, dialect: Dialect, table: type[Base], columns: Sequence[str]) -> None:
+        super().__init__(dialect, table, columns)
         quoted = ", ".join(f'"{name}"' for name in columns)
         self._copy = f"COPY {table.__tablename__} ({quoted}) FROM STDIN"
-        self._values_of = itemgetter(*columns)
         self._dialect = dialect
 
-    def run(self, connection: Connection, rows: list[Row]) -> None:
+    def _write(self, connection: Connection, rows: Sequence[Values]) -> None:
         if len(rows) < COPIED_FROM:
-            super().run(connection, rows)
+            super()._write(connection, rows)
             return
         driver = self._dialect.dbapi
         assert driver is not None
-        for name, process in self._converted:
-            for row in rows:
-                row[name] = process(row[name])
         cursor: Any = connection.connection.cursor()
         try:
             with cursor.copy(self._copy) as into:
                 for row in rows:
-                    into.write_row(self._values_of(row))
+                    into.write_row(row)
         except driver.Error as error:  # what its own statements would have raised
             raise DBAPIError.instance(
                 self._copy, None, error, driver.Error, dialect=self._dialect
@@ -110,10 +143,9 @@ class Statements:
         self.spend_grant = Prepared(dialect, _spend(orm.Grant))
         self.positions = self._positions()
 
-    def _insert(self, table: type[Base]) -> Prepared:
-        if self._dialect.name == "postgresql":
-            return Copied(self._dialect, table, _names(table))
-        return Prepared(self._dialect, insert(table).inline(), _names(table))
+    def _insert(self, table: type[Base]) -> Inserted:
+        made = Copied if self._dialect.name == "postgresql" else Inserted
+        return made(self._dialect, table, _names(table))
 
     def _insert_missing(self, table: type[Base], *unique: str) -> Prepared:
         statement = self._upsert(table).on_conflict_do_nothing(index_elements=unique or None)
@@ -135,7 +167,7 @@ def _settle() -> Executable:
     return (
         update(attempt)
         .where(attempt.attempt_id == bindparam("of_attempt"))
-        .values({name: bindparam(name) for name in UNSETTLED})
+        .values({name: bindparam(name) for name in SETTLED})
     )
 
 

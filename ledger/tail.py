@@ -74,11 +74,11 @@ class Tail:
                 continue
             step.more |= chunk.more
             moves.append(Move(journal.name, journal.worker, since, chunk.after))
+            name, segment = journal.name, chunk.after.segment
             items += [
-                Item(journal.name, entry.at.segment, entry.at.offset, entry.frame.raw,
-                     entry.frame.record, entry.frame.fault)
-                for entry in chunk.entries
-            ]  # fmt: skip
+                Item(name, segment, one.start, one.raw, one.record, one.fault)
+                for one in chunk.frames
+            ]
         if moves:
             step.moved = True
             step.applied = self._repository.apply(items, moves, at_us=self._now_us())

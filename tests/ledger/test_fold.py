@@ -4,15 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.fold import Item, Known, Stage, fold, fold_lost
-from ledger.records import AttemptOpened
+from ledger.rows import OPENED, UNSETTLED, opened_from
 
 
 def known_after(folded, before):
     after = dict(before)
-    for row in folded.rows.attempts:
-        names = set(AttemptOpened.__struct_fields__) - {"holds", "tags", "decision"}
-        stage = Stage.OPEN if row["settled_us"] is None else Stage.SETTLED
-        after[row["attempt_id"]] = Known(AttemptOpened(**{n: row[n] for n in names}), stage, ())
+    for new in folded.rows.attempts:
+        stage = Stage.OPEN if new.settled is UNSETTLED else Stage.SETTLED
+        row = dict(zip(OPENED, new.opened, strict=True))
+        after[new.attempt_id] = Known(opened_from(row), stage, ())
     for row in folded.rows.settles:
         after[row["of_attempt"]].stage = Stage.SETTLED
     return after
@@ -33,7 +33,7 @@ def test_any_prefix_may_be_replayed_at_any_point(data, opened, settled):
         attempts += len(folded.rows.attempts)
         known, place = known_after(folded, known), end
     assert attempts == 4
-    assert sorted(row["entry_id"] for row in postings) == sorted(
+    assert sorted(entry_id for entry_id, *_ in postings) == sorted(
         f"r{number}.1" for number in range(4) for _ in range(2)
     )
 
@@ -58,4 +58,4 @@ def test_a_lost_attempt_spends_its_hold(opened):
     folded = fold_lost([("a", attempt)], 9)
     assert list(folded.spent.values()) == [1000]
     assert folded.rows.hold_ends[0]["state"] == "suspense"
-    assert [row["amount_pusd"] for row in folded.rows.postings] == [1000, -1000]
+    assert [amount for *_, amount in folded.rows.postings] == [1000, -1000]

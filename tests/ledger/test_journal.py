@@ -23,7 +23,7 @@ from ledger.journal_reader import JournalReader, Position
 def read_journal(reader, journal):
     since, found = Position(), []
     while (chunk := reader.read(journal, since)).after != since:
-        found += [entry.frame.record for entry in chunk.entries]
+        found += [frame.record for frame in chunk.frames]
         since = chunk.after
     return found
 

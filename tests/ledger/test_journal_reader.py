@@ -18,11 +18,11 @@ async def test_tailing_sees_each_record_once(tmp_path, opened):
         writer.append(opened(number))
         if number % 3 == 0:
             chunk = reader.read(journal, since)
-            found += [entry.frame.record for entry in chunk.entries]
+            found += [frame.record for frame in chunk.frames]
             since = chunk.after
     for _ in range(40):
         chunk = reader.read(journal, since)
-        found += [entry.frame.record for entry in chunk.entries]
+        found += [frame.record for frame in chunk.frames]
         since = chunk.after
     assert found == [opened(number) for number in range(40)]
     assert reader.backlog_bytes(journal, since) == 0
@@ -36,8 +36,8 @@ async def test_a_torn_tail_is_never_a_record(tmp_path, opened):
     with segments(journal.home)[-1].open("ab") as file:
         file.write(b"\x40\x00\x00\x00half")
     chunk = reader.read(journal, Position())
-    assert [entry.frame.record for entry in chunk.entries] == [opened(1)]
-    assert reader.read(journal, chunk.after).entries == ()
+    assert [frame.record for frame in chunk.frames] == [opened(1)]
+    assert reader.read(journal, chunk.after).frames == ()
     writer.close()
     assert reader.read(journal, chunk.after) == reader.read(journal, chunk.after)
 
@@ -53,7 +53,7 @@ async def test_a_torn_tail_in_the_middle_is_passed_over(tmp_path, opened):
         file.write(b"\x40\x00\x00\x00half")
     since, found = Position(), []
     while (chunk := reader.read(journal, since)).after != since:
-        found += [entry.frame.record for entry in chunk.entries]
+        found += [frame.record for frame in chunk.frames]
         since = chunk.after
     assert found == [opened(number) for number in range(6)]
 
@@ -68,8 +68,8 @@ async def test_garbage_in_a_sealed_segment_is_a_fault_and_the_next_is_read(tmp_p
         file.write(b"\xff" * 100)
     since, faults, found = Position(), [], []
     while (chunk := reader.read(journal, since)).after != since:
-        faults += [entry.frame.fault for entry in chunk.entries if entry.frame.fault]
-        found += [entry.frame.record for entry in chunk.entries if entry.frame.record]
+        faults += [frame.fault for frame in chunk.frames if frame.fault]
+        found += [frame.record for frame in chunk.frames if frame.record]
         since = chunk.after
     assert faults == ["no frame"]
     assert found == [opened(number) for number in range(6)]
@@ -98,7 +98,7 @@ async def test_a_small_read_limit_only_takes_more_reads(tmp_path, opened):
     while chunk := reader.read(journal, since, limit_bytes=700):
         if chunk.after == since:
             break
-        found += [entry.frame.record for entry in chunk.entries]
+        found += [frame.record for frame in chunk.frames]
         since = chunk.after
     assert found == [opened(number) for number in range(10)]
 

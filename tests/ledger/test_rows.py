@@ -6,7 +6,15 @@ from ledger import orm
 from ledger.fold import Item
 from ledger.records import TOKEN_COLUMNS, AttemptOpened, AttemptSettled, RequestRefused, Tokens
 from ledger.repository import Repository
-from ledger.rows import UNSETTLED, lost_values, opened_from, opened_row, settled_values
+from ledger.rows import (
+    OPENED,
+    SETTLED,
+    lost_values,
+    opened_from,
+    opened_values,
+    settle_row,
+    settled_values,
+)
 
 
 def test_every_field_of_a_record_has_a_column():
@@ -22,16 +30,35 @@ def test_every_field_of_a_record_has_a_column():
 
 
 def test_every_column_is_written(opened, settled):
-    columns = set(orm.Attempt.__table__.columns.keys()) - {"seq"}
-    row = opened_row(opened(), "j")
-    assert set(row) | set(UNSETTLED) == columns
-    assert set(settled_values(opened(), settled(), late=False)) == set(UNSETTLED)
-    assert set(lost_values(opened(), 1)) == set(UNSETTLED)
+    columns = [name for name in orm.Attempt.__table__.columns.keys() if name != "seq"]  # noqa: SIM118  (not a dict)
+    assert [*OPENED, *SETTLED] == columns
+    assert len(opened_values(opened(), "j")) == len(OPENED)
+    assert len(settled_values(opened(), settled(), late=False)) == len(SETTLED)
+    assert len(lost_values(opened(), 1)) == len(SETTLED)
+
+
+def test_every_value_stands_in_its_column(opened, settled):
+    record, end = opened(), settled(tier="flex", slo_met=False)
+    row = dict(zip(OPENED, opened_values(record, "j"), strict=True))
+    fields = set(AttemptOpened.__struct_fields__) - {"holds", "decision", "tags"}
+    fields &= set(OPENED)
+    assert {name: row[name] for name in fields} == {name: getattr(record, name) for name in fields}
+    row = settle_row("a", settled_values(record, end, late=False))
+    fields = set(AttemptSettled.__struct_fields__) & set(SETTLED)
+    assert {name: row[name] for name in fields} == {name: getattr(end, name) for name in fields}
+    tokens = {name: row[column] for name, column in TOKEN_COLUMNS.items()}
+    assert Tokens(**tokens) == end.tokens
+    row = settle_row("a", lost_values(record, 7))
+    assert (row["of_attempt"], row["settled_us"], row["basis"], row["output_tokens"]) == (
+        "a", 7, "bound", 0,
+    )  # fmt: skip
+    assert (row["cost_pusd"], row["status"], row["flag"]) == (record.bound_pusd, "lost", "lost")
 
 
 def test_an_open_record_comes_back_from_its_row(opened):
     record = opened(holds=(), decision=b"")
-    assert opened_from(opened_row(record, "j")) == record
+    row = dict(zip(OPENED, opened_values(record, "j"), strict=True))
+    assert opened_from(row) == record
 
 
 def test_no_record_is_lost_for_a_text_that_a_database_does_not_take(engine, opened, settled):
@@ -56,7 +83,8 @@ def test_no_record_is_lost_for_a_text_that_a_database_does_not_take(engine, open
 
 def test_flags_say_what_to_look_at(opened, settled):
     def flag(late=False, **changes):
-        return settled_values(opened(), settled(**changes), late=late)["flag"]
+        values = settled_values(opened(), settled(**changes), late=late)
+        return settle_row("a", values)["flag"]
 
     assert flag() is None
     assert flag(late=True) == "late"

@@ -6,8 +6,14 @@ from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 
 from ledger import orm
 from ledger.database import is_away, make_engine, migrate
-from ledger.rows import Rows as EmptyRows
-from ledger.rows import add_opened, refusal_row, settled_values
+from ledger.rows import (
+    OPENED,
+    SETTLED,
+    UNSETTLED,
+    opened_values,
+    refusal_row,
+    settled_values,
+)
 from ledger.statements import COPIED_FROM, Prepared, Statements
 
 WINDOW = {"budget_id": "b", "window": 7, "spent_pusd": 3, "granted_pusd": 10**25,
@@ -25,20 +31,28 @@ def stored(connection, table):
     return [tuple(row) for row in connection.execute(select(*columns))]
 
 
+def attempt_row(opened, settled=None):
+    found = UNSETTLED if settled is None else settled_values(opened, settled, late=False)
+    return opened_values(opened, "j") + found
+
+
+def named(row):
+    return dict(zip([*OPENED, *SETTLED], row, strict=True))
+
+
 def test_rows_are_stored_as_sqlalchemy_stores_them(engine, say, opened, settled, refused):
-    attempt = add_opened(EmptyRows(), opened(1), "j") | settled_values(
-        opened(1), settled(1, slo_met=True), late=False
-    )
-    for table, statement, row in (
-        (orm.Attempt, say.attempts, attempt),
-        (orm.Refusal, say.refusals, refusal_row(refused(1))),
-        (orm.BudgetWindow, say.windows, WINDOW),
+    attempt = attempt_row(opened(1), settled(1, slo_met=True))
+    refusal = refusal_row(refused(1))
+    for table, statement, row, said in (
+        (orm.Attempt, say.attempts, named(attempt), attempt),
+        (orm.Refusal, say.refusals, refusal, dict(refusal)),
+        (orm.BudgetWindow, say.windows, WINDOW, dict(WINDOW)),
     ):
         with engine.begin() as connection:
             connection.execute(insert(table), [dict(row)])
             expected = stored(connection, table)
             connection.execute(delete(table))
-            statement.run(connection, [dict(row)])
+            statement.run(connection, [said])
             assert stored(connection, table) == expected
             assert len(expected) == 1
 
@@ -52,7 +66,7 @@ def test_what_is_there_stays_where_only_the_missing_is_inserted(engine, say):
 
 
 def test_an_insert_says_when_a_row_is_there(engine, say, opened):
-    twice = [add_opened(EmptyRows(), opened(1), "j") for _ in range(2)]
+    twice = [attempt_row(opened(1))] * 2
     with engine.connect() as connection, pytest.raises(IntegrityError):
         say.attempts.run(connection, twice)
 
@@ -93,21 +107,18 @@ def test_many_rows_are_stored_as_a_few_are(engine, say, opened, settled):
     for number in range(2 * COPIED_FROM):
         first = opened(number, tags=((odd, odd),) if number % 2 else (), user_id=odd)
         last = settled(number, error=odd, slo_met=(None, True, False)[number % 3])
-        found = EmptyRows()
-        rows.append(add_opened(found, first, "j") | settled_values(first, last, late=False))
-        decisions.append({"attempt_id": odd + str(number), "opened_us": 1,
-                          "decision": bytes(range(256)), "shadow_policy": odd,
-                          "shadow_target": None, "shadow_reason": "weight"})  # fmt: skip
+        rows.append(attempt_row(first, last))
+        decisions.append((odd + str(number), 1, bytes(range(256)), odd, None, "weight"))
     for table, statement, many in (
         (orm.Attempt, say.attempts, rows),
         (orm.AttemptDecision, say.decisions, decisions),
     ):
         with engine.begin() as connection:
             for row in many:
-                statement.run(connection, [dict(row)])
+                statement.run(connection, [row])
             expected = stored(connection, table)
             connection.execute(delete(table))
-            statement.run(connection, [dict(row) for row in many])
+            statement.run(connection, many)
             assert sorted(stored(connection, table), key=repr) == sorted(expected, key=repr)
 
 
@@ -119,10 +130,10 @@ def test_many_rows_are_stored_as_a_few_are(engine, say, opened, settled):
 def test_what_is_wrong_with_one_of_many_is_told_as_sqlalchemy_tells_it(
     engine, say, opened, wrong, error
 ):
-    rows = [add_opened(EmptyRows(), opened(number), "j") for number in range(2 * COPIED_FROM)]
-    rows[-1] |= wrong
+    rows = [attempt_row(opened(number)) for number in range(2 * COPIED_FROM)]
+    rows[-1] = tuple((named(rows[-1]) | wrong).values())
     with pytest.raises(error), engine.begin() as connection:
-        say.attempts.run(connection, [dict(row) for row in rows])
+        say.attempts.run(connection, rows)
     with engine.begin() as connection:
         assert stored(connection, orm.Attempt) == []
         say.attempts.run(connection, rows[:-1])
@@ -131,7 +142,7 @@ def test_what_is_wrong_with_one_of_many_is_told_as_sqlalchemy_tells_it(
 def test_a_server_that_goes_while_rows_are_copied_is_away(postgres_url, opened):
     migrate(postgres_url)
     engine = make_engine(postgres_url)
-    rows = [add_opened(EmptyRows(), opened(number), "j") for number in range(COPIED_FROM)]
+    rows = [attempt_row(opened(number)) for number in range(COPIED_FROM)]
     statements = Statements(engine.dialect)
 
     def cut_off() -> None:
@@ -139,7 +150,7 @@ def test_a_server_that_goes_while_rows_are_copied_is_away(postgres_url, opened):
             mine = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
             with engine.begin() as other:
                 other.execute(text(f"SELECT pg_terminate_backend({mine}, 5000)"))
-            statements.attempts.run(connection, [dict(row) for row in rows])
+            statements.attempts.run(connection, rows)
 
     with pytest.raises(OperationalError) as away:
         cut_off()

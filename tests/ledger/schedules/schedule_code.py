@@ -34,7 +34,7 @@ class Code:
         self.desk.RETRY_S = 1.0  # fewer vain attempts while a desk is down
         # Rows are not stored here; their money is.
         self.fold.add_opened = self.fold.settled_values = self.fold.lost_values = _no_row
-        self.fold.add_lost = self.fold.add_settled = _no_row
+        self.fold.add_lost = self.fold.add_settled = self.fold.settle_row = _no_row
         server = self.desk_server
         server.grow = lambda books, host, needs: books.grow(host, needs)
         server.shrink = lambda books, *of: books.shrink(*of)
@@ -57,7 +57,7 @@ class Code:
 
 
 def _no_row(*_, **__):
-    return {}
+    return types.SimpleNamespace(settle=lambda *_: None)
 
 
 async def _connect(path):
