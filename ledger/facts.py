@@ -8,6 +8,7 @@ groups. What a page draws over time is `moments`, at the grain that charts show.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -15,7 +16,7 @@ from sqlalchemy import Connection
 from ledger.capacity import Traffic
 from ledger.overflow import LACK_OF_CAPACITY
 from ledger.queries_attempts import Cell, Comparison, Flagged, Overflowed
-from ledger.queries_rollups import Ask, Rolled, Sums, settle_on, sums_at
+from ledger.queries_rollups import Ask, Rolled, Sums, settle_on, sums, sums_at
 from ledger.queries_scope import EVER, Scope
 from ledger.rollup import ANSWERED, ATTEMPTS, COMPARED, LIMB
 
@@ -48,6 +49,7 @@ class Group(NamedTuple):
 class ComparedGroup(NamedTuple):
     """Attempts that agree in what comparisons are told apart by, at one comparator."""
 
+    team_id: str
     model: str
     backend: str
     pool: str | None
@@ -147,21 +149,12 @@ class Facts:
             float(sum(one.output_square for one in found)),
         )
 
-    def flagged(self) -> list[Flagged]:
-        """By flag and target, the most frequent first."""
-        found: dict[tuple[Any, ...], list[int]] = {}
-        for one in self.mine:
-            if one.flag is not None:
-                _plus(found, (one.flag, one.target), (one.attempts, one.cost_pusd))
-        lines = [Flagged(*place, *one) for place, one in found.items()]
-        return sorted(lines, key=lambda line: (line.flag, -line.attempts, line.target))
-
 
 _ATTEMPT = (
     "team_id", "model", "backend", "target", "pool", "spill_reason", "status", "slo_met",
     "simulated", "kind", "flag",
 )  # fmt: skip
-_COMPARED = tuple(one for one in COMPARED.dimensions if one != "team_id")
+_COMPARED = tuple(COMPARED.dimensions)
 _FLAG = _ATTEMPT.index("flag")
 _COST = list(ATTEMPTS.measures).index("cost_high")
 _COMPARED_COST = list(COMPARED.measures).index("cost_high")
@@ -174,13 +167,19 @@ def facts(
     """Inside `settle_on`. `everyone`: all teams' attempts, for `traffic` is everybody's."""
     whole = Scope(scope.start_us, scope.end_us) if everyone else scope
     found = sums_at(connection, ATTEMPTS, whole, Ask(_ATTEMPT), here)
-    compared = sums_at(connection, COMPARED, scope, Ask(_COMPARED), here)
     return Facts(
         scope.team,
         tuple(Group(*key[1:], *_money(one, _COST)) for key, one in found.items()),
-        tuple(
-            ComparedGroup(*key[1:], *_money(one, _COMPARED_COST)) for key, one in compared.items()
-        ),
+        _compared(connection, scope, here),
+    )
+
+
+def _compared(
+    connection: Connection, scope: Scope, here: Rolled | None
+) -> tuple[ComparedGroup, ...]:
+    found = sums_at(connection, COMPARED, scope, Ask(_COMPARED), here)
+    return tuple(
+        ComparedGroup(*key[1:], *_money(one, _COMPARED_COST)) for key, one in found.items()
     )
 
 
@@ -207,15 +206,25 @@ def moments(
 
 
 def comparisons(connection: Connection, scope: Scope) -> list[Comparison]:
-    return _facts(connection, scope).comparisons()
+    return Facts(
+        scope.team, (), settle_on(connection, partial(_compared, connection, scope))
+    ).comparisons()
 
 
 def flagged(connection: Connection, scope: Scope) -> list[Flagged]:
-    return _facts(connection, scope).flagged()
-
-
-def _facts(connection: Connection, scope: Scope) -> Facts:
-    return settle_on(connection, lambda here: facts(connection, scope, here))
+    """By flag and target, the most frequent first."""
+    ask = Ask(
+        ("flag", "target"),
+        where=lambda of: [of.flag.is_not(None)],
+        measures=("attempts", "cost_high", "cost_low"),
+    )
+    lines = [
+        Flagged(flag, target, attempts, high * LIMB + low)
+        for (_, flag, target), (attempts, high, low) in sums(
+            connection, ATTEMPTS, scope, ask
+        ).items()
+    ]
+    return sorted(lines, key=lambda line: (line.flag, -line.attempts, line.target))
 
 
 def homes(connection: Connection, here: Rolled | None) -> dict[str, str]:

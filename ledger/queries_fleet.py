@@ -4,10 +4,11 @@ A pool's bill comes from its closed hours; what runs since the last closed hour 
 `running`. Samples are thinned in SQL, so that a month of them fits a chart.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
-from sqlalchemy import Connection, and_, case, func, select
+from sqlalchemy import Connection, and_, case, func, select, tuple_
+from sqlalchemy.orm import aliased
 
 from ledger.capacity import Measured
 from ledger.orm import (
@@ -22,6 +23,7 @@ from ledger.orm import (
 from ledger.queries_scope import HOUR_US, Scope, rows, total
 
 SAMPLES_LIMIT = 20_000
+NAMED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,12 @@ def hours_by_team(connection: Connection, scope: Scope, *, bucket_us: int) -> li
     start = (GpuHourTeam.hour_us - GpuHourTeam.hour_us % width).label("start_us")
     statement = (
         select(GpuHourTeam.pool, start, GpuHourTeam.team_id, exact_sum(GpuHourTeam.used_pusd))
-        .where(GpuHourTeam.hour_us >= scope.start_us, GpuHourTeam.hour_us < scope.end_us)
+        .where(
+            # The key begins with the pool: with pools named a span is looked up, not searched for.
+            GpuHourTeam.pool.in_(select(GpuHour.pool).distinct()),
+            GpuHourTeam.hour_us >= scope.start_us,
+            GpuHourTeam.hour_us < scope.end_us,
+        )
         .group_by(GpuHourTeam.pool, "start_us", GpuHourTeam.team_id)
         .order_by(GpuHourTeam.pool, "start_us", GpuHourTeam.team_id)
     )
@@ -211,11 +218,17 @@ def capacities(connection: Connection) -> list[CapacityRow]:
 
 
 def engines_now(connection: Connection) -> list[EngineRow]:
-    """The latest sample of every engine."""
-    latest = select(func.max(EngineSample.seq)).group_by(EngineSample.engine)
-    statement = (
-        select(*_ENGINE_COLUMNS).where(EngineSample.seq.in_(latest)).order_by(EngineSample.engine)
-    )
+    """The latest sample of every engine; each is looked up, for samples are millions."""
+    sample, later = aliased(EngineSample), aliased(EngineSample)
+    names = select(func.min(EngineSample.engine).label("engine")).cte("names", recursive=True)
+    following = select(func.min(later.engine)).where(later.engine > names.c.engine)
+    names = names.union_all(select(following.scalar_subquery()).where(names.c.engine.is_not(None)))
+    latest = select(func.max(sample.at_us)).where(sample.engine == names.c.engine)
+    places = connection.execute(
+        select(names.c.engine, latest.scalar_subquery()).where(names.c.engine.is_not(None))
+    ).all()
+    here = tuple_(EngineSample.engine, EngineSample.at_us).in_([tuple(one) for one in places])
+    statement = select(*_ENGINE_COLUMNS).where(here).order_by(EngineSample.engine)
     return [EngineRow(*row) for row in rows(connection, statement)]
 
 
@@ -231,16 +244,17 @@ def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> l
     bucket = (EngineSample.at_us - EngineSample.at_us % bucket_us).label("bucket_us")
     highest = func.max(EngineSample.kv_usage_ppm).label("kv_usage_ppm")
     last = (
-        select(EngineSample.engine, func.max(EngineSample.seq).label("seq"), highest, bucket)
+        select(func.max(EngineSample.seq), highest)
         .where(EngineSample.at_us >= scope.start_us, EngineSample.at_us < scope.end_us)
-        .group_by(EngineSample.engine, "bucket_us")
-        .subquery()
+        .group_by(EngineSample.engine, bucket)
     )
-    columns = [last.c.kv_usage_ppm if one.key == "kv_usage_ppm" else one for one in _ENGINE_COLUMNS]
-    statement = (
-        select(*columns)
-        .join(last, last.c.seq == EngineSample.seq)
-        .order_by(EngineSample.at_us, EngineSample.engine)
-        .limit(SAMPLES_LIMIT)
-    )
-    return [EngineRow(*row) for row in rows(connection, statement)]
+    peaks: dict[int, int | None] = dict(rows(connection, last))
+    found: list[EngineRow] = []
+    for place in range(0, len(peaks), NAMED_AT_ONCE):  # looked up: a join would read them all
+        some = list(peaks)[place : place + NAMED_AT_ONCE]
+        statement = select(EngineSample.seq, *_ENGINE_COLUMNS).where(EngineSample.seq.in_(some))
+        found += [
+            replace(EngineRow(*row), kv_usage_ppm=peaks[seq])
+            for seq, *row in rows(connection, statement)
+        ]
+    return sorted(found, key=lambda row: (row.at_us, row.engine))[:SAMPLES_LIMIT]

@@ -140,7 +140,10 @@ def _of_table(
     ask: Ask,
     spans: tuple[Span, ...],
 ) -> Sums:
-    """Added up by number first, so that few rows are joined with what they stand for."""
+    """Added up by number first, so that few rows are joined with what they stand for.
+
+    Where each row is a bucket of its own that would add up nothing.
+    """
     cells = cube.cells
     which = ask.where(cells)
     if scope.team is not None:
@@ -148,20 +151,25 @@ def _of_table(
     starts = [] if ask.bucket_us is None else [
         (table.start_us - table.start_us % ask.bucket_us).label("bucket_us")
     ]  # fmt: skip
+    each = ask.bucket_us == (DAY_US if table is cube.days else HOUR_US)
+    figures = [getattr(table, name) for name in ask.of(cube)]
     added = select(
-        *starts, table.cell_id, *(total(getattr(table, name)).label(name) for name in ask.of(cube))
+        *starts, table.cell_id, *(one if each else total(one).label(one.key) for one in figures)
     ).where(inside(table.start_us, spans))
     if which:
         added = added.where(table.cell_id.in_(select(cells.id).where(*which)))
-    one = added.group_by(*(start.name for start in starts), table.cell_id).subquery()
+    if not each:
+        added = added.group_by(*(start.name for start in starts), table.cell_id)
+    one = added.subquery()
     named = [getattr(cells, name).label(f"by_{name}") for name in ask.by]
+    whole = set(ask.by) == set(cube.dimensions)  # then each is one cell: nothing to add up again
     query = select(
         *(one.c[start.name] for start in starts),
         *named,
-        *(total(one.c[name]).label(name) for name in ask.of(cube)),
+        *(one.c[name] if whole else total(one.c[name]).label(name) for name in ask.of(cube)),
     ).join(cells, cells.id == one.c.cell_id)
     grouped = [*starts, *named]
-    if grouped:
+    if grouped and not whole:
         query = query.group_by(*(of.name for of in grouped))
     found: Sums = {}
     _collect(found, rows(connection, query), len(ask.by), bucketed=ask.bucket_us is not None)

@@ -182,7 +182,7 @@ def test_a_teams_facts_are_its_own_and_traffic_everyones(engine, traffic) -> Non
         alone = facts(connection, scope, here)
         cells = queries.cells(connection, scope, bucket_us=DAY_US)
     assert whole.traffic(**which) == everyone.traffic(**which) != alone.traffic(**which)
-    for name in ("cells", "comparisons", "flagged"):
+    for name in ("cells", "comparisons"):
         assert getattr(whole, name)() == getattr(alone, name)()
     assert whole.overflowed(spills=["code"]) == alone.overflowed(spills=["code"])
     for figure in ("attempts", "tokens", "cost_pusd", "unpriced", "engine_us"):

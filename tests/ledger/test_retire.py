@@ -55,7 +55,12 @@ def figures(books):
         once = facts(connection, scope, here)
         cells = queries.cells(connection, scope, bucket_us=DAY_US)
         hours = queries.hours(connection, scope, bucket_us=DAY_US)
-        return sorted(cells, key=repr), once.comparisons(), once.flagged(), hours
+        return (
+            sorted(cells, key=repr),
+            once.comparisons(),
+            queries.flagged(connection, scope),
+            hours,
+        )
 
 
 def rows(engine, table) -> int:

@@ -76,7 +76,7 @@ def answers(engine) -> dict[str, object]:
             found[f"comparisons {place}"] = once.comparisons()
             found[f"overflowed {place}"] = once.overflowed(spills=["chat-large", "code"])
             found[f"teams {place}"] = queries.teams(connection, scope)
-            found[f"flagged {place}"] = once.flagged()
+            found[f"flagged {place}"] = queries.flagged(connection, scope)
             found[f"spent {place}"] = queries.spent(
                 connection, scope, by="model", bucket_us=6 * HOUR_US
             )
