@@ -142,6 +142,8 @@ class HotApi:
         while True:
             await asyncio.sleep(SWEEP_S)
             now = self._clock.now_s()
+            if self.draining:
+                self._dispatcher.waiting.drain()
             for reply in tuple(self._open):
                 since = reply.sending_since
                 if since is not None and now - since > limits.client_stall_s:

@@ -62,6 +62,7 @@ from gateway.sessions import Sessions
 from gateway.settings import Pool, Provider, Settings
 from gateway.slots import Board
 from gateway.submissions import Submissions
+from gateway.waiting import WaitingRoom
 from ledger.book import NEWEST_PRICE_FILE
 from ledger.database import make_engine
 from ledger.desk import DeskClient
@@ -125,8 +126,7 @@ def build(
     clock = Clock()
     experience = Experience(board, worker, clock)
     learned = Learned(TokenRatio(), known_lengths(ledger.lengths))
-    targets = [*runtime.layout.engines, *runtime.layout.apis]
-    metrics = Metrics(exposition.registry, models=list(settings.models), targets=targets)
+    metrics = _metrics(settings, runtime, exposition)
     metering = Metering(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes)
     plans_for = partial(_planner, fleet, candidates, admission, learned)
@@ -143,6 +143,7 @@ def build(
         retries=Retries(),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         clock=clock,
+        waiting=_waiting_room(settings, metrics, clock),
         demanded=Demanded(board, worker),
     )
     hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
@@ -174,6 +175,16 @@ def build(
     app.hot = hot
     batches.attach(app)
     return _with_policies(app, settings, runtime, ledger, clock)
+
+
+def _metrics(settings: Settings, runtime: Runtime, exposition: Exposition) -> Metrics:
+    targets = [*runtime.layout.engines, *runtime.layout.apis]
+    return Metrics(exposition.registry, models=list(settings.models), targets=targets)
+
+
+def _waiting_room(settings: Settings, metrics: Metrics, clock: Clock) -> WaitingRoom:
+    queue = settings.queue
+    return WaitingRoom(queue.places, queue.weights, metrics.policies, clock.now_s)
 
 
 def _with_policies(

@@ -7,6 +7,7 @@ promises are taken from the board, its hold is released and its row is settled e
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 
 from backends.base import Call, Deadlines, Exchange
 from backends.errors import BackendError, Overloaded
@@ -22,12 +23,13 @@ from gateway.flight import Flights
 from gateway.intake import Asked, body_for
 from gateway.metering import Metering
 from gateway.plan import Plan, Plans, Step
-from gateway.refusals import failed, infeasible, over_budget, status_of
+from gateway.refusals import failed, infeasible, no_place, over_budget, status_of
 from gateway.relay import error_event
 from gateway.reply import Reply
 from gateway.retries import Retries
 from gateway.sessions import Sessions
 from gateway.submissions import Submissions
+from gateway.waiting import Full, WaitingRoom
 from ledger.desk import Refusal
 from ledger.identity import Identity
 from ledger.journal import JournalError
@@ -36,7 +38,6 @@ from router.filters import PERMANENT, counted_tokens
 from router.types import Otherwise, Reason
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
-QUEUE_POLL_S = 0.02
 CLIENT_GONE = "client_gone"  # any other ending was our own doing
 UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
@@ -60,6 +61,7 @@ class Dispatcher:
     retries: Retries
     deadlines: Deadlines
     clock: Clock
+    waiting: WaitingRoom
     demanded: Demanded | None  # `None`: what is dispatched is no demand that moves a price
 
     async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
@@ -92,19 +94,21 @@ class Dispatcher:
 
     async def _planned(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
         """A plan with at least one step; waits when the policy says `queue` and it can help."""
-        while True:
-            plan = self.planner.plan(
-                reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
-            )
-            if plan.decision.order:
+        plan = self._plan(asked, identity, reply)
+        if self._lines_up(plan):
+            due_s = reply.opened_s + plan.terms.rule.queue_ms / 1e3
+            again = partial(self._plan, asked, identity, reply)
+            try:
+                plan = await self.waiting.wait(plan, due_s, again)
+            except Full as full:
                 self._note(plan)
-                return plan
-            decision, waited_s = plan.decision, self.clock.now_s() - reply.opened_s
-            if decision.otherwise is not Otherwise.QUEUE or decision.reason in PERMANENT:
-                break
-            if waited_s * 1e3 >= plan.terms.rule.queue_ms:
-                break
-            await asyncio.sleep(QUEUE_POLL_S)
+                told = no_place(plan, full.wait_s, hopeless=full.hopeless)
+                reason = plan.decision.reason.value
+                self.metering.refuse(plan, reason=reason, http_status=told.row.status)
+                raise told from full
+        if plan.decision.order:
+            self._note(plan)
+            return plan
         self._note(plan)
         reason, scope = plan.decision.reason, None
         if reason is Reason.BUDGET:
@@ -114,6 +118,21 @@ class Dispatcher:
             error = infeasible(plan)
         self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, scope=scope)
         raise error
+
+    def _plan(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
+        return self.planner.plan(
+            reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
+        )
+
+    def _lines_up(self, plan: Plan) -> bool:
+        """Where waiting can help; who could go to an own engine lines up behind who waits there."""
+        decision = plan.decision
+        if decision.otherwise is not Otherwise.QUEUE:
+            return False
+        chosen = decision.chosen
+        if chosen is None:
+            return decision.reason not in PERMANENT
+        return chosen.candidate.internal and self.waiting.has_line(plan)
 
     def _note(self, plan: Plan) -> None:
         """Once a request, admitted or not, however often it was planned."""
@@ -201,8 +220,11 @@ class Dispatcher:
 
     async def _open(self, attempt: Attempt) -> Exchange:
         plan, target = attempt.plan, attempt.step.frozen.target
+        asked = plan.asked.with_marks() if target.takes_marks else plan.asked
+        if target.by_priority:
+            asked = asked.ranked(plan.terms.rule.priority)
         body = body_for(
-            plan.asked.with_marks() if target.takes_marks else plan.asked,
+            asked,
             upstream_model=target.upstream_model,
             own=target.own,
             # Where money is limited, an open-ended request gets the limit its hold was sized for.

@@ -41,10 +41,16 @@ class Target:
     rate_pusd_per_hour: int | None = None
     bid_price_pusd_per_s: int = 0
     takes_marks: bool = False  # of what to cache, in chat's messages
+    by_priority: bool = False  # its engine takes a request's `priority`; others refuse it
 
     @property
     def replica(self) -> str | None:
         return self.name.rpartition("/")[2] if self.own else None
+
+
+def serves_by_priority(pool: Pool) -> bool:
+    """Whether its engines are told `--scheduling-policy priority`."""
+    return "--scheduling-policy=priority" in "=".join(pool.engine.flags)
 
 
 BackendFor = Callable[[str, Pool | Provider, str | None], Backend]
@@ -78,6 +84,7 @@ class Fleet:
                     backend=backend_for(seat.name, pool, seat.base_url),
                     row=row,
                     features=_features(pool.engine.features),
+                    by_priority=serves_by_priority(pool),
                     kinds=frozenset(Kind(kind) for kind in pool.engine.kinds),
                     context_tokens=pool.engine.context_tokens,
                     accepts_salt=pool.engine.accepts_salt,

@@ -25,6 +25,7 @@ _PROMPT_MEMBER = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt", Kind.EMBEDDI
 MODEL_LIMIT = 256  # characters
 MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers overflow records
 EMBEDDING_INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
+_DECODED = frozenset({Kind.CHAT, Kind.COMPLETION})
 _CONTINUES = ("previous_response_id", "conversation")
 _LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
 _FIRST = re.compile(rb"\[\s*(.)", re.DOTALL)  # of a list: decoding a long one twice takes long
@@ -66,6 +67,12 @@ class Asked(msgspec.Struct, frozen=True):
         if not self.translated:
             return self
         return replace(self, members={**self.members, **self.translated})
+
+    def ranked(self, priority: int) -> "Asked":
+        """For an engine that serves by priority; a line of a batch has its own."""
+        if not priority or "priority" in self.members or self.kind not in _DECODED:
+            return self
+        return replace(self, members={**self.members, "priority": raw(priority)})
 
 
 def read(path: str, members: Members, *, max_n: int, session: str | None) -> Asked:

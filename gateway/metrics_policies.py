@@ -1,6 +1,11 @@
-"""Metrics of what policies say beside whom they choose; labels are names of the policy file."""
+"""Metrics of what policies say beside whom they choose, and of who waits.
 
-from prometheus_client import CollectorRegistry, Counter
+Labels are names of the policy file, and the ways in which waiting ends.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+WAITS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
 class PolicyMetrics:
@@ -15,5 +20,19 @@ class PolicyMetrics:
             "breakeven_policy_undecided",
             "Requests of which a policy's condition could not be told",
             ("policy",),
+            registry=registry,
+        )
+        self.length = Gauge(
+            "breakeven_queue_length",
+            "Requests that wait for room under a policy that queues",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self.length.set(0)  # whoever waited in a predecessor that was killed is gone
+        self.waits = Histogram(
+            "breakeven_queue_wait_seconds",
+            "How long requests waited for room, and how that ended",
+            ("ended",),
+            buckets=WAITS_S,
             registry=registry,
         )

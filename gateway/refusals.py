@@ -73,6 +73,15 @@ def over_budget(refusal: Refusal) -> RequestError:
     )
 
 
+def no_place(plan: Plan, wait_s: float, *, hopeless: bool) -> RequestError:
+    """The policy would let it wait, and the line is full, or too slow for its deadline."""
+    if hopeless:
+        message = f"`{plan.model}` has no room for this request before its deadline."
+        return RequestError("no_capacity", message, retry_after_s=max(RETRY_AFTER_S, wait_s))
+    message = f"Too many requests wait for `{plan.model}`."
+    return RequestError("overloaded", message, retry_after_s=max(RETRY_AFTER_S, wait_s))
+
+
 def infeasible(plan: Plan) -> RequestError:
     """No candidate may serve it, budgets apart: the reasons, and whether waiting can help.
 

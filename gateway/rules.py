@@ -19,6 +19,7 @@ from router.policy import Facts, Rule, within
 from router.types import Otherwise, Policy, Residency, Slo
 
 PENALTY_FACTOR = 5
+PRIORITIES = {"high": -1, "normal": 0, "low": 1}
 DEFAULT_RULE = PolicyRule(name="default")
 
 
@@ -29,6 +30,7 @@ class Matched:
     policy: Policy
     queue_ms: float
     penalty_is_default: bool
+    priority: int = 0  # for engines that serve by priority: the lowest first
 
     def priced(self, frozen: Sequence[Frozen]) -> Policy:
         """The policy with its penalty in pico-USD for this request."""
@@ -90,7 +92,7 @@ def _entry(rule: PolicyRule) -> Entry:
             is_conditional=asked.when is not None or bool(asked.times),
             shadow=rule.shadow,
         ),
-        Matched(policy, rule.queue_ms, rule.penalty_usd is None),
+        Matched(policy, rule.queue_ms, rule.penalty_usd is None, PRIORITIES[rule.priority]),
         None if asked.when is None else Condition(asked.when),
         Calendar(map(_hours, asked.times)) if asked.times else None,
     )

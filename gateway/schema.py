@@ -117,6 +117,16 @@ class Telemetry(Section):
     )
 
 
+class Queue(Section):
+    places: int = Field(
+        512, ge=1, le=100_000, description="requests that wait in one worker for the same pools"
+    )
+    weights: dict[str, Annotated[float, Field(gt=0.0, le=1_000_000.0)]] = Field(
+        default_factory=dict,
+        description="team to weight: shares of engine tokens while several wait; 1 for others",
+    )
+
+
 class Batches(Section):
     enabled: bool = Field(True, description="files and batches are served")
     file_limit_bytes: int = Field(
@@ -305,6 +315,7 @@ class Settings(Section):
     server: Server = Server()
     ledger: Ledger = Ledger()
     telemetry: Telemetry = Telemetry()
+    queue: Queue = Queue()
     batches: Batches = Batches()
     dashboard: Dashboard = Dashboard()
     models: dict[Named, ModelEntry] = Field(default_factory=dict, description="what apps ask for")

@@ -88,6 +88,10 @@ class PolicyRule(Section):
         "reject", description="when nothing is feasible"
     )
     queue_ms: Positive = Field(2000.0, description="longest wait when `otherwise: queue`")
+    priority: Literal["high", "normal", "low"] = Field(
+        "normal",
+        description="told to own engines that run with `--scheduling-policy priority`, no others",
+    )
     residency: Literal["any", "internal_only"] = Field(
         "any", description="may only tighten the model's"
     )

@@ -14,6 +14,7 @@ from gateway.batches.authority import Ticket
 from gateway.body import raw
 from gateway.clock import Clock
 from gateway.errors import RequestError
+from gateway.fleet import serves_by_priority
 from gateway.intake import Asked
 from gateway.plan import Plan, Plans
 from gateway.schema import PolicySlo
@@ -79,11 +80,7 @@ def _standing_back(plan: Plan) -> Plan:
 
 def patient_pools(settings: Settings) -> frozenset[str]:
     """Pools whose engines are told `--scheduling-policy priority`; others refuse the member."""
-    return frozenset(
-        name
-        for name, pool in settings.pools.items()
-        if "--scheduling-policy=priority" in "=".join(pool.engine.flags)
-    )
+    return frozenset(name for name, pool in settings.pools.items() if serves_by_priority(pool))
 
 
 def _waits(reason: Reason) -> RequestError:

@@ -15,12 +15,12 @@ from typing import NamedTuple
 from gateway.candidates import Candidates, Frozen
 from gateway.clock import Clock
 from gateway.conditions import Asking
-from gateway.dispatch import QUEUE_POLL_S
 from gateway.fleet import Target
 from gateway.rules import Matched, Rules
 from gateway.rulings import Chain, Terms
 from gateway.settings import Model, Settings
 from gateway.sightings import ExternalSight, OwnSight
+from gateway.waiting import POLL_S
 from gateway.whatif.house import House
 from gateway.whatif.replay import Choice, Outcome
 from gateway.whatif.seats import Knowledge, Seat
@@ -136,7 +136,7 @@ class Planned:
         waited_ms = 1000.0 * (now_s - arrival.at_s)
         waits = decision.otherwise is Otherwise.QUEUE and decision.reason not in PERMANENT
         if waits and waited_ms < rule.queue_ms:
-            return Choice(None, again_s=QUEUE_POLL_S)
+            return Choice(None, again_s=POLL_S)
         self._note(decision)
         return Choice(None, refused=True, told=Told(policy.name, "", decision.reason))
 

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
+from backends.openai import OpenAIBackend
 from backends.ratelimit import Allowance, RateLimit
 from backends.simulator.provider import Provider
 from backends.simulator.quota import Quota
@@ -437,3 +438,47 @@ def test_who_has_nowhere_else_to_go_is_told_when_to_come_back(stack) -> None:
     assert answer.headers["retry-after"] in ("30", "31")
     assert "rate_limit" in answer.json()["error"]["message"]
     assert stack.chat("api", max_tokens=3).status_code == 200
+
+
+def test_who_hangs_up_while_waiting_leaves_the_line_and_the_books_alone(
+    run_stack, patiently
+) -> None:
+    policy = {"name": "patient", "otherwise": "queue", "queue_ms": 20_000, "slo": {"ttft_ms": 1}}
+    with run_stack(policies=[policy], queue={"places": 2}) as stack:
+        waiting = [stack.raw({"model": "own", "messages": MESSAGES}) for _ in range(2)]
+        shown = lambda: stack.get("/metrics").text  # noqa: E731  (looked at again and again)
+        patiently(lambda: "breakeven_queue_length 2.0" in shown())
+        third = stack.chat("own")
+        assert (third.status_code, third.headers["retry-after"]) == (503, "1")
+        assert third.json()["error"]["code"] == "overloaded"
+        for connection in waiting:
+            connection.close()
+        patiently(lambda: 'breakeven_queue_wait_seconds_count{ended="gone"} 2.0' in shown())
+        assert "breakeven_queue_length 0.0" in shown()
+        assert stack.rows() == []
+
+
+@pytest.mark.parametrize("by_priority", [True, False])
+def test_only_an_engine_that_serves_by_priority_is_told_one(
+    run_stack, monkeypatch, by_priority
+) -> None:
+    sent = []
+    opened = OpenAIBackend.open
+
+    async def looking(self, call):
+        sent.append(msgspec.json.decode(call.body))
+        return await opened(self, call)
+
+    def adjust(found, _ports):
+        if by_priority:
+            flags = ["--scheduling-policy", "priority"]
+            found["pools"]["main"]["engine"]["flags"] = flags
+
+    monkeypatch.setattr(OpenAIBackend, "open", looking)
+    policies = [{"name": "first", "match": {"models": ["own"]}, "priority": "high"}]
+    with run_stack(policies=policies, adjust=adjust) as stack:
+        assert stack.chat("own", max_tokens=1, priority=-9).status_code == 200
+        assert stack.chat("api", max_tokens=1).status_code == 200
+    own, api = sent
+    assert own.get("priority") == (-1 if by_priority else None)
+    assert "priority" not in api

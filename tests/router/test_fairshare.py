@@ -1,0 +1,126 @@
+"""Shares at overload, in tokens: by weight, whatever the sizes; nobody pays for who is silent."""
+
+import random
+from collections import Counter, deque
+
+import pytest
+
+from router.fairshare import Line, Waiter
+
+WEIGHTS = {"gold": 3.0, "tin": 1.0}
+
+
+def waiter(tenant, tokens, due_s=0.0, needs_s=0.0):
+    return Waiter(tenant, tokens, due_s, needs_s, None)
+
+
+class Fifo:
+    """The control: whoever came first."""
+
+    def __init__(self):
+        self.waiting = deque()
+
+    def join(self, one):
+        self.waiting.append(one)
+
+    def heads(self):
+        return list(self.waiting)[:1]
+
+    def serve(self, one):
+        self.waiting.remove(one)
+
+
+def served(line, demand, seconds=200, rate=1000.0):
+    """Tokens by tenant of an engine that is always behind: `demand` tokens/s by tenant."""
+    rng, found, room = random.Random(5), Counter(), 0.0
+    owed = dict.fromkeys(demand, 0.0)
+    for second in range(seconds):
+        for tenant, (tokens_s, size) in demand.items():
+            owed[tenant] += tokens_s
+            while owed[tenant] > 0:
+                tokens = rng.uniform(0.5, 1.5) * size
+                owed[tenant] -= tokens
+                line.join(waiter(tenant, tokens, due_s=second))
+        room += rate
+        while room > 0 and line.heads():
+            head = line.heads()[0]
+            line.serve(head)
+            found[head.tenant] += head.tokens
+            room -= head.tokens
+    return found
+
+
+@pytest.mark.parametrize("sizes", [(50.0, 50.0), (200.0, 20.0), (20.0, 200.0)])
+def test_two_tenants_at_overload_get_tokens_by_weight(sizes):
+    demand = {"gold": (2000.0, sizes[0]), "tin": (2000.0, sizes[1])}
+    found = served(Line(10**6, WEIGHTS), demand)
+    assert found["gold"] / found["tin"] == pytest.approx(3.0, rel=0.05)
+
+
+def test_who_came_first_alone_would_give_them_the_same():
+    """The control: shares follow demand, not weights."""
+    found = served(Fifo(), {"gold": (2000.0, 50.0), "tin": (2000.0, 50.0)})
+    assert found["gold"] / found["tin"] == pytest.approx(1.0, rel=0.05)
+
+
+def test_a_silent_tenant_costs_nothing_and_gathers_nothing():
+    line = Line(10**6, {**WEIGHTS, "silent": 100.0})
+    alone = served(line, {"tin": (2000.0, 50.0)})
+    assert alone["tin"] == pytest.approx(200 * 1000.0, rel=0.01)
+    joined = Line(10**6, {"late": 1.0, "early": 1.0})
+    for _ in range(100):
+        joined.join(waiter("early", 10.0))
+    for _ in range(50):
+        joined.serve(joined.heads()[0])
+    for _ in range(100):
+        joined.join(waiter("late", 10.0))
+    turns = []
+    for _ in range(20):
+        head = joined.heads()[0]
+        joined.serve(head)
+        turns.append(head.tenant)
+    assert 9 <= turns.count("late") <= 11, "nothing is made up for the time of silence"
+
+
+def test_a_tenant_that_asks_for_less_than_its_share_has_all_of_it():
+    found = served(Line(10**6, WEIGHTS), {"gold": (100.0, 20.0), "tin": (2000.0, 20.0)})
+    assert found["gold"] == pytest.approx(200 * 100.0, rel=0.02)
+    assert found["gold"] + found["tin"] == pytest.approx(200 * 1000.0, rel=0.01)
+
+
+def test_within_a_tenant_the_least_slack_goes_first():
+    line = Line(9, {})
+    relaxed, urgent = waiter("a", 1, due_s=9.0), waiter("a", 1, due_s=5.0)
+    long = waiter("a", 1, due_s=8.0, needs_s=6.0)
+    for one in (relaxed, urgent, long):
+        assert line.join(one)
+    order = []
+    while len(line):
+        order.append(line.heads()[0])
+        line.serve(order[-1])
+    assert order == [long, urgent, relaxed]
+
+
+def test_places_are_bounded_and_who_leaves_makes_room():
+    line = Line(2, {})
+    first, second = waiter("a", 5), waiter("b", 7)
+    assert line.join(first)
+    assert line.join(second)
+    assert not line.join(waiter("a", 1))
+    line.leave(first)
+    line.leave(first)
+    assert (len(line), line.everybody()) == (1, [second])
+    assert line.join(waiter("c", 1))
+    for one in line.everybody():
+        line.leave(one)
+    assert not len(line)
+    assert not line._tenants
+
+
+def test_what_is_ahead_counts_the_own_and_what_others_get_meanwhile():
+    line = Line(99, WEIGHTS)
+    mine = [waiter("tin", 10.0, due_s=s) for s in (1, 2, 3)]
+    for one in (*mine, *(waiter("gold", 10.0) for _ in range(20))):
+        line.join(one)
+    assert line.ahead(mine[0]) == 0.0
+    assert line.ahead(mine[2]) == 20.0 + 60.0
