@@ -9,6 +9,7 @@ import typer
 from sqlalchemy import Engine, select
 
 from gateway import cli_policysets, cli_simulate
+from gateway.again import again
 from gateway.cli_config import Config, ledger_reader, load_or_fail
 from gateway.cli_output import AsJson, emit, fail
 from gateway.hypothetical import Question, explain
@@ -68,6 +69,7 @@ def _recorded(engine: Engine, request_id: str) -> dict[str, Any]:
             Attempt.target,
             Attempt.status,
             AttemptDecision.decision,
+            AttemptDecision.inputs,
             AttemptDecision.shadow_policy,
             AttemptDecision.shadow_target,
             AttemptDecision.shadow_reason,
@@ -81,7 +83,7 @@ def _recorded(engine: Engine, request_id: str) -> dict[str, Any]:
     if not rows:
         fail(f"the ledger has no request `{request_id}` (its rows arrive within a second)")
     documents, lines = [], []
-    for attempt_id, target, status, blob, *shadow in rows:
+    for attempt_id, target, status, blob, inputs, *shadow in rows:
         lines.append(f"{attempt_id} at {target}: {status or 'open'}")
         document: dict[str, Any] = {"attempt_id": attempt_id, "target": target, "status": status}
         if blob:
@@ -92,12 +94,26 @@ def _recorded(engine: Engine, request_id: str) -> dict[str, Any]:
             else:
                 document["decision"] = recorded
                 lines += [f"  {line}" for line in _lines(recorded)]
+            replayed, told = _again(inputs, blob)
+            document["again"] = replayed
+            lines += [f"  {line}" for line in told]
         policy, would, why = shadow
         if policy is not None and why is not None:
             document["shadow"] = {"policy": policy, "target": would, "reason": why}
             lines.append(_shadow_line(policy, would, why))
         documents.append(document)
     return {"json": documents, "lines": lines}
+
+
+def _again(inputs: bytes | None, blob: bytes) -> tuple[dict[str, Any] | None, list[str]]:
+    """The decision made again from what was kept of its inputs."""
+    if not inputs:
+        return None, ["its inputs were not kept: budgets or a batch changed it, or it was too long"]
+    try:
+        found = again(inputs, blob)
+    except ValueError as error:  # another release wrote it
+        return None, [str(error)]
+    return found.document(), found.lines()
 
 
 def _shadow_line(policy: str, target: str | None, reason: str) -> str:

@@ -270,6 +270,7 @@ def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
         holds=attempt.holds,
         tags=tuple(who.tags),
         decision=plan.decision_blob,
+        inputs=plan.inputs,
         **_shadow(plan),
     )
 

@@ -26,9 +26,11 @@ from ledger.prices import Price
 from router.decide import decide
 from router.estimates import OutputLengths, TokenRatio
 from router.explain import packed_within
+from router.frozen import freeze
 from router.types import Decision, Policy, Reason, Request, Verdict
 
 DECISION_LIMIT_BYTES = 800
+INPUTS_LIMIT_BYTES = 4096  # of many candidates, or crowded engines, none are kept
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -62,6 +64,7 @@ class Plan(msgspec.Struct, frozen=True):
     decision_blob: bytes
     terms: Terms
     shadow: Decision | None = None  # of the policy that only watches
+    changed: bool = False  # after `decide`: what it was given does not tell what was done
 
     @property
     def identity(self) -> Identity:
@@ -99,12 +102,21 @@ class Plan(msgspec.Struct, frozen=True):
         )
         decision = known._replace(order=order, verdicts=verdicts)
         blob = _packed(self.request, self.policy, decision)
-        return msgspec.structs.replace(self, decision=decision, decision_blob=blob)
+        return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
 
     def decided(self, decision: Decision) -> "Plan":
         """The same under another decision on its candidates."""
         blob = _packed(self.request, self.policy, decision)
-        return msgspec.structs.replace(self, decision=decision, decision_blob=blob)
+        return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
+
+    @property
+    def inputs(self) -> bytes:
+        """Everything that `decide` was given, to be decided again; empty where that is too long."""
+        if self.changed:
+            return b""
+        candidates = [entry.candidate for entry in self.frozen]
+        whole = msgspec.msgpack.encode(freeze(self.request, self.policy, candidates))
+        return whole if len(whole) <= INPUTS_LIMIT_BYTES else b""
 
     @property
     def best_own(self) -> Verdict | None:

@@ -111,6 +111,7 @@ class AttemptDecision(Base):
     shadow_policy: Mapped[str | None]
     shadow_target: Mapped[str | None]
     shadow_reason: Mapped[str | None]
+    inputs: Mapped[bytes | None] = mapped_column(LargeBinary)  # exact: it is decided again
 
 
 class ComparedCost(Base):

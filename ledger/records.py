@@ -104,6 +104,7 @@ class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True)
     shadow_policy: str | None = None
     shadow_target: str | None = None
     shadow_reason: str | None = None
+    inputs: bytes = b""  # msgpack of all that the decision was given, exact; empty: not kept
 
 
 class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=True):

@@ -129,7 +129,8 @@ def add_opened(rows: Rows, record: AttemptOpened, journal: str) -> NewAttempt:
     rows.attempts.append(attempt)
     if record.decision or record.shadow_policy:
         seen = (record.attempt_id, record.opened_us, record.decision)
-        rows.decisions.append(seen + _storable(_shadow_of(record)))
+        shadow = _storable(_shadow_of(record))
+        rows.decisions.append((*seen, *shadow, record.inputs or None))
     return attempt
 
 
@@ -206,7 +207,7 @@ def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str 
 
 
 _SHADOW = ("shadow_policy", "shadow_target", "shadow_reason")
-_APART = {"holds", "tags", "decision", *_SHADOW}
+_APART = {"holds", "tags", "decision", "inputs", *_SHADOW}
 _RECORDED = tuple(name for name in AttemptOpened.__struct_fields__ if name not in _APART)
 _ENDED = (
     "basis", "cost_pusd", "ttft_us", "duration_us", "engine_us", "finish_reason", "error",

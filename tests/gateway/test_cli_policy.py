@@ -30,7 +30,14 @@ def test_a_past_request_is_explained_with_every_candidate(stack, explain):
     assert {"pool:main/0", "alpha/m"} <= candidates.keys()
     assert candidates[row["target"]]["reason"] == row["reason"]
 
+    assert attempt["again"]["identical"] is True
+    assert attempt["again"]["decision"]["chosen"] == row["target"]
+
     lines = explain(name).stdout.splitlines()
+    assert f"decided again: {row['target']} ({row['reason']}), the same, byte by byte" in " ".join(
+        lines
+    )
+    assert "step factor" in " ".join(lines)
     made_of = r"kv_free_tokens=\d+ after a promise of \d+ \(\d+ used, \d+ promised"
     assert re.search(made_of, " ".join(lines))
     assert re.search(r"objective_pusd=\d{5}", " ".join(lines)), "large enough for an exponent"

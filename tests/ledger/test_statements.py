@@ -108,7 +108,9 @@ def test_many_rows_are_stored_as_a_few_are(engine, say, opened, settled):
         first = opened(number, tags=((odd, odd),) if number % 2 else (), user_id=odd)
         last = settled(number, error=odd, slo_met=(None, True, False)[number % 3])
         rows.append(attempt_row(first, last))
-        decisions.append((odd + str(number), 1, bytes(range(256)), odd, None, "weight"))
+        inputs = bytes(range(256)) if number % 2 else None
+        seen = (odd + str(number), 1, bytes(range(256)))
+        decisions.append((*seen, odd, None, "weight", inputs))
     for table, statement, many in (
         (orm.Attempt, say.attempts, rows),
         (orm.AttemptDecision, say.decisions, decisions),

@@ -1,0 +1,160 @@
+"""The frozen inputs of a decision as plain values, exact, so that it can be made again.
+
+`freeze` gives tuples of words, numbers and `None` (the gateway writes them as msgpack), `thaw` the
+same request, policy and candidates. Numbers are whole or 64-bit floats, as they were. `packed` is
+the short form for people and queries; this one is for `decide`, whatever it reads.
+
+Fields stand in the order of their classes: a class that gains, loses or moves one makes another
+version of the form (a test compares the classes with those of this version).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any
+
+from router.prompts import Beginning, Extent
+from router.types import (
+    ApiState,
+    Candidate,
+    EngineState,
+    Feature,
+    Health,
+    Kind,
+    Otherwise,
+    OutputMoments,
+    Policy,
+    Preference,
+    Reason,
+    Rejection,
+    Request,
+    Residency,
+    Slo,
+    StepModel,
+)
+
+FROZEN_VERSION = 1
+
+Inputs = tuple[Request, Policy, tuple[Candidate, ...]]
+
+
+def names_of(kind: type) -> tuple[str, ...]:
+    """What a value of the class is made from, in order."""
+    return tuple(field.name for field in fields(kind) if field.init)
+
+
+_REQUEST, _POLICY, _CANDIDATE = map(names_of, (Request, Policy, Candidate))
+_ENGINE, _API = names_of(EngineState), names_of(ApiState)
+_of_request, _of_policy, _of_candidate = (
+    attrgetter(*_REQUEST), attrgetter(*_POLICY), attrgetter(*_CANDIDATE),
+)  # fmt: skip
+_of_engine, _of_api = attrgetter(*_ENGINE), attrgetter(*_API)
+_of_slo, _of_step = attrgetter(*names_of(Slo)), attrgetter(*names_of(StepModel))
+_of_output, _of_extent = attrgetter(*names_of(OutputMoments)), attrgetter(*names_of(Extent))
+_STEP, _OUTPUT, _EXTENT = _ENGINE.index("step"), _REQUEST.index("output"), _REQUEST.index("extent")
+_BARRED, _BEGINNING = _REQUEST.index("barred"), _REQUEST.index("beginning")
+_SLO = _POLICY.index("slo")
+_OWN, _EXTERNAL = _CANDIDATE.index("engine"), _CANDIDATE.index("api")
+
+
+def freeze(request: Request, policy: Policy, candidates: Sequence[Candidate]) -> tuple[Any, ...]:
+    """Everything that `decide` is given."""
+    asked, rule = list(_of_request(request)), list(_of_policy(policy))
+    asked[_OUTPUT] = _of_output(request.output)
+    if request.extent is not None:
+        asked[_EXTENT] = _of_extent(request.extent)
+    if request.barred is not None:
+        asked[_BARRED] = dict(request.barred)
+    asked[_BEGINNING] = None  # of a prompt nothing is kept; a candidate has what was found of it
+    rule[_SLO] = _of_slo(policy.slo)
+    return FROZEN_VERSION, asked, rule, [_candidate(one) for one in candidates]
+
+
+def _candidate(candidate: Candidate) -> list[Any]:
+    frozen = list(_of_candidate(candidate))
+    engine, api = candidate.engine, candidate.api
+    if engine is not None:
+        state = frozen[_OWN] = list(_of_engine(engine))
+        if engine.step is not None:
+            state[_STEP] = _of_step(engine.step)
+    if api is not None:
+        frozen[_EXTERNAL] = _of_api(api)
+    return frozen
+
+
+def thaw(frozen: Sequence[Any]) -> Inputs:
+    """The same values again. Raises `ValueError` for those of another version."""
+    version, *rest = frozen
+    if version != FROZEN_VERSION:
+        raise ValueError(f"inputs frozen as version {version} cannot be read")
+    asked, rule, candidates = rest
+    return _request(asked), _policy(rule), tuple([_thawed(one) for one in candidates])
+
+
+def _request(frozen: Sequence[Any]) -> Request:
+    named = dict(zip(_REQUEST, frozen, strict=True))
+    extent, preferred, barred = named["extent"], named["preferred"], named["barred"]
+    return Request(
+        **named
+        | {
+            "kind": Kind(named["kind"]),
+            "output": OutputMoments(*named["output"]),
+            "features": frozenset(map(Feature, named["features"])),
+            "residency": Residency(named["residency"]),
+            "extent": None if extent is None else Extent(*extent),
+            "preferred": None
+            if preferred is None
+            else Preference(frozenset(preferred[0]), Reason(preferred[1])),
+            "beginning": Beginning(),
+            "barred": None if barred is None else _barred(barred),
+        }
+    )
+
+
+def _barred(frozen: Mapping[str, Sequence[str]]) -> dict[str, Rejection]:
+    """By name of a candidate."""
+    return {name: (Reason(word), detail) for name, (word, detail) in frozen.items()}
+
+
+def _policy(frozen: Sequence[Any]) -> Policy:
+    named = dict(zip(_POLICY, frozen, strict=True))
+    return Policy(
+        **named
+        | {
+            "slo": Slo(*named["slo"]),
+            "otherwise": Otherwise(named["otherwise"]),
+            "residency": Residency(named["residency"]),
+        }
+    )
+
+
+def _thawed(frozen: Sequence[Any]) -> Candidate:
+    named = dict(zip(_CANDIDATE, frozen, strict=True))
+    engine, api = named["engine"], named["api"]
+    return Candidate(
+        **named
+        | {
+            "features": frozenset(map(Feature, named["features"])),
+            "kinds": frozenset(map(Kind, named["kinds"])),
+            "engine": None if engine is None else _state(engine),
+            "api": None if api is None else _external(api),
+        }
+    )
+
+
+def _state(frozen: Sequence[Any]) -> EngineState:
+    named = dict(zip(_ENGINE, frozen, strict=True))
+    step = named["step"]
+    return EngineState(
+        **named
+        | {
+            "health": Health(named["health"]),
+            "step": None if step is None else StepModel(*step),
+            "residents": tuple([tuple(resident) for resident in named["residents"]]),
+        }
+    )
+
+
+def _external(frozen: Sequence[Any]) -> ApiState:
+    named = dict(zip(_API, frozen, strict=True))
+    return ApiState(**named | {"health": Health(named["health"])})
