@@ -35,6 +35,7 @@ Receive = Callable[[], Awaitable[Message]]
 SendMessage = Callable[[Message], Awaitable[None]]
 
 SWEEP_S = 0.5
+SLOWEST_BYTES_PER_S = 16 * 1024  # of a body; the request's time as a whole is bounded, too
 LARGE_BYTES = 256 * 1024  # reading more takes longer than streams should wait
 LARGE_SPOKEN_BYTES = 64 * 1024  # so does translating
 HOT = frozenset((*PATHS, *SPOKEN, *READERS))
@@ -217,8 +218,8 @@ class HotApi:
 
     async def _received(self, receive: Receive, limit: int) -> bytes:
         try:
-            async with asyncio.timeout(self._server.timeouts.receive_s):
-                return await _joined(await receive(), receive, limit)
+            async with asyncio.timeout(self._server.timeouts.receive_s) as patience:
+                return await _joined(await receive(), receive, limit, patience)
         except TimeoutError as error:
             raise RequestError("slow_client", "The request body did not arrive in time.") from error
 
@@ -229,7 +230,10 @@ def _check_media_type(path: str, said: str) -> None:
         raise RequestError("media_type", reader.fix)
 
 
-async def _joined(message: Message, receive: Receive, limit: int) -> bytes:
+async def _joined(
+    message: Message, receive: Receive, limit: int, patience: asyncio.Timeout
+) -> bytes:
+    """All parts. What came prolongs the patience, so a long body may come over a slow line."""
     if message["type"] == "http.request" and not message.get("more_body", False):
         whole: bytes = message.get("body", b"")
         return whole
@@ -242,6 +246,9 @@ async def _joined(message: Message, receive: Receive, limit: int) -> bytes:
         size += len(parts[-1])
         if size > limit:
             raise _too_large(limit)
+        until = patience.when()
+        if until is not None:
+            patience.reschedule(until + len(parts[-1]) / SLOWEST_BYTES_PER_S)
         if not message.get("more_body", False):
             return b"".join(parts)
         message = await receive()

@@ -41,7 +41,9 @@ class Timeouts(Section):
     idle_s: Positive = Field(60.0, description="silence between two chunks of an answer")
     total_s: Positive = Field(900.0, description="one request, all attempts together")
     client_stall_s: Positive = Field(60.0, description="a client that stops reading its answer")
-    receive_s: Positive = Field(30.0, description="a client that stops sending its request")
+    receive_s: Positive = Field(
+        8.0, description="for a request's head, and for its body: each 16 KiB of it add a second"
+    )
     drain_s: Positive = Field(30.0, description="open streams may finish after SIGTERM")
     unready_s: Annotated[float, Field(ge=0.0)] = Field(
         0.0, description="after SIGTERM, unready and still serving: a balancer's time to notice"

@@ -1,11 +1,14 @@
 """The hot paths over real sockets: answers of every kind, headers, refusals and limits."""
 
+import contextlib
 import json
 import socket
+import time
 
 import httpx
 import pytest
 
+from gateway import api
 from gateway.errors import TABLE
 
 CHAT = "/v1/chat/completions"
@@ -186,6 +189,27 @@ def test_a_body_over_the_limit_is_413_before_and_while_it_arrives(run_stack) -> 
         chunked = httpx.post(stack.url + CHAT, content=parts(), headers=headers, trust_env=False)
         assert (chunked.status_code, error_of(chunked)["code"]) == (413, "request_too_large")
         assert stack.chat("api", max_tokens=2).status_code == 200
+
+
+def test_a_body_that_keeps_coming_may_take_its_time(run_stack, monkeypatch) -> None:
+    """Twice the patience in all; the control: the same pause with next to nothing sent."""
+    monkeypatch.setattr(api, "SLOWEST_BYTES_PER_S", 4096)
+
+    def asked(stack, first: bytes, rest: bytes) -> bytes:
+        with socket.create_connection(("127.0.0.1", stack.port), timeout=20) as slow:
+            head = f"POST {CHAT} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {stack.token}\r\n"
+            size = f"content-type: application/json\r\ncontent-length: {len(first + rest)}\r\n\r\n"
+            slow.sendall((head + size).encode() + first)
+            time.sleep(1.0)
+            with contextlib.suppress(OSError):
+                slow.sendall(rest)
+            return slow.recv(4096)[:12]
+
+    body = {"model": "api", "max_tokens": 1, "messages": MESSAGES, "metadata": {"a": "x" * 60_000}}
+    text = json.dumps(body).encode()
+    with run_stack(server={"timeouts": {"receive_s": 0.5}}) as stack:
+        assert asked(stack, text[:-10], text[-10:]) == b"HTTP/1.1 200"
+        assert asked(stack, text[:10], text[10:]) == b"HTTP/1.1 408"
 
 
 def test_a_slow_sender_is_408_and_an_overlong_request_is_504(run_stack) -> None:

@@ -17,11 +17,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from gateway.schema import Timeouts
+
 FULL = os.environ.get("SOAK_FULL", "0") == "1"
 TRICKLING = 2_000 if FULL else 200
 IDLE = 10_000 if FULL else 1_000
 NAMES = 20_000 if FULL else 1_000
-RECEIVE_S = 8.0
+RECEIVE_S = Timeouts().receive_s
 CLOSED_S = 10.0
 KIB_EACH = 40.0
 SLOWER = 1.5  # those who ask, while others only take room
@@ -81,9 +83,7 @@ class Asking:
 def host(make_host):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    made = make_host(
-        server={"port": 0, "workers": 2, "timeouts": {"receive_s": RECEIVE_S, "drain_s": 2}}
-    )
+    made = make_host(server={"port": 0, "workers": 2, "timeouts": {"drain_s": 2}})
     made.start()
     yield made
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
