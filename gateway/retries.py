@@ -6,7 +6,7 @@ requests stay within 1.1 of each other, beyond a reserve. The first success open
 """
 
 SHARE = 0.1
-RESERVE = 10.0
+RESERVE = 3.0
 
 
 class Retries:
