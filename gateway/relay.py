@@ -34,6 +34,7 @@ from backends.sse import (
     is_simple,
     join_data,
 )
+from gateway.likechunks import Likeness, Taken, likeness_of
 
 __all__ = ["ByteRelay", "EventRelay", "error_event", "parse_answer"]
 
@@ -219,7 +220,7 @@ class EventRelay(ByteRelay):
     last figure of every choice is kept and summed until the final chunk says it all.
     """
 
-    __slots__ = ("_keep_running", "_n", "_running")
+    __slots__ = ("_keep_running", "_like", "_n", "_running")
 
     def __init__(
         self, hide_usage: bool, *, choices: int = 1, n: int = 1, keep_running: bool = False
@@ -228,7 +229,18 @@ class EventRelay(ByteRelay):
         super().__init__(hide_usage, choices=choices)
         self._keep_running = keep_running
         self._n = max(1, n)
+        self._like: Likeness | None = None  # the last chunk that was read in full
         self._running: dict[int, bytes] = {}
+
+    def feed(self, chunk: bytes) -> bytes:
+        if self._like is not None and not self._withholding and not self._splitter.rest:
+            taken = self._like.take(chunk)
+            if taken is not None and self._error is None and len(chunk) <= EVENT_LIMIT_BYTES:
+                said, self._running[0], event = taken
+                self.said_bytes += said
+                self.content_events += 1
+                return event
+        return super().feed(chunk)
 
     @property
     def usage(self) -> dict[str, Any] | None:
@@ -249,7 +261,12 @@ class EventRelay(ByteRelay):
             return super()._usage(event, choices, raw)
         if 0 <= (index := choices[0].index) < self._choices:
             self._running[index] = raw
-        return event if self._keep_running else cut_usage(event, raw)
+        if self._keep_running:
+            return event
+        shown = cut_usage(event, raw)
+        if self._choices == 1 == len(choices) and not index and not choices[0].finish_reason:
+            self._like = likeness_of(event, Taken(choices[0].said_bytes(), raw, shown))
+        return shown
 
 
 def error_event(message: str, type_: str, code: str | None) -> bytes:

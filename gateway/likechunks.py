@@ -1,0 +1,55 @@
+"""A stream's chunks are alike: what differs is a piece of plain text and the running usage.
+
+Once one chunk was read in full, those that have its bytes around a text and a usage of whole
+numbers mean the same around them, and need no decoder. Whatever differs in more than that, or has
+escapes, other alphabets or control characters in its text, is `None` here and is read in full.
+"""
+
+import re
+from typing import NamedTuple
+
+_KEY = b'"content":"'
+_USAGE = b',"usage":'
+_NUMBER = rb"(?:0|[1-9][0-9]{0,14})"
+_COUNTS = re.compile(rb'\{"[a-z_]+":%b(?:,"[a-z_]+":%b)*\}' % (_NUMBER, _NUMBER)).fullmatch
+_END = b"}\n\n"
+_PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
+
+
+class Taken(NamedTuple):
+    """How long its text is, its usage as it came, and the event without it."""
+
+    said_bytes: int
+    usage: bytes
+    event: bytes
+
+
+class Likeness(NamedTuple):
+    """`head` ends where the text begins; `middle` is from its quote to the usage's first brace."""
+
+    head: bytes
+    middle: bytes
+
+    def take(self, event: bytes) -> Taken | None:
+        head, middle = self
+        if not event.startswith(head) or event[-3:] != _END:
+            return None
+        begin = len(head)
+        end = event.find(b'"', begin)
+        start = end + len(middle)
+        if end <= begin or event[end:start] != middle or event[begin:end].translate(None, _PLAIN):
+            return None
+        usage = event[start:-3]
+        if _COUNTS(usage) is None:
+            return None
+        return Taken(end - begin, usage, event[: start - len(_USAGE)] + _END)
+
+
+def likeness_of(event: bytes, read: Taken) -> Likeness | None:
+    """Of an event that was read in full, if taking it comes to the same."""
+    begin = event.find(_KEY) + len(_KEY)
+    end = event.find(b'"', begin)
+    if begin < len(_KEY) or end < begin:
+        return None
+    found = Likeness(event[:begin], event[end : len(event) - len(read.usage) - len(_END)])
+    return found if found.middle.endswith(_USAGE) and found.take(event) == read else None
