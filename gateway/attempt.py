@@ -12,6 +12,8 @@ from gateway.plan import Plan, Step
 from gateway.relay import ByteRelay, EventRelay
 from ledger.records import Hold, Status
 
+TELL_S = 0.04  # between two words to the board about one stream; chunks come faster
+
 
 @dataclass(slots=True)
 class Attempt:
@@ -30,6 +32,8 @@ class Attempt:
     events: int = 0
     relay: EventRelay | ByteRelay | None = None
     settled: bool = False
+    told_s: float = 0.0  # when the board heard of it last, and of how many events
+    told_events: int = 0
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,19 +47,23 @@ class Attempt:
         """Content arrived: `events` content events in all.
 
         An event may carry several tokens, or none that can be read yet: where the engine counts,
-        its count is what the sequence holds.
+        its count is what the sequence holds. The board hears of the first at once.
         """
         if self.first_token_s is None:
             self.first_token_s = now_s
         self.last_token_s = now_s
-        if self.flight is not None:
-            self.flight.first_token(now_s)
-            counts = None if self.relay is None else self.relay.counts
-            if counts is not None:
-                self.flight.counted(*counts, now_s)
-            else:
-                self.flight.grew(events - self.events)
         self.events = events
+        if self.flight is not None and now_s - self.told_s >= TELL_S:
+            self._tell(self.flight, now_s)
+
+    def _tell(self, flight: Flight, now_s: float) -> None:
+        flight.first_token(now_s)
+        counts = None if self.relay is None else self.relay.counts
+        if counts is not None:
+            flight.counted(*counts, now_s)
+        else:
+            flight.grew(self.events - self.told_events)
+        self.told_s, self.told_events = now_s, self.events
 
 
 class Outcome(msgspec.Struct, frozen=True):

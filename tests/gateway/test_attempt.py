@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from gateway.attempt import Attempt, Outcome
+from gateway.attempt import TELL_S, Attempt, Outcome
 
 
 class Flight:
@@ -35,6 +35,17 @@ def test_content_moves_times_and_promises() -> None:
     assert (one.first_token_s, one.last_token_s, one.events) == (2.0, 3.0, 4)
     assert flight.grown == [1, 3]
     attempt().saw(2.0, 1)  # an API's attempt has nothing on the board
+
+
+def test_the_board_hears_of_the_first_chunk_at_once_and_of_others_together() -> None:
+    flight = Flight()
+    one = attempt(flight)
+    for place in range(9):
+        one.saw(2.0 + place * 0.3 * TELL_S, place + 1)
+    assert flight.firsts == 3
+    assert flight.grown == [1, 4, 4]
+    assert one.events == 9
+    assert one.last_token_s == 2.0 + 8 * 0.3 * TELL_S
 
 
 def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
