@@ -89,7 +89,7 @@ def simulate(
         in_force = (
             settings if books is None else rules_of(settings, policies_in_force(books)).settings
         )
-        sets = [(name, _rules(name, settings, in_force)) for name in (policy, against) if name]
+        sets = _sets([name for name in (policy, against) if name], settings, in_force)
         prices = _prices(settings, books)
         traffic = _traffic(books, trace, ledger, most)
         measured = _capacities(books)
@@ -171,6 +171,16 @@ def _arranged(
                 f" --model NAME for all, with one of {', '.join(known)}"
             )
     return found
+
+
+def _sets(
+    chosen: Sequence[str], settings: Settings, in_force: Settings
+) -> list[tuple[str, Settings]]:
+    """By their files' names, or by all of their paths where these are the same."""
+    names = [Path(one).name for one in chosen]
+    titles = names if len(set(names)) == len(names) else chosen
+    rules = [_rules(name, settings, in_force) for name in chosen]
+    return list(zip(titles, rules, strict=True))
 
 
 def _rules(name: str, settings: Settings, in_force: Settings) -> Settings:

@@ -13,7 +13,7 @@ OWN, API, OTHER, MUTED = "#0F766E", "#E0912F", "#7A5AF8", "#66736E"
 WIDTH, HEIGHT = 1000, 200
 ATTAINED = (("own", "attainment_own"), ("API", "attainment_api"), ("all", "attainment"))
 STYLE = """
-body {font: 15px/1.5 system-ui, sans-serif; color: #1B2421; margin: 2rem auto; max-width: 1120px;
+body {font: 15px/1.5 system-ui, sans-serif; color: #1B2421; margin: 2rem auto; max-width: 1240px;
   padding: 0 1rem;}
 h1 {font-size: 1.6rem; margin: 0;} h2 {font-size: 1.05rem; margin: 2rem 0 .4rem;}
 p, li {color: #66736E;} .scroll {overflow-x: auto;}
@@ -114,8 +114,8 @@ def _dollars(alt: Any, results: Sequence[dict[str, Any]]) -> Any:
     colours = alt.Scale(domain=["fixed", "API"], range=[OWN, API])
     bars = alt.Chart({"values": data}, width=WIDTH - 320).mark_bar()
     return bars.encode(
-        x=alt.X("usd:Q", title="USD"),
-        y=alt.Y("policy:N", title=None, sort=None, axis=alt.Axis(labelLimit=300)),
+        x=alt.X("usd:Q", title="USD", axis=alt.Axis(tickCount=8)),
+        y=alt.Y("policy:N", title=None, sort=None, axis=alt.Axis(labelLimit=300, minExtent=130)),
         color=alt.Color("what:N", title=None, scale=colours),
         order=alt.Order("what:N", sort="descending"),
     )
@@ -158,11 +158,11 @@ def _over_time(
     alt: Any, load: list[dict[str, Any]], unit: str, axis: tuple[str, str], form: str
 ) -> Any:
     field, title = axis
-    legend = alt.Legend(orient="top", labelLimit=500)
+    legend = alt.Legend(orient="top", labelLimit=500, columnPadding=40, symbolSize=300)
     colours = alt.Scale(range=[OWN, OTHER, API, MUTED])
     lines = alt.Chart({"values": load}, width=WIDTH, height=HEIGHT).mark_line(strokeWidth=1.6)
     return lines.encode(
         x=alt.X("at:Q", title=unit),
         y=alt.Y(f"{field}:Q", title=title, axis=alt.Axis(format=form)),
-        color=alt.Color("line:N", title=None, scale=colours, legend=legend),
+        color=alt.Color("line:N", title=None, sort=None, scale=colours, legend=legend),
     )
