@@ -40,6 +40,10 @@ REASONS = {
     "salt": "cache cannot be isolated for this team",
     "rate": "too many requests at once",
     "fallback": "another target failed first",
+    "weight": "its share of the policy's weights",
+    "canary": "the canary's share",
+    "candidates": "the policy names other targets",
+    "quality": "quality below what the policy allows",
 }
 _THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
 

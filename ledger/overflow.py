@@ -21,13 +21,13 @@ AWAY = frozenset(
 
 CANNOT_SERVE = frozenset(
     # No number of engines would have kept it.
-    {"model", "feature", "context", "residency", "salt"}
+    {"model", "feature", "context", "residency", "salt", "quality"}
 )
 
 BY_CHOICE = frozenset(
     # Money or order decided, it could wait, the engine was chosen and failed, or there was none.
     {
         "costlier", "unpriced", "price_cap", "budget", "rate_limit",
-        "cheapest", "sticky", "only", "best_effort", "batch",
+        "cheapest", "sticky", "only", "best_effort", "batch", "weight", "canary", "candidates",
     }
 )  # fmt: skip

@@ -108,6 +108,10 @@ BROKEN = {
     "nothing_is_quarantined": 'INSERT INTO quarantine (journal, segment, "offset", at_us, reason,'
     " record) VALUES ('j', 1, 9, 0, 'checksum', 'x')",
     "sums_are_the_rows": "INSERT INTO rollup_position VALUES ('attempts', 9, 1)",
+    "retirements_hold": "INSERT INTO retirements (number, part, ends, retired_us, until_us,"
+    " attempts, posted, input_tokens, output_tokens, engine_us, cost_pusd, gone, left_rows,"
+    " \"left\", chain) VALUES (1, 0, true, 0, 0, 1, 1, 0, 0, 0, '0',"
+    " X'78', 0, X'78', X'79')",
     "seals_hold": "INSERT INTO seals VALUES (1, 0, 9, 0, 0, 0, 2, X'78', X'79')",
 }
 
