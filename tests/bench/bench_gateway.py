@@ -74,17 +74,19 @@ class Bench:
 
     def round(self, *, full: bool) -> None:
         usual = [target for target in self._targets if target != TWO]
-        many = usual if full else [target for target in usual if target != report.LITELLM]
+        # LiteLLM's proxy does not end a thousand streams within a minute.
+        many = [target for target in usual if target != report.LITELLM]
+        paced = [report.DIRECT, *(usual if full else many)]
         self.scene("closed 2 KB", scenes.closed, "2 KB")
         for size in ("16 KB", "128 KB"):
             names = None if full else [report.OURS]
             self.scene(f"closed {size}", scenes.closed, size, names=names)
-        self.scene("paced", scenes.paced, names=[report.DIRECT, *many])
-        self.scene("first", scenes.first, names=[report.DIRECT, *many])
+        self.scene("paced", scenes.paced, names=paced)
+        self.scene("first", scenes.first, names=paced)
         self.scene("dense", scenes.dense, names=many)
         self.scene("sparse", scenes.sparse, names=many)
         self.scene("at once", scenes.at_once, names=[report.DIRECT, *many])
-        self.scene("hung up", scenes.hung_up, names=None if full else [report.OURS])
+        self.scene("hung up", scenes.hung_up, names=many if full else [report.OURS])
         self.scene("stalled", scenes.stalled, names=many)
         for size in ("16 KB", "128 KB"):
             self.scene(f"blocked {size}", scenes.blocked, size, names=[report.OURS])
