@@ -15,10 +15,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 FILE_WIDTH = 200
 
 
-def console() -> Console:
+def console(*, err: bool = False) -> Console:
     """As wide as the terminal; in a file or a pipe no name is folded."""
-    width = None if sys.stdout.isatty() else FILE_WIDTH
-    return Console(highlight=False, soft_wrap=True, width=width)
+    width = None if (sys.stderr if err else sys.stdout).isatty() else FILE_WIDTH
+    return Console(highlight=False, soft_wrap=True, width=width, stderr=err)
 
 
 def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:

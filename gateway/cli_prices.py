@@ -22,6 +22,7 @@ from gateway.pricetables import (
     plan_json,
     price_json,
     record_json,
+    show_doubts,
     show_list,
     show_plan,
     show_price,
@@ -95,7 +96,7 @@ def check(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Stale, expired, source-less, missing and unapproved prices; status 1 when there are any."""
+    """Stale, expired, source-less, implausible, missing, unapproved: status 1 for any of them."""
     settings = load_or_fail(config)
     now_us = Clock().wall_us()
     with ledger_reader(settings) as engine:
@@ -144,6 +145,7 @@ def import_prices(
 ) -> None:
     """Show what changes, ask, and store it as new versions; running gateways follow by themselves.
 
+    Prices that cannot well be right, such as one per 1K tokens for one per 1M, are pointed out.
     Nothing that is stored is edited: requests under way keep the version they began with.
     """
     settings = load_or_fail(config)
@@ -154,6 +156,8 @@ def import_prices(
             _ask(plan, now_us)
         elif not as_json:
             show_plan(console(), plan, now_us)
+        else:
+            show_doubts(console(err=True), plan)
         stamp = found.stamp if by is None else replace(found.stamp, actor=by)
         if only:
             stamp = replace(stamp, read_on=None)
@@ -181,7 +185,8 @@ def _ask(plan: Plan, now_us: int) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         fail(f"{summary(plan)} There is no terminal to ask on: look with `diff`, then use --yes")
     show_plan(console(), plan, now_us)
-    if not typer.confirm(f"Store {len(plan.changes.rows)} new versions?", err=True):
+    wrong = f", {len(plan.doubts)} of them implausible" if plan.doubts else ""
+    if not typer.confirm(f"Store {len(plan.changes.rows)} new versions{wrong}?", err=True):
         fail("nothing was stored")
 
 

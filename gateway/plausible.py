@@ -13,6 +13,8 @@ from backends.simulator.profiles import PROFILES
 from gateway.aliases import logical
 from gateway.faults import Fault, Place, nearest, warning
 from gateway.schema import Settings
+from ledger.drafts import BUNDLED_RANK
+from ledger.pricebands import Bands
 from ledger.prices import PriceBook
 
 SMALLEST = "models: {chat: {targets: [openai/gpt-4o-mini]}}, providers: {openai: {api_key_env: OPENAI_API_KEY}}"  # noqa: E501  (one line to copy)
@@ -134,6 +136,20 @@ def comparator_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
             yield from _unpriced(facts, place, other, "nothing is compared with it")
 
 
+def odd_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    """Of files and of imports; lists of the market are looked at by `breakeven prices check`."""
+    if facts.prices is None:
+        return
+    stated = [one for one in facts.prices.in_force(facts.at_us) if one.rank > BUNDLED_RANK]
+    bands = Bands(facts.prices, facts.at_us) if stated else None
+    for price in stated:
+        doubt = None if bands is None else bands.doubt(price)
+        if doubt is not None:
+            configured = price.rank <= len(settings.prices)
+            place: Place = ("prices", price.rank - 1) if configured else ("prices",)
+            yield warning(place, f"the price of `{price.name}` ({price.book}) looks wrong: {doubt}")
+
+
 def _unpriced(facts: Facts, place: Place, name: str, result: str) -> Iterator[Fault]:
     book = facts.prices
     if book is None or book.find(name, facts.at_us) is not None:
@@ -153,4 +169,5 @@ PLAUSIBLE: tuple[Check, ...] = (
     target_prices,
     batch_prices,
     comparator_prices,
+    odd_prices,
 )

@@ -66,13 +66,24 @@ def show_plan(out: Console, plan: Plan, now_us: int) -> None:
         columns = ("=name", "status", "kind", ">old", ">new", ">change", "=from", "price of")
         out.print(table("USD per million tokens", columns, rows))
         out.print()
+    show_doubts(out, plan)
     out.print(summary(plan), markup=False)
+
+
+def show_doubts(out: Console, plan: Plan) -> None:
+    """What cannot well be right, before anybody approves it."""
+    if plan.doubts:
+        rows = [[name, words] for name, words in plan.doubts]
+        out.print(table("Look again: these cannot well be right", ("=name", "why"), rows))
+        out.print()
 
 
 def summary(plan: Plan) -> str:
     counts = [f"{count} {status}" for status in Status if (count := plan.count(status))]
-    same = f"{plan.changes.unchanged} unchanged"
-    return f"{plan.book}: {', '.join([*counts, same])}."
+    counts.append(f"{plan.changes.unchanged} unchanged")
+    if plan.doubts:
+        counts.append(f"{len(plan.doubts)} implausible")
+    return f"{plan.book}: {', '.join(counts)}."
 
 
 def _entry_rows(entry: Entry, now_us: int) -> Iterable[list[str]]:
@@ -100,6 +111,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "book": plan.book,
         "unchanged": plan.changes.unchanged,
         "entries": [_entry_json(entry) for entry in plan.entries],
+        "implausible": [{"name": name, "detail": words} for name, words in plan.doubts],
     }
 
 

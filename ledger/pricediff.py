@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ledger.drafts import Changes, PriceDraft, diff
+from ledger.pricebands import Bands
 from ledger.prices import Price, PriceBook
 from ledger.rates import KINDS, STANDARD, PriceError, Terms, unlisted
 
@@ -66,12 +67,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`changes.rows` are what approval stores; entries also tell what the source has dropped."""
+    """`changes.rows` are what approval stores; entries also tell what the source has dropped.
+
+    `doubts` are rows that cannot well be right, by name and why; they are stored if approved.
+    """
 
     book: str
     at_us: int
     changes: Changes
     entries: tuple[Entry, ...]
+    doubts: tuple[tuple[str, str], ...] = ()
 
     def count(self, status: Status) -> int:
         return sum(entry.status is status for entry in self.entries)
@@ -102,9 +107,10 @@ def planned(
     entries += [
         Entry(price.name, Status.DROPPED, at_us, None, price, price) for price in changes.gone
     ]
-    return Plan(
-        book, at_us, changes, tuple(sorted(entries, key=lambda one: (one.name, one.since_us)))
-    )
+    entries.sort(key=lambda one: (one.name, one.since_us))
+    bands = Bands(now, at_us)
+    doubts = [(one.name, words) for one in made if (words := bands.doubt(one))]
+    return Plan(book, at_us, changes, tuple(entries), tuple(dict.fromkeys(doubts)))
 
 
 def approved(plan: Plan) -> tuple[tuple[PriceDraft, bool, int | None], ...]:

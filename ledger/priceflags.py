@@ -1,4 +1,4 @@
-"""What a person should look at before trusting a price: stale, expired, without a source, missing.
+"""What a person should look at before trusting a price: stale, expired, source-less, implausible.
 
 `flags` judges names; which names matter (those that a configuration uses, or all) is the caller's
 to say. Pure: the date comes in.
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
 
+from ledger.pricebands import Bands
 from ledger.prices import Price, PriceBook, is_open, last_at
 
 STALE_AFTER_DAYS = 90
@@ -21,7 +22,7 @@ class Flag(StrEnum):
     """What there is to doubt.
 
     `STALE`: the source was last read long ago, or nobody wrote when. `PENDING`: the bundled map
-    states another price, which nobody has approved.
+    states another price, which nobody has approved. `IMPLAUSIBLE`: too far from what else is known.
     """
 
     STALE = "stale"
@@ -31,6 +32,7 @@ class Flag(StrEnum):
     ENDS_SOON = "ends_soon"
     MISSING = "missing"
     PENDING = "pending"
+    IMPLAUSIBLE = "implausible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ def flags(
 ) -> list[PriceFlag]:
     """The doubts about these names' prices. `read_on`: ISO day, per book, of its last reading."""
     today = _day(at_us)
+    bands = Bands(book, at_us)
     found: list[PriceFlag] = []
     for name in names:
         price = book.find(name, at_us)
@@ -61,6 +64,8 @@ def flags(
         else:
             doubts = _doubts(price, read_on.get(price.book), today, stale_after_days)
             found += [PriceFlag(name, price.version, flag, words) for flag, words in doubts]
+            if words := bands.doubt(price):
+                found.append(PriceFlag(name, price.version, Flag.IMPLAUSIBLE, words))
         found += _ended(book, name, price, at_us)
     return found
 

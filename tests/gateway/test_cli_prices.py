@@ -220,6 +220,24 @@ def test_faults_of_a_file_are_lines_and_nothing_is_stored(host):
     assert stored_prices(host.ledger) == before
 
 
+def test_a_price_in_the_wrong_unit_is_pointed_out_stored_when_approved_and_then_doubted(host):
+    wrong = deal(host, DEAL.replace("0.12,0.06,0.48", "0.00012,0.00006,0.00048"))
+    words = "a price per 1K tokens where one per 1M tokens is meant?"
+    assert words in host("diff", "--from", wrong).stdout
+    refused = host("import", "--from", wrong)
+    assert (refused.exit_code, "1 implausible" in refused.stderr) == (1, True)
+    done = host("import", "--from", wrong, "--yes", "--json")
+    document = json.loads(done.stdout)
+    assert (document["stored"], document["implausible"][0]["name"]) == (1, NAME)
+    assert words in done.stderr
+    flags = {(one["name"], one["flag"]) for one in asked(host, "check")["flags"]}
+    assert (NAME, "implausible") in flags
+    whole = CliRunner().invoke(app, ["check", "--config", str(host.config)])
+    assert "(deal.csv) looks wrong: input, cached, output: 1," in " ".join(whole.output.split())
+    assert asked(host, "import", "--from", deal(host), "--yes")["implausible"] == []
+    assert "implausible" not in str(asked(host, "check"))
+
+
 @pytest.mark.parametrize(("word", "stored"), [("n", 0), ("y", 1)])
 def test_at_a_terminal_a_person_is_asked(host, word, stored):
     before = len(stored_prices(host.ledger))

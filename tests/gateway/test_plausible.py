@@ -29,7 +29,7 @@ budgets: [{scope: global, usd: 1}]
 
 
 def book() -> PriceBook:
-    terms = Terms(rates_from({"input": 1, "output": 1}))
+    terms = Terms(rates_from({"input": 100_000, "output": 100_000}))
     drafts = [PriceDraft(name=name, book="x", terms=terms) for name in NAMES]
     return PriceBook(diff((), drafts, at_us=1).prices(1))
 
@@ -106,3 +106,19 @@ def test_nothing_served_is_said_with_the_smallest_configuration():
     smallest = f"{{{SMALLEST}}}"
     assert parse(smallest, name="copied").models
     assert found(smallest) == []
+
+
+def test_a_price_file_in_the_wrong_unit_is_a_warning_of_that_file():
+    right = Terms(rates_from({"input": 150_000, "output": 600_000}))
+    wrong = Terms(rates_from({"input": 150, "output": 600}))
+    drafts = [PriceDraft("openai/gpt-4o-mini", "litellm", right),
+              PriceDraft("openai/gpt-4o-mini", "deal.yaml", wrong, rank=1)]  # fmt: skip
+    facts = Facts(date(2026, 11, 21), 10, PriceBook(diff((), drafts, at_us=1).prices(1)))
+    said = [one for one in found(GOOD + "prices: [deal.yaml]\n", facts) if "deal.yaml" in one]
+    (line,) = said
+    assert line.startswith("f: warning: prices[0]: the price of `openai/gpt-4o-mini` (deal.yaml) "
+                           "looks wrong: input, output: 1,000 times less than version")  # fmt: skip
+    assert "prices:" in found(GOOD, facts)[-1]  # one that was imported is in no file
+    assert "looks wrong" not in str(found(GOOD))
+    unread = Facts(date(2026, 11, 21), 10, None)
+    assert "looks wrong" not in str(found(GOOD, unread))

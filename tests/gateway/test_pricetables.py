@@ -76,3 +76,18 @@ def test_a_plan_for_programs():
         "tier": "standard", "above_tokens": 0, "kind": "input", "unit": "usd_per_million",
         "old": "0.15", "new": "0.12", "percent": -20.0,
     }  # fmt: skip
+
+
+def test_what_cannot_well_be_right_stands_below_the_changes():
+    assert "Look again" not in shown(plan())
+    assert plan_json(plan())["implausible"] == []
+    dear = Terms(rates_from({"input": 150_000_000, "output": 600_000_000}))
+    stored = [Price(1, NAME, "litellm", 0, plan().entries[1].before.terms)]
+    drafts = [PriceDraft(NAME, "deal.csv", dear, rank=9)]
+    made = planned(stored, drafts, book="deal.csv", only=lambda _: True, at_us=100)
+    text = shown(made)
+    assert "Look again: these cannot well be right" in text
+    assert "a price per 1M tokens where one per 1K tokens is meant?" in text
+    assert summary(made) == "deal.csv: 1 changed, 0 unchanged, 1 implausible."
+    (odd,) = plan_json(made)["implausible"]
+    assert (odd["name"], odd["detail"][:33]) == (NAME, "input, output: 1,000 times more t")

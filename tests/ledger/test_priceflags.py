@@ -13,9 +13,9 @@ FRESH = {"source": "https://x", "source_date": "1970-03-01"}
 
 
 def price(version: int, **fields) -> Price:
-    terms = Terms(rates_from({"input": 10, "output": 20}))
+    rates = rates_from({"input": 100_000, "output": 200_000})
     return Price(**{"version": version, "name": NAME, "book": "litellm", "effective_from_us": 0,
-                    "terms": terms, **FRESH, **fields})  # fmt: skip
+                    "terms": Terms(rates), **FRESH, **fields})  # fmt: skip
 
 
 def found(*prices: Price, name: str = NAME, **options) -> list[tuple[int | None, Flag]]:
@@ -64,3 +64,14 @@ def test_a_contract_with_a_successor_or_under_a_dearer_one_is_no_doubt():
     assert found(price(1), ended, price(3, **deal, effective_from_us=60 * DAY_US)) == []
     assert found(price(1), ended, price(3, book="other.csv", rank=5)) == []
     assert found(price(1), price(4, **deal, effective_from_us=60 * DAY_US, withdrawn=True)) == []
+
+
+def test_a_price_in_the_wrong_unit_is_implausible():
+    deal = {
+        "book": "deal.csv",
+        "rank": 5,
+        "terms": Terms(rates_from({"input": 100, "output": 200})),
+    }
+    assert found(price(1), price(2, **deal)) == [(2, Flag.IMPLAUSIBLE)]
+    (flag,) = flags(PriceBook([price(1), price(2, **deal)]), [NAME], NOW_US)
+    assert flag.detail.startswith("input, output: 1,000 times less than version 1 of litellm")
