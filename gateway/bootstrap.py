@@ -27,7 +27,6 @@ from sqlalchemy import Engine
 
 from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
-from backends.litellm import LiteLLMBackend
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
 from gateway.admission import Admission
 from gateway.api import HotApi
@@ -332,6 +331,9 @@ def _backends(
             return OpenAIBackend(base_url, Credentials(key), client=clients.engines)
         key = secret(what, name, environ)
         if what.kind == "litellm":
+            # With httpx, which a worker without such a provider does not need: 6 MB.
+            from backends.litellm import LiteLLMBackend  # noqa: PLC0415  (as above)
+
             return LiteLLMBackend(what.litellm_prefix or name, Credentials(key), base_url=base_url)
         address = base_url or BASE_URLS.get(name)
         if address is None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from backends.environ import plain
 from gateway.errors import ConfigError
 from gateway.settings import Provider, Settings
-from ledger.writer import URL_VARIABLE
+from ledger.database import URL_VARIABLE
 
 # A proxy's address may hold a password: for those only who call other hosts.
 _OUTWARD = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")

@@ -26,8 +26,8 @@ from gateway.children import Child, Command
 from gateway.clock import Clock
 from gateway.engines import EngineSupervision, installed
 from gateway.errors import ConfigError
+from gateway.journalwatch import follow
 from gateway.prepare import Prepared, moved, prepare
-from gateway.recording import follow
 from gateway.runtime import Runtime
 from gateway.settings import Settings
 from gateway.slots import Board

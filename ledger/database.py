@@ -20,6 +20,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
 
+URL_VARIABLE = "BREAKEVEN_LEDGER_URL"  # where processes of a host are told the address
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_S = 5
 SQLITE_STEPS = 20_000  # instructions between two looks at the clock: well under a millisecond

@@ -26,7 +26,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
 from ledger.book import NEWEST_PRICE_FILE, newest_version
-from ledger.database import check_durable, make_engine, reading
+from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.desk_server import BudgetDesk, Seen
 from ledger.hours import close_hours
 from ledger.journal_reader import JournalReader
@@ -52,7 +52,6 @@ RETIRE_S = 300.0  # attempts beyond their retention
 SEAL_S = 5.0  # what is in the books is sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
-URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
 LOCK_FILE = "writer.lock"
 
 

@@ -1,17 +1,14 @@
 """A journal that takes no new work: unready, said once per change, and over by itself."""
 
-import asyncio
 import errno
 import logging
 import os
 from pathlib import Path
 from types import SimpleNamespace
 
-import httpx
 import pytest
 
-from gateway import recording as module
-from gateway.recording import Recording, follow
+from gateway.recording import Recording
 
 
 def test_each_change_is_logged_once(caplog) -> None:
@@ -51,30 +48,3 @@ def test_readiness_follows_the_disk(stack, monkeypatch, is_full) -> None:
     monkeypatch.undo()
     assert stack.get("/readyz").status_code == 200
     assert stack.chat("own", max_tokens=2).status_code == 200
-
-
-async def test_the_parent_says_each_change_once(monkeypatch) -> None:
-    answers = [[], ["journal"], ["journal", "draining"], None, ["journal"], [], []]
-    said: list[str] = []
-    ended = asyncio.Event()
-    monkeypatch.setattr(module, "ASKED_S", 0.001)
-
-    async def get(_client, url):
-        assert url == "http://127.0.0.1:8080/readyz"
-        if not answers:
-            ended.set()
-            return SimpleNamespace(json=lambda: {"missing": []})
-        missing = answers.pop(0)
-        if missing is None:
-            raise httpx.ConnectError("gone")
-        return SimpleNamespace(json=lambda: {"missing": missing})
-
-    monkeypatch.setattr(httpx.AsyncClient, "get", get)
-    task = asyncio.create_task(follow(("0.0.0.0", 8080), said.append, "logs/worker-*"))
-    await asyncio.wait_for(ended.wait(), 20)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    assert len(said) == 2
-    assert "journal takes no new work" in said[0]
-    assert "logs/worker-*" in said[0]
-    assert "again" in said[1]

@@ -193,3 +193,22 @@ def test_every_argument_is_needed(name: str, capsys) -> None:
     with pytest.raises(SystemExit):
         main(words)
     assert name in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "also",
+    [
+        "",
+        "from gateway.conditions import Condition; Condition('team == \"a\"')",
+        pytest.param("import cel", marks=pytest.mark.xfail(reason="the control", strict=True)),
+    ],
+)
+def test_a_worker_loads_nothing_big_that_it_does_not_use(also: str) -> None:
+    """Each costs every worker 2 to 12 MB: terminals' libraries, other clients, the writer."""
+    big = ["cel", "prompt_toolkit", "rich", "typer", "httpx", "litellm", "streamlit", "numpy",
+           "alembic", "ledger.writer", "ledger.retire"]  # fmt: skip
+    source = f"import sys, gateway.worker\n{also}\nprint([n for n in {big} if n in sys.modules])"
+    told = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, check=True, text=True
+    )
+    assert told.stdout.strip() == "[]"

@@ -1,0 +1,38 @@
+"""What `serve` prints while the workers' journal takes no new work: asked as a balancer asks."""
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+
+from gateway.recording import JOURNAL
+
+ASKED_S = 2.0
+
+
+async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str) -> None:
+    """Say what a worker misses for the journal's sake; run it until it is cancelled."""
+    host, port = address
+    refused = False
+    url = f"http://{_reached(host)}:{port}/readyz"
+    async with httpx.AsyncClient(trust_env=False, timeout=ASKED_S) as client:
+        while True:
+            await asyncio.sleep(ASKED_S)
+            try:
+                missing = (await client.get(url)).json().get("missing", [])
+            except (httpx.HTTPError, ValueError):
+                continue  # who does not answer is told of elsewhere
+            if (JOURNAL in missing) is not refused:
+                refused = not refused
+                say(_told(logs) if refused else "requests are recorded and served again")
+
+
+def _told(logs: str) -> str:
+    return (
+        "not ready: every request gets 503, because the journal takes no new work (is the disk "
+        f"full?); it goes on by itself when there is room again; the reason is in {logs}"
+    )
+
+
+def _reached(host: str) -> str:
+    return "127.0.0.1" if host in ("0.0.0.0", "") else host
