@@ -40,6 +40,7 @@ from gateway.dispatch import Dispatcher
 from gateway.environ import secret
 from gateway.errors import ConfigError
 from gateway.experience import Experience
+from gateway.failsafe import FailSafe
 from gateway.fleet import Fleet
 from gateway.flight import Flights
 from gateway.following import keep_up
@@ -56,6 +57,7 @@ from gateway.recording import JOURNAL, Recording
 from gateway.repolicing import ReadPolicies, Repolicing
 from gateway.repricing import ReadNewer, Repricing
 from gateway.retries import Retries
+from gateway.routes import Routes
 from gateway.runtime import Runtime
 from gateway.sessions import Sessions
 from gateway.settings import Pool, Provider, Settings
@@ -128,7 +130,12 @@ def build(
     metrics = _metrics(settings, runtime, exposition)
     metering = Metering(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes)
-    plans_for = partial(_planner, fleet, candidates, admission, learned)
+    failsafe = FailSafe(board, metrics)
+
+    def plans_for(rules: Settings, version: str) -> Planner:
+        routes = Routes(rules, fleet, admission)
+        return Planner(version, routes, candidates, learned, failsafe)
+
     in_force = _in_force(settings, ledger.policies)
     dispatcher = Dispatcher(
         planner=CurrentPlans(in_force.hold(plans_for)),
@@ -284,17 +291,6 @@ def readiness(hot: HotApi, desk: DeskClient, recording: Recording) -> list[str]:
     if not recording.look():
         missing.append(JOURNAL)
     return missing
-
-
-def _planner(
-    fleet: Fleet,
-    candidates: Candidates,
-    admission: Admission,
-    learned: Learned,
-    rules: Settings,
-    version: str,
-) -> Planner:
-    return Planner(rules, version, fleet, candidates, admission, learned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,11 @@ class Child:
             self._process.kill()
             await asyncio.wait({self._running})
 
+    def kill(self) -> None:
+        """End the life that runs, if one does; the next one is started as after any death."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
     async def _start(self) -> asyncio.subprocess.Process:
         self.command.log.parent.mkdir(parents=True, exist_ok=True)
         with self.command.log.open("ab") as log:

@@ -29,6 +29,7 @@ class HostMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._ledger()
         yield from self._engines()
+        yield self._telemetry()
         yield from self._batches()
 
     def _ledger(self) -> Iterator[Metric]:
@@ -87,6 +88,13 @@ class HostMetrics(Collector):
             if serves and state.kv_capacity_tokens > 0:
                 used.add_metric([name], state.kv_used_tokens / state.kv_capacity_tokens)
         yield from (healthy, running, used, expected, trust)
+
+    def _telemetry(self) -> Metric:
+        return GaugeMetricFamily(
+            "breakeven_telemetry_silent_seconds",
+            "Since when telemetry was not heard of",
+            value=self._board.silent_s(self._clock.now_s()),
+        )
 
     def _batches(self) -> Iterator[Metric]:
         opened = GaugeMetricFamily(

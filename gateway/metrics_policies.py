@@ -22,6 +22,12 @@ class PolicyMetrics:
             ("policy",),
             registry=registry,
         )
+        self.static = Counter(
+            "breakeven_static_decisions",
+            "Decisions by the configured order, because telemetry was silent or deciding failed",
+            ("cause",),
+            registry=registry,
+        )
         self.length = Gauge(
             "breakeven_queue_length",
             "Requests that wait for room under a policy that queues",

@@ -10,20 +10,18 @@ from typing import Protocol
 
 import msgspec
 
-from gateway.admission import Admission
 from gateway.candidates import Candidates, Frozen
 from gateway.clock import Clock
 from gateway.conditions import Asking
-from gateway.fleet import Fleet, Target
+from gateway.failsafe import FailSafe
+from gateway.fleet import Target
 from gateway.intake import Asked
 from gateway.measured import sound_tokens
 from gateway.prefixes import NOTHING, beginning_of
 from gateway.routes import Route, Routes
 from gateway.rulings import Terms
-from gateway.settings import Settings
 from ledger.identity import Identity
 from ledger.prices import Price
-from router.decide import decide
 from router.estimates import OutputLengths, TokenRatio
 from router.explain import packed_within
 from router.frozen import freeze
@@ -64,7 +62,7 @@ class Plan(msgspec.Struct, frozen=True):
     decision_blob: bytes
     terms: Terms
     shadow: Decision | None = None  # of the policy that only watches
-    changed: bool = False  # after `decide`: what it was given does not tell what was done
+    changed: bool = False  # what `decide` was given does not tell what was done
 
     @property
     def identity(self) -> Identity:
@@ -173,18 +171,17 @@ class Plans(Protocol):
 class Planner:
     def __init__(
         self,
-        settings: Settings,
         policy_version: str,
-        fleet: Fleet,
+        routes: Routes,
         candidates: Candidates,
-        admission: Admission,
         learned: Learned,
+        failsafe: FailSafe,
     ) -> None:
         self._version = policy_version
-        self._fleet = fleet
+        self._routes = routes
         self._candidates = candidates
         self._learned = learned
-        self._routes = Routes(settings, fleet, admission)
+        self._failsafe = failsafe
 
     def plan(
         self,
@@ -222,8 +219,11 @@ class Planner:
             clock=clock,
         )
         policy = rule.priced(frozen)
-        decision = decide(request, policy, [entry.candidate for entry in frozen])
-        shadow = None if terms.shadow is None else _watched(terms.shadow, request, frozen)
+        now_s, offered = clock.now_s(), [entry.candidate for entry in frozen]
+        decision, static = self._failsafe.decide(request, policy, offered, now_s)
+        shadow = None
+        if terms.shadow is not None and not static:
+            shadow = self._watched(terms.shadow, request, frozen, now_s)
         return Plan(
             request_id,
             asked,
@@ -238,6 +238,7 @@ class Planner:
             _packed(request, policy, decision),
             terms,
             shadow,
+            static,
         )
 
     def prompt_tokens(self, asked: Asked, identity: Identity) -> int:
@@ -275,11 +276,14 @@ class Planner:
             beginning_of(asked, route.salt) if route.has_own else NOTHING,
         )
 
-
-def _watched(terms: Terms, request: Request, frozen: tuple[Frozen, ...]) -> Decision:
-    """What a shadow would do of the same candidates; answers are cut by the acting policy's cap."""
-    asked = replace(request, preferred=terms.preferred, barred=terms.barred)
-    return decide(asked, terms.rule.priced(frozen), [entry.candidate for entry in frozen])
+    def _watched(
+        self, terms: Terms, request: Request, frozen: tuple[Frozen, ...], now_s: float
+    ) -> Decision | None:
+        """What a shadow would do of the same candidates; the acting policy's cap cuts answers."""
+        asked = replace(request, preferred=terms.preferred, barred=terms.barred)
+        offered = [entry.candidate for entry in frozen]
+        decision, static = self._failsafe.decide(asked, terms.rule.priced(frozen), offered, now_s)
+        return None if static else decision
 
 
 def _asking(asked: Asked, route: Route, prompt_tokens: int) -> Asking:

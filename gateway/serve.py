@@ -32,6 +32,7 @@ from gateway.runtime import Runtime
 from gateway.settings import Settings
 from gateway.slots import Board
 from gateway.statedir import Held, hold
+from gateway.watchdog import watch
 from gateway.worker import METRICS_DIR
 
 WRITER_GRACE_S = 20.0
@@ -100,6 +101,8 @@ class Serving:
         self._tasks.append(asyncio.create_task(self._engines.run()))
         if self._settings.batches.enabled:
             self._tasks.append(asyncio.create_task(self._run_batches()))
+        telemetry = next(child for child in self._back if child.command.name == "telemetry")
+        self._tasks.append(asyncio.create_task(watch(telemetry, self._board, Clock(), self._say)))
         self._tasks.append(asyncio.create_task(follow(self.address, self._say, "logs/worker-*")))
 
     async def _run_batches(self) -> None:

@@ -24,6 +24,8 @@ _HEALTHY = Health.HEALTHY
 Shunned = Callable[[int, Sequence[float], float], bool]
 """(row, loads, monotonic seconds) -> whether the engine is left alone for its failures."""
 
+UNREADABLE = EngineState(Health.UNKNOWN, None, 0, 0, 0.0, 0.0, 0, 0.0, 0.0, 1, 0, 0, age_s=math.inf)
+
 
 class OwnSight(Protocol):
     def look(self, now_s: float) -> tuple[EngineState, int, Market]:
@@ -87,7 +89,11 @@ class EngineSight:
     def _see(self, now_s: float) -> None:
         board, row = self._board, self._row
         published, self._loads = board.published(row), board.loads(row)
-        state = engine_state(published, self._loads, now_s, self._stale_s, life=board.life(row))
+        try:
+            state = engine_state(published, self._loads, now_s, self._stale_s, life=board.life(row))
+        except (ValueError, OverflowError):  # cells that are no numbers
+            self._known, self._crowded = (UNREADABLE, 0, Market(0.0, 0.0, 1.0)), False
+            return
         *_, stated, bid, top, spread, _, _ = published
         self._known = state, int(stated), Market(bid, top, spread or 1.0)
         self._crowded = crowded(state)

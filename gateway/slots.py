@@ -16,7 +16,7 @@ from pathlib import Path
 
 from router.market import CELLS as MARKET_CELLS
 
-MAGIC = 0xB4EA_0008
+MAGIC = 0xB4EA_0009
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -121,6 +121,7 @@ class Owned(IntEnum):
 _LOADS, _RESIDENT, _SEEN = len(Load), len(Resident), len(Seen)
 _PUBLISHED, _OWNED = len(Published), len(Owned)
 _MOVED = int(Load.QUEUE_MOVED_S)
+_TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first is the stamp
 
 HEALTHS = ("unknown", "loading", "healthy", "draining", "down")
 STAGES = (
@@ -247,6 +248,15 @@ class Board:
         row = self.worker_row(worker)
         for cell in range(row, row + self._worker_cells):
             self.cells[cell] = 0.0
+
+    def alive(self, now_s: float) -> None:
+        """Telemetry runs at this moment."""
+        self.cells[_TELEMETRY] = now_s
+
+    def silent_s(self, now_s: float) -> float:
+        """Since when telemetry was not heard of; 0 before its first word."""
+        heard_s = self.cells[_TELEMETRY]
+        return max(0.0, now_s - heard_s) if heard_s else 0.0
 
     # -- sums ---------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ from router.market import TICK_S
 
 SAMPLE_S = 10.0
 SCRAPE_TIMEOUT_S = 5.0
+LIVE_S = 0.25
 NOT_SERVING = {  # the stages of a managed engine that are not just a start under way
     "draining": State.DRAINING,
     "backing_off": State.DOWN,
@@ -72,6 +73,7 @@ class Telemetry:
         ):
             for seat, watch in zip(self._seats, self._watches, strict=True):
                 tasks.create_task(self._follow(seat, watch, client))
+            tasks.create_task(self._live())
             tasks.create_task(self._sample())
             tasks.create_task(self._price())
             tasks.create_task(self._alerts.run())
@@ -93,6 +95,12 @@ class Telemetry:
                 watch.health = state.state.value
                 watch.publish(self._board)
                 await asyncio.sleep(self._settings.telemetry.scrape_s)
+
+    async def _live(self) -> None:
+        """Whoever decides by what is published hears that somebody publishes."""
+        while True:
+            self._board.alive(self._clock.now_s())
+            await asyncio.sleep(LIVE_S)
 
     def _unseen(self, seat: EngineSeat) -> Health:
         now_s = self._clock.now_s()

@@ -240,11 +240,11 @@ def _infeasible(request: Request, policy: Policy, rejected: list[Verdict]) -> De
         reason = Reason.BEST_EFFORT
     else:
         rest = rejected
-        reason = _of_the_most_hopeful(rejected)
+        reason = most_hopeful(rejected)
     return Decision(policy.name, tuple(order), (*order, *rest), reason, policy.otherwise)
 
 
-def _of_the_most_hopeful(rejected: list[Verdict]) -> Reason:
+def most_hopeful(rejected: list[Verdict]) -> Reason:
     """The commonest reason of those who may soon serve it; else a budget; else what stays so."""
     counts = Counter(verdict.reason for verdict in rejected)
     passing = counts.keys() - PERMANENT - {Reason.BUDGET}

@@ -108,6 +108,7 @@ class Reason(StrEnum):
     CANARY = "canary"  # chosen: it is the canary's (filtered: it is not)
     CANDIDATES = "candidates"  # filtered: the policy names others
     QUALITY = "quality"  # filtered: it loses too much, or nobody stated how much
+    STATIC = "static"  # nothing could be predicted: the operator's own order holds
 
 
 Rejection = tuple[Reason, str]

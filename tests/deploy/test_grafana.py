@@ -27,7 +27,7 @@ def known() -> dict[str, set[str]]:
     """Sample name -> label names, from the metrics objects themselves."""
     names = of_the_host()
     metrics = Metrics(prometheus_client.CollectorRegistry(), models=(), targets=())
-    for metric in vars(metrics).values():
+    for metric in (*vars(metrics).values(), *vars(metrics.policies).values()):
         if isinstance(metric, prometheus_client.metrics.MetricWrapperBase):
             labels = set(metric._labelnames)
             kinds = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}

@@ -278,6 +278,10 @@ class Stack:
         self.board = Board(self.runtime.run_dir / "board", self.runtime.layout)
         self.start_writer()
         await self.start_gateway()
+        self.follow()
+
+    def follow(self) -> None:
+        """Telemetry, from the loop's own thread."""
         telemetry = Telemetry(self.settings, self.runtime, self.board, self.database, Clock())
         self._telemetry = asyncio.create_task(telemetry.run())
 

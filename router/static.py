@@ -1,0 +1,100 @@
+"""The operator's own order, for when nothing can be predicted: no forecast, no price of time.
+
+Used while telemetry is silent, for what it published is the past, and where a decision fails. Rules
+and money count as ever (`router.filters`); targets follow in the order of the configuration, within
+a pool the engine with the fewest sequences first. What is stale must not look like room, so an own
+engine is filled to `SHARE` of what it was last known to hold, by the gateway's own events, and one
+that nobody ever saw is left alone.
+"""
+
+from collections.abc import Sequence
+
+from router.decide import most_hopeful
+from router.filters import FILTERS, health
+from router.types import (
+    UNDECODED,
+    Candidate,
+    Decision,
+    EngineState,
+    Health,
+    Policy,
+    Reason,
+    Rejection,
+    Request,
+    Verdict,
+)
+
+SHARE = 0.5  # of sequences and of KV cache: what runs there unseen may be as much again
+_SURE = tuple(check for check in FILTERS if check is not health)
+_USABLE = (Health.HEALTHY, Health.UNKNOWN)
+
+
+def static_order(
+    request: Request, policy: Policy, candidates: Sequence[Candidate], why: str
+) -> Decision:
+    """`candidates` as the operator lists them; `why` stands in each verdict that it brings."""
+    places: dict[str, int] = {}
+    found: list[tuple[bool, bool, int, int, Verdict]] = []
+    rejected: list[Verdict] = []
+    for candidate in candidates:
+        place = places.setdefault(candidate.pool or candidate.name, len(places))
+        kv = _longest_tokens(request, candidate)
+        rejection = _rejection(request, policy, candidate, kv)
+        if rejection is not None:
+            reason, detail = rejection
+            rejected.append(Verdict(candidate, False, reason, detail))
+            continue
+        engine, preferred = candidate.engine, request.preferred
+        found.append(
+            (
+                candidate.name != request.sticky_target,
+                preferred is None or candidate.name not in preferred.names,
+                place,
+                0 if engine is None else engine.sequences,
+                Verdict(candidate, True, Reason.STATIC, why, kv_promise_tokens=kv),
+            )
+        )
+    order = tuple([row[-1] for row in sorted(found, key=lambda row: row[:-1])])
+    reason = Reason.STATIC if order else most_hopeful(rejected)
+    return Decision(policy.name, order, (*order, *rejected), reason, policy.otherwise)
+
+
+def _rejection(request: Request, policy: Policy, candidate: Candidate, kv: int) -> Rejection | None:
+    engine = candidate.engine
+    for check in _SURE:
+        rejection = check(request, policy, candidate)
+        if rejection is not None:
+            return rejection
+    if engine is None or engine.health not in _USABLE:
+        return health(request, policy, candidate)
+    if not engine.sane or not engine.kv_capacity_tokens > 0:
+        return Reason.UNKNOWN_STATE, "never seen"
+    return None if _has_room(engine, request.n, kv) else (Reason.UNKNOWN_STATE, _full())
+
+
+def _has_room(engine: EngineState, choices: int, kv: int) -> bool:
+    taken, capacity, most = (
+        engine.kv_taken_tokens + kv,
+        engine.kv_capacity_tokens,
+        engine.max_num_seqs,
+    )
+    if not engine.sequences:  # one request at a time goes wherever it fits
+        return taken <= capacity
+    return taken <= SHARE * capacity and (most <= 0 or engine.sequences + choices <= SHARE * most)
+
+
+def _full() -> str:
+    return f"{SHARE:.0%} of what it was last known to hold is taken"
+
+
+def _longest_tokens(request: Request, candidate: Candidate) -> int:
+    """KV tokens that it may come to hold there, in whole blocks; nothing learned is asked."""
+    engine = candidate.engine
+    if engine is None:
+        return 0
+    longest = request.prompt_tokens
+    if request.kind not in UNDECODED:
+        most = request.max_tokens
+        longest = max(longest, candidate.context_tokens) if most is None else longest + most
+    block = max(1, engine.kv_block_tokens)
+    return (longest + block - 1) // block * block * request.n
