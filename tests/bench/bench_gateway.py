@@ -3,64 +3,73 @@
 One mock upstream and one load generator (C, on a core of their own), every gateway on one core,
 interleaved round by round, medians and ratios. Prints the table with its bars, writes
 `build/bench-gateway.json` and `.svg`. Start it with `make bench-gateway` or, in under two
-minutes once the peers are installed, `make bench-gateway ARGS=--quick`.
+minutes once the peers are installed, `make bench-gateway ARGS=--quick`. Figures are kept after
+every scene; `ARGS=--resume` goes on where a run ended, `ARGS="--only growth two"` chooses scenes.
 """
 
 import argparse
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import children
 import ours
 import peers
 import report
 import scenes
 import wire
 from measure import pin
-from ours import ROOT
+from ours import ROOT, Ours
 from peers import Target
 from report import TWO
+from samples import Kept, Samples
 from scenes import Figures, Stage
 
 BUILD = ROOT / "build"
 FOLDER = BUILD / "bench"
 ENGINES = 4
 FULL_WARM = scenes.FULL.growth_warm
+WORKERS = "two workers"
+SCENES = ("closed", "paced", "first", "dense", "sparse", "at", "hung", "stalled", "blocked",
+          "growth", "two")  # fmt: skip
+OURS_ONLY = {"blocked", "growth", "two"}  # no peer is started for them
 
 
 class Bench:
     """The running targets and what was measured so far."""
 
-    def __init__(self, stage: Stage, targets: dict[str, Target], only: set[str]) -> None:
+    def __init__(self, stage: Stage, targets: dict[str, Target], kept: Kept) -> None:
         self._stage = stage
         self._targets = targets
-        self._only = only
-        self.samples: report.Samples = {}
+        self._kept = kept
+        self.only: set[str] = set()  # first words of scenes; none: all
+        self.number = 1  # of the round: what was measured so often is not measured again
 
     def scene(
         self, name: str, run: Callable[..., Figures], *rest: str, names: list[str] | None = None
     ) -> None:
         """One scene on every target, one after the other."""
-        if self._only and name.split(maxsplit=1)[0] not in self._only:
+        if self.only and first_word(name) not in self.only:
             return
-        usual = [target for target in self._targets if target != TWO]
-        for target in usual if names is None else names:
+        for target in self._targets if names is None else names:
+            if self._kept.rounds(name, target) >= self.number:
+                continue
             running = self._targets.get(target)  # none: the upstream itself
             self._alone(target)
             began = time.monotonic()
             figures = run(self._stage, running, *rest)
-            kept = self.samples.setdefault(name, {}).setdefault(target, {})
-            for figure, value in figures.items():
-                kept.setdefault(figure, []).append(value)
+            figures["machine_load"] = os.getloadavg()[0]
+            self._kept.add(name, target, figures)
             told = ", ".join(f"{figure} {value:.3g}" for figure, value in figures.items())
             print(f"  {name:14} {target:14} {time.monotonic() - began:5.1f} s  {told}", flush=True)
 
@@ -73,10 +82,9 @@ class Bench:
                 other.pause()
 
     def round(self, *, full: bool) -> None:
-        usual = [target for target in self._targets if target != TWO]
         # LiteLLM's proxy does not end a thousand streams within a minute.
-        many = [target for target in usual if target != report.LITELLM]
-        paced = [report.DIRECT, *(usual if full else many)]
+        many = [target for target in self._targets if target != report.LITELLM]
+        paced = [report.DIRECT, *(self._targets if full else many)]
         self.scene("closed 2 KB", scenes.closed, "2 KB")
         for size in ("16 KB", "128 KB"):
             names = None if full else [report.OURS]
@@ -92,57 +100,94 @@ class Bench:
             self.scene(f"blocked {size}", scenes.blocked, size, names=[report.OURS])
 
 
+def first_word(scene: str) -> str:
+    """What a scene is chosen by."""
+    return scene.split(maxsplit=1)[0]
+
+
 def main() -> int:
     options = _options()
-    wire.build(FOLDER)
-    lengths = scenes.QUICK if options.quick else scenes.FULL
+    only, lengths = set(options.only), scenes.QUICK if options.quick else scenes.FULL
     if options.requests:
         warm = min(FULL_WARM, options.requests // 6)
         lengths = replace(lengths, growth_requests=options.requests, growth_warm=warm)
     rounds = options.rounds or (1 if options.quick else 3)
+    origin = {"commit": _commit(), "lengths": asdict(lengths)}
+    kept = Kept(BUILD / "bench-gateway.samples.json", origin, resume=options.resume)
+    with children.ended_by_signals():
+        left = _measure(options, kept, only, lengths, rounds)
+    return _conclude(kept.samples, rounds, left, quick=options.quick)
+
+
+def _measure(
+    options: argparse.Namespace, kept: Kept, only: set[str], lengths: scenes.Lengths, rounds: int
+) -> int | None:
+    """Every scene that was chosen and has no figures yet; how many candidates a decision had."""
+    wire.build(FOLDER)
     cores = sorted(os.sched_getaffinity(0))
     gateway, others = {cores[0]}, {cores[-1]}
-    pythons = {name: peers.install(name, FOLDER) for name in options.peers}
     state = FOLDER / "state"
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir(parents=True)
+    alone, left = bool(only) and only <= OURS_ONLY, None
+    pythons = {} if alone else {name: peers.install(name, FOLDER) for name in options.peers}
     with _upstream(others) as upstream:
         stage = Stage(wire.Load(FOLDER, others), upstream, state, lengths)
-        with _targets(upstream, state, pythons, gateway) as targets:
-            bench = Bench(stage, targets, set(options.only))
-            for number in range(rounds):
-                print(f"round {number + 1} of {rounds}", flush=True)
-                bench.round(full=not options.quick)
-            bench.scene("growth", scenes.growth, names=[report.OURS])
-            for _ in range(rounds):
-                bench.scene("two workers", scenes.two_workers, names=[TWO])
-            left = targets[report.OURS].candidates_left()
-    return _conclude(bench, rounds, left, quick=options.quick)
+        if only != {first_word(WORKERS)}:
+            with _targets(upstream, state, pythons, gateway) as targets:
+                bench = Bench(stage, targets, kept)
+                bench.only = only
+                for bench.number in range(1, rounds + 1):
+                    print(f"round {bench.number} of {rounds}", flush=True)
+                    bench.round(full=not options.quick)
+                bench.number = 1
+                bench.scene("growth", scenes.growth, names=[report.OURS])
+                first = targets[report.OURS]
+                assert isinstance(first, Ours)
+                left = first.candidates_left()
+        if not only or first_word(WORKERS) in only:
+            with _two_workers(upstream, state) as second:
+                bench = Bench(stage, {TWO: second}, kept)
+                for bench.number in range(1, rounds + 1):
+                    bench.scene(WORKERS, scenes.two_workers)
+                left = second.candidates_left() if left is None else left
+    return left
 
 
-def _conclude(bench: Bench, rounds: int, left: int, *, quick: bool) -> int:
-    made = report.lines(bench.samples)
+def _conclude(samples: Samples, rounds: int, left: int | None, *, quick: bool) -> int:
+    made = report.lines(samples)
     about = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
         "machine": f"{os.cpu_count()} cores {platform.machine()}",
         "kernel": platform.release(),
         "python": platform.python_version(),
         "rounds": rounds,
         "quick": quick,
         "candidates_feasible": left,
+        "machine_load": report.loads(samples),
     }
-    BUILD.mkdir(exist_ok=True)
-    report.write(BUILD / "bench-gateway.json", bench.samples, made, about)
-    report.plot(BUILD / "bench-gateway.svg", bench.samples)
+    report.write(BUILD / "bench-gateway.json", samples, made, about)
+    report.plot(BUILD / "bench-gateway.svg", samples)
     print(
         f"\n{about['machine']}, {rounds} round(s), {left} of {ours.CANDIDATES} candidates feasible"
     )
-    print(report.table(bench.samples, made))
+    print("load of the machine while it was measured: least {}, median {}, most {}".format(
+        *(f"{one:.1f}" for one in report.loads(samples))
+    ))  # fmt: skip
+    print(report.table(samples, made))
     print("\nwritten: build/bench-gateway.json, build/bench-gateway.svg")
     if left != ours.CANDIDATES:
         print(f"the run does not count: only {left} candidates reached the objective")
         return 1
     return 0 if all(one.met for one in made) else 1
+
+
+def _commit() -> str:
+    """Of the checkout, with `+` where files were changed since."""
+    words = ["git", "describe", "--always", "--dirty=+", "--abbrev=10"]
+    told = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    return told.stdout.strip() or "unknown"
 
 
 @contextmanager
@@ -170,20 +215,29 @@ def _targets(
         running[report.OURS] = first
         for name, python in pythons.items():
             running[name] = peers.start(name, python, ports, state, every)
-        second = ours.start(state, ports, workers=2, name=TWO, cores=every)
-        running[TWO] = second
         for target in running.values():
             peers.wait_ready(target)
         ours.wait_fitted(first)
-        ours.wait_fitted(second)
-        for name, target in running.items():
-            if name != TWO:
-                for pid in target.workers:
-                    pin(pid, cores)
+        for target in running.values():
+            for pid in target.workers:
+                pin(pid, cores)
         yield running
     finally:
         for target in running.values():
             target.stop()
+
+
+@contextmanager
+def _two_workers(upstream: wire.Upstream, state: Path) -> Iterator[Ours]:
+    """Started for its scene alone: a host that was stopped in between would look dead to itself."""
+    every = set(os.sched_getaffinity(0))
+    target = ours.start(state, upstream.ports, workers=2, name=TWO, cores=every)
+    try:
+        peers.wait_ready(target)
+        ours.wait_fitted(target)
+        yield target
+    finally:
+        target.stop()
 
 
 def _options() -> argparse.Namespace:
@@ -192,7 +246,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="how often everything is repeated (3)")
     parser.add_argument("--requests", type=int, help="requests over which memory may grow")
     parser.add_argument("--peers", nargs="*", default=list(peers.NAMES), choices=peers.NAMES)
-    parser.add_argument("--only", nargs="*", default=[], help="scenes by their first word")
+    parser.add_argument(
+        "--only", nargs="*", default=[], choices=SCENES, help="scenes by their first word"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="measure only what an ended run of this lacks"
+    )
     return parser.parse_args()
 
 

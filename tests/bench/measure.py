@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
+_MEMORY = {"Rss": "rss_mb", "Pss": "pss_mb", "Private_Clean": "uss_mb", "Private_Dirty": "uss_mb"}
 LABELS = (
     ("gateway.worker", "worker"),
     ("ledger.writer", "writer"),
@@ -45,15 +46,25 @@ def waited_s(pids: Iterable[int]) -> float:
 
 
 def rss_mb(pids: Iterable[int]) -> float:
-    """From the page tables: the counters in `statm` lag behind by some pages per core."""
-    kilobytes = 0
+    return memory_mb(pids)["rss_mb"]
+
+
+def memory_mb(pids: Iterable[int]) -> dict[str, float]:
+    """Resident, its share where others map the same pages, and what is a process's alone.
+
+    From the page tables: the counters in `statm` lag behind by some pages per core.
+    """
+    kilobytes = dict.fromkeys(("rss_mb", "pss_mb", "uss_mb"), 0)
     for pid in pids:
         try:
             lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
         except OSError:
             continue  # a process that ended
-        kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("Rss:"))
-    return kilobytes * 1024 / 1e6
+        for line in lines:
+            figure = _MEMORY.get(line.partition(":")[0])
+            if figure is not None:
+                kilobytes[figure] += int(line.split()[1])
+    return {figure: found * 1024 / 1e6 for figure, found in kilobytes.items()}
 
 
 def by_label(root: int) -> dict[str, list[int]]:

@@ -6,14 +6,15 @@ metrics on. A run counts only if the ledger holds one settled row for every answ
 """
 
 import json
-import os
+import signal
 import sqlite3
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import children
 import msgspec
 import yaml
 from measure import by_label, until
@@ -30,6 +31,7 @@ SETTLE_LIMIT_S = 300.0
 @dataclass
 class Ours(Target):
     state: Path = field(default_factory=Path)
+    end_limit_s: ClassVar[float] = 60.0  # it drains
 
     @property
     def ledger(self) -> sqlite3.Connection:
@@ -106,10 +108,14 @@ def start(
     config.write_text(yaml.safe_dump(document))
     log = state / "serve.log"
     with log.open("wb") as out:
-        process = subprocess.Popen(
-            [*COMMAND, "serve", "--config", str(config)], cwd=ROOT, stdout=out, stderr=out
+        process = children.start(
+            [*COMMAND, "serve", "--config", str(config)],
+            cores=cores,
+            orphaned=signal.SIGTERM,  # it ends its own processes
+            cwd=ROOT,
+            stdout=out,
+            stderr=out,
         )
-    os.sched_setaffinity(process.pid, cores)
     headers = [f"authorization: Bearer {key['token']}"]
     return Ours(name, port, process, log, headers, state)
 

@@ -16,7 +16,9 @@ import time
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
+import children
 import yaml
 from measure import by_label, tree, until
 from wire import free_ports
@@ -35,6 +37,7 @@ class Target:
     process: subprocess.Popen[bytes]
     log: Path
     headers: list[str] = field(default_factory=list)
+    end_limit_s: ClassVar[float] = 10.0
 
     @property
     def pids(self) -> list[int]:
@@ -59,12 +62,7 @@ class Target:
 
     def stop(self) -> None:
         self.resume()
-        self.process.terminate()
-        try:
-            self.process.wait(60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        children.end(self.process, grace_s=self.end_limit_s)
 
 
 def install(name: str, folder: Path) -> Path:
@@ -103,8 +101,9 @@ def start(name: str, python: Path, upstream: list[int], folder: Path, cores: set
     log = folder / f"{name}.log"
     environ = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "DO_NOT_TRACK": "1"}
     with log.open("wb") as out:
-        process = subprocess.Popen(words, cwd=folder, stdout=out, stderr=out, env=environ)
-    os.sched_setaffinity(process.pid, cores)
+        process = children.start(
+            words, cores=cores, cwd=folder, stdout=out, stderr=out, env=environ
+        )
     return Target(name, port, process, log, [f"authorization: Bearer {token}"])
 
 

@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from samples import Samples
+
 OURS, TWO, ROUTER, LITELLM, DIRECT = "ours", "two", "vllm-router", "litellm", "direct"
 CALM_MS = 2.5  # heartbeats later than that without any load tell of the machine
-Samples = dict[str, dict[str, dict[str, list[float]]]]  # scene -> target -> figure -> rounds
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ def peers_table(samples: Samples) -> str:
         ("waited for a core, share", "sparse", "waited_share"),
         ("CPU us/chunk sparse", "sparse", "cpu_us"),
         ("RSS MB", "sparse", "rss_mb"),
+        ("PSS MB", "sparse", "pss_mb"),
+        ("USS MB", "sparse", "uss_mb"),
         ("open 4 s after hang-up", "hung up", "open_after_4s"),
         ("1,000 at once, TTFT p50 ms", "at once", "first_p50_ms"),
         ("1,000 at once, slowest x", "at once", "slowest_first_ratio"),
@@ -123,6 +126,19 @@ def peers_table(samples: Samples) -> str:
         if name.startswith("cpu_ms.")
     ]
     return f"{_columns(rows)}\n\nours, CPU ms per request by process: {', '.join(shares)}"
+
+
+def loads(samples: Samples) -> tuple[float, float, float]:
+    """Least, median and most of the machine's load averages, one a scene and target."""
+    found = [
+        load
+        for targets in samples.values()
+        for figures in targets.values()
+        for load in figures.get("machine_load", ())
+    ]
+    if not found:
+        return 0.0, 0.0, 0.0
+    return min(found), statistics.median(found), max(found)
 
 
 def write(path: Path, samples: Samples, made: list[Line], about: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from measure import by_label, cpu_s, fsync_ms, pin, rss_mb, until, waited_s
+from measure import by_label, cpu_s, fsync_ms, memory_mb, pin, rss_mb, until, waited_s
 from ours import Ours
 from peers import Target
 from wire import Load, Upstream
@@ -195,10 +195,10 @@ def sparse(stage: Stage, target: Target) -> Figures:
     stage.upstream.set(chunks=lengths.sparse_chunks, delay_us=200_000)
     rows, tree, workers = _rows(target), target.pids, target.workers
     before, waited = cpu_s(tree), waited_s(workers)
-    resident: list[float] = []
+    resident: list[dict[str, float]] = []
 
     def watch(_at_ns: int, _chunks: int, _reads: int) -> None:
-        resident.append(rss_mb(workers) / len(workers))
+        resident.append(memory_mb(workers))
 
     found = stage.load.run(
         **stage.asking(target, clients=STREAMS, stream=True), requests=STREAMS,
@@ -216,7 +216,7 @@ def sparse(stage: Stage, target: Target) -> Figures:
         "slowest_first_ms": slowest["max"] / 1e3,
         "writes_ratio": found["reads"] / max(found["chunks"], 1),  # all of the upstream's came
         "cpu_us": 1e6 * cpu / max(found["chunks"], 1),
-        "rss_mb": max(resident),
+        **{name: max(one[name] for one in resident) / len(workers) for name in resident[0]},
         "waited_share": waited / found["seconds"],
         "unfinished": found["unfinished"] + found["failed"],
     }

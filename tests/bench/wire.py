@@ -1,7 +1,6 @@
 """The two C programs: compiled when the bench starts, run on a core of their own."""
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -12,6 +11,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+
+import children
 
 SOURCES = Path(__file__).parent / "wire"
 LOAD_LIMIT_S = 900.0
@@ -43,8 +44,7 @@ class Upstream:
     def __init__(self, folder: Path, ports: list[int], cores: set[int]) -> None:
         self.ports = ports
         words = [str(folder / "upstream"), *map(str, ports)]
-        self._process = subprocess.Popen(words)
-        os.sched_setaffinity(self._process.pid, cores)
+        self._process = children.start(words, cores=cores)
 
     def set(self, **mode: int) -> None:
         asked = {"chunks": 64, "delay_us": 0, "first_us": 0, "latency_us": 0, "pad": 0} | mode
@@ -55,8 +55,7 @@ class Upstream:
         return found
 
     def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait()
+        children.end(self._process, grace_s=5.0)
 
     def _get(self, path: str) -> bytes:
         deadline = time.monotonic() + 5.0
@@ -85,8 +84,7 @@ class Load:
             flag = f"--{name.replace('_', '-')}"
             for one in value if isinstance(value, list | tuple) else [value]:
                 words += [flag] if one is True else [flag, str(one)]
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-        os.sched_setaffinity(process.pid, self._cores)
+        process = children.start(words, cores=self._cores, stdout=subprocess.PIPE, text=True)
         return Running(process)
 
     def run(
@@ -104,6 +102,7 @@ class Running:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self._limit = threading.Timer(LOAD_LIMIT_S, process.kill)
+        self._limit.daemon = True  # an ending bench does not wait for it
         self._limit.start()
 
     def stop(self) -> None:
@@ -114,15 +113,19 @@ class Running:
         """Wait for its end; what it measured."""
         found: dict[str, Any] | None = None
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("progress "):
-                _, at_ns, chunks, reads = line.split()
-                if watch is not None:
-                    watch(int(at_ns), int(chunks), int(reads))
-            else:
-                found = json.loads(line)
-        self._process.wait()
-        self._limit.cancel()
+        try:
+            for line in self._process.stdout:
+                if line.startswith("progress "):
+                    _, at_ns, chunks, reads = line.split()
+                    if watch is not None:
+                        watch(int(at_ns), int(chunks), int(reads))
+                else:
+                    found = json.loads(line)
+            self._process.wait()
+        finally:
+            self._limit.cancel()
+            self._process.kill()  # no load goes on behind a watcher that failed
+            self._process.wait()
         if found is None:
             raise SystemExit("bench-gateway: the load generator ended without a result")
         return found
