@@ -307,6 +307,7 @@ class Connection(asyncio.Protocol):
             and status not in (204, 304)
         )
         exchange.status, exchange.headers = status, headers
+        self._headers = []  # an answer may take minutes, and is read from `headers`
         self._news = True
 
     def on_body(self, data: bytes) -> None:

@@ -11,8 +11,27 @@ from gateway.flight import Flight
 from gateway.plan import Plan, Step
 from gateway.relay import ByteRelay, EventRelay
 from ledger.records import Hold, Status
+from router.types import Verdict
 
 TELL_S = 0.04  # between two words to the board about one stream; chunks come faster
+
+
+class Tries:
+    """The candidates of a request that were not tried yet; none once an answer begins."""
+
+    __slots__ = ("_left", "plan")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._left = list(reversed(plan.decision.order))
+
+    def next(self) -> Verdict | None:
+        return self._left.pop() if self._left else None
+
+    def end(self, plan: Plan) -> None:
+        """`plan`: what stays to be known of it."""
+        self.plan = plan
+        self._left.clear()
 
 
 @dataclass(slots=True)
@@ -34,6 +53,7 @@ class Attempt:
     settled: bool = False
     told_s: float = 0.0  # when the board heard of it last, and of how many events
     told_events: int = 0
+    tries: Tries | None = None
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,6 +62,16 @@ class Attempt:
     @property
     def own(self) -> bool:
         return self.step.frozen.target.own
+
+    def begins(self) -> None:
+        """Its answer begins, so no other target is tried: what it was chosen among is let go.
+
+        A stream may last for minutes, and eight candidates hold 8 KB.
+        """
+        self.plan = self.plan.of_one(self.step.verdict)
+        if self.tries is not None:
+            self.tries.end(self.plan)
+            self.tries = None
 
     def saw(self, now_s: float, events: int) -> None:
         """Content arrived: `events` content events in all.

@@ -57,6 +57,7 @@ class Delivery:
             if stream.held:
                 if not reply.started:
                     await reply.start(200, headers)
+                    attempt.begins()
                 await reply.body(stream.held, more=True)
             if stream.error is not None:
                 raise stream.error

@@ -13,7 +13,7 @@ from backends.base import Call, Deadlines, Exchange
 from backends.errors import BackendError, Overloaded
 from backends.ratelimit import RateLimit, parse_rate_limit
 from gateway.admission import Admission
-from gateway.attempt import Attempt, Outcome
+from gateway.attempt import Attempt, Outcome, Tries
 from gateway.clock import Clock
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
@@ -66,17 +66,18 @@ class Dispatcher:
 
     async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
-        plan = await self._planned(asked, identity, reply)
+        tries = Tries(await self._planned(asked, identity, reply))
         refusal: RequestError | None = None
         scope: str | None = None
         number = 0
         self.retries.asked()
-        for verdict in plan.decision.order:
-            attempt = await self._fitted(plan, plan.step(verdict), number + 1)
+        while (verdict := tries.next()) is not None:
+            attempt = await self._fitted(tries.plan, tries.plan.step(verdict), number + 1)
             if isinstance(attempt, Refusal):
                 refusal, scope = refusal or over_budget(attempt), scope or attempt.scope
                 continue
             number += 1
+            attempt.tries = tries
             error = await self._attempt(attempt, reply)
             if number > 1:
                 self.retries.ended(ok=error is None)
@@ -89,7 +90,8 @@ class Dispatcher:
                 break
         assert refusal is not None, "a plan without steps was refused when it was made"
         if number == 0:
-            self.metering.refuse(plan, reason="budget", http_status=refusal.row.status, scope=scope)
+            status = refusal.row.status
+            self.metering.refuse(tries.plan, reason="budget", http_status=status, scope=scope)
         raise refusal
 
     async def _planned(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:

@@ -102,6 +102,18 @@ class Plan(msgspec.Struct, frozen=True):
         blob = _packed(self.request, self.policy, decision)
         return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
 
+    def of_one(self, verdict: Verdict) -> "Plan":
+        """What is left to be known once the answer of a candidate begins, its record being open."""
+        best, known = self.best_own, self.decision
+        verdicts = (verdict,) if best is None or best is verdict else (best, verdict)
+        return msgspec.structs.replace(
+            self,
+            decision=known._replace(order=(verdict,), verdicts=verdicts),
+            frozen=(),
+            decision_blob=b"",
+            shadow=None,
+        )
+
     def decided(self, decision: Decision) -> "Plan":
         """The same under another decision on its candidates."""
         blob = _packed(self.request, self.policy, decision)

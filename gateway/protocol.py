@@ -29,7 +29,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from gateway.connection import CONNECTION, Header
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
-from gateway.outgoing import Outgoing, unchunked
+from gateway.outgoing import Flow, Outgoing, unchunked
 
 HEAD_LIMIT_BYTES = 64 * 1024
 PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
@@ -59,6 +59,26 @@ class BoundedProtocol(HttpToolsProtocol):
     `most`: connections at once; more are answered with 503, before files to open run out.
     """
 
+    # Beside uvicorn's own in one dictionary they would be too many to share their names with other
+    # connections: 1.3 KB each.
+    __slots__ = (
+        "_awaiting_head",
+        "_deaf",
+        "_due_s",
+        "_fed_bytes",
+        "_head_bytes",
+        "_head_s",
+        "_lost",
+        "_most",
+        "_new_id",
+        "_on_gone",
+        "_outgoing",
+        "_overdue",
+        "_timer",
+        "_upgrading",
+        "_working",
+    )
+
     def __init__(
         self,
         *arguments: Any,
@@ -85,6 +105,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn narrows it
         super().connection_made(transport)
+        self.flow = Flow(transport)
         self._outgoing: Any = Outgoing(transport, self._close)
         self._await_head()
         if len(self.connections) > self._most:

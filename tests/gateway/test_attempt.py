@@ -1,8 +1,9 @@
 """One try: its id, its tokens on the board, and what is known when it is cut."""
 
+import weakref
 from types import SimpleNamespace
 
-from gateway.attempt import TELL_S, Attempt, Outcome
+from gateway.attempt import TELL_S, Attempt, Outcome, Tries
 
 
 class Flight:
@@ -15,6 +16,18 @@ class Flight:
 
     def grew(self, tokens: int) -> None:
         self.grown.append(tokens)
+
+
+class Plan:
+    """What `Tries` and `Attempt` know of one."""
+
+    request_id = "req_1"
+
+    def __init__(self, order) -> None:
+        self.decision = SimpleNamespace(order=tuple(order))
+
+    def of_one(self, verdict) -> "Plan":
+        return Plan([verdict])
 
 
 def attempt(flight: Flight | None = None) -> Attempt:
@@ -58,3 +71,25 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
     assert (cut.usage, cut.usage_final, cut.error) == ({"prompt_tokens": 1}, False, "broken")
     assert (cut.tier, cut.said_bytes) == ("flex", 7)
     assert cut.billable
+
+
+def test_what_was_not_chosen_is_let_go_when_the_answer_begins() -> None:
+    """Whoever failed before it has the others still: the control."""
+    verdicts = [Flight() for _ in range(3)]  # anything that can be watched
+    watched = [weakref.ref(verdict) for verdict in verdicts]
+    tries = Tries(Plan(verdicts))
+    step = SimpleNamespace(verdict=tries.next(), frozen=None)
+    assert step.verdict is verdicts[0]
+    one = Attempt(tries.plan, step, 1, 1.0, holds=(), tries=tries)
+    del verdicts
+    assert [ref() is None for ref in watched] == [False, False, False]
+    one.begins()
+    assert [ref() is None for ref in watched] == [False, True, True]
+    assert tries.next() is None
+    assert one.plan is tries.plan
+
+
+def test_candidates_are_tried_in_their_order() -> None:
+    verdicts = [SimpleNamespace(name=name) for name in "abc"]
+    tries = Tries(Plan(verdicts))
+    assert [tries.next() for _ in range(4)] == [*verdicts, None]

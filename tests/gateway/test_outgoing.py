@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.outgoing import Outgoing, unchunked
+from gateway.outgoing import Flow, Outgoing, unchunked
 
 START = {"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]}
 
@@ -49,3 +49,19 @@ def test_closing_is_whoever_elses_it_is_said_to_be() -> None:
     outgoing.write(b"a")
     outgoing.close()
     assert (done, outgoing.is_closing()) == ([b"a", "closed"], False)
+
+
+async def test_who_reads_slowly_is_waited_for() -> None:
+    flow = Flow(SimpleNamespace())
+    await flow.drain()  # nothing to wait for
+    flow.resume_writing()
+    for _ in range(2):
+        flow.pause_writing()
+        flow.pause_writing()
+        waiting = asyncio.create_task(flow.drain())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        flow.resume_writing()
+        await asyncio.wait_for(waiting, 5)
+    assert not flow.write_paused

@@ -99,3 +99,15 @@ def test_a_budgets_refusal_looks_at_those_that_only_a_budget_keeps_away(plan_of)
     lost = own._replace(reason=Reason.BUDGET), api._replace(reason=Reason.RESIDENCY)
     refused = msgspec.structs.replace(plan, decision=plan.decision._replace(verdicts=lost))
     assert [target.name for target in refused.unaffordable] == ["pool:main/0"]
+
+
+def test_of_a_plan_stays_what_its_one_answer_needs(plan_of) -> None:
+    for place in range(2):
+        plan = plan_of()
+        verdict = plan.decision.order[place]
+        kept = plan.of_one(verdict)
+        assert kept.decision.order == (verdict,)
+        assert set(kept.decision.verdicts) == {verdict, plan.best_own}
+        assert (kept.best_own, kept.spill_reason) == (plan.best_own, plan.spill_reason)
+        assert (kept.frozen, kept.decision_blob) == ((), b"")
+        assert (kept.asked, kept.request, kept.policy) == (plan.asked, plan.request, plan.policy)
