@@ -6,6 +6,7 @@ transaction. Whoever stores waits for whoever does: version numbers are seen in 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select, text
@@ -216,8 +217,20 @@ def _stored(connection: Connection, above: int = 0) -> list[Price]:
         .where(PriceVersion.version > above)
         .order_by(PriceVersion.version)
     )
-    return [_price(version, document) for version, document in connection.execute(query)]
+    alike: dict[object, Any] = {}  # thousands of names have some hundred terms and sources
+    return [_shared(_price(version, one), alike) for version, one in connection.execute(query)]
 
 
 def _price(version: int, document: dict[str, object]) -> Price:
     return msgspec.convert({**document, "version": version}, Price)
+
+
+def _shared(price: Price, alike: dict[object, Any]) -> Price:
+    """The same, holding what another one holds where that is equal: half of a book's memory."""
+    return msgspec.structs.replace(
+        price,
+        terms=alike.setdefault(price.terms, price.terms),
+        book=alike.setdefault(price.book, price.book),
+        source=alike.setdefault(price.source, price.source),
+        source_date=alike.setdefault(price.source_date, price.source_date),
+    )

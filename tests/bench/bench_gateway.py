@@ -74,9 +74,9 @@ class Bench:
             print(f"  {name:14} {target:14} {time.monotonic() - began:5.1f} s  {told}", flush=True)
 
     def _alone(self, target: str) -> None:
-        """The others share its core: they are stopped. Ours goes on: it must not look dead."""
+        """The others share its core: they are stopped. Ours go on: they must not look dead."""
         for name, other in self._targets.items():
-            if name in {target, report.OURS}:
+            if name == target or isinstance(other, Ours):
                 other.resume()
             else:
                 other.pause()
@@ -121,7 +121,7 @@ def main() -> int:
 
 def _measure(
     options: argparse.Namespace, kept: Kept, only: set[str], lengths: scenes.Lengths, rounds: int
-) -> int | None:
+) -> int:
     """Every scene that was chosen and has no figures yet; how many candidates a decision had."""
     wire.build(FOLDER)
     cores = sorted(os.sched_getaffinity(0))
@@ -129,32 +129,29 @@ def _measure(
     state = FOLDER / "state"
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir(parents=True)
-    alone, left = bool(only) and only <= OURS_ONLY, None
+    alone = bool(only) and only <= OURS_ONLY
     pythons = {} if alone else {name: peers.install(name, FOLDER) for name in options.peers}
     with _upstream(others) as upstream:
         stage = Stage(wire.Load(FOLDER, others), upstream, state, lengths)
-        if only != {first_word(WORKERS)}:
-            with _targets(upstream, state, pythons, gateway) as targets:
-                bench = Bench(stage, targets, kept)
-                bench.only = only
-                for bench.number in range(1, rounds + 1):
-                    print(f"round {bench.number} of {rounds}", flush=True)
-                    bench.round(full=not options.quick)
-                bench.number = 1
-                bench.scene("growth", scenes.growth, names=[report.OURS])
-                first = targets[report.OURS]
-                assert isinstance(first, Ours)
-                left = first.candidates_left()
-        if not only or first_word(WORKERS) in only:
-            with _two_workers(upstream, state) as second:
-                bench = Bench(stage, {TWO: second}, kept)
-                for bench.number in range(1, rounds + 1):
-                    bench.scene(WORKERS, scenes.two_workers)
-                left = second.candidates_left() if left is None else left
+        with _targets(upstream, state, pythons, gateway) as targets:
+            bench = Bench(stage, targets, kept)
+            bench.only = only
+            for bench.number in range(1, rounds + 1):
+                print(f"round {bench.number} of {rounds}", flush=True)
+                bench.round(full=not options.quick)
+            bench.number = 1
+            bench.scene("growth", scenes.growth, names=[report.OURS])
+            first = targets[report.OURS]
+            assert isinstance(first, Ours)
+            left = first.candidates_left()
+            if not only or first_word(WORKERS) in only:
+                with _two_workers(upstream, state) as targets[TWO]:
+                    for bench.number in range(1, rounds + 1):
+                        bench.scene(WORKERS, scenes.two_workers, names=[report.OURS, TWO])
     return left
 
 
-def _conclude(samples: Samples, rounds: int, left: int | None, *, quick: bool) -> int:
+def _conclude(samples: Samples, rounds: int, left: int, *, quick: bool) -> int:
     made = report.lines(samples)
     about = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -229,7 +226,7 @@ def _targets(
 
 @contextmanager
 def _two_workers(upstream: wire.Upstream, state: Path) -> Iterator[Ours]:
-    """Started for its scene alone: a host that was stopped in between would look dead to itself."""
+    """Started for its scene alone: its idle hours would cost the others' core."""
     every = set(os.sched_getaffinity(0))
     target = ours.start(state, upstream.ports, workers=2, name=TWO, cores=every)
     try:

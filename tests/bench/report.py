@@ -247,10 +247,7 @@ def _memory_and_workers(found: Medians) -> Iterable[Line]:
     yield _at_most("RSS growth", grown, "MB", 1.05, None, note)  # 1 MiB
     for size in ("16 KB", "128 KB"):
         yield _blocked(found, size)
-    one, two = (
-        found.get("closed 2 KB", OURS, "cpu_ms"),
-        found.get("two workers", TWO, "cpu_ms"),
-    )
+    one, two = (found.get("two workers", target, "cpu_ms") for target in (OURS, TWO))
     ratio = None if not one or two is None else two / one
     yield _at_most("CPU per request, 2 workers to 1", ratio, "x", 1.1, None)
     share = found.get("two workers", TWO, "least_share")

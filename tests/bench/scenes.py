@@ -331,7 +331,11 @@ def growth(stage: Stage, target: Ours) -> Figures:
 
 
 def two_workers(stage: Stage, target: Ours) -> Figures:
-    """The closed load on two workers, each on a core, and how it was split between them."""
+    """The closed load on two workers, each on a core, and how it was split between them.
+
+    One worker beside it, at the same time, is what two are compared with: what a request costs
+    depends on how busy the machine is.
+    """
     cores = sorted(os.sched_getaffinity(0))
     for place, pid in enumerate(target.workers):
         pin(pid, {cores[place % len(cores)]})

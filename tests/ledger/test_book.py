@@ -181,3 +181,18 @@ def test_the_day_of_a_reading_is_kept_even_when_it_changed_nothing(engine):
         stamp = Stamp("ann", "litellm", read_on=day)
         approve(engine, at_us=100, stamp=stamp)
     assert read_days(engine) == {"deal.csv": "2026-11-01"}
+
+
+def test_what_prices_have_alike_is_held_once(engine):
+    dear = Terms(rates_from({"input": 2_000_000, "output": 8_000_000}))
+    cheap = Terms(rates_from({"input": 1_000_000, "output": 8_000_000}))
+    drafts = [
+        PriceDraft(name=f"a/{place}", book="list", terms=terms, source="https://prices.example")
+        for place, terms in enumerate((dear, dear, cheap))
+    ]
+    import_drafts(engine, drafts, at_us=0)
+    one, other, third = stored_prices(engine)
+    assert one.terms == other.terms == dear
+    assert third.terms == cheap
+    assert one.terms is other.terms
+    assert one.source is other.source is third.source
