@@ -162,7 +162,7 @@ class Candidates:
         sight = self._engines.get(row)
         if sight is None:
             sight = self._engines[row] = self._sights.engine(row)
-        state, stated, (bid, top, spread) = sight.look(asked.now_s)
+        state, stated, (bid, top, spread, _) = sight.look(asked.now_s)
         cached = 0
         if request.beginning.marks and self._prefixes is not None:
             cached, trusted = self._prefixes.look(row, request)

@@ -6,8 +6,9 @@ moment had no time to sell: its price is left at nothing.
 """
 
 from gateway.slots import Board, Published
+from router.deadlines import deadline_bin
 from router.market import BINS, Market, Window, bin_of, demand_of
-from router.types import Decision
+from router.types import Decision, Policy, Request
 
 
 class Demanded:
@@ -21,15 +22,17 @@ class Demanded:
             name: board.market_row(worker, place) for place, name in enumerate(board.layout.pools)
         }
 
-    def note(self, decision: Decision) -> None:
+    def note(self, decision: Decision, request: Request, policy: Policy) -> None:
         """One request was decided, whatever came of it."""
         cells = self._board.cells
-        for pool, seconds, density in demand_of(decision):
+        for pool, seconds, density, ttft_ms in demand_of(decision, request, policy):
             row = self._rows.get(pool)
             if row is not None:
                 place = row + bin_of(density)
                 cells[place] += seconds
                 cells[place + BINS] += 1.0
+                if ttft_ms is not None:
+                    cells[row + 2 * BINS + deadline_bin(ttft_ms)] += 1.0
 
 
 class Markets:
@@ -61,6 +64,7 @@ class Markets:
                         Published.BID_PRICE_PUSD_PER_S: market.bid_price,
                         Published.TOP_DENSITY_PUSD_PER_S: market.top_density,
                         Published.DENSITY_SPREAD: market.density_spread,
+                        Published.TIGHTEST_TTFT_MS: market.tightest_ttft_ms or 0.0,
                     },
                 )
             found.append(market)

@@ -140,7 +140,7 @@ class Dispatcher:
         """Once a request, admitted or not, however often it was planned."""
         self.metering.noted(plan)
         if self.demanded is not None:
-            self.demanded.note(plan.decision)
+            self.demanded.note(plan.decision, plan.request, plan.policy)
 
     async def _fitted(self, plan: Plan, step: Step, number: int) -> Attempt | Refusal:
         """Held in full, or with as short an answer as the holds of others leave room for."""

@@ -10,6 +10,7 @@ import msgspec
 from gateway.plan import Plan, Step
 from gateway.prefixes import Prefixes
 from gateway.slots import RESIDENTS, Board, Load, Resident
+from router.deadlines import bearable_ms
 from router.feedback import predicted_s, pull
 from router.forecast import kv_longest_tokens, kv_rounded, work_of
 from router.types import UNDECODED, Slo, StepModel
@@ -21,7 +22,7 @@ _HEARD, _PACE = int(Resident.HEARD_S), int(Resident.TOKENS_PER_S)
 _SEQUENCES, _CONTEXT = int(Load.SEQUENCES), int(Load.CONTEXT_TOKENS)
 _QUEUED, _PROMISED = int(Load.QUEUED_PREFILL_TOKENS), int(Load.PROMISED_TOKENS)
 _WAITING, _MOVED = int(Load.QUEUED_SEQUENCES), int(Load.QUEUE_MOVED_S)
-_EXPECTED = int(Load.PREFIX_EXPECTED_TOTAL)
+_EXPECTED, _TIGHTEST = int(Load.PREFIX_EXPECTED_TOTAL), int(Load.TIGHTEST_TPOT_MS)
 
 
 class Flights:
@@ -32,6 +33,7 @@ class Flights:
         self._worker = worker
         self._prefixes = prefixes
         self._places: dict[int, list[int]] = {}  # free ones, by engine
+        self._tightest: dict[int, Tightest] = {}
 
     def take_off(self, plan: Plan, step: Step, now_s: float) -> "Flight | None":
         """The promises of one attempt that is sent now (monotonic); APIs have none."""
@@ -51,6 +53,7 @@ class Flights:
             state.kv_block_tokens,
             plan.policy.slo if plan.asked.stream else None,
             now_s,
+            None if request.kind in UNDECODED else bearable_ms(plan.policy.slo.tpot_ms, state.step),
         )
         engine = step.frozen.target.row
         if request.beginning.marks and self._prefixes is not None:
@@ -60,14 +63,17 @@ class Flights:
         places = self._places.get(engine)
         if places is None:
             places = self._places[engine] = list(range(RESIDENTS))
-        return Flight(self._board, self._worker, engine, promise, places)
+            row = self._board.load_row(self._worker, engine)
+            self._tightest[engine] = Tightest(self._board.cells, row + _TIGHTEST)
+        tightest = self._tightest[engine]
+        return Flight(self._board, self._worker, engine, promise, places, tightest)
 
 
 class Promise(msgspec.Struct, frozen=True):
     """What an attempt may come to hold: `kv_tokens` is its block-rounded final size.
 
     `output_tokens` is set for a single sequence whose progress will be seen; `slo` where its first
-    token will be.
+    token will be; `tpot_ms` where a TPOT is promised that the engine can keep.
     """
 
     prompt_tokens: int
@@ -77,6 +83,29 @@ class Promise(msgspec.Struct, frozen=True):
     block_tokens: int = 1
     slo: Slo | None = None
     sent_s: float = 0.0
+    tpot_ms: float | None = None
+
+
+class Tightest:
+    """The tightest TPOT promised to what one worker has on one engine: in a cell, 0 for none."""
+
+    __slots__ = ("_cell", "_cells", "_counts")
+
+    def __init__(self, cells: "memoryview[float]", cell: int) -> None:
+        self._cells, self._cell = cells, cell
+        self._counts: dict[float, int] = {}
+
+    def add(self, tpot_ms: float) -> None:
+        known = self._counts.get(tpot_ms, 0)
+        self._counts[tpot_ms] = known + 1
+        if not known:
+            self._cells[self._cell] = min(self._counts)
+
+    def remove(self, tpot_ms: float) -> None:
+        left = self._counts[tpot_ms] = self._counts[tpot_ms] - 1
+        if not left:
+            del self._counts[tpot_ms]
+            self._cells[self._cell] = min(self._counts, default=0.0)
 
 
 class Flight:
@@ -96,6 +125,7 @@ class Flight:
         "_promise",
         "_row",
         "_start",
+        "_tightest",
     )
 
     def __init__(
@@ -105,6 +135,7 @@ class Flight:
         engine: int,
         promise: Promise,
         places: list[int] | None = None,
+        tightest: Tightest | None = None,
     ) -> None:
         """`places`: the free ones of this engine; one is borrowed until landing."""
         self._board = board
@@ -122,6 +153,9 @@ class Flight:
         if not cells[row + _WAITING]:
             cells[row + _MOVED] = promise.sent_s
         cells[row + _WAITING] += 1.0
+        self._tightest = tightest
+        if tightest is not None and promise.tpot_ms is not None:
+            tightest.add(promise.tpot_ms)
         self._places = places
         self._place: int | None = None
         self._place_row = 0
@@ -227,6 +261,8 @@ class Flight:
         else:
             cells[self._row + _QUEUED] -= self._promise.prompt_tokens
             cells[self._row + _WAITING] -= 1.0
+        if self._tightest is not None and self._promise.tpot_ms is not None:
+            self._tightest.remove(self._promise.tpot_ms)
         if self._place is not None and self._places is not None:
             self._stands(0, 0)
             self._places.append(self._place)

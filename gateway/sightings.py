@@ -94,7 +94,7 @@ class EngineSight:
         except (ValueError, OverflowError):  # cells that are no numbers
             self._known, self._crowded = (UNREADABLE, 0, Market(0.0, 0.0, 1.0)), False
             return
-        *_, stated, bid, top, spread, _, _ = published
+        *_, stated, bid, top, spread, _, _, _ = published
         self._known = state, int(stated), Market(bid, top, spread or 1.0)
         self._crowded = crowded(state)
 
@@ -143,9 +143,9 @@ def engine_state(
     """
     (
         updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
-        safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, _, seen_of,
+        safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, _, tightest_ttft, seen_of,
     ) = published  # fmt: skip
-    sequences, context, queued, promised, *_, waiting, _, moved_s = loads
+    sequences, context, queued, promised, *_, waiting, _, moved_s, tightest_tpot = loads
     age = now_s - updated if updated else math.inf
     health = _HEALTHS[int(word)]
     if health is _HEALTHY:
@@ -171,6 +171,8 @@ def engine_state(
         safety_ttft or SAFETY_TTFT,
         safety_tpot or SAFETY_TPOT,
         prefill_rate,
+        tightest_ttft or None,
+        tightest_tpot or None,
         age_s=age,
         head_tokens=queued / waiting if waiting > 0.0 else 0.0,
         head_since_s=max(0.0, now_s - moved_s) if moved_s else 0.0,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from router.market import CELLS as MARKET_CELLS
 
-MAGIC = 0xB4EA_0009
+MAGIC = 0xB4EA_000A
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -37,6 +37,7 @@ class Load(IntEnum):
     QUEUED_SEQUENCES = 11
     PREFIX_EXPECTED_TOTAL = 12  # tokens of prompts that were expected in the prefix cache
     QUEUE_MOVED_S = 13  # monotonic: its queue began, or its last prompt left it; no sum, the latest
+    TIGHTEST_TPOT_MS = 14  # promised to one of them, 0: none; no sum, the least
 
 
 class Resident(IntEnum):
@@ -103,7 +104,8 @@ class Published(IntEnum):
     TOP_DENSITY_PUSD_PER_S = 19
     DENSITY_SPREAD = 20
     PREFIX_TRUST = 21  # of the tokens expected in the prefix cache, the share found there
-    LIFE = 22  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
+    TIGHTEST_TTFT_MS = 22  # of the classes that are asked of its pool, 0: none
+    LIFE = 23  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
 
 
 class Owned(IntEnum):
@@ -120,7 +122,7 @@ class Owned(IntEnum):
 # Asking an enumeration for its length costs more than reading its row of the board.
 _LOADS, _RESIDENT, _SEEN = len(Load), len(Resident), len(Seen)
 _PUBLISHED, _OWNED = len(Published), len(Owned)
-_MOVED = int(Load.QUEUE_MOVED_S)
+_MOVED, _TIGHTEST = int(Load.QUEUE_MOVED_S), int(Load.TIGHTEST_TPOT_MS)
 _TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first is the stamp
 
 HEALTHS = ("unknown", "loading", "healthy", "draining", "down")
@@ -271,6 +273,8 @@ class Board:
             return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
         summed: list[float] = [sum(cells) for cells in zip(*rows, strict=True)]
         summed[_MOVED] = max([row[_MOVED] for row in rows])
+        promised = [row[_TIGHTEST] for row in rows if row[_TIGHTEST] > 0.0]
+        summed[_TIGHTEST] = min(promised, default=0.0)
         return summed
 
     def demand(self, pool: int) -> list[float]:

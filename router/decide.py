@@ -2,7 +2,8 @@
 
 1. Filters remove what cannot serve; each removal keeps its reason and numbers.
 2. An own engine's time has a price per pool, bent by the load of the pool's least loaded feasible
-   engine. It is taken when the request's value per engine-second reaches that price. The value is
+   engine; where a tighter class asks for the pool, too, the last of it is kept for that one. It
+   is taken when the request's value per engine-second reaches that price. The value is
    what the best feasible API would cost, likely miss included; where no API is admissible, the
    cheapest comparator plus the penalty of a rejection.
 3. Order: own engines worth their price (within a pool least load first, less what a prefix cache
@@ -86,7 +87,7 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
         return _infeasible(request, policy, rejected)
     if len(own) > 1:
         own.sort(key=_first_two)
-    order = _verdicts(_rank(own, apis, penalty), request)
+    order = _verdicts(_rank(own, apis, penalty, policy.slo.ttft_ms), request)
     return _new(
         Decision, (policy.name, order, (*order, *rejected), order[0].reason, policy.otherwise)
     )
@@ -98,7 +99,7 @@ def _place(forecast: Forecast, engine: EngineState, slo: Slo) -> float:
     return load - prefill_saved(engine, slo) if engine.prefix_hit_tokens > 0 else load
 
 
-def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
+def _rank(own: list[Row], apis: list[Row], penalty: int, ttft_ms: float | None) -> list[Ranked]:
     """Every feasible candidate, best first. Both lists come sorted."""
     value, missed = _elsewhere(apis)
     accepted: list[Ranked] = []
@@ -111,7 +112,7 @@ def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
             price = prices[pool] = bend(
                 candidate.bid_price_pusd_per_s, _least_load(own, place, candidate, forecast),
                 top_density=candidate.top_density_pusd_per_s,
-                density_spread=candidate.density_spread,
+                density_spread=inf if _is_looser(ttft_ms, candidate) else candidate.density_spread,
             )  # fmt: skip
         seconds = forecast[_SECONDS]
         worth = candidate.avoided_pusd + penalty * missed if value is None else value
@@ -132,6 +133,13 @@ def _rank(own: list[Row], apis: list[Row], penalty: int) -> list[Ranked]:
         else:
             unpriced.append((candidate, forecast, None, None, _UNPRICED))
     return accepted + refused + unpriced
+
+
+def _is_looser(ttft_ms: float | None, candidate: Candidate) -> bool:
+    """Whether others need the last of this engine's time more, for an earlier first token."""
+    engine = candidate.engine
+    tightest = None if engine is None else engine.tightest_ttft_ms
+    return tightest is not None and (ttft_ms is None or tightest < ttft_ms)
 
 
 def _least_load(own: list[Row], place: float, first: Candidate, forecast: Forecast) -> float:

@@ -161,7 +161,9 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
 
     `z` is the worst of the predictions, each as a ratio to its limit: sequences, KV, TTFT at the
-    tightest class's deadline, TPOT at the tightest resident's.
+    tightest class's deadline, TPOT at the tightest resident's. For a request of a looser class
+    that TTFT is not its own but of one like it that came next: whether the tightest were still in
+    time behind it.
     """
     choices, output, sequences = work.choices, work.output, engine.sequences
     ttft_limit, tpot_limit = work.ttft_ms, work.tpot_ms
@@ -216,8 +218,12 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         end = a + b * (sequences + choices) + c * (context + others + work.growth)
         tpot = 1000.0 * feedback * end / decoding
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
-    if deadline is not None and ttft > full * deadline * engine.safety_ttft:
-        full = ttft / (deadline * engine.safety_ttft)
+    if deadline is not None:
+        behind = ttft
+        if work.ttft_ms is None or deadline < work.ttft_ms:
+            behind += 1000.0 * feedback * d * fresh
+        if behind > full * deadline * engine.safety_ttft:
+            full = behind / (deadline * engine.safety_ttft)
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
     found = (

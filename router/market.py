@@ -15,7 +15,8 @@ from math import inf, log2
 from operator import sub
 from typing import NamedTuple
 
-from router.types import Decision
+from router.deadlines import DEADLINES, deadline_bin, keepable_ms, tightest_ms
+from router.types import Decision, Policy, Request
 
 WINDOW_S = 30.0
 TICK_S = 1.0  # between two readings
@@ -24,39 +25,49 @@ BINS_PER_OCTAVE = 16
 LEAST_OCTAVE = 18  # 2**18 pico-USD per engine-second: $0.001 an hour
 OCTAVES = 32
 BINS = BINS_PER_OCTAVE * OCTAVES
-CELLS = 2 * BINS  # engine-seconds of every bin, then requests of every bin
+CELLS = 2 * BINS + DEADLINES  # engine-seconds by bin, requests by bin, requests by deadline
 
 _TOP, _HIGH, _LOW = 0.98, 0.90, 0.10
 
 
 class Market(NamedTuple):
-    """Densities in pico-USD per engine-second, and D90/D10 of the window's arrivals."""
+    """Densities in pico-USD per engine-second, and D90/D10 of the window's arrivals.
+
+    `tightest_ttft_ms`: as `router.deadlines` has it.
+    """
 
     bid_price: float = 0.0
     top_density: float = 0.0
     density_spread: float = 1.0
+    tightest_ttft_ms: float | None = None
 
 
 UNKNOWN_MARKET = Market()
 
 
 class Asked(NamedTuple):
-    """What one request would take of a pool, and what each second of it is worth."""
+    """What one request would take of a pool, what each second of it is worth, and its deadline.
+
+    `ttft_ms` is `None` without one that an engine there could keep.
+    """
 
     pool: str
     engine_seconds: float
     density: float
+    ttft_ms: float | None = None
 
 
-def demand_of(decision: Decision) -> list[Asked]:
+def demand_of(decision: Decision, request: Request, policy: Policy) -> list[Asked]:
     """The demand for each pool that could have served it, at that of its engines ranked first."""
     found: dict[str, Asked] = {}
+    promised, prompt = policy.slo.ttft_ms, request.prompt_tokens
     for verdict in decision.verdicts:
         pool, seconds, density = (
             verdict.candidate.pool, verdict.engine_seconds, verdict.density_pusd_per_s,
         )  # fmt: skip
         if pool is not None and pool not in found and seconds is not None and density is not None:
-            found[pool] = Asked(pool, seconds, density)
+            ttft_ms = keepable_ms(promised, prompt, verdict.candidate.engine)
+            found[pool] = Asked(pool, seconds, density, ttft_ms)
     return list(found.values())
 
 
@@ -116,6 +127,8 @@ class Demand:
         place = bin_of(asked.density)
         self.cells[place] += asked.engine_seconds
         self.cells[BINS + place] += 1.0
+        if asked.ttft_ms is not None:
+            self.cells[2 * BINS + deadline_bin(asked.ttft_ms)] += 1.0
 
     def sums(self) -> tuple[float, ...]:
         return tuple(self.cells)
@@ -137,7 +150,11 @@ class Window:
         if now_s <= since_s or engines <= 0:
             return UNKNOWN_MARKET
         demand = [max(0.0, grown) for grown in map(sub, sums, before)]
-        return market_of(demand[:BINS], demand[BINS:], engine_seconds=engines * (now_s - since_s))
+        seconds, counts, deadlines = (
+            demand[:BINS], demand[BINS : 2 * BINS], demand[2 * BINS :],
+        )  # fmt: skip
+        market = market_of(seconds, counts, engine_seconds=engines * (now_s - since_s))
+        return market._replace(tightest_ttft_ms=tightest_ms(deadlines, sum(counts)))
 
 
 def _price(seconds: Sequence[float], room_s: float) -> float:

@@ -38,6 +38,7 @@ from router.types import (
     EngineState,
     Kind,
     Otherwise,
+    Policy,
     Reason,
     Request,
     Residency,
@@ -131,13 +132,13 @@ class Planned:
         for verdict in decision.order:
             choice = self._fitting(arrival, request, verdict, frozen, rule)
             if choice is not None:
-                self._note(decision)
+                self._note(decision, request, policy)
                 return choice
         waited_ms = 1000.0 * (now_s - arrival.at_s)
         waits = decision.otherwise is Otherwise.QUEUE and decision.reason not in PERMANENT
         if waits and waited_ms < rule.queue_ms:
             return Choice(None, again_s=POLL_S)
-        self._note(decision)
+        self._note(decision, request, policy)
         return Choice(None, refused=True, told=Told(policy.name, "", decision.reason))
 
     def ended(self, outcome: Outcome) -> None:
@@ -227,8 +228,8 @@ class Planned:
             seat, verdict.kv_promise_tokens, final, slo=policy.slo, most_tokens=most, told=told
         )
 
-    def _note(self, decision: Decision) -> None:
-        for demand in demand_of(decision):
+    def _note(self, decision: Decision, request: Request, policy: Policy) -> None:
+        for demand in demand_of(decision, request, policy):
             self._demands[demand.pool].add(demand)
 
     # -- what is seen
@@ -281,8 +282,9 @@ class _Own:
         self._planned, self._seat, self._pool = planned, seat, pool
 
     def look(self, now_s: float) -> tuple[EngineState, int, Market]:
-        seat = self._seat
-        return seat.state(now_s), seat.shape.context_tokens, self._planned.market(self._pool)
+        seat, market = self._seat, self._planned.market(self._pool)
+        state = seat.state(now_s, tightest_ttft_ms=market.tightest_ttft_ms)
+        return state, seat.shape.context_tokens, market
 
 
 class _Api:

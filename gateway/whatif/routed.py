@@ -74,7 +74,7 @@ class Routed:
         candidates.append(self._external(dollars))
         policy = _with_penalty(terms.policy, PENALTY_FACTOR * dollars)
         decision = self.last = decide(request, policy, candidates)
-        for demand in demand_of(decision):
+        for demand in demand_of(decision, request, policy):
             self._demand.add(demand)
         chosen = decision.chosen
         if chosen is None or chosen.candidate.engine is None:
@@ -111,10 +111,10 @@ class Routed:
         return Request(Kind.CHAT, arrival.model, prompt, bound, terms.max_tokens, moments)
 
     def _own(self, seat: Seat, dollars: int, now_s: float, worker: int) -> Candidate:
-        price, top, spread = self.market
+        price, top, spread, tightest = self.market
         return Candidate(
             seat.name, POOL, frozenset(), CHAT, seat.shape.context_tokens, True, 0, 0, dollars,
-            None, price, engine=seat.state(now_s, worker), top_density_pusd_per_s=top,
+            None, price, engine=seat.state(now_s, worker, tightest), top_density_pusd_per_s=top,
             density_spread=spread,
         )  # fmt: skip
 

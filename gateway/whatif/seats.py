@@ -6,7 +6,7 @@ that telemetry folds every so often, the step model that was fitted, which need 
 `Seat.state` freezes that into what a decision may see; other workers' events may come late.
 """
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from backends.simulator.model import Engine
 from backends.simulator.shape import Event, Shape, What
 from gateway.sightings import crowded
 from gateway.whatif.traffic import Arrival
+from router.deadlines import bearable_ms
 from router.feedback import Loops, Sums, predicted_s, pull
 from router.types import EngineState, Health, Slo, StepModel
 
@@ -91,6 +92,7 @@ class Seat:
         self._ttft_pull = self._tpot_pull = 0.0
         self._judged = self._missed = 0
         # at, worker, sequences, prompt tokens queued, tokens promised: only where news is late
+        self._tpots: Counter[float] = Counter()  # promised to those that run
         self._news: deque[tuple[float, int, int, int, int]] = deque()
 
     def submit(self, name: str, flight: Flight, worker: int = 0) -> None:
@@ -105,6 +107,7 @@ class Seat:
         )
         flight.worker = worker
         self.flights[name] = flight
+        self._promise(flight, 1)
         if not self._waiting:
             self._moved_s = at_s
         queued, held = arrival.prompt_tokens, flight.promised
@@ -126,6 +129,7 @@ class Seat:
     def abort(self, name: str) -> Flight:
         """Stop a request that still runs; what it did is no evidence."""
         flight = self.flights.pop(name)
+        self._promise(flight, -1)
         self.engine.abort(name)
         queued = flight.arrival.prompt_tokens if flight.first_s is None else 0
         self._changed(
@@ -144,7 +148,9 @@ class Seat:
         else:
             self.loops.fold(Sums(admitted_tokens=self._prefilled + self._queued), now_s)
 
-    def state(self, now_s: float, worker: int = 0) -> EngineState:
+    def state(
+        self, now_s: float, worker: int = 0, tightest_ttft_ms: float | None = None
+    ) -> EngineState:
         """What that worker knows of the engine at this instant."""
         seen = self._loads(now_s)
         if self._knowledge.skew_s:
@@ -156,10 +162,19 @@ class Seat:
             shape.kv_capacity_tokens, held, max(0.0, seen.promised - held), shape.block_tokens,
             shape.max_num_seqs, shape.prefill_budget_tokens, loops.step_feedback,
             loops.safety_ttft, loops.safety_tpot, loops.prefill_rate,
+            tightest_ttft_ms, min(self._tpots, default=None),
             head_tokens=seen.queued / seen.waiting if seen.waiting else 0.0,
             head_since_s=now_s - seen.moved_s,
         )  # fmt: skip
         return replace(state, residents=self._residents()) if crowded(state) else state
+
+    def _promise(self, flight: Flight, count: int) -> None:
+        """A TPOT is promised, or kept or broken by now."""
+        tpot_ms = bearable_ms(flight.slo.tpot_ms, self.believed)
+        if tpot_ms is not None:
+            self._tpots[tpot_ms] += count
+            if not self._tpots[tpot_ms]:
+                del self._tpots[tpot_ms]
 
     def _loads(self, now_s: float) -> _Loads:
         context = self.engine.context_tokens
@@ -221,6 +236,7 @@ class Seat:
         if steps > 0:
             self._decoded(flight, event.at_s - flight.first_s, steps)
         del self.flights[event.id]
+        self._promise(flight, -1)
         self._changed(event.at_s, flight.worker, sequences=-1, queued=0, held=-flight.promised)
         return flight
 

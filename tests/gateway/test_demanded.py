@@ -8,8 +8,11 @@ import pytest
 from gateway.demanded import Demanded, Markets
 from gateway.slots import HEALTHS, Board, Layout, Published
 from router.market import BINS, bin_of
+from router.types import Policy, Slo, StepModel
 
 HEALTHY = float(HEALTHS.index("healthy"))
+ENGINE = SimpleNamespace(step=StepModel(0.01, 0.0, 0.0, 1e-4, 0.02), step_feedback=1.0)
+ASKED, RULE = SimpleNamespace(prompt_tokens=100), Policy("p", Slo())
 LAYOUT = Layout(workers=2, engines=("pool:a/0", "pool:a/1", "pool:b/0"), apis=())
 
 
@@ -23,7 +26,7 @@ def board(tmp_path: Path):
 
 
 def decision(pool: str, seconds: float, density: float) -> SimpleNamespace:
-    candidate = SimpleNamespace(pool=pool)
+    candidate = SimpleNamespace(pool=pool, engine=ENGINE)
     verdict = SimpleNamespace(
         candidate=candidate, engine_seconds=seconds, density_pusd_per_s=density
     )
@@ -35,9 +38,11 @@ def prices(board: Board) -> list[float]:
 
 
 def test_a_request_is_one_entry_of_its_pool(board: Board) -> None:
-    Demanded(board, 0).note(decision("b", 0.5, 1e9))
-    Demanded(board, 1).note(decision("b", 0.25, 1e9))
-    Demanded(board, 0).note(decision("gone", 0.5, 1e9))  # of a pool that the board does not know
+    Demanded(board, 0).note(decision("b", 0.5, 1e9), ASKED, RULE)
+    Demanded(board, 1).note(decision("b", 0.25, 1e9), ASKED, RULE)
+    Demanded(board, 0).note(
+        decision("gone", 0.5, 1e9), ASKED, RULE
+    )  # of a pool that the board does not know
     sums, place = board.demand(1), bin_of(1e9)
     assert (sums[place], sums[BINS + place], sum(sums)) == (0.75, 2.0, 2.75)
     assert sum(board.demand(0)) == 0.0
@@ -47,7 +52,7 @@ def test_the_price_is_the_pools_and_follows_its_engines(board: Board) -> None:
     markets, worker = Markets(board), Demanded(board, 0)
     markets.tick(0.0, HEALTHY)
     for second in range(1, 6):  # one and a half engine-seconds a second: two engines carry it
-        worker.note(decision("a", 1.5, 2e9))
+        worker.note(decision("a", 1.5, 2e9), ASKED, RULE)
         markets.tick(float(second), HEALTHY)
     assert prices(board) == [0.0, 0.0, 0.0]
     board.publish(1, {Published.HEALTH: 0.0})
@@ -64,11 +69,31 @@ def test_the_price_is_the_pools_and_follows_its_engines(board: Board) -> None:
 
 def test_what_died_takes_its_demand_along_for_a_window_only(board: Board) -> None:
     markets, worker = Markets(board), Demanded(board, 0)
-    worker.note(decision("b", 100.0, 1e9))
+    worker.note(decision("b", 100.0, 1e9), ASKED, RULE)
     markets.tick(0.0, HEALTHY)
     board.clear(0)
     markets.tick(1.0, HEALTHY)
     for second in range(2, 40):
-        worker.note(decision("b", 3.0, 1e9))
+        worker.note(decision("b", 3.0, 1e9), ASKED, RULE)
         markets.tick(float(second), HEALTHY)
     assert prices(board)[2] > 0.0
+
+
+def tightest(board: Board) -> list[float]:
+    return [board.published(row)[Published.TIGHTEST_TTFT_MS] for row in range(3)]
+
+
+def test_a_pool_is_measured_by_the_tightest_class_that_asks_for_it(board: Board) -> None:
+    """Half a minute after the last of that class it is over."""
+    markets, worker = Markets(board), Demanded(board, 0)
+    loose, tight = (Policy("p", Slo(ttft_ms=limit)) for limit in (500.0, 200.0))
+    markets.tick(0.0, HEALTHY)
+    for number in range(20):
+        worker.note(decision("a", 0.1, 1e9), ASKED, tight if number < 2 else loose)
+    worker.note(decision("b", 0.1, 1e9), ASKED, RULE)
+    markets.tick(1.0, HEALTHY)
+    assert tightest(board) == [pytest.approx(200.0, rel=0.05)] * 2 + [0.0]
+    for second in range(2, 40):
+        worker.note(decision("a", 0.1, 1e9), ASKED, loose)
+        markets.tick(float(second), HEALTHY)
+    assert tightest(board) == [pytest.approx(500.0, rel=0.05)] * 2 + [0.0]

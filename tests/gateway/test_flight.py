@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.flight import Flight, Promise
+from gateway.flight import Flight, Promise, Tightest
 from gateway.slots import Board, Layout, Load
 from router.feedback import pull
 from router.types import Slo, StepModel
@@ -179,3 +179,32 @@ def test_what_is_not_followed_takes_no_place(board: Board) -> None:
     assert (places, board.residents(0, now_s=1.0, limit_s=9.0)) == ([0], ())
     assert board.loads(0)[:4] == [2.0, 100.0, 0.0, 256.0]
     one.land()
+
+
+def test_the_tightest_pace_that_is_promised_stands_while_it_flies(board) -> None:
+    cell = board.load_row(0, 0) + Load.TIGHTEST_TPOT_MS
+    tightest = Tightest(board.cells, cell)
+
+    def fly(tpot_ms: float | None) -> Flight:
+        return Flight(board, 0, 0, Promise(100, 256, 1, tpot_ms=tpot_ms), tightest=tightest)
+
+    loose, nothing, tight, same = fly(50.0), fly(None), fly(20.0), fly(20.0)
+    assert board.cells[cell] == 20.0
+    tight.land()
+    tight.land()
+    assert board.cells[cell] == 20.0
+    same.land()
+    assert board.cells[cell] == 50.0
+    nothing.land()
+    loose.land()
+    assert board.cells[cell] == 0.0
+
+
+def test_between_workers_the_least_counts_and_nothing_is_none(tmp_path) -> None:
+    board = Board(tmp_path / "two", Layout(workers=3, engines=("pool:a/0",), apis=()))
+    for worker, tpot_ms in ((0, 50.0), (2, 30.0)):
+        board.cells[board.load_row(worker, 0) + Load.TIGHTEST_TPOT_MS] = tpot_ms
+    assert board.loads(0)[Load.TIGHTEST_TPOT_MS] == 30.0
+    board.clear(2)
+    assert board.loads(0)[Load.TIGHTEST_TPOT_MS] == 50.0
+    board.close()

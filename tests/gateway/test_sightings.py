@@ -54,6 +54,13 @@ def test_own_events_and_foreign_load_add_up(board: Board) -> None:
     assert engine.kv_used_tokens + engine.kv_promised_tokens == 3 * 512 + 640
 
 
+def test_the_tightest_promises_of_its_classes_are_the_engines(board: Board) -> None:
+    assert (state(board).tightest_ttft_ms, state(board).tightest_tpot_ms) == (None, None)
+    board.publish(0, {Published.TIGHTEST_TTFT_MS: 200.0})
+    board.cells[board.load_row(0, 0) + Load.TIGHTEST_TPOT_MS] = 30.0
+    assert (state(board).tightest_ttft_ms, state(board).tightest_tpot_ms) == (200.0, 30.0)
+
+
 def test_metrics_of_another_life_than_serves_are_the_past(board: Board) -> None:
     """As soon as the parent says so, and until telemetry has met the next one."""
     board.own(0, "serving", life=1)

@@ -332,3 +332,20 @@ def test_nothing_prefers_what_must_not_leave(ask, rule, own, api):
     )
     assert [v.candidate.internal for v in decide(asked, rule(), [own(), api()]).order] == [True]
     assert decide(asked, rule(otherwise=Otherwise.BEST_EFFORT), [api()]).order == ()
+
+
+def test_the_last_of_an_engines_time_is_kept_for_the_tightest_class(ask, rule, own, api):
+    """Half a second is kept either way; beside a class of 200 ms the looser pays the top price."""
+    state = {"queued_prefill_tokens": 3500.0, "tightest_ttft_ms": 200.0}
+    market = {"bid_price_pusd_per_s": 1e7, "top_density_pusd_per_s": 1e12}
+    offered = [own(state, **market), api()]
+    loose = decide(ask(), rule(), offered)
+    assert reasons(loose)["pool:llama/0"] == "bid_price"
+    assert names(decide(ask(), rule(slo=Slo(ttft_ms=200.0, tpot_ms=50.0)), offered))[0] == (
+        "pool:llama/0"
+    )
+    alone = [
+        own({**state, "tightest_ttft_ms": 510.0}, **market),
+        api(),
+    ]  # its own class, rounded up
+    assert names(decide(ask(), rule(), alone))[0] == "pool:llama/0"

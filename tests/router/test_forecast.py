@@ -101,8 +101,13 @@ def test_the_tightest_resident_sets_limits_and_load(ask, rule, own):
     )
     assert (slack.ttft_limit_ms, slack.tpot_limit_ms) == (0.85 * 500, 0.8 * 50)
     assert (tight.ttft_limit_ms, tight.tpot_limit_ms) == (0.85 * 500, 0.8 * 30)
-    assert tight.load == pytest.approx(tight.ttft_ms / (0.85 * 60))
+    behind_ms = tight.ttft_ms + 500 * 0.01  # whoever of the tight class comes next waits for both
+    assert tight.load == pytest.approx(behind_ms / (0.85 * 60))
     assert tight.load > slack.load
+    same = forecast(
+        ask(), rule(slo=Slo(ttft_ms=60.0)), own({"step": SIMPLE, "tightest_ttft_ms": 62.0})
+    )
+    assert same.load == pytest.approx(same.ttft_ms / (0.85 * 60))
 
 
 def test_embeddings_neither_decode_nor_promise(ask, rule, own):

@@ -24,6 +24,7 @@ from router.market import (
     market_of,
 )
 from router.market import Asked as Asks
+from router.types import Policy, Slo, StepModel
 
 RATIO = 2.0 ** (1 / BINS_PER_OCTAVE)  # of a bin's edges
 
@@ -133,9 +134,13 @@ def test_readings_are_bounded() -> None:
 
 
 def test_demand_is_one_entry_a_pool_admitted_or_not() -> None:
+    engine = SimpleNamespace(step=StepModel(0.01, 0.0, 0.0, 1e-4, 0.02), step_feedback=1.0)
+
     def verdict(pool: str | None, seconds: float | None, density: float | None):
         return SimpleNamespace(
-            candidate=SimpleNamespace(pool=pool), engine_seconds=seconds, density_pusd_per_s=density
+            candidate=SimpleNamespace(pool=pool, engine=engine),
+            engine_seconds=seconds,
+            density_pusd_per_s=density,
         )
 
     decision = SimpleNamespace(
@@ -144,4 +149,7 @@ def test_demand_is_one_entry_a_pool_admitted_or_not() -> None:
             verdict("b", None, None), verdict("b", 0.1, 3e9),
         )
     )  # fmt: skip
-    assert demand_of(decision) == [Asks("a", 0.5, 2e9), Asks("b", 0.1, 3e9)]
+    asked = SimpleNamespace(prompt_tokens=100)  # 40 ms on an empty engine
+    for limit, kept in ((None, None), (39.0, None), (200.0, 200.0)):
+        found = demand_of(decision, asked, Policy("p", Slo(ttft_ms=limit)))
+        assert found == [Asks("a", 0.5, 2e9, kept), Asks("b", 0.1, 3e9, kept)]
