@@ -36,7 +36,11 @@ class Tries:
 
 @dataclass(slots=True)
 class Attempt:
-    """Times are monotonic seconds; `events` counts the content events relayed so far."""
+    """Times are monotonic seconds; `events` counts the content events relayed so far.
+
+    `waited_s`: how long the request had been there when this try was dispatched, in the gateway's
+    queue or at targets that failed. Its client waits for that, too.
+    """
 
     plan: Plan
     step: Step
@@ -54,6 +58,7 @@ class Attempt:
     told_s: float = 0.0  # when the board heard of it last, and of how many events
     told_events: int = 0
     tries: Tries | None = None
+    waited_s: float = 0.0
     id: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -66,6 +66,7 @@ class Dispatcher:
 
     async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
+        asked_s = self.clock.now_s()
         tries = Tries(await self._planned(asked, identity, reply))
         refusal: RequestError | None = None
         scope: str | None = None
@@ -77,7 +78,7 @@ class Dispatcher:
                 refusal, scope = refusal or over_budget(attempt), scope or attempt.scope
                 continue
             number += 1
-            attempt.tries = tries
+            attempt.tries, attempt.waited_s = tries, attempt.dispatched_s - asked_s
             error = await self._attempt(attempt, reply)
             if number > 1:
                 self.retries.ended(ok=error is None)

@@ -143,7 +143,7 @@ class Metering:
         self._learn(attempt, outcome, record)
 
     def _slo_met(self, attempt: Attempt, outcome: Outcome, tokens: Tokens) -> bool | None:
-        """Against the policy's SLO; None when nothing was promised or the client left."""
+        """Against the policy's SLO, as the client saw it; None: nothing promised, or it left."""
         slo = attempt.plan.policy.slo
         if (slo.ttft_ms is None and slo.tpot_ms is None) or outcome.status == "client_gone":
             return None
@@ -154,7 +154,7 @@ class Metering:
         ttft_s, tpot_s = _ttft_s(attempt), self._tpot_s(attempt, tokens)
         if ttft_s is None:
             return None
-        if slo.ttft_ms is not None and ttft_s * 1e3 > slo.ttft_ms:
+        if slo.ttft_ms is not None and (attempt.waited_s + ttft_s) * 1e3 > slo.ttft_ms:
             return False
         return slo.tpot_ms is None or tpot_s is None or tpot_s * 1e3 <= slo.tpot_ms
 
@@ -168,7 +168,8 @@ class Metering:
         if slo.ttft_ms is None or (slo.tpot_ms is None and further):
             return None
         allowed_ms = slo.ttft_ms + (slo.tpot_ms or 0.0) * further
-        return (self._clock.now_s() - attempt.dispatched_s) * 1e3 <= allowed_ms
+        took_s = attempt.waited_s + self._clock.now_s() - attempt.dispatched_s
+        return took_s * 1e3 <= allowed_ms
 
     def _tpot_s(self, attempt: Attempt, tokens: Tokens) -> float | None:
         if not attempt.plan.asked.stream or attempt.plan.request.kind in UNDECODED:

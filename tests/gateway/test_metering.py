@@ -201,6 +201,17 @@ def test_an_answer_in_one_piece_has_the_time_of_its_stream(
     assert record.ttft_us is None
 
 
+@pytest.mark.parametrize(("waited_s", "met"), [(0.4, True), (0.6, False)])
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_waits_in_the_queue_too(metering, parts, attempt, stream, waited_s, met) -> None:
+    """Its first token came half a second after dispatch, its whole answer after two."""
+    attempt.plan.asked.stream, attempt.waited_s = stream, waited_s
+    attempt.plan.policy.slo = Slo(ttft_ms=1000 if stream else 2500, tpot_ms=100 if stream else 0)
+    usage = {"prompt_tokens": 100, "completion_tokens": 11}
+    metering.settle_later(attempt, Outcome("finished", 200, usage))
+    assert parts.journal.records[0].slo_met is met
+
+
 def test_nothing_promised_nothing_judged(metering, parts, attempt) -> None:
     attempt.plan.policy.slo = Slo()
     metering.settle_later(attempt, Outcome("finished", 200, USAGE))
