@@ -19,6 +19,7 @@ from backends.simulator.provider import Provider
 from backends.simulator.quota import Quota
 from gateway import api
 from gateway.experience import Experience
+from gateway.metering import Metering
 from gateway.plan import Planner
 from router.explain import unpack
 
@@ -199,6 +200,24 @@ def test_what_no_wait_changes_is_refused_at_once(
         # the control: room comes back, so it is looked for until the wait is over
         assert stack.chat("own").status_code == 429
         assert len(looks) > 2
+
+
+def test_time_at_a_target_that_failed_is_time_waited(stack, monkeypatch) -> None:
+    waited = []
+    met = Metering._slo_met
+
+    def judged(self, attempt, *given):
+        waited.append((attempt.number, attempt.waited_s, attempt.dispatched_s))
+        return met(self, attempt, *given)
+
+    monkeypatch.setattr(Metering, "_slo_met", judged)
+    stack.fault("alpha", fault="status", status=500, times=1)
+    assert stack.chat("pair", max_tokens=2).status_code == 200
+    (first, before_s, first_s), (second, after_s, second_s) = waited
+    assert (first, second) == (1, 2)
+    assert after_s - before_s == pytest.approx(second_s - first_s)
+    assert after_s > before_s >= 0.0
+    stack.forgive("alpha")
 
 
 def test_a_hang_up_between_finish_and_its_usage_keeps_the_row(
