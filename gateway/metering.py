@@ -10,6 +10,7 @@ from functools import partial
 from backends.errors import BadAnswer, ServerError, TooLong, UpstreamBroken
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
+from gateway.calibration import Estimate
 from gateway.charging import charge, compared_pusd
 from gateway.clock import Clock
 from gateway.experience import Experience
@@ -189,6 +190,7 @@ class Metering:
             choice = round(tokens.output / plan.request.n)
             cut = outcome.finish_reason == "length"
             self._learned.outputs.observe(plan.learning_key, prompt, choice, cut=cut)
+            self._calibrate(attempt, record, prompt=prompt, choice=choice)
         did_well = _did_well(attempt, outcome)
         suspect = plan.identity.key_id if outcome.error in _MAY_BE_THE_REQUEST else None
         if target.own:
@@ -205,13 +207,30 @@ class Metering:
             )
         self._count(attempt, outcome, record)
 
+    def _calibrate(
+        self, attempt: Attempt, record: AttemptSettled, *, prompt: int, choice: int
+    ) -> None:
+        """What the decision counted on, against what came."""
+        request, verdict = attempt.plan.request, attempt.step.verdict
+        note, backend = self._metrics.calibration.note, _backend(attempt)
+        note(Estimate.PROMPT_TOKENS, backend, request.prompt_tokens, prompt)
+        if request.kind not in UNDECODED:
+            most, mean = request.max_tokens, request.output.mean
+            expected = mean if most is None else min(mean, most)
+            note(Estimate.OUTPUT_TOKENS, backend, expected, choice)
+        if record.ttft_us is not None and verdict.ttft_ms is not None:
+            note(Estimate.TTFT_S, backend, verdict.ttft_ms / 1e3, record.ttft_us / 1e6)
+        tpot_s = self._tpot_s(attempt, record.tokens)
+        if tpot_s is not None and verdict.tpot_ms is not None:
+            note(Estimate.TPOT_S, backend, verdict.tpot_ms / 1e3, tpot_s)
+
     def _count(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
         metrics, target, tokens = self._metrics, attempt.step.frozen.target, record.tokens
         tally = metrics.tally(
             Ended(
                 attempt.plan.model,
                 target.name,
-                "own" if target.own else "api",
+                _backend(attempt),
                 str(attempt.step.verdict.reason),
                 outcome.status,
                 record.slo_met,
@@ -274,6 +293,10 @@ def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
         inputs=plan.inputs,
         **_shadow(plan),
     )
+
+
+def _backend(attempt: Attempt) -> str:
+    return "own" if attempt.own else "api"
 
 
 def _shadow(plan: Plan) -> dict[str, str | None]:

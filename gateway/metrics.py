@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from gateway.calibration import Calibration
 from gateway.metrics_policies import PolicyMetrics
 
 LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60)
@@ -101,6 +102,7 @@ class Metrics:
             registry=registry,
         )
         self.policies = PolicyMetrics(registry)
+        self.calibration = Calibration(registry)
         self.in_flight = Gauge(
             "breakeven_in_flight",
             "Requests being worked on",
@@ -135,6 +137,7 @@ class Metrics:
         every, self._ended = self._ended, {}
         for ended, tally in every.items():
             self._count_ended(ended, tally)
+        self.calibration.flush()
         counted, self._counted = self._counted, {}
         for (counter, labels), amount in counted.items():
             counter.labels(*labels).inc(amount)

@@ -27,7 +27,8 @@ def known() -> dict[str, set[str]]:
     """Sample name -> label names, from the metrics objects themselves."""
     names = of_the_host()
     metrics = Metrics(prometheus_client.CollectorRegistry(), models=(), targets=())
-    for metric in (*vars(metrics).values(), *vars(metrics.policies).values()):
+    every = (metrics, metrics.policies, metrics.calibration)
+    for metric in (one for part in every for one in vars(part).values()):
         if isinstance(metric, prometheus_client.metrics.MetricWrapperBase):
             labels = set(metric._labelnames)
             kinds = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}

@@ -1,5 +1,6 @@
 """From events to rows: bases, costs, SLO verdicts, and what is learned or not learned."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,7 @@ from gateway.metering import REFUSED, Metering
 from gateway.metrics import Metrics
 from ledger.journal import JournalFull
 from ledger.prices import Price, Rates, Terms
-from router.types import Kind, Reason, Slo
+from router.types import Kind, OutputMoments, Reason, Slo
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 11, "total_tokens": 111}
 
@@ -61,7 +62,8 @@ def parts():
 
 @pytest.fixture
 def metering(parts) -> Metering:
-    metrics = Metrics(CollectorRegistry(), models=["m"], targets=["alpha/m"])
+    parts.registry = CollectorRegistry()
+    metrics = parts.metrics = Metrics(parts.registry, models=["m"], targets=["alpha/m"])
     learned = SimpleNamespace(ratio=parts.ratio, outputs=parts.lengths)
     return Metering(parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock)
 
@@ -77,7 +79,8 @@ def attempt(price: Price) -> Attempt:
     plan = SimpleNamespace(
         request_id="r", model="m", comparators=(price,), learning_key=("m", "t"),
         request=SimpleNamespace(
-            kind=Kind.CHAT, prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20
+            kind=Kind.CHAT, prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20,
+            output=OutputMoments(0, 15.0, 225.0, 15.0),
         ),
         spill_reason=None,
         asked=SimpleNamespace(
@@ -86,7 +89,9 @@ def attempt(price: Price) -> Attempt:
         policy=SimpleNamespace(name="p", slo=Slo(ttft_ms=1000, tpot_ms=100)),
         identity=SimpleNamespace(key_id="k", team_id="t", org_id="o"), decision_blob=b"",
     )  # fmt: skip
-    step = SimpleNamespace(frozen=frozen, verdict=SimpleNamespace(reason=Reason.ONLY))
+    step = SimpleNamespace(
+        frozen=frozen, verdict=SimpleNamespace(reason=Reason.ONLY, ttft_ms=400.0, tpot_ms=math.inf)
+    )
     made = Attempt(plan, step, 1, 10.0, holds=("held",))
     made.first_token_s, made.last_token_s, made.events = 10.5, 11.5, 9
     return made
@@ -210,6 +215,25 @@ def test_a_client_waits_in_the_queue_too(metering, parts, attempt, stream, waite
     usage = {"prompt_tokens": 100, "completion_tokens": 11}
     metering.settle_later(attempt, Outcome("finished", 200, usage))
     assert parts.journal.records[0].slo_met is met
+
+
+def test_what_was_expected_is_held_against_what_came(metering, parts, attempt) -> None:
+    """Of finished answers that reported their usage; 90 tokens were expected of the prompt."""
+    metering.settle_later(attempt, Outcome("client_gone", 499, USAGE))
+    attempt.settled = False
+    metering.settle_later(attempt, Outcome("finished", 200, USAGE))
+    parts.metrics.flush()
+
+    def account(estimate: str) -> list[float | None]:
+        labels = {"estimate": estimate, "backend": "own" if attempt.own else "api"}
+        names = ("_predicted", "_observed", "_error", "s")
+        value = parts.registry.get_sample_value
+        return [value(f"breakeven_estimate{name}_total", labels) for name in names]
+
+    assert account("prompt_tokens") == [90.0, 100.0, 10.0, 1.0]
+    assert account("output_tokens") == [15.0, 11.0, 4.0, 1.0]
+    assert account("ttft_seconds") == pytest.approx([0.4, 0.5, 0.1, 1.0])
+    assert account("tpot_seconds") == [None] * 4  # infinite
 
 
 def test_nothing_promised_nothing_judged(metering, parts, attempt) -> None:
