@@ -219,9 +219,10 @@ def test_a_client_waits_in_the_queue_too(metering, parts, attempt, stream, waite
 
 def test_what_was_expected_is_held_against_what_came(metering, parts, attempt) -> None:
     """Of finished answers that reported their usage; 90 tokens were expected of the prompt."""
-    metering.settle_later(attempt, Outcome("client_gone", 499, USAGE))
+    usage = {"prompt_tokens": 95, "completion_tokens": 11}
+    metering.settle_later(attempt, Outcome("client_gone", 499, usage))
     attempt.settled = False
-    metering.settle_later(attempt, Outcome("finished", 200, USAGE))
+    metering.settle_later(attempt, Outcome("finished", 200, usage, usage_final=True))
     parts.metrics.flush()
 
     def account(estimate: str) -> list[float | None]:
@@ -230,7 +231,7 @@ def test_what_was_expected_is_held_against_what_came(metering, parts, attempt) -
         value = parts.registry.get_sample_value
         return [value(f"breakeven_estimate{name}_total", labels) for name in names]
 
-    assert account("prompt_tokens") == [90.0, 100.0, 10.0, 1.0]
+    assert account("prompt_tokens") == [90.0, 95.0, 5.0, 1.0]
     assert account("output_tokens") == [15.0, 11.0, 4.0, 1.0]
     assert account("ttft_seconds") == pytest.approx([0.4, 0.5, 0.1, 1.0])
     assert account("tpot_seconds") == [None] * 4  # infinite
