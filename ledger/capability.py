@@ -19,7 +19,7 @@ from ledger.economics import TokenBasis, Volume
 from ledger.queries_fleet import CapacityRow
 from ledger.queries_load import Load
 from ledger.queries_scope import HOUR_US, MINUTE_US
-from ledger.staircase import WINDOWS_MINUTES, fitted_window, load_curve, overflow, windowed
+from ledger.staircase import WINDOWS_MINUTES, explaining, fitted_window, overflow, windowed
 
 BUSY_MINUTES = 5  # the floor under a capacity is the mean of this many busiest minutes
 # Fewer requests than these have a mean of tokens that is off by more than a fifth (spread about
@@ -90,11 +90,11 @@ def pool_capability(
     shortest, longest = (overflow(load, rate, width) for width in _ends())
     enough = telling(asked)
     if overflowed > shortest and enough:
-        known, rate = Known.SPILLS, load_curve(load).explaining(overflowed)
+        known, rate = Known.SPILLS, explaining(load, overflowed)
     elif overflowed < longest and (enough or measured is not None):
         known = Known.SPILLS if measured is None else Known.SERVED
         window = WINDOWS_MINUTES[-1]
-        rate = load_curve(windowed(load, window)).explaining(overflowed) / window
+        rate = explaining(windowed(load, window), overflowed) / window
     else:
         window = fitted_window(load, capacity_per_minute=rate, overflowed=overflowed)
     if not rate:

@@ -4,6 +4,7 @@ What an attempt was is a row of a small table (`rollup_cells`, `rollup_compariso
 `rollup_loads`); the sums name it by its number, so that a month of them is read quickly. An attempt
 counts in them once it has settled and its number is at most `RollupPosition.seq`; those at or below
 it that have not, or are lost, wait in `rollup_waiting`. Money is two limbs of 10^12, each added up.
+Coarser sums (quarters of a day, weeks, days of minutes) are of days that are over: see `packing`.
 """
 
 from sqlalchemy import BigInteger, LargeBinary
@@ -74,6 +75,18 @@ class RollupDay(_Sums, Base):
     __tablename__ = "rollup_days"
 
 
+class RollupQuarter(_Sums, Base):
+    """Six hours, from midnight UTC on."""
+
+    __tablename__ = "rollup_quarters"
+
+
+class RollupWeek(_Sums, Base):
+    """Seven days, aligned to the epoch."""
+
+    __tablename__ = "rollup_weeks"
+
+
 class RollupComparison(Base):
     """What attempts agree in whose cost elsewhere is known, and where that is."""
 
@@ -111,6 +124,14 @@ class RollupComparedDay(_ComparedSums, Base):
     __tablename__ = "rollup_compared_days"
 
 
+class RollupComparedQuarter(_ComparedSums, Base):
+    __tablename__ = "rollup_compared_quarters"
+
+
+class RollupComparedWeek(_ComparedSums, Base):
+    __tablename__ = "rollup_compared_weeks"
+
+
 class RollupLoad(Base):
     """Whose answers a load is made of. `pool` answered them; `model` spilled for lack of room."""
 
@@ -132,3 +153,29 @@ class RollupLoadHour(Base):
     cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     minutes: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class RollupLoadDay(Base):
+    """A day of a load, minute by minute, a column for each figure: see `minutes.pack_day`."""
+
+    __tablename__ = "rollup_load_days"
+
+    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    minutes: Mapped[bytes] = mapped_column(LargeBinary)  # empty: every one of the day
+    tokens: Mapped[bytes] = mapped_column(LargeBinary)
+    output_tokens: Mapped[bytes] = mapped_column(LargeBinary)
+    good_tokens: Mapped[bytes] = mapped_column(LargeBinary)
+    good_output_tokens: Mapped[bytes] = mapped_column(LargeBinary)
+    requests: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class RollupPacking(Base):
+    """One row. Coarser sums hold all days before `until_us` while `version` is the position's."""
+
+    __tablename__ = "rollup_packing"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger)
+    until_us: Mapped[int] = mapped_column(BigInteger)
+    calm: Mapped[int]  # commits of the sums in a row that kept these, too

@@ -116,9 +116,9 @@ def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[Cell]
 
 def spent(connection: Connection, scope: Scope, *, by: str, bucket_us: int) -> list[Spent]:
     """By bucket and `team`, `model` or `backend`, in time order."""
-    ask = Ask((_GROUPS[by],), bucket_us, measures=("cost_high", "cost_low"))
+    ask = Ask((_GROUPS[by],), bucket_us, measures=("attempts", "cost_high", "cost_low"))
     found = sums(connection, ATTEMPTS, scope, ask)
-    return [Spent(*(*key, high * LIMB + low)) for key, (high, low) in sorted(found.items())]
+    return [Spent(*(*key, high * LIMB + low)) for key, (_, high, low) in sorted(found.items())]
 
 
 def teams(connection: Connection, scope: Scope) -> list[str]:

@@ -1,22 +1,23 @@
-"""What was asked of pools, minute by minute: from the hours that are packed, and rows beside them.
+"""What was asked of pools, minute by minute: from days and hours that are packed, and rows beside.
 
-A month of minutes for everyone and each team would be as many rows as attempts; packed by hour
+A month of minutes for everyone and each team would be as many rows as attempts; packed by day
 they are some hundred. All pools are read at once, and a minute is a place in a list: a month of a
 pool is four lists of 43,200 numbers, and the figures that are made of them walk these.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, select, union_all
 
 from ledger.economics import TokenBasis
-from ledger.orm import Attempt, RollupLoad, RollupLoadHour
-from ledger.queries_rollups import Rolled, inside, live, parts_of
-from ledger.queries_scope import HOUR_US, MINUTE_US, Scope, rows
+from ledger.minutes import MINUTES_OF_DAY, numbers, spread
+from ledger.orm import Attempt, RollupLoad, RollupLoadDay, RollupLoadHour
+from ledger.queries_rollups import Rolled, Span, inside, live, parts_of, surplus
+from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US, Scope, rows
 from ledger.rollup import MINUTES, loads_of_rows, unpacked
 
 
@@ -107,11 +108,15 @@ def loads(connection: Connection, scope: Scope, here: Rolled | None, *, basis: T
         _add_rows(connection, scope, found, inside(Attempt.opened_us, (
             (scope.start_us, scope.end_us),
         )))  # fmt: skip
-    else:
-        _add_hours(connection, scope, found, parts.whole)
-        for rest in live(parts, here):
-            _add_rows(connection, scope, found, rest)
-    return found.loads
+        return found.trimmed()
+    ((_, (whole,)),) = parts.tiers
+    _add_sums(connection, scope, found, whole, here.packed_us)
+    for rest in live(parts, here):
+        _add_rows(connection, scope, found, rest)
+    for more in surplus(parts, here):  # only of the minute that the span's end cuts
+        cut = replace(scope, end_us=-(-scope.end_us // MINUTE_US) * MINUTE_US)
+        _add_rows(connection, cut, found, more, sign=-1)
+    return found.trimmed()
 
 
 class _Found:
@@ -119,7 +124,21 @@ class _Found:
 
     def __init__(self, loads: Loads, basis: TokenBasis) -> None:
         self.loads = loads
+        self._room = loads.minutes + MINUTES  # the last hour may have minutes beyond the span
         self._tokens, self._good = (1, 3) if basis is TokenBasis.OUTPUT else (0, 2)
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """What a day's row is read for: its places, and the figures of a series."""
+        day = RollupLoadDay
+        tokens = (day.tokens, day.output_tokens, day.good_tokens, day.good_output_tokens)
+        return day.minutes, tokens[self._tokens], tokens[self._good], day.requests
+
+    def trimmed(self) -> Loads:
+        for series in self.loads.series.values():
+            for column in series:
+                del column[self.loads.minutes :]
+        return self.loads
 
     def minute(self, of: _Of, minute_us: int, load: Sequence[int]) -> None:
         series, at = self._series(of), (minute_us - self.loads.start_us) // MINUTE_US
@@ -141,37 +160,65 @@ class _Found:
             for place, value in zip(places, column, strict=True):
                 into[at + place] = value
 
+    def day(self, of: _Of, start_us: int, packed: Sequence[bytes]) -> None:
+        """As `hour`; quiet minutes are zeros."""
+        series, at = self._series(of), (start_us - self.loads.start_us) // MINUTE_US
+        places = numbers(packed[0])
+        for into, column in zip(series, packed[1:], strict=True):
+            into[at : at + MINUTES_OF_DAY] = spread(places, column)
+
     def _series(self, of: _Of) -> _Series:
         series = self.loads.series.get(of)
         if series is None:
-            series = _Series(*([0] * self.loads.minutes for _ in range(3)))
+            series = _Series(*([0] * self._room for _ in range(3)))
             self.loads.series[of] = series
         return series
 
 
 def _add_rows(
-    connection: Connection, scope: Scope, found: _Found, which: ColumnElement[bool]
+    connection: Connection,
+    scope: Scope,
+    found: _Found,
+    which: ColumnElement[bool],
+    sign: int = 1,
 ) -> None:
     query = scope.narrow(loads_of_rows().where(which))
     for minute_us, _, pool, model, kind, *load in rows(connection, query):
-        found.minute(_Of(pool, model, kind), minute_us, load)
+        found.minute(_Of(pool, model, kind), minute_us, [sign * one for one in load])
 
 
-def _add_hours(
-    connection: Connection, scope: Scope, found: _Found, spans: tuple[tuple[int, int], ...]
+def _add_sums(
+    connection: Connection, scope: Scope, found: _Found, span: Span, packed_us: int
 ) -> None:
-    query = (
-        select(
-            RollupLoad.pool, RollupLoad.model, RollupLoad.kind,
-            RollupLoadHour.start_us, RollupLoadHour.minutes,
-        )
-        .join(RollupLoadHour, RollupLoadHour.cell_id == RollupLoad.id)
-        .where(
-            RollupLoad.team_id.is_(None)
-            if scope.team is None
-            else RollupLoad.team_id == scope.team,
-            inside(RollupLoadHour.start_us, spans),
-        )
-    )  # fmt: skip
-    for pool, model, kind, start_us, packed in rows(connection, query):
-        found.hour(_Of(pool, model, kind), start_us, packed)
+    """Days as far as they are packed, hours beside them."""
+    start, end = span
+    hours: tuple[Span, ...] = (span,)
+    dawn, dusk = -(-start // DAY_US) * DAY_US, min(end, packed_us) // DAY_US * DAY_US
+    if dawn < dusk:
+        hours = tuple(one for one in ((start, dawn), (dusk, end)) if one[0] < one[1])
+        listed = _packed(connection, scope, RollupLoadDay, found.columns, ((dawn, dusk),))
+        for pool, model, kind, start_us, *columns in listed:
+            found.day(_Of(pool, model, kind), start_us, columns)
+    if hours:
+        listed = _packed(connection, scope, RollupLoadHour, (RollupLoadHour.minutes,), hours)
+        for pool, model, kind, start_us, packed in listed:
+            found.hour(_Of(pool, model, kind), start_us, packed)
+
+
+def _packed(
+    connection: Connection,
+    scope: Scope,
+    table: Any,
+    columns: tuple[Any, ...],
+    spans: tuple[Span, ...],
+) -> list[tuple[Any, ...]]:
+    load = RollupLoad
+    whose = load.team_id.is_(None) if scope.team is None else load.team_id == scope.team
+    pieces = [
+        # One span a piece: of two at once PostgreSQL would read the hours of all time.
+        select(load.pool, load.model, load.kind, table.start_us, *columns)
+        .join(table, table.cell_id == load.id)
+        .where(whose, inside(table.start_us, (span,)))
+        for span in spans
+    ]
+    return rows(connection, union_all(*pieces) if len(pieces) > 1 else pieces[0])

@@ -6,6 +6,7 @@ an hour's load by minute in one value: bytes that are the same whichever way the
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import add
 from typing import Any
 
 import msgspec
@@ -17,15 +18,21 @@ from ledger.orm import (
     RollupCell,
     RollupComparedDay,
     RollupComparedHour,
+    RollupComparedQuarter,
+    RollupComparedWeek,
     RollupComparison,
     RollupDay,
     RollupHour,
     RollupLoad,
+    RollupLoadDay,
     RollupLoadHour,
+    RollupQuarter,
+    RollupWeek,
 )
 from ledger.overflow import LACK_OF_CAPACITY
 from ledger.queries_scope import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS, total
 
+QUARTER_US, WEEK_US = DAY_US // 4, 7 * DAY_US
 LIMB = 10**12
 ANSWERED = ("finished", "client_gone")  # a client got tokens
 MINUTES = 60
@@ -45,11 +52,13 @@ def hour_of(column: Any = Attempt.opened_us, width_us: int = HOUR_US) -> ColumnE
 
 @dataclass(frozen=True)
 class Cube:
-    """`cells` is the table of what is grouped by, `hours` and `days` those of the sums."""
+    """`cells` is the table of what is grouped by, the next four those of the sums."""
 
     cells: Any
     hours: Any
     days: Any
+    quarters: Any
+    weeks: Any
     dimensions: Mapping[str, Any]
     measures: Mapping[str, Any]
     compared: bool = False
@@ -57,6 +66,14 @@ class Cube:
     @property
     def tiers(self) -> tuple[tuple[Any, int], ...]:
         return ((self.hours, HOUR_US), (self.days, DAY_US))
+
+    @property
+    def packed(self) -> tuple[tuple[Any, int], ...]:
+        """Of days that are over: see `packing`."""
+        return ((self.quarters, QUARTER_US), (self.weeks, WEEK_US))
+
+    def tier(self, width_us: int) -> Any:
+        return next(table for table, width in self.tiers + self.packed if width == width_us)
 
     def of_rows(self, width_us: int) -> Select[Any]:
         """Sums of attempts by start and dimension; the caller says of which."""
@@ -79,6 +96,8 @@ ATTEMPTS = Cube(
     RollupCell,
     RollupHour,
     RollupDay,
+    RollupQuarter,
+    RollupWeek,
     {
         name: getattr(Attempt, name)
         for name in RollupCell.__table__.columns.keys()  # noqa: SIM118  (not a dict)
@@ -100,6 +119,8 @@ COMPARED = Cube(
     RollupComparison,
     RollupComparedHour,
     RollupComparedDay,
+    RollupComparedQuarter,
+    RollupComparedWeek,
     {
         name: getattr(ComparedCost if name in {"position", "comparator"} else Attempt, name)
         for name in RollupComparison.__table__.columns.keys()  # noqa: SIM118  (not a dict)
@@ -114,7 +135,7 @@ COMPARED = Cube(
     compared=True,
 )
 CUBES = (ATTEMPTS, COMPARED)
-LOADS, LOAD_HOURS = RollupLoad, RollupLoadHour
+LOADS, LOAD_HOURS, LOAD_DAYS = RollupLoad, RollupLoadHour, RollupLoadDay
 
 _lacked = and_(Attempt.backend == "api", Attempt.spill_reason.in_(sorted(LACK_OF_CAPACITY)))
 _good = Attempt.slo_met.is_not(False)
@@ -157,6 +178,11 @@ def unpack(packed: bytes) -> Iterator[tuple[int, Load]]:
 def unpacked(packed: bytes) -> list[tuple[int, ...]]:
     """The same in columns: the minutes, and each figure of theirs."""
     return list(zip(*msgspec.msgpack.decode(packed), strict=True))
+
+
+def plus(minutes: dict[int, Load], minute: int, load: Load) -> None:
+    before = minutes.get(minute)
+    minutes[minute] = load if before is None else tuple(map(add, before, load))
 
 
 def final() -> ColumnElement[bool]:

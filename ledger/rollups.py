@@ -10,6 +10,7 @@ the position has every attempt once, whenever this dies. Any host may follow; on
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import add
 from typing import Any
 
@@ -35,24 +36,29 @@ from ledger.orm import (
     RollupWaiting,
     Seal,
 )
-from ledger.queries_scope import HOUR_US, MINUTE_US
+from ledger.packing import CALM, Late, Packed, add_late, keep, pack_next, packed
+from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US
 from ledger.retirements import retired_until_us
 from ledger.rollup import (
     CUBES,
+    LOAD_DAYS,
     LOAD_HOURS,
     LOADS,
-    MINUTES,
+    QUARTER_US,
+    WEEK_US,
     Cube,
     Load,
     final,
     loads_of_rows,
     pack,
+    plus,
     unpack,
 )
 
 NAME = "attempts"
 ROWS_AT_ONCE = 20_000  # of attempts in one transaction: SQLite's writers wait for as long
 NAMED_AT_ONCE = 500
+_PACKED = (QUARTER_US, WEEK_US)
 Rolled = tuple[int, int]  # seq, version
 
 
@@ -95,6 +101,7 @@ class Rollups:
                 connection.execute(delete(table))
             connection.execute(delete(RollupWaiting))
             connection.execute(update(RollupPosition).values(seq=0, version=here[1] + 1))
+            keep(connection, here[1] + 1, Packed(0, CALM))
             connection.commit()
         while self.follow():
             pass
@@ -115,8 +122,12 @@ class Rollups:
         sealed = connection.execute(select(func.max(Seal.attempts_to))).scalar() or 0
         until = min(sealed, _beyond(connection, seq, self._at_once))
         settled = _settled(connection, self._at_once)
+        days = packed(connection, version)
         if until <= seq and not settled:
-            return 0
+            more = pack_next(connection, days)
+            if more is not None:
+                keep(connection, version, more)
+            return int(more is not None)
         fresh = (Attempt.seq > seq) & (Attempt.seq <= until)
         passed = connection.execute(
             insert(RollupWaiting).from_select(
@@ -128,23 +139,27 @@ class Rollups:
         counted += [Attempt.seq.in_(some) for some in _groups(settled)]
         for which in counted:
             for cube in CUBES:
-                self._add(connection, cube, which)
-            self._add_loads(connection, which)
+                self._add(connection, cube, which, days)
+            self._add_loads(connection, which, days)
         for some in _groups(settled):
             gone = RollupWaiting.attempt_seq.in_(some)
             connection.execute(delete(RollupWaiting).where(gone))
         connection.execute(update(RollupPosition).values(seq=max(seq, until), version=version + 1))
+        keep(connection, version + 1, replace(days, calm=days.calm + 1))
         return max(1, until - seq, passed, len(settled))
 
-    def _add(self, connection: Connection, cube: Cube, which: Any) -> None:
-        """The rows are read once: a day's sums are made of the hours'."""
+    def _add(self, connection: Connection, cube: Cube, which: Any, days: Packed) -> None:
+        """The rows are read once: a day's sums are made of the hours', and coarser ones, too."""
         sums = connection.execute(cube.of_rows(HOUR_US).where(which)).all()
         last = 1 + len(cube.dimensions)
         cells = {tuple(row[1:last]) for row in sums}
         ids = _ids(connection, cube.cells, list(cube.dimensions), cells)
-        for table, width_us in cube.tiers:
+        for table, width_us in cube.tiers + cube.packed:
             added: dict[tuple[int, int], Sequence[int]] = {}
+            late = width_us in _PACKED
             for row in sums:
+                if late and not days.holds(row[0], max(width_us, DAY_US)):
+                    continue
                 at = (row[0] - row[0] % width_us, ids[tuple(row[1:last])])
                 before = added.get(at)
                 more = row[last:]
@@ -168,7 +183,7 @@ class Rollups:
             [dict(zip(names, (*at, *added[at]), strict=True)) for at in sorted(added)],
         )
 
-    def _add_loads(self, connection: Connection, which: Any) -> None:
+    def _add_loads(self, connection: Connection, which: Any, days: Packed) -> None:
         rows = connection.execute(loads_of_rows().where(which)).all()
         loads: dict[tuple[tuple[Any, ...], int], dict[int, Load]] = {}
         for minute_us, team, pool, model, kind, *figures in rows:
@@ -176,16 +191,17 @@ class Rollups:
             minute = (minute_us - start) // MINUTE_US
             load: Load = tuple(map(int, figures))  # type: ignore[assignment]  # five columns
             for whose in (team, None):
-                _plus(loads.setdefault(((whose, pool, model, kind), start), {}), minute, load)
+                plus(loads.setdefault(((whose, pool, model, kind), start), {}), minute, load)
         names = ["team_id", "pool", "model", "kind"]
         ids = _ids(connection, LOADS, names, {of for of, _ in loads})
         placed = {(ids[of], start): minutes for (of, start), minutes in loads.items()}
+        add_late(connection, _late(placed, days))
         here = tuple_(LOAD_HOURS.cell_id, LOAD_HOURS.start_us)
         for some in _groups(list(placed)):
             query = select(LOAD_HOURS.cell_id, LOAD_HOURS.start_us, LOAD_HOURS.minutes)
-            for cell_id, start, packed in connection.execute(query.where(here.in_(some))):
-                for minute, load in unpack(packed):
-                    _plus(placed[cell_id, start], minute, load)
+            for cell_id, start, minutes in connection.execute(query.where(here.in_(some))):
+                for minute, load in unpack(minutes):
+                    plus(placed[cell_id, start], minute, load)
         if placed:
             statement = _insert(connection, LOAD_HOURS)
             statement = statement.on_conflict_do_update(
@@ -251,16 +267,20 @@ def _settled(connection: Connection, at_once: int) -> list[int]:
     return list(connection.execute(query).scalars())
 
 
-def _plus(minutes: dict[int, Load], minute: int, load: Load) -> None:
-    assert 0 <= minute < MINUTES
-    before = minutes.get(minute, (0, 0, 0, 0, 0))
-    minutes[minute] = tuple(  # type: ignore[assignment]  # as many as before
-        a + b for a, b in zip(before, load, strict=True)
-    )
+def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: Packed) -> Late:
+    """Of these minutes those that belong to a day that is packed."""
+    found: dict[tuple[int, int], dict[int, Load]] = {}
+    for (cell_id, start_us), minutes in hours.items():
+        if days.holds(start_us, DAY_US):
+            first = start_us % DAY_US // MINUTE_US
+            day = found.setdefault((cell_id, start_us - start_us % DAY_US), {})
+            day.update((first + minute, load) for minute, load in minutes.items())
+    return found
 
 
 def _sums() -> list[Any]:
-    return [table for cube in CUBES for table, _ in cube.tiers] + [LOAD_HOURS]
+    kept = [table for cube in CUBES for table, _ in cube.tiers + cube.packed]
+    return [*kept, LOAD_HOURS, LOAD_DAYS]
 
 
 def _insert(connection: Connection, table: Any) -> Any:

@@ -42,22 +42,6 @@ class LoadCurve:
             capacity_per_minute
         )
 
-    def explaining(self, overflowed: int) -> Fraction:
-        """The capacity a minute at which just so many of these tokens overflow.
-
-        Overflow falls from all tokens to none as the capacity rises, in straight pieces between
-        the loads of minutes.
-        """
-        if not 0 <= overflowed <= self.total:
-            raise ValueError("what overflowed is a part of the load")
-        count = len(self.minutes)
-
-        def beyond(place: int) -> int:  # overflow at the capacity of this minute's load
-            return self._from(place) - (count - place) * self.minutes[place]
-
-        first = bisect_left(range(count), -overflowed, key=lambda place: -beyond(place))
-        return Fraction(self._from(first) - overflowed, count - first)
-
     def _from(self, first: int) -> int:
         """Tokens of the minutes from this place on."""
         return self.total - (self.sums[first - 1] if first else 0)
@@ -110,8 +94,30 @@ def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
     return LoadCurve(minutes, tuple(accumulate(minutes)))
 
 
+def explaining(loads: Sequence[int], overflowed: int) -> Fraction:
+    """The capacity of a minute, or window, at which just so many of these tokens overflow.
+
+    Overflow falls from all tokens to none as the capacity rises, in straight pieces between the
+    loads, ever less steeply: from below, the zero of the piece at hand never lies too high.
+    """
+    if not 0 <= overflowed <= sum(loads):
+        raise ValueError("what overflowed is a part of the load")
+    over, capacity = [*loads], Fraction(0)
+    while True:
+        least = capacity // 1
+        over = [load for load in over if load > least]
+        if not over:
+            return capacity
+        found = Fraction(sum(over) - overflowed, len(over))
+        if found == capacity:
+            return capacity
+        capacity = found
+
+
 def windowed(tokens_per_minute: Sequence[int], minutes: int) -> list[int]:
     """The load in windows of several minutes; a last, shorter one counts as whole."""
+    if minutes == 1:
+        return [*tokens_per_minute]
     return _windows([0, *accumulate(tokens_per_minute)], minutes)
 
 

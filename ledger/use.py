@@ -19,6 +19,7 @@ from ledger.orm_types import exact_sum
 # A sample stands for the time since its engine's last one, but never for longer than this.
 SAMPLE_REACH_US = 900_000_000
 DOWN = frozenset({"loading", "draining", "down"})
+_NOTHING = (0, 0, "")
 
 
 @dataclass(slots=True)
@@ -99,14 +100,24 @@ def _spans(
         )
         .order_by(EngineSample.engine, EngineSample.at_us)
     )
-    before: tuple[str, int] = ("", 0)
+    last, last_us = "", 0
+    held = _NOTHING  # what goes on as it was is one span: samples are many, changes few
     for engine, at_us, health in connection.execute(query).all():
-        known = before[0] == engine
+        known = last == engine
         if known or health == "loading":
-            begin_us = max(before[1] if known else 0, at_us - SAMPLE_REACH_US, start_us)
-            if begin_us < min(at_us, until_us):
-                yield begin_us, min(at_us, until_us), health if known else "down"
-        before = (engine, at_us)
+            begin_us = max(last_us if known else 0, at_us - SAMPLE_REACH_US, start_us)
+            end_us = min(until_us, at_us)
+            if begin_us < end_us:
+                seen = health if known else "down"
+                if known and begin_us == held[1] and seen == held[2]:
+                    held = (held[0], end_us, seen)
+                else:
+                    if held is not _NOTHING:
+                        yield held
+                    held = (begin_us, end_us, seen)
+        last, last_us = engine, at_us
+    if held is not _NOTHING:
+        yield held
 
 
 def _cut(begin_us: int, end_us: int, width_us: int) -> Iterator[tuple[int, tuple[int, int]]]:

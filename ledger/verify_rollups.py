@@ -5,18 +5,33 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
+from ledger.minutes import Day, unpack_day
 from ledger.orm import Attempt, RollupDay, RollupHour, RollupPosition, RollupWaiting, exact_sum
+from ledger.packing import packed
 from ledger.queries_rollups import Sums, merge
 from ledger.queries_scope import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS
 from ledger.retirements import Retired, retired
-from ledger.rollup import CUBES, LIMB, LOAD_HOURS, LOADS, Cube, final, loads_of_rows, unpack
+from ledger.rollup import (
+    CUBES,
+    LIMB,
+    LOAD_DAYS,
+    LOAD_HOURS,
+    LOADS,
+    QUARTER_US,
+    WEEK_US,
+    Cube,
+    final,
+    loads_of_rows,
+    unpack,
+)
 
 Found = Generator[tuple[str, str], None, None]
 
 
 def sums_are_the_rows(connection: Connection) -> Found:
     """The sums of each day are those of the attempts that they count, made from their rows."""
-    seq = connection.execute(select(RollupPosition.seq)).scalar() or 0
+    position = select(RollupPosition.seq, RollupPosition.version)
+    seq, version = connection.execute(position).one_or_none() or (0, 0)
     waiting = Attempt.seq.in_(select(RollupWaiting.attempt_seq))
     counted = and_(Attempt.seq <= seq, ~waiting)
     yield from _unfinished(connection, counted)
@@ -24,6 +39,7 @@ def sums_are_the_rows(connection: Connection) -> Found:
     whole_us = -(-gone.until_us // DAY_US) * DAY_US
     if gone.attempts:
         yield from _with_retired(connection, and_(counted, Attempt.opened_us < whole_us), gone)
+    days = packed(connection, version)
     for start_us in _days(connection, counted, whole_us):
         today = and_(counted, Attempt.opened_us >= start_us, Attempt.opened_us < start_us + DAY_US)
         for cube in CUBES:
@@ -31,8 +47,40 @@ def sums_are_the_rows(connection: Connection) -> Found:
                 rows = _of_rows(connection, cube, width_us, today)
                 if rows != _of_table(connection, cube, table, start_us):
                     yield _said(table, start_us)
-        if _loads_of_rows(connection, today) != _loads(connection, start_us):
+        loads = _loads_of_rows(connection, today)
+        if loads != _loads(connection, start_us):
             yield _said(LOAD_HOURS, start_us)
+        if start_us < days.until_us:
+            yield from _packed_day(connection, today, start_us, loads)
+    yield from _weeks(connection, days.until_us)
+
+
+def _packed_day(
+    connection: Connection, today: ColumnElement[bool], start_us: int, loads: Sums
+) -> Found:
+    for cube in CUBES:
+        rows = _of_rows(connection, cube, QUARTER_US, today)
+        if rows != _of_table(connection, cube, cube.quarters, start_us):
+            yield _said(cube.quarters, start_us)
+    if loads != _loads_of_day(connection, start_us):
+        yield _said(LOAD_DAYS, start_us)
+
+
+def _weeks(connection: Connection, until_us: int) -> Found:
+    """Those of weeks are those of their days, which are held against rows or what went of them."""
+    for cube in CUBES:
+        day, week = cube.days, cube.weeks
+        wanted: Sums = {}
+        names = ["cell_id", *cube.measures]
+        inside = day.start_us < until_us - until_us % WEEK_US
+        query = select(day.start_us, *(getattr(day, name) for name in names)).where(inside)
+        for start_us, cell_id, *values in connection.execute(query):
+            merge(wanted, {(start_us - start_us % WEEK_US, cell_id): values})
+        query = select(week.start_us, *(getattr(week, name) for name in names))
+        for start_us, cell_id, *values in connection.execute(query.where(week.start_us < until_us)):
+            if wanted.pop((start_us, cell_id), None) != values:
+                yield _said(week, start_us)
+        yield from (_said(week, start_us) for start_us, _ in wanted)
 
 
 def _said(table: Any, start_us: int) -> tuple[str, str]:
@@ -120,8 +168,22 @@ def _loads(connection: Connection, start_us: int) -> Sums:
         .where(LOAD_HOURS.start_us >= start_us, LOAD_HOURS.start_us < start_us + DAY_US)
     )
     found: Sums = {}
-    for hour_us, *whose, packed in connection.execute(query):
+    for hour_us, *whose, minutes in connection.execute(query):
         assert hour_us % HOUR_US == 0
-        for minute, load in unpack(packed):
+        for minute, load in unpack(minutes):
             found[hour_us + minute * MINUTE_US, *whose] = list(load)
+    return found
+
+
+def _loads_of_day(connection: Connection, start_us: int) -> Sums:
+    query = (
+        select(LOADS.team_id, LOADS.pool, LOADS.model, LOADS.kind,
+               *(getattr(LOAD_DAYS, name) for name in Day._fields))
+        .join(LOADS, LOADS.id == LOAD_DAYS.cell_id)
+        .where(LOAD_DAYS.start_us == start_us)
+    )  # fmt: skip
+    found: Sums = {}
+    for team, pool, model, kind, *columns in connection.execute(query):
+        for minute, load in unpack_day(Day(*map(bytes, columns))):
+            found[start_us + minute * MINUTE_US, team, pool, model, kind] = list(load)
     return found
