@@ -10,6 +10,7 @@ from datetime import date
 
 from backends.engine.catalog import GPUS, UnknownGpu, find
 from backends.simulator.profiles import PROFILES
+from backends.simulator.shapefile import ShapeFileError, profile_of
 from gateway.aliases import logical
 from gateway.faults import Fault, Place, nearest, warning
 from gateway.schema import Settings
@@ -70,9 +71,14 @@ def simulated_profiles(settings: Settings, _: Facts) -> Iterator[Fault]:
     for name, pool in settings.pools.items():
         engine = pool.engine
         if engine.kind == "simulated" and engine.replicas and engine.model:
-            if engine.model in PROFILES:
-                continue
-            words = f"no simulated profile named `{engine.model}`{nearest(engine.model, PROFILES)}"
+            try:
+                if profile_of(engine.model) is not None:
+                    continue
+            except ShapeFileError as error:
+                words = str(error)
+            else:
+                near = nearest(engine.model, PROFILES)
+                words = f"no simulated profile named `{engine.model}`, and no such file{near}"
             yield Fault(("pools", name, "engine", "model"), words)
 
 

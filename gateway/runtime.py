@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from backends.simulator.profiles import PROFILES
+from backends.simulator.shapefile import profile_of
 from gateway.settings import Engine, Settings
 from gateway.slots import Layout
 
@@ -118,9 +118,9 @@ def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version
 def batch_limits(engine: Engine) -> tuple[int, int]:
     """(sequences, tokens) of one batch: as configured, else a simulated profile's, else vLLM's."""
     seqs, budget = VLLM_LIMITS
-    if engine.kind == "simulated" and engine.model in PROFILES:
-        shape = PROFILES[engine.model].shape
-        seqs, budget = shape.max_num_seqs, shape.prefill_budget_tokens
+    known = profile_of(engine.model) if engine.kind == "simulated" else None
+    if known is not None:
+        seqs, budget = known.shape.max_num_seqs, known.shape.prefill_budget_tokens
     return engine.max_num_seqs or seqs, engine.prefill_budget_tokens or budget
 
 

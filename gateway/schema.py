@@ -192,7 +192,10 @@ class Engine(Section):
     """A pool's engines: started by us (`replicas`) or attached (`endpoints`)."""
 
     kind: Literal["vllm", "simulated"] = Field("vllm", description="what serves the model")
-    model: str | None = Field(None, description="model directory, or simulated profile name")
+    model: str | None = Field(
+        None,
+        description="model directory; of a simulated engine a profile, or a file of `engine fit`",
+    )
     served_name: str | None = Field(None, description="model name the engine answers to")
     replicas: int = Field(0, ge=0, le=64, description="engines that `serve` starts itself")
     endpoints: tuple[str, ...] = Field(

@@ -35,7 +35,9 @@ from backends.simulator.profiles import PROFILES
 from backends.simulator.ranking import parse_ranking, ranked
 from backends.simulator.running import bind, run
 from backends.simulator.shape import Shape
+from backends.simulator.shapefile import ShapeFileError, profile_of
 
+DEFAULT = "rtx4090-llama-3.1-8b"
 OWNER = "breakeven-simulator"
 ERRORS = {
     "model": (404, "NotFoundError"),
@@ -239,7 +241,7 @@ async def _error(send: Send, status: int, kind: str, message: str, param: str | 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="a simulated engine that answers like vLLM")
-    parser.add_argument("--profile", choices=sorted(PROFILES), default="rtx4090-llama-3.1-8b")
+    parser.add_argument("--profile", default=DEFAULT, help="a name, or a file of `engine fit`")
     parser.add_argument("--model", help="served model name; default: the profile's name")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8100, help="0: a free one, printed")
@@ -251,7 +253,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--speed", type=float, default=1.0, help="simulated seconds per second")
     parser.add_argument("--journal", type=Path, help="append what was served to this file")
     given = parser.parse_args(arguments)
-    profile = PROFILES[given.profile]
+    try:
+        profile = profile_of(given.profile)
+    except ShapeFileError as error:
+        parser.error(f"--profile: {error}")
+    if profile is None:
+        parser.error(f"--profile: `{given.profile}` is no file, and none of {', '.join(PROFILES)}")
     overrides = {
         "blocks": given.num_gpu_blocks_override,
         "context_tokens": given.max_model_len,

@@ -1,9 +1,10 @@
-"""A fitted engine as a file: what `breakeven engine fit --out` writes and a what-if reads."""
+"""A fitted engine as a file: written by `engine fit --out`, read by what-ifs and simulators."""
 
 from pathlib import Path
 
 import msgspec
 
+from backends.simulator.profiles import PROFILES, Profile
 from backends.simulator.shape import Shape
 
 
@@ -14,6 +15,16 @@ class ShapeFileError(Exception):
 def save(path: Path, shape: Shape) -> None:
     document = msgspec.json.format(msgspec.json.encode(shape), indent=2)
     path.write_bytes(document + b"\n")
+
+
+def profile_of(word: str | None) -> Profile | None:
+    """A profile by its name, or a fitted engine by its file; `None`: neither. `ShapeFileError`."""
+    if word is None or word in PROFILES:
+        return None if word is None else PROFILES[word]
+    path = Path(word)
+    if not path.is_file():
+        return None
+    return Profile(path.stem, "", load(path), f"fitted: {word}", "", "", "")
 
 
 def load(path: Path) -> Shape:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from backends.simulator.latency import Latency
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import Shape
+from backends.simulator.shapefile import profile_of
 from backends.stepmodel import StepModel
 from gateway.aliases import resolve_model
 from gateway.fleet import Fleet
@@ -124,8 +125,8 @@ def _model(
     if not DECODES & set(engine.kinds):
         raise HouseError(f"pools.{name} serves no conversations; a what-if has no model of it")
     found = named.get(name)
-    if found is None and engine.kind == "simulated" and engine.model in PROFILES:
-        profile = PROFILES[engine.model]
+    profile = profile_of(engine.model) if engine.kind == "simulated" else None
+    if found is None and profile is not None:
         found = Modelled(profile.shape, f"profile {profile.name}")
     if found is None:
         rows = [row for row in measured if row.pool == name]

@@ -4,9 +4,15 @@ import asyncio
 import base64
 import json
 import struct
+from dataclasses import replace
 
+import pytest
+
+from backends.simulator import server as server_module
 from backends.simulator.dialect import Rules
+from backends.simulator.profiles import PROFILES
 from backends.simulator.server import ERRORS
+from backends.simulator.shapefile import save
 
 CHAT = "/v1/chat/completions"
 
@@ -131,3 +137,19 @@ async def test_tokens_are_counted_by_four_bytes(serve, engine):
 def test_every_refusal_has_a_status():
     assert set(ERRORS) == {"model", "too_long", "validation"}
     assert Rules((), 1, 1).images is False
+
+
+def test_a_fitted_file_is_served_and_what_is_none_is_told(tmp_path, capsys, monkeypatch) -> None:
+    served = []
+    monkeypatch.setattr(server_module, "run", served.extend)
+    path = tmp_path / "ours.json"
+    save(path, replace(PROFILES["h200-llama-3.1-8b-fp8"].shape, blocks=77))
+    server_module.main(["--profile", str(path), "--port", "0"])
+    ((name, server, listener),) = served
+    listener.close()
+    assert (name, server._shape.blocks) == ("engine ours", 77)
+    path.write_text("{}")
+    for word, said in ((str(path), "no engine model"), ("nobody", "none of")):
+        with pytest.raises(SystemExit):
+            server_module.main(["--profile", word, "--port", "0"])
+        assert said in capsys.readouterr().err

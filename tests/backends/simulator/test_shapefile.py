@@ -3,7 +3,7 @@
 import pytest
 
 from backends.simulator.profiles import PROFILES
-from backends.simulator.shapefile import ShapeFileError, load, save
+from backends.simulator.shapefile import ShapeFileError, load, profile_of, save
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
@@ -38,3 +38,15 @@ def test_what_is_no_model_is_told(tmp_path, text, said):
 def test_no_file(tmp_path):
     with pytest.raises(ShapeFileError, match="No such file"):
         load(tmp_path / "none.json")
+
+
+def test_a_word_is_a_profile_or_a_file(tmp_path):
+    (name, known), path = next(iter(PROFILES.items())), tmp_path / "ours.json"
+    save(path, known.shape)
+    assert profile_of(name) is known
+    found = profile_of(str(path))
+    assert (found.name, found.shape, found.source) == ("ours", known.shape, f"fitted: {path}")
+    assert [profile_of(word) for word in (None, "nobody", str(tmp_path))] == [None] * 3
+    path.write_text("{}")
+    with pytest.raises(ShapeFileError):
+        profile_of(str(path))
