@@ -1,4 +1,4 @@
-"""`breakeven engine`: install the engine, list what it could run on, plan before renting."""
+"""`breakeven engine`: install the engine, list what it could run on, plan before renting, bench."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -12,11 +12,13 @@ from backends.engine import install as installation
 from backends.engine.catalog import GPUS, PriceRange, UnknownGpu, find
 from backends.engine.modelconfig import UnsupportedModel
 from backends.engine.plan import Figure, Plan, Question, plan
+from gateway.cli_enginebench import bench
 from gateway.cli_enginefit import fit
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.settings import Settings
 
-app = typer.Typer(help="Own engines: install, list GPUs, plan, fit.", no_args_is_help=True)
+app = typer.Typer(help="Own engines: install, list GPUs, plan, bench, fit.", no_args_is_help=True)
+app.command()(bench)
 app.command()(fit)
 GIB = 1 << 30
 ENVIRONMENT = Path(Settings().state_dir) / "engine"

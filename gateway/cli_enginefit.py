@@ -18,8 +18,8 @@ from gateway.cli_output import AsJson, emit, fail, table
 SHIPPED = "h200-llama-3.1-8b-fp8"
 FILE_HELP = (
     "Measured requests, CSV or .csv.gz, one a row: start_s,input_tokens,output_tokens,ttft_s,e2e_s"
-    " and offered_rate, which tells the runs apart; queue_s where known. Default: the H200"
-    " measurements that are shipped."
+    " and offered_rate, which tells the runs apart; queue_s where known. Or the JSON of `engine"
+    " bench`. Default: the H200 measurements that are shipped."
 )
 
 

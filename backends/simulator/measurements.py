@@ -7,15 +7,19 @@ CSV, also as `.gz`, with the columns
     ttft_s, e2e_s              seconds from sending to the first token, and to the end
     offered_rate               requests per second of its run; without it a file is one run
     queue_s                    where known: from sending until it was scheduled
+
+or the JSON that `breakeven engine bench` writes.
 """
 
 import csv
 import gzip
 import io
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 STARTS = ("start_s", "timestamp_s")
 NEEDED = ("input_tokens", "output_tokens", "ttft_s", "e2e_s")
@@ -80,6 +84,8 @@ def read(path: Path) -> dict[str, list[Measured]]:
         raise MeasurementError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     except UnicodeDecodeError as error:
         raise MeasurementError(f"{path}: not UTF-8 text") from error
+    if path.suffix == ".json":
+        return _benched(path, text)
     reader = csv.DictReader(io.StringIO(text, newline=""))
     columns = reader.fieldnames or []
     start = next((one for one in STARTS if one in columns), None)
@@ -96,7 +102,25 @@ def read(path: Path) -> dict[str, list[Measured]]:
     return runs
 
 
-def _measured(where: str, row: Mapping[str, str], start: str) -> Measured:
+def _benched(path: Path, text: str) -> dict[str, list[Measured]]:
+    try:
+        document = json.loads(text)
+        found: list[dict[str, Any]] = document["runs"]
+        runs = {
+            str(run["name"]): [
+                _measured(f"{path}: run {run['name']}", one, "start_s") for one in run["requests"]
+            ]
+            for run in found
+        }
+    except (ValueError, LookupError, TypeError) as error:
+        raise MeasurementError(f"{path}: not what `engine bench` writes") from error
+    runs = {name: requests for name, requests in runs.items() if requests}
+    if not runs:
+        raise MeasurementError(f"{path} has no request that was answered")
+    return runs
+
+
+def _measured(where: str, row: Mapping[str, Any], start: str) -> Measured:
     names = (start, *NEEDED, *(["queue_s"] if row.get("queue_s") else []))
     values = []
     for name in names:

@@ -1,0 +1,215 @@
+"""The arithmetic of a benchmark: percentiles with intervals, goodput, saturation, cost per 1M.
+
+Percentiles interpolate linearly between order statistics. Their intervals are of the percentile
+bootstrap over whole requests (95 %, `RESAMPLES` resamples, a fixed seed): tokens of one request are
+no independent observations, so a request is drawn with all of its gaps or not at all.
+
+Rates are of the whole run, from the first request sent to the last one ended, and of its steady
+part, from the first end to the last sending. Cost takes the steady rate where there is one: filling
+and draining an engine costs what a benchmark's shortness costs, not what traffic costs.
+"""
+
+import math
+import random
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal
+
+METHOD = "percentile bootstrap over requests, 95 %, 300 resamples"
+RESAMPLES = 300
+PERCENTILES = (50, 90, 99)
+SATURATED = 0.95  # of the highest throughput, or of the offered rate
+PUSD = 10**12
+_MOST_GAPS = 4000  # for intervals: thinned evenly in order of size, which keeps percentiles
+_TAIL = 0.025
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One request; seconds from the start of its run. `gaps_s` are between events of the stream."""
+
+    start_s: float
+    input_tokens: int
+    output_tokens: int
+    ttft_s: float
+    e2e_s: float
+    gaps_s: tuple[float, ...] = ()
+    cached_tokens: int = 0
+    error: str | None = None
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.e2e_s
+
+    @property
+    def tpot_s(self) -> float:
+        return (self.e2e_s - self.ttft_s) / max(1, self.output_tokens - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a request must keep to count as good; `None` asks nothing."""
+
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    e2e_s: float | None = None
+
+    def kept(self, one: Sample) -> bool:
+        pairs = (
+            (one.ttft_s, self.ttft_s), (one.tpot_s, self.tpot_s), (one.e2e_s, self.e2e_s),
+        )  # fmt: skip
+        return one.error is None and all(most is None or had <= most for had, most in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    percent: int
+    value_s: float
+    low_s: float
+    high_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Per second; `seconds` is what they were taken over."""
+
+    seconds: float
+    requests: float
+    input_tokens: float
+    output_tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of a benchmark, summed up."""
+
+    requests: int
+    failed: int
+    whole: Rates
+    steady: Rates | None
+    in_flight: float
+    ttft: tuple[Percentile, ...]
+    itl: tuple[Percentile, ...]
+    tpot: tuple[Percentile, ...]
+    e2e: tuple[Percentile, ...]
+    attainment: float
+    good_requests_per_s: float
+
+    @property
+    def rates(self) -> Rates:
+        """What cost and saturation are judged by."""
+        return self.steady or self.whole
+
+
+def point(samples: Sequence[Sample], promise: Promise) -> Point | None:
+    """`None` when nothing was answered."""
+    done = [one for one in samples if one.error is None]
+    if not done:
+        return None
+    start, end = min(one.start_s for one in samples), max(one.end_s for one in samples)
+    seconds = max(end - start, 1e-9)
+    good = sum(promise.kept(one) for one in done)
+    streamed = [one for one in done if one.output_tokens > 1]
+    return Point(
+        requests=len(samples),
+        failed=len(samples) - len(done),
+        whole=_rates(done, start, end),
+        steady=_steady(done),
+        in_flight=sum(one.e2e_s for one in samples) / seconds,
+        ttft=percentiles([(one.ttft_s,) for one in done]),
+        itl=percentiles([one.gaps_s for one in done if one.gaps_s]),
+        tpot=percentiles([(one.tpot_s,) for one in streamed]),
+        e2e=percentiles([(one.e2e_s,) for one in done]),
+        attainment=good / len(samples),
+        good_requests_per_s=good / seconds,
+    )
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """Of ascending values, between the two nearest in a straight line."""
+    place = (len(ordered) - 1) * percent / 100
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def percentiles(groups: Sequence[Sequence[float]]) -> tuple[Percentile, ...]:
+    """Each group holds the values of one request, which are drawn together."""
+    pairs = sorted((value, owner) for owner, group in enumerate(groups) for value in group)
+    if not pairs:
+        return ()
+    values = [value for value, _ in pairs]
+    kept = pairs[:: math.ceil(len(pairs) / _MOST_GAPS)]
+    drawn = sorted_columns(kept, len(groups))
+    found = []
+    for percent, column in zip(PERCENTILES, drawn, strict=True):
+        value = percentile(values, percent)
+        low, high = percentile(column, 100 * _TAIL), percentile(column, 100 * (1 - _TAIL))
+        found.append(Percentile(percent, value, min(low, value), max(high, value)))
+    return tuple(found)
+
+
+def sorted_columns(pairs: Sequence[tuple[float, int]], owners: int) -> list[list[float]]:
+    """For each percentile its values over all resamples, ascending."""
+    rng = random.Random(20)  # noqa: S311  (chance that can be repeated, no secret)
+    columns: list[list[float]] = [[] for _ in PERCENTILES]
+    for _ in range(RESAMPLES):
+        weights = [0] * owners
+        for owner in rng.choices(range(owners), k=owners):
+            weights[owner] += 1
+        reached, total = [], 0
+        for _, owner in pairs:
+            total += weights[owner]
+            reached.append(total)
+        for column, percent in zip(columns, PERCENTILES, strict=True):
+            place = bisect_right(reached, (total - 1) * percent / 100)
+            column.append(pairs[min(place, len(pairs) - 1)][0])
+    return [sorted(column) for column in columns]
+
+
+def saturation(points: Sequence[tuple[float, Point]], *, offered: bool) -> float | None:
+    """The load at which an engine has no more to give; `None` when it was never reached.
+
+    Of an open loop (`offered`: loads are requests per second) the highest rate that is served, once
+    a higher one was not. Of a closed loop (loads are requests at once) the fewest that reach
+    `SATURATED` of the highest throughput, once more of them add nothing.
+    """
+    if offered:
+        served = [load for load, one in points if one.rates.requests >= SATURATED * load]
+        return max(served) if served and max(load for load, _ in points) > max(served) else None
+    most = max((one.rates.output_tokens for _, one in points), default=0.0)
+    reached = sorted(load for load, one in points if one.rates.output_tokens >= SATURATED * most)
+    return reached[0] if len(reached) > 1 else None
+
+
+def cost_pusd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> int | None:
+    """Pico-USD of a million tokens at that pace; `None` when no token came."""
+    if tokens_per_s <= 0:
+        return None
+    hourly = Decimal(str(tokens_per_s)) * 3600
+    return int((usd_per_hour * PUSD * 10**6 / hourly).to_integral_value(ROUND_HALF_EVEN))
+
+
+def _steady(done: Sequence[Sample]) -> Rates | None:
+    """`None` where filling and draining are more than half of the run."""
+    start, end = min(one.end_s for one in done), max(one.start_s for one in done)
+    whole = max(one.end_s for one in done) - min(one.start_s for one in done)
+    return _rates(done, start, end) if end - start > whole / 2 else None
+
+
+def _rates(done: Sequence[Sample], start: float, end: float) -> Rates:
+    """A prompt counts when its first token comes, output as evenly as it came."""
+    seconds = max(end - start, 1e-9)
+    prompts = sum(one.input_tokens for one in done if start <= one.start_s + one.ttft_s <= end)
+    output = sum(_within(one, start, end) for one in done)
+    ended = sum(start < one.end_s <= end for one in done)
+    return Rates(seconds, ended / seconds, prompts / seconds, output / seconds)
+
+
+def _within(one: Sample, start: float, end: float) -> float:
+    first = one.start_s + one.ttft_s
+    shared = min(one.end_s, end) - max(first, start)
+    if one.end_s <= first:
+        return one.output_tokens if start <= first <= end else 0.0
+    return one.output_tokens * max(0.0, shared) / (one.end_s - first)

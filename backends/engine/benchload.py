@@ -1,0 +1,115 @@
+"""What a benchmark asks, and when: arrivals, lengths, prompts that share what they are told to.
+
+Open loops send at their own times, whatever the engine does; closed loops keep so many requests in
+flight. Chance comes in by argument, so that the same seed asks the same.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from backends.simulator.measurements import Measured
+
+WORDS = (
+    *("load", "queue", "token", "cache", "model", "price", "stream", "answer", "router", "engine"),
+    *("batch", "prompt", "latency", "budget", "hour", "machine", "volume", "ledger", "team"),
+    "request",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Tokens of each request; the first `shared` of a prompt are the same in all of them."""
+
+    prompt: int
+    output: int
+    shared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """`at_s` from the start of the run; a closed loop sends in order as soon as it may."""
+
+    at_s: float
+    prompt: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One run: `rate` in requests per second, or so many `at_once`, or as recorded.
+
+    The streams of a closed loop begin within `spread_s`: begun together they march in step, and
+    every prompt waits for all others.
+    """
+
+    asks: tuple[Ask, ...]
+    rate: float | None = None
+    at_once: int | None = None
+    spread_s: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """As files of measurements name their runs: the rate, where there is one."""
+        if self.rate is not None:
+            return f"{self.rate:g}"
+        return f"{self.at_once} at once" if self.at_once else "recorded"
+
+
+def poisson(rate: float, count: int, shape: Shape, rng: random.Random) -> Loop:
+    """Independent arrivals at a mean rate."""
+    at_s, asks = 0.0, []
+    for _ in range(count):
+        asks.append(Ask(at_s, shape.prompt, shape.output))
+        at_s += rng.expovariate(rate)
+    return Loop(tuple(asks), rate=rate)
+
+
+def even(rate: float, count: int, shape: Shape) -> Loop:
+    """Arrivals at one distance from each other."""
+    asks = (Ask(number / rate, shape.prompt, shape.output) for number in range(count))
+    return Loop(tuple(asks), rate=rate)
+
+
+def closed(at_once: int, count: int, shape: Shape, *, spread_s: float = 0.0) -> Loop:
+    asks = (Ask(0.0, shape.prompt, shape.output),) * count
+    return Loop(asks, at_once=at_once, spread_s=spread_s)
+
+
+def recorded(requests: Sequence[Measured], *, speed: float = 1.0) -> Loop:
+    """Arrivals and lengths of a file; `speed` 2 brings them twice as fast."""
+    start_s = min(one.start_s for one in requests)
+    asks = [
+        Ask((one.start_s - start_s) / speed, one.prompt_tokens, one.output_tokens)
+        for one in requests
+    ]
+    return Loop(tuple(sorted(asks, key=lambda one: one.at_s)))
+
+
+class Prompts:
+    """Texts of a wanted number of tokens, by what two texts of known length were counted as."""
+
+    def __init__(self, shared: int, rng: random.Random, *, per_word: float, around: float) -> None:
+        """`around`: tokens that the engine adds to any prompt, its template's."""
+        self._rng = rng
+        self._per_word, self._around = per_word, around
+        self._shared_words = max(0, round((shared - around) / per_word)) if shared else 0
+        self._shared = rng.choices(WORDS, k=self._shared_words)
+
+    @classmethod
+    def measured(
+        cls, shared: int, rng: random.Random, short: tuple[int, int], long: tuple[int, int]
+    ) -> "Prompts":
+        """From two (words, tokens) that an engine reported."""
+        words = long[0] - short[0]
+        per_word = max((long[1] - short[1]) / words, 0.1)
+        return cls(shared, rng, per_word=per_word, around=max(0.0, short[1] - short[0] * per_word))
+
+    def text(self, tokens: int) -> str:
+        words = max(1, round((tokens - self._around) / self._per_word))
+        own = self._rng.choices(WORDS, k=max(0, words - self._shared_words))
+        return " ".join([*self._shared[:words], *own])
+
+
+def words(count: int, rng: random.Random) -> str:
+    return " ".join(rng.choices(WORDS, k=count))

@@ -1,0 +1,136 @@
+"""A benchmark as one document: what was asked, every run's figures, and its requests.
+
+The document is what `engine fit` reads back: its runs are named as files of measurements name
+theirs, by the rate of an open loop, else by how many were in flight.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
+
+from backends.engine.benchfigures import (
+    METHOD,
+    Percentile,
+    Point,
+    Promise,
+    Sample,
+    cost_pusd_per_million,
+    point,
+    saturation,
+)
+from backends.engine.benchload import Loop
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    loop: Loop
+    samples: tuple[Sample, ...]
+    point: Point | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """All runs of one target; `about` is shown and kept as it is."""
+
+    about: Mapping[str, Any]
+    promise: Promise
+    runs: tuple[Run, ...]
+    usd_per_hour: Decimal | None = None
+
+    @property
+    def offered(self) -> bool:
+        return all(run.loop.rate is not None for run in self.runs)
+
+    @property
+    def saturation(self) -> float | None:
+        """Requests per second of an open loop, requests at once of a closed one."""
+        loads = [
+            (float(run.loop.rate or run.loop.at_once or 0), run.point)
+            for run in self.runs
+            if run.point is not None
+        ]
+        if any(load == 0 for load, _ in loads):
+            return None
+        return saturation(loads, offered=self.offered)
+
+    @property
+    def best(self) -> Run | None:
+        """The run with the most good requests per second."""
+        made = [run for run in self.runs if run.point is not None]
+        return max(made, key=_good, default=None)
+
+    def costs(self, run: Run) -> tuple[int, int] | None:
+        """Pico-USD per million tokens: input + output, and output only."""
+        if self.usd_per_hour is None or run.point is None:
+            return None
+        rates = run.point.rates
+        both = cost_pusd_per_million(self.usd_per_hour, rates.input_tokens + rates.output_tokens)
+        output = cost_pusd_per_million(self.usd_per_hour, rates.output_tokens)
+        return None if both is None or output is None else (both, output)
+
+
+def run_of(loop: Loop, samples: Sequence[Sample], promise: Promise) -> Run:
+    return Run(loop, tuple(samples), point(samples, promise))
+
+
+def document(bench: Bench) -> dict[str, Any]:
+    """Seconds and tokens; money in pico-USD."""
+    return {
+        "breakeven_bench": FORMAT,
+        "about": dict(bench.about),
+        "slo": asdict(bench.promise),
+        "intervals": METHOD,
+        "usd_per_hour": None if bench.usd_per_hour is None else str(bench.usd_per_hour),
+        "saturation": {
+            "at": bench.saturation,
+            "unit": "requests/s" if bench.offered else "at once",
+        },
+        "runs": [_run(bench, run) for run in bench.runs],
+    }
+
+
+def _run(bench: Bench, run: Run) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": run.loop.name, "rate": run.loop.rate,
+                            "at_once": run.loop.at_once}  # fmt: skip
+    if run.point is not None:
+        made["figures"] = _figures(run.point)
+    costs = bench.costs(run)
+    if costs is not None:
+        made["pusd_per_million"] = {"input+output": costs[0], "output": costs[1]}
+    made["errors"] = sorted({one.error for one in run.samples if one.error is not None})
+    made["requests"] = [
+        {
+            "start_s": round(one.start_s, 6), "input_tokens": one.input_tokens,
+            "output_tokens": one.output_tokens, "cached_tokens": one.cached_tokens,
+            "ttft_s": round(one.ttft_s, 6), "e2e_s": round(one.e2e_s, 6),
+        }
+        for one in run.samples
+        if one.error is None
+    ]  # fmt: skip
+    return made
+
+
+def _figures(made: Point) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "requests": made.requests,
+        "failed": made.failed,
+        "in_flight": made.in_flight,
+        "whole": asdict(made.whole),
+        "steady": None if made.steady is None else asdict(made.steady),
+        "attainment": made.attainment,
+        "good_requests_per_s": made.good_requests_per_s,
+    }
+    for name in ("ttft", "itl", "tpot", "e2e"):
+        values: tuple[Percentile, ...] = getattr(made, name)
+        found[f"{name}_s"] = {
+            f"p{one.percent}": {"value": one.value_s, "low": one.low_s, "high": one.high_s}
+            for one in values
+        }
+    return found
+
+
+def _good(run: Run) -> float:
+    return 0.0 if run.point is None else run.point.good_requests_per_s

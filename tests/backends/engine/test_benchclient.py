@@ -1,0 +1,112 @@
+"""Streams of the simulated engine, timed: tokens, arrivals, shared prefixes, failures."""
+
+import asyncio
+import random
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+import uvicorn
+
+from backends.engine.benchclient import BenchClient, Target
+from backends.engine.benchfigures import Promise, point
+from backends.engine.benchload import Shape, closed, even, poisson
+from backends.errors import BackendError
+from backends.http import HttpClient
+from backends.metrics import parse
+from backends.openai import OpenAIBackend
+from backends.simulator import running
+from backends.simulator.journal import Journal
+from backends.simulator.server import Server
+from backends.simulator.shape import Shape as EngineShape
+from backends.stepmodel import StepModel
+
+STEP = StepModel(a_s=2e-3, b_s=1e-5, c_s=1e-8, d_s=1e-5, t0_s=2e-3)
+
+
+@asynccontextmanager
+async def engine(model: str = "sim"):
+    shape = EngineShape(STEP, blocks=4001, max_num_seqs=64, context_tokens=4096)
+    application = Server(shape, model, profile="test", journal=Journal())
+    listener = running.bind("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(application, lifespan="on", log_level="critical"))
+    task = asyncio.create_task(server._serve([listener]))
+    while not server.started:  # noqa: ASYNC110 - uvicorn offers no event for it
+        await asyncio.sleep(0.005)
+    http = HttpClient()
+    try:
+        yield OpenAIBackend(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", client=http)
+    finally:
+        await http.aclose()
+        server.should_exit = True
+        await task
+        listener.close()
+
+
+@pytest.mark.parametrize("chat", [True, False])
+async def test_a_closed_loop_counts_what_the_engine_counts(chat):
+    async with engine() as backend:
+        client = BenchClient(backend, Target("sim", chat=chat))
+        prompts = await client.calibrate(0, random.Random(1))
+        seen = []
+        found = await client.run(closed(4, 12, Shape(200, 20)), prompts, seen.append)
+    assert len(found) == len(seen) == 12
+    assert [one.error for one in found] == [None] * 12
+    assert {one.output_tokens for one in found} == {20}
+    for one in found:
+        assert one.input_tokens == pytest.approx(200, abs=20)
+        assert 0 < one.ttft_s < one.e2e_s
+        assert len(one.gaps_s) <= 19
+        assert sum(one.gaps_s) == pytest.approx(one.e2e_s - one.ttft_s, abs=0.02)
+    assert point(found, Promise()).in_flight <= 4.001
+
+
+async def test_an_open_loop_sends_at_its_own_times():
+    async with engine() as backend:
+        client = BenchClient(backend, Target("sim", chat=False))
+        prompts = await client.calibrate(0, random.Random(1))
+        for loop in (
+            even(40.0, 10, Shape(50, 5)),
+            poisson(40.0, 10, Shape(50, 5), random.Random(2)),
+        ):
+            found = await client.run(loop, prompts)
+            for ask, one in zip(loop.asks, found, strict=True):
+                assert one.start_s >= ask.at_s - 1e-3, "never before its time"
+
+
+async def test_a_shared_prefix_is_the_engines_prefix():
+    """Of each prompt after the first the engine finds the shared tokens in its cache, no others."""
+    hits = {}
+    for shared in (400, 0):
+        async with engine() as backend:
+            client = BenchClient(backend, Target("sim", chat=False))
+            prompts = await client.calibrate(shared, random.Random(1))
+            found = await client.run(closed(1, 4, Shape(512, 4, shared)), prompts)
+            hits[shared] = await cached(backend)
+        assert [one.error for one in found] == [None] * 4
+    assert 3 * 400 * 0.85 <= hits[400] <= 3 * 400 * 1.15
+    assert hits[0] == 0
+
+
+async def cached(backend: OpenAIBackend) -> int:
+    origin = backend._origin
+    async with httpx.AsyncClient(trust_env=False) as client:
+        page = await client.get(f"http://{origin.host}:{origin.port}/metrics")
+    return parse(page.text).prefix_hit_tokens_total
+
+
+async def test_refusals_are_samples_with_their_reason():
+    async with engine() as backend:
+        client = BenchClient(backend, Target("other", chat=False))
+        with pytest.raises(BackendError, match="404"):
+            await client.calibrate(0, random.Random(1))
+        one = await client.ask("load", 4, began=0.0)
+    assert "404" in one.error
+
+
+async def test_an_address_without_anybody_is_a_failed_sample():
+    http = HttpClient()
+    client = BenchClient(OpenAIBackend("http://127.0.0.1:1/v1", client=http), Target("m"))
+    one = await client.ask("load", 4, began=0.0)
+    await http.aclose()
+    assert "Unreachable" in one.error
