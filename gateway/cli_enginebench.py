@@ -6,6 +6,7 @@ import os
 import random
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any
@@ -86,12 +87,8 @@ def bench(
     loops = _loops(shape, rng, (concurrency, rate, trace), requests, spread, speed, even=even)
     dollars = _dollars(usd_per_hour)
     promise = Promise(*(one and one / 1e3 for one in (slo_ttft_ms, slo_tpot_ms, slo_e2e_ms)))
-    key = os.environ.get(key_env) if key_env else None
-    if key_env and not key:
-        fail(f"{key_env} is not set")
-    about = _about(url, model, key)
-    about |= {"prompt_tokens": prompt_tokens, "output_tokens": output_tokens,
-              "shared_tokens": shared_tokens, "seed": seed}  # fmt: skip
+    key = _key(key_env)
+    about = _about(url, model, key) | asdict(shape) | {"seed": seed}
     target = Target(about["model"], chat=not completions, ignore_eos=ignore_eos)
     try:
         runs = asyncio.run(_run(url, key, target, loops, shape, promise, rng, quiet=as_json))
@@ -147,6 +144,13 @@ def _dollars(text: str | None) -> Decimal | None:
     if found is not None and not (found.is_finite() and found > 0):
         fail("--usd-per-hour is above 0")
     return found
+
+
+def _key(name: str | None) -> str | None:
+    key = os.environ.get(name) if name else None
+    if name and not key:
+        fail(f"{name} is not set")
+    return key
 
 
 def _about(url: str, model: str | None, key: str | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Sends a benchmark's requests and times their streams, at little cost for each event.
 
-The request path's own client (llhttp) reads them, 19 us of processor time an event; httpx takes 84 to
-113, a whole core at 10,000 tokens per second, and then its own backlog is what is timed.
+The request path's own client (llhttp) reads them, 19 us of processor time an event; httpx takes 84
+to 113, a whole core at 10,000 tokens per second, and then its own backlog is what is timed.
 Only events up to the first token and the last one are decoded; of the others the time is kept.
 """
 
