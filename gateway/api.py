@@ -19,7 +19,7 @@ from gateway.connection import Connection, Header, connection_of
 from gateway.dialects.reply import TranslatedReply
 from gateway.dialects.spoken import SPOKEN
 from gateway.dispatch import CLIENT_GONE, Dispatcher
-from gateway.errors import RequestError
+from gateway.errors import RequestError, let_go
 from gateway.errors import body as error_body
 from gateway.fields import Fields, read_fields
 from gateway.intake import PATHS, Asked, read
@@ -116,6 +116,7 @@ class HotApi:
                 await self._otherwise(scope["path"], fields, text, asked, identity, reply)
         except RequestError as error:
             await refuse(reply, error, last=text is None and waits_to_send(scope))
+            let_go(error)
         except asyncio.CancelledError:
             if reply.ended_by is None:
                 if not self.draining:
@@ -132,6 +133,7 @@ class HotApi:
                 unwatch()
             self._open.discard(reply)
             self._metrics.working = len(self._open)
+            reply.let_go()
 
     def open_replies(self) -> tuple[Reply, ...]:
         """What is being worked on."""

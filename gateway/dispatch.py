@@ -17,7 +17,7 @@ from gateway.attempt import Attempt, Outcome, Tries
 from gateway.clock import Clock
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
-from gateway.errors import RequestError
+from gateway.errors import RequestError, let_go
 from gateway.experience import Experience
 from gateway.flight import Flights
 from gateway.intake import Asked, body_for
@@ -199,6 +199,7 @@ class Dispatcher:
             exchange = await self._open(attempt)
             await self.delivery.answer(attempt, exchange, reply)
         except BackendError as error:
+            let_go(error)
             return await self._failed(attempt, error, reply)
         except JournalError as error:
             if reply.started:

@@ -56,6 +56,10 @@ class Reply:
         self._send, self._connection = wrap(self._send), None
         self.broken = self.charged = False
 
+    def let_go(self) -> None:
+        """Nothing more is sent: what `through` put in the way knows this reply, and holds it."""
+        self._send = _over
+
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         self.started = True
         await self._send(
@@ -97,3 +101,7 @@ class Reply:
         start = {"type": "http.response.start", "status": status, "headers": list(headers)}
         await self._send(start)
         await Reply.body(self, data, more=False)
+
+
+async def _over(_: MutableMapping[str, Any]) -> None:
+    raise RuntimeError("sent after its request had ended")

@@ -1,10 +1,54 @@
 """One table from kind to HTTP, one body with all four members."""
 
+import gc
 import json
+import weakref
 
 import pytest
 
-from gateway.errors import TABLE, RequestError, body
+from gateway.errors import TABLE, RequestError, body, let_go
+
+
+class Held:
+    """Something in the frame of who raises."""
+
+
+def raised() -> tuple[RequestError, weakref.ref]:
+    held = Held()
+
+    def raising() -> None:
+        inner, kept = ValueError("first"), held
+        raise inner from KeyError(weakref.ref(kept))
+
+    def refusing() -> None:
+        refusal = RequestError("upstream", "No.")
+        try:
+            raising()
+        except ValueError as error:
+            raise refusal from error
+
+    try:
+        refusing()
+    except RequestError as error:
+        return error, weakref.ref(held)
+    raise AssertionError
+
+
+@pytest.mark.parametrize("freed", [True, False])
+def test_an_answered_error_keeps_nothing_that_raised_it(freed) -> None:
+    """Not freed: only the collector finds it, which is the control."""
+    gc.collect()
+    gc.disable()
+    try:
+        error, held = raised()
+        if freed:
+            let_go(error)
+        del error
+        assert (held() is None) == freed
+        gc.collect()
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("kind", sorted(TABLE))

@@ -3,13 +3,17 @@
 Every deadline is a setting of its own, ends its request, and leaves one settled row.
 """
 
+import gc
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 
+from gateway import api, dispatch
 from gateway.experience import Experience
+from gateway.reply import Reply
 from gateway.retries import RESERVE, SHARE, Retries
 from gateway.slots import Seen
 
@@ -245,3 +249,45 @@ def test_a_target_that_takes_no_connection_is_given_up(hasty) -> None:
     assert (row["status"], row["error"], row["cost_pusd"]) == ("rejected", "unreachable", 0)
     for one in (*waiting, full):
         one.close()
+
+
+def left_lying(faulty, rule, answers) -> int:
+    """Requests that are over and wait for the collector: refused, broken off, and asked once."""
+    error = rule(answer=answers.whole(b"{}", b"HTTP/1.1 500 Oh\r\n"))
+    cut = rule(after_bytes=800, ending="reset")
+    gc.collect()
+    gc.disable()
+    try:
+        for trouble in (error, cut):
+            for model in ("own", "api"):
+                faulty.ask(model, trouble, stream=trouble is cut)
+        faulty.ask("own", rule())
+        headers = {**faulty.stack.headers(), "idempotency-key": f"lying-{time.time_ns()}"}
+        body = {"model": "own", "messages": MESSAGES, "max_tokens": 3}
+        url = f"{faulty.stack.url}/v1/chat/completions"
+        assert httpx.post(url, json=body, headers=headers, trust_env=False).status_code == 200
+        time.sleep(0.2)  # tasks end behind their answers
+        lying = replies()
+        gc.collect()
+        return lying - replies()
+    finally:
+        gc.enable()
+
+
+def replies() -> int:
+    return sum(isinstance(one, Reply) for one in gc.get_objects())
+
+
+def test_what_fails_is_freed_at_once(peaceful, rule, answers) -> None:
+    """An outage would fill the collector's list, and each of its runs stops every stream."""
+    assert left_lying(peaceful, rule, answers) == 0
+
+
+def test_without_letting_go_it_waits_for_the_collector(
+    peaceful, rule, answers, monkeypatch
+) -> None:
+    """The control."""
+    for module in (api, dispatch):
+        monkeypatch.setattr(module, "let_go", lambda _: None)
+    monkeypatch.setattr(Reply, "let_go", lambda _: None)
+    assert left_lying(peaceful, rule, answers) >= 3

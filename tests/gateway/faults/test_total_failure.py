@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -20,40 +21,64 @@ from gateway.retries import RESERVE, SHARE
 
 FULL = os.environ.get("SOAK_FULL", "0") == "1"
 SECONDS = 300.0 if FULL else 20.0
-CLIENTS = 4
+CLIENTS = 4  # requests under way, at most
+PER_S = 100.0  # every other one of them `/healthz`
 SILENCE_S = 3.0  # between two tries of a target: its circuit was open
 OPENED_S = 2.0
 ANSWERED_S = 0.05  # p99 of those who are refused without a try, beyond that of `/healthz`
 HEAD_S = 0.4
 ENGINE = "h200-llama-3.1-8b-fp8"
 MODELS = ("own", "api", "all")
+WORKER = "gateway.worker"
 
 pytestmark = pytest.mark.long
 
-# A process: threads of this one would wait for the proxies.
+# A process: threads of this one would wait for the proxies. Every other one asks for `/healthz`;
+# each goes at its time on a connection that is idle, unless so many requests are under way.
 ASKS = """
-import itertools, json, sys, threading, time, httpx
-url, seconds, clients, *tokens = sys.argv[1:]
-end_s, number = time.monotonic() + float(seconds), itertools.count()
-found, idle = [], []
-def ask():
-    with httpx.Client(trust_env=False, verify=False, timeout=30) as client:
-        while time.monotonic() < end_s:
-            one = next(number)
-            body = {"model": ("own", "api", "all")[one % 3], "stream": one % 2 == 0,
-                    "max_tokens": 3, "messages": [{"role": "user", "content": "hi"}]}
-            key, begun_s = tokens[one % len(tokens)], time.monotonic()
-            answer = client.post(url, json=body, headers={"authorization": f"Bearer {key}"})
-            took_s, headers = time.monotonic() - begun_s, answer.headers
-            found.append([headers["x-request-id"], answer.status_code, took_s,
-                          headers.get("retry-after")])
-            begun_s = time.monotonic()
-            client.get(url.replace("/v1/chat/completions", "/healthz"))
-            idle.append(time.monotonic() - begun_s)
-            time.sleep(0.02)
-threads = [threading.Thread(target=ask) for _ in range(int(clients))]
-for one in threads: one.start()
-for one in threads: one.join()
+import asyncio, json, sys, time
+port, seconds, per_s, clients, *tokens = sys.argv[1:]
+found, idle, lines = [], [], []
+room = asyncio.Semaphore(int(clients))
+def said(number):
+    if number % 2:
+        return b"GET /healthz HTTP/1.1\\r\\nhost: g\\r\\n\\r\\n"
+    number //= 2
+    body = json.dumps({"model": ("own", "api", "all")[number % 3], "stream": number % 2 == 0,
+        "max_tokens": 3, "messages": [{"role": "user", "content": "hi"}]})
+    return ("POST /v1/chat/completions HTTP/1.1\\r\\nhost: g\\r\\n"
+        f"authorization: Bearer {tokens[number % len(tokens)]}\\r\\n"
+        f"content-length: {len(body)}\\r\\n\\r\\n{body}").encode()
+async def one(number):
+    if number % 2:
+        await asked(number)
+    else:
+        async with room:
+            await asked(number)
+async def asked(number):
+    line = lines.pop(0) if lines else await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = line
+    text, begun_s = said(number), time.monotonic()
+    writer.write(text)
+    head = (await reader.readuntil(b"\\r\\n\\r\\n")).decode().lower()
+    headers = dict(line.split(": ", 1) for line in head.split("\\r\\n")[1:-2])
+    await reader.readexactly(int(headers["content-length"]))
+    took_s = time.monotonic() - begun_s
+    if headers.get("connection") != "close":
+        lines.append(line)
+    if number % 2:
+        idle.append(took_s)
+    else:
+        name = headers["x-request-id"]
+        found.append([name, int(head[9:12]), took_s, headers.get("retry-after")])
+async def all_of_them():
+    lines.extend([await asyncio.open_connection("127.0.0.1", port) for _ in range(8)])
+    start_s, running = time.monotonic(), []
+    for number in range(int(float(seconds) * float(per_s))):
+        await asyncio.sleep(max(0.0, start_s + number / float(per_s) - time.monotonic()))
+        running.append(asyncio.create_task(one(number)))
+    await asyncio.gather(*running)
+asyncio.run(all_of_them())
 print(json.dumps([found, idle]))
 """
 
@@ -99,8 +124,8 @@ def failing(make_host, make_proxy, targets, rule, answers, patiently):
 
 def asked(host, seconds: float, tokens: list[str]) -> tuple[list[list], list[float]]:
     """[request, status, seconds it took, `retry-after`] of each answer; seconds of `/healthz`."""
-    url = f"{host.url}/v1/chat/completions"
-    words = [sys.executable, "-c", ASKS, url, str(seconds), str(CLIENTS), *tokens]
+    port = host.url.rpartition(":")[2]
+    words = [sys.executable, "-c", ASKS, port, str(seconds), str(PER_S), str(CLIENTS), *tokens]
     done = subprocess.run(words, check=True, capture_output=True, timeout=seconds + 120)
     return tuple(json.loads(done.stdout))
 
@@ -118,6 +143,12 @@ def tried(host, proxies, known: set[str], patiently) -> list[dict]:
     return rows
 
 
+def spent(pid: int) -> tuple[float, float]:
+    """Seconds that a process' first thread ran, and that it waited for a core to run on."""
+    run_ns, waited_ns, _ = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()
+    return int(run_ns) / 1e9, int(waited_ns) / 1e9
+
+
 def late(seconds: list[float]) -> tuple[float, float]:
     """The median and the 99th percentile."""
     ordered = sorted(seconds)
@@ -127,15 +158,19 @@ def late(seconds: list[float]) -> tuple[float, float]:
 def test_an_outage_is_neither_multiplied_nor_waited_for(failing, rule, patiently) -> None:
     host, proxies = failing
     known = {row["attempt_id"] for row in host.rows()}
-    answers, idle = asked(host, SECONDS, [host.key(f"outage-{number}") for number in range(12)])
+    keys, (worker,) = [host.key(f"outage-{number}") for number in range(12)], host.pids(WORKER)
+    begun = spent(worker)
+    answers, idle = asked(host, SECONDS, keys)
+    run_s, waited_s = (now - before for now, before in zip(spent(worker), begun, strict=True))
     rows = tried(host, proxies, known, patiently)
     share = len(rows) / len(answers)
     found = {row["request_id"] for row in rows}
     refused = [took for name, _, took, _ in answers if name not in found]
-    (p50, p99), (_, usual) = late(refused), late(idle)
+    (p50, p99), (usual_p50, usual) = late(refused), late(idle)
     print(f"\n{SECONDS:.0f} s: {len(answers)} requests, {len(rows)} tries ({share:.3f} each);")
     print(f"{len(refused)} refused without a try, after {p50:.4f} s (p50), {p99:.4f} (p99);")
-    print(f"`/healthz` beside them: {usual:.4f} (p99)")
+    print(f"`/healthz` beside them: {usual_p50:.4f} (p50), {usual:.4f} (p99);")
+    print(f"the worker ran for {run_s:.2f} s, and waited {waited_s:.2f} s for a core")
     for name, proxy in proxies.items():
         times = [one.at_s for one in proxy.seen]
         most = next(
