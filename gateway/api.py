@@ -26,7 +26,7 @@ from gateway.intake import PATHS, Asked, read
 from gateway.measured import RANKING, READERS, Arrived
 from gateway.relay import error_event
 from gateway.reply import JSON, Reply
-from gateway.settings import Server
+from gateway.settings import Server, Timeouts
 from gateway.submissions import Sent
 from ledger.identity import Identity
 
@@ -144,15 +144,17 @@ class HotApi:
         limits = self._server.timeouts
         while True:
             await asyncio.sleep(SWEEP_S)
-            now = self._clock.now_s()
             if self.draining:
                 self._dispatcher.waiting.drain()
-            for reply in tuple(self._open):
-                since = reply.sending_since
-                if since is not None and now - since > limits.client_stall_s:
-                    reply.end("client_stall")
-                elif now - reply.opened_s > limits.total_s:
-                    reply.end("total")
+            self._end_late(limits, self._clock.now_s())
+
+    def _end_late(self, limits: Timeouts, now: float) -> None:
+        for reply in tuple(self._open):  # a name in the sweeper would hold the last one on
+            since = reply.sending_since
+            if since is not None and now - since > limits.client_stall_s:
+                reply.end("client_stall")
+            elif now - reply.opened_s > limits.total_s:
+                reply.end("total")
 
     async def _asked(self, path: str, fields: Fields, text: bytes, reply: Reply) -> Asked:
         """What the body asks for; a large one is read in a thread."""

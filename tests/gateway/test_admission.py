@@ -130,7 +130,7 @@ def sent(monkeypatch):
 
     def record(stack) -> dict[str, list[dict]]:
         bodies: dict[str, list[dict]] = {}
-        for name, backend in stack.planner._fleet._api_backends.items():
+        for name, backend in stack.planner._routes._fleet._api_backends.items():
 
             async def open_(call, *, name=name, send=backend.open):
                 bodies.setdefault(name, []).append(json.loads(call.body))
@@ -254,7 +254,7 @@ async def _start(stack) -> None:
 
 def test_scopes_name_everything_a_budget_may_be_set_on(stack) -> None:
     planner = stack.planner
-    own, api = planner._fleet.targets("chat", stack.settings.models["chat"])
+    own, api = planner._routes._fleet.targets("chat", stack.settings.models["chat"])
     identity = stack.call(stack.app.hot._keys.lookup(stack.token, 0))
     assert set(scopes(identity, "chat", own)) == {
         "global", "org:default", "team:search", f"key:{identity.key_id}", "model:chat",
@@ -323,7 +323,7 @@ def test_the_room_at_a_target_is_that_of_all_its_scopes(rooms: dict[str, int], t
 
 @pytest.fixture
 def targets(stack) -> list:
-    own, api = stack.planner._fleet.targets("chat", None)
+    own, api = stack.planner._routes._fleet.targets("chat", None)
     assert (own.own, api.own) == (True, False)
     places = [("a", False), ("b", False), ("a", True)]
     apis = [replace(api, provider=name, simulated=simulated) for name, simulated in places]

@@ -186,7 +186,7 @@ def test_store_goes_where_answers_are_kept_and_is_refused_elsewhere(stack, monke
     assert error["code"] == "unsupported_parameter"
     assert stack.chat("chat", store=False, max_tokens=3).status_code == 200
     planner = stack.planner
-    fleet = planner._fleet
+    fleet = planner._routes._fleet
     own, api = fleet._by_model["chat"]
     monkeypatch.setattr(planner._routes, "_known", {})  # routes are found once
     keeping = replace(api, features=api.features | {Feature.STORE})

@@ -9,7 +9,7 @@ from router.types import Feature
 
 def targets(stack, name: str):
     logical, model = resolve_model(stack.settings, name)
-    return stack.planner._fleet.targets(logical, model)
+    return stack.planner._routes._fleet.targets(logical, model)
 
 
 def test_targets_carry_what_routing_and_money_need(stack) -> None:
@@ -41,7 +41,7 @@ def test_invented_names_are_remembered_up_to_a_limit(stack, monkeypatch) -> None
 
 
 def test_every_wire_client_can_be_closed(stack) -> None:
-    backends = stack.planner._fleet.backends
+    backends = stack.planner._routes._fleet.backends
     assert set(backends) == {
         "pool:main/0", "pool:embed/0", "alpha", "beta", "late", "steady",
     }  # fmt: skip

@@ -19,7 +19,7 @@ def identity(stack) -> Identity:
 @pytest.fixture
 def known(stack) -> Routes:
     dispatcher = stack.app.hot._dispatcher
-    return Routes(stack.settings, stack.planner._fleet, dispatcher.admission)
+    return Routes(stack.settings, stack.planner._routes._fleet, dispatcher.admission)
 
 
 def test_a_route_is_found_once(known: Routes, identity: Identity) -> None:

@@ -72,7 +72,7 @@ async def asked(stack, body: dict, at: int) -> int:
 
 def left_open(stack) -> int:
     """Connections to targets that no pool keeps for the next request."""
-    clients = {backend._client for backend in stack.planner._fleet.backends.values()}
+    clients = {backend._client for backend in stack.planner._routes._fleet.backends.values()}
     return sum(pool.open - len(pool._idle) for client in clients for pool in client._pools.values())
 
 
@@ -122,7 +122,7 @@ def held(stack) -> list:
 
 async def drop_idle(stack) -> None:
     """The next request has to connect."""
-    for backend in stack.planner._fleet.backends.values():
+    for backend in stack.planner._routes._fleet.backends.values():
         for pool in backend._client._pools.values():
             for connection in list(pool._idle):
                 connection.abort()
