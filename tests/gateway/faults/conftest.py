@@ -100,7 +100,8 @@ class Proxy:
         ends = {f"0100007F:{self.port:04X}", f"0100007F:{one.port:04X}"}
         lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         waiting = [line[4] for line in lines if {line[1], line[2]} == ends]
-        return waiting == ["00000000:00000000"] * 2
+        # Of a table that changes while it is read, a line may come twice, or not at all.
+        return len(waiting) > 1 and set(waiting) == {"00000000:00000000"}
 
     def _call(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
@@ -378,19 +379,53 @@ def faulty_with(
         next(one, None)
 
 
+# A simulator whose streams, while the file of the first argument is there, fall silent somewhere.
+# Where is a matter of the request's name; nothing more is made from then on.
+FALLS_SILENT = """
+import runpy, sys, zlib
+from pathlib import Path
+from backends.simulator import asgi, generation
+silent, module = Path(sys.argv.pop(1)), sys.argv.pop(1)
+Generation = generation.Generation
+talks = Generation._stream
+async def falls_silent(self, watch, send, headers, cut_after):
+    if not silent.exists():
+        return await talks(self, watch, send, headers, cut_after)
+    last = 1 + zlib.crc32(asgi.header(self._scope, b"x-request-id").encode()) % 300
+    await asgi.start(send, 200, [asgi.EVENTS, *headers])
+    while not watch.gone:
+        await watch.wait()
+        over = self._sent[0] < last <= self._running[0].generated
+        if over:
+            self._setting.source.stop(self._running[0])
+        if self._sent[0] < last and (part := self._fresh()):
+            await asgi.more(send, part)
+        if over:
+            await asgi.more(send, b": silent\\n\\n")
+    return False
+Generation._stream = falls_silent
+runpy.run_module(module, run_name="__main__")
+"""
+
+
 class Targets:
-    """A simulated engine and a simulated provider as processes, each with its own account."""
+    """A simulated engine and a simulated provider as processes, each with its own account.
+
+    While `folder / "silent"` exists, the streams that begin fall silent after some tokens.
+    """
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.ports = [self._free() for _ in range(2)]
         self._accounts = folder / "engine.jsonl", folder / "provider.jsonl"
         modules = [
             ["backends.simulator.server", "--profile", ENGINE, "--model", "llama"],
             ["backends.simulator.provider", "--name", "p", "--ttft-ms", "20", "--tpot-ms", "2"],
         ]
+        started = [sys.executable, "-c", FALLS_SILENT, str(folder / "silent")]
         self.processes = [
             subprocess.Popen(
-                [sys.executable, "-m", *words, "--port", str(port), "--journal", str(account)],
+                [*started, *words, "--port", str(port), "--journal", str(account)],
                 stdout=subprocess.DEVNULL,
             )
             for words, port, account in zip(modules, self.ports, self._accounts, strict=True)
