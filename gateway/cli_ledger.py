@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from sqlalchemy import Connection
 
 from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli_export import export
@@ -16,6 +17,7 @@ from gateway.cli_output import AsJson, emit, fail, table
 from gateway.clock import Clock
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries import Flagged, Scope
+from ledger.registers import changes, register_head
 from ledger.report import Line, PoolLine, Report
 from ledger.report import report as report_of
 from ledger.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
@@ -23,6 +25,7 @@ from ledger.rollups import RetiredError, Rollups
 from ledger.sealer import head
 from ledger.verify import Finding, Result
 from ledger.verify import verify as verify_books
+from ledger.verify_registers import register_entry_is_there
 from ledger.verify_seals import head_is_there
 
 app = typer.Typer(help="The ledger: what was spent, and proof that it adds up.",
@@ -31,6 +34,7 @@ DAY_US = 86_400_000_000
 HOUR_US = 3_600_000_000
 PLACES = 4
 BUSY_S = 0.1
+SHORT = 60  # characters of a value in a table
 FLAGS = {
     "disputed": "the target reported usage that cannot be",
     "late": "settled after it was given up for lost",
@@ -61,7 +65,7 @@ def report(
 def verify(
     config: Config = Path("breakeven.yaml"),
     seal: Annotated[
-        str | None, typer.Option(help="NUMBER:HASH as `ledger seal` printed it at another time.")
+        str | None, typer.Option(help="What `ledger seal` printed at another time.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -69,7 +73,7 @@ def verify(
     noted = None if seal is None else _noted(seal)
     with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
         result = verify_books(connection)
-        kept = noted is None or head_is_there(connection, *noted)
+        kept = noted is None or _is_there(connection, noted)
     if not kept:
         lost = Finding(
             "seals_hold", f"seal {seal}", "the chain does not hold it: books are missing"
@@ -82,12 +86,35 @@ def verify(
 
 @app.command()
 def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """The head of the chain of seals: keep it elsewhere, and `verify --seal` proves it later."""
+    """The heads of both chains, seals and changes: `verify --seal` proves them later."""
     with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
         link, chain = head(connection)
-    word = f"{link.number}:{chain.hex()}"
+        entry, entered = register_head(connection)
+    word = f"{link.number}:{chain.hex()}" + (f":{entry}:{entered.hex()}" if entry else "")
     said = {"seal": word, "sealed_us": link.sealed_us}
     emit(said, as_json=as_json, show=lambda out: out.print(word, soft_wrap=True, highlight=False))
+
+
+@app.command("changes")
+def changes_(
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Who changed contracts, prices, policies and keys, from what to what; never a secret."""
+    with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
+        found = changes(connection, limit)
+    rows = [
+        [
+            str(one.number), _moment(one.at_us), one.actor or "-", f"{one.register} {one.row}",
+            one.event,
+            "; ".join(f"{name}: {_short(old)} -> {_short(new)}" for name, old, new in one.fields),
+        ]
+        for one in found
+    ]  # fmt: skip
+    columns = (">entry", "=entered", "by", "=what", "event", "from -> to")
+    emit([asdict(one) for one in found], as_json=as_json,
+         show=lambda out: out.print(table("Changes", columns, rows)))  # fmt: skip
 
 
 @app.command()
@@ -136,12 +163,27 @@ def retire(
         f"Retired {gone:,} attempts; then {step.waits_for}."))  # fmt: skip
 
 
-def _noted(word: str) -> tuple[int, bytes]:
-    number, _, chain = word.partition(":")
+def _noted(word: str) -> tuple[tuple[int, bytes], ...]:
+    """The head of the seals and, where it was noted, that of the log of changes."""
+    parts = word.split(":")
     try:
-        return int(number), bytes.fromhex(chain)
+        numbers, chains = (
+            [int(one) for one in parts[::2]],
+            [bytes.fromhex(one) for one in parts[1::2]],
+        )
+        return tuple(zip(numbers, chains, strict=True))
     except ValueError as error:
-        raise typer.BadParameter("NUMBER:HASH, as `ledger seal` prints it") from error
+        raise typer.BadParameter("NUMBER:HASH[:NUMBER:HASH], as `ledger seal` prints it") from error
+
+
+def _is_there(connection: Connection, noted: tuple[tuple[int, bytes], ...]) -> bool:
+    looks = (head_is_there, register_entry_is_there)
+    return all(look(connection, *one) for look, one in zip(looks, noted, strict=False))
+
+
+def _short(value: object) -> str:
+    text = "-" if value is None else str(value)
+    return text if len(text) <= SHORT else f"{text[:SHORT]}..."
 
 
 def _show(out: Console, found: Report) -> None:

@@ -23,6 +23,7 @@ from ledger.retirements import retirements_hold
 from ledger.rows import DISPUTED, LOST
 from ledger.verify_entries import entries_have_a_cause
 from ledger.verify_hours import Found, hours_add_up, hours_hold_every_settle
+from ledger.verify_registers import registers_hold
 from ledger.verify_rollups import sums_are_the_rows
 from ledger.verify_seals import seals_hold
 
@@ -252,6 +253,7 @@ CHECKS: tuple[Check, ...] = (
     hours_hold_every_settle,
     nothing_is_quarantined,
     seals_hold,
+    registers_hold,
     retirements_hold,
     sums_are_the_rows,
 )

@@ -36,6 +36,7 @@ from ledger.lag import Lag, write_lag
 from ledger.orm_identity import Meta
 from ledger.policies import NEWEST_POLICY_FILE, newest_number
 from ledger.queries_scope import DAY_US
+from ledger.registers import Registers
 from ledger.repository import Away, Repository
 from ledger.retire import NotAsSealed, Retirer
 from ledger.rollups import Rollups
@@ -86,6 +87,7 @@ class LedgerWriter:
         self._engine, self._run_dir, self._now_us = engine, run_dir, now_us
         self._tail = Tail(Repository(engine, host=host), JournalReader(journals), now_us)
         self._sealer, self._rollups = Sealer(engine), Rollups(engine)
+        self._registers = Registers(engine)
         self._retirer, self._retain_days = Retirer(engine), retain_days
         self._desk = BudgetDesk(engine, host=host, socket=run_dir / DESK_SOCKET)
         self._generation = Generation(run_dir)
@@ -188,6 +190,8 @@ class LedgerWriter:
     async def _seal(self) -> None:
         """And add up what is sealed: nothing can appear among it any more."""
         while await asyncio.to_thread(self._sealer.seal, at_us=self._now_us()):
+            pass
+        while await asyncio.to_thread(self._registers.follow, at_us=self._now_us()):
             pass
         while await asyncio.to_thread(self._rollups.follow):
             pass

@@ -14,6 +14,7 @@ from ledger.database import make_engine, migrate, sqlite_url
 from ledger.drafts import PriceDraft
 from ledger.rates import Terms, rates_from
 from ledger.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.registers import Registers
 from ledger.repository import Repository
 from ledger.rollups import Rollups
 from ledger.sealer import Sealer
@@ -165,6 +166,29 @@ def test_a_noted_seal_is_found_again_and_missed_when_the_books_are_older(ledger,
     assert missed.exit_code == 1
     assert "books are missing" in missed.stdout.replace("\n", " ")
     assert ledger("verify", "--seal", "nonsense").exit_code == 2
+    engine.dispose()
+
+
+def test_changes_are_listed_and_their_head_is_noted_with_the_seals(ledger, url):
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        for number, actor in ((1, "ann"), (2, "bob")):
+            connection.execute(
+                text("INSERT INTO policy_sets (number, document, recorded_us, actor)"
+                     " VALUES (:number, 'policies: []', 5, :actor)"),
+                {"number": number, "actor": actor},
+            )  # fmt: skip
+    while Sealer(engine).seal(at_us=1) or Registers(engine).follow(at_us=1):
+        pass
+    listed = json.loads(ledger("changes", "--limit", "2", "--json").stdout)
+    assert {(one["actor"], one["row"]) for one in listed} >= {("bob", "2")}
+    assert "actor: - -> bob" in " ".join(ledger("changes").stdout.split())
+    word = ledger("seal").stdout.strip()
+    assert word.count(":") == 3
+    assert ledger("verify", "--seal", word).exit_code == 0
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM register_entries"))
+    assert "books are missing" in " ".join(ledger("verify", "--seal", word).stdout.split())
     engine.dispose()
 
 
