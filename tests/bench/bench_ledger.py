@@ -178,9 +178,9 @@ def rates(url: str, requests: int) -> Iterator[Figure]:
             engine.dispose()
             note = (
                 f"CPU us an attempt: {rate.here_us:.0f} here, {rate.backend_us:.0f} backend; "
-                f"{rate.wall_per_s:,.0f}/s by the wall"
+                f"wall {rate.wall_per_s:,.0f}/s, less waits for cores {rate.alone_per_s:,.0f}/s"
             )
-            print(f"{name}: {rate.per_s:,.0f} attempts per CPU second; {note}", flush=True)
+            print(f"{name}: {rate.per_s:,.0f} attempts per CPU s; {note}", flush=True)
             yield Figure(
                 f"attempts applied, {name}", rate.per_s, "per CPU s", BAR_PER_S,
                 rate.per_s >= BAR_PER_S, 0.0, 0, note,
