@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -53,12 +54,15 @@ class Target:
 
     def pause(self) -> None:
         """Take no time from the core while another gateway is measured on it."""
-        for pid in self.pids:
-            os.kill(pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
         for pid in self.pids:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # it ended since it was listed
+                os.kill(pid, number)
 
     def stop(self) -> None:
         self.resume()

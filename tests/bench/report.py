@@ -141,6 +141,17 @@ def loads(samples: Samples) -> tuple[float, float, float]:
     return min(found), statistics.median(found), max(found)
 
 
+def candidates(samples: Samples) -> int | None:
+    """The fewest that reached the objective in a decision behind a scene of whole answers."""
+    found = [
+        count
+        for targets in samples.values()
+        for figures in targets.values()
+        for count in figures.get("candidates", ())
+    ]
+    return None if not found else int(min(found))
+
+
 def write(path: Path, samples: Samples, made: list[Line], about: dict[str, Any]) -> None:
     document = {"about": about, "figures": [asdict(one) for one in made], "samples": samples}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -109,6 +109,8 @@ def closed(stage: Stage, target: Target, size: str = "2 KB") -> Figures:
     for label in parts:
         spent = (served if label == "worker" else _parts(target)).get(label, 0.0) - parts[label]
         figures[f"cpu_ms.{label}"] = 1e3 * spent / answered
+    if isinstance(target, Ours):
+        figures["candidates"] = target.candidates_left()
     return figures
 
 
@@ -327,7 +329,8 @@ def growth(stage: Stage, target: Ours) -> Figures:
         f"growth_mb.{number}": after - before
         for number, (before, after) in enumerate(pairwise(resident), 1)
     }
-    return {"growth_mb": resident[-1] - resident[0], "requests": answered, **parts}
+    figures = {"growth_mb": resident[-1] - resident[0], "requests": answered, **parts}
+    return figures | {"candidates": target.candidates_left()}
 
 
 def two_workers(stage: Stage, target: Ours) -> Figures:
