@@ -18,6 +18,7 @@ with children.ended_by_signals():
     child = {start}
     try:
         os.kill(child.pid, signal.SIGSTOP)
+        os.waitpid(child.pid, os.WUNTRACED)  # until it is
         print(child.pid, flush=True)
         time.sleep(600)
     finally:
