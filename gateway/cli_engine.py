@@ -1,6 +1,7 @@
 """`breakeven engine`: install the engine, list what it could run on, plan before renting, bench."""
 
 from dataclasses import asdict
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from backends.engine import install as installation
 from backends.engine.catalog import GPUS, PriceRange, UnknownGpu, find
+from backends.engine.loadfloor import Load
 from backends.engine.modelconfig import UnsupportedModel
 from backends.engine.plan import Figure, Plan, Question, plan
 from gateway.cli_enginebench import bench
@@ -73,14 +75,24 @@ def plan_command(
     utilization: Annotated[
         float, typer.Option(min=0.1, max=1.0, help="vLLM's --gpu-memory-utilization.")
     ] = 0.9,
+    users: Annotated[
+        int | None, typer.Option(min=1, help="Requests at once: what serving them costs at least.")
+    ] = None,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Of each of --users.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=1, help="Of each of --users.")] = 256,
+    usd_per_hour: Annotated[
+        float | None, typer.Option(min=0.0, help="Of all GPUs together, for $ per 1M tokens.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What a GPU can do with a model: memory, KV room, floors; every number with its formula.
 
     Status 1 when the model does not fit, with --json, too.
     """
+    dollars = None if usd_per_hour is None else Decimal(str(usd_per_hour))
+    load = None if users is None else Load(users, prompt_tokens, output_tokens, dollars)
     question = Question(
-        tensor_parallel=gpus, context_tokens=context, gpu_memory_utilization=utilization
+        tensor_parallel=gpus, context_tokens=context, gpu_memory_utilization=utilization, load=load
     )
     try:
         made = plan(model_dir, find(gpu), question)
@@ -169,5 +181,7 @@ def amount(figure: Figure) -> str:
         scale, unit = (1e6, "us") if figure.value < 1e-3 else (1e3, "ms")
         scaled = figure.value * scale
         return f"{scaled:.3g} {unit}" if scaled < 999.5 else f"{scaled:.0f} {unit}"
+    if figure.unit == "USD":
+        return f"{figure.value:.3f} USD"
     digits = 0 if float(figure.value).is_integer() else 2
     return f"{figure.value:,.{digits}f} {figure.unit}".rstrip()

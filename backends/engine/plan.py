@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from backends.engine.catalog import Gpu, Number
+from backends.engine.loadfloor import Load, load_floor
 from backends.engine.modelconfig import ModelConfig, read_model
 
 # What vLLM kept of its share beside weights and activations: two measurements (70B shape in AWQ
@@ -40,6 +41,7 @@ class Question:
     gpu_memory_utilization: float = 0.9
     kv_dtype: Literal["auto", "fp8"] = "auto"
     batched_tokens: int | None = None
+    load: Load | None = None  # what users ask, for a floor of what that costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ def plan_model(model: ModelConfig, gpu: Gpu, question: Question) -> Plan:
     figures += _speed(model, gpu, question, gpus)
     if fits:
         figures += _load(model, gpu, gpus, context, figures)
+    if fits and question.load is not None:
+        figures += _floor(model, gpu, gpus, question.load, figures)
     return Plan(
         model.name,
         gpu.name,
@@ -172,6 +176,39 @@ def _load(
             f" of weights + {concurrency} x {context:,} x {per_token:,.0f} B of KV)",
         ),
     )  # fmt: skip
+
+
+def _floor(
+    model: ModelConfig, gpu: Gpu, gpus: int, load: Load, figures: tuple[Figure, ...]
+) -> tuple[Figure, ...]:
+    per_token = _value(figures, "kv_bytes_per_token")
+    prefill_s = 2.0 * model.active_parameters * load.prompt_tokens
+    prefill_s /= _value(figures, "compute") * 1e12 * gpus
+    found = load_floor(
+        load, prefill_s=prefill_s, weight_bytes=model.active_weight_bytes,
+        kv_bytes=per_token, bandwidth=gpu.best_bandwidth_bytes_s * gpus,
+    )  # fmt: skip
+    made = [
+        Figure(
+            "load_step_s", found.step_s, "s",
+            f"({model.active_weight_bytes:,} B + {load.users} users x"
+            f" {load.prompt_tokens + load.output_tokens / 2:g} tokens x {per_token:,.0f} B)"
+            f" / ({gpus} x {gpu.best_bandwidth_bytes_s / 1e12:g} TB/s)",
+        ),
+        Figure(
+            "load_request_s", found.request_s, "s",
+            f"{1e3 * prefill_s:.1f} ms of prefill + {load.output_tokens} steps / {load.users}",
+        ),
+        Figure("load_tokens_s", found.tokens_s, "tokens/s", "input + output"),
+        Figure("load_output_tokens_s", found.output_tokens_s, "tokens/s", "output only"),
+    ]  # fmt: skip
+    for basis, usd in (
+        ("", found.usd_per_million), ("_output", found.usd_per_million_output),
+    ):  # fmt: skip
+        if usd is not None:
+            how = f"${load.usd_per_hour}/h / (load{basis}_tokens_s x 3600) x 1,000,000"
+            made.append(Figure(f"load_usd_per_million{basis}", usd, "USD", how))
+    return tuple(made)
 
 
 def _flags(gpus: int, context: int, question: Question) -> tuple[str, ...]:

@@ -54,6 +54,18 @@ def test_a_plan_shows_each_figure_with_its_formula(model):
     assert "_floor_s" not in answer.stdout, "shown in ms"
 
 
+def test_a_plan_says_what_users_cost_at_least_on_both_bases(model):
+    words = ("plan", model, "--gpu", "H200", "--users", 32, "--usd-per-hour", "3.50")
+    answer = invoke(*words)
+    assert answer.exit_code == 0, answer.output
+    figures = {one["name"]: one for one in json.loads(invoke(*words, "--json").stdout)["figures"]}
+    both, output = figures["load_usd_per_million"], figures["load_usd_per_million_output"]
+    assert output["value"] == pytest.approx(3 * both["value"])
+    assert both["value"] == pytest.approx(3.5e6 / 3600 / figures["load_tokens_s"]["value"])
+    assert "load_usd_per_million" in answer.stdout
+    assert "load_" not in invoke("plan", model, "--gpu", "H200").stdout
+
+
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_a_model_that_does_not_fit_has_status_1(model, form):
     assert invoke("plan", model, "--gpu", "H200", *form).exit_code == 0

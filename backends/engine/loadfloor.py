@@ -1,0 +1,51 @@
+"""What serving so many users costs at least, by the same physics as the other floors of a plan.
+
+A request is its prefill at full compute and its share of decode steps, each of which reads the
+weights once and every user's KV cache at its mean length. Nothing else is counted: no attention
+arithmetic, no launches, no gaps; and nothing overlaps, though chunked prefill does, a little.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """So many at once, each of these tokens; `usd_per_hour` is of all GPUs together."""
+
+    users: int
+    prompt_tokens: int = 512
+    output_tokens: int = 256
+    usd_per_hour: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """Seconds, tokens per second, USD per million tokens on both bases."""
+
+    step_s: float
+    request_s: float
+    tokens_s: float
+    output_tokens_s: float
+    usd_per_million: float | None
+    usd_per_million_output: float | None
+
+
+def load_floor(
+    load: Load, *, prefill_s: float, weight_bytes: float, kv_bytes: float, bandwidth: float
+) -> Floor:
+    """`prefill_s` of one prompt, `kv_bytes` of one token, `bandwidth` in bytes/s of all GPUs."""
+    context = load.prompt_tokens + load.output_tokens / 2
+    step_s = (weight_bytes + load.users * context * kv_bytes) / bandwidth
+    request_s = prefill_s + load.output_tokens * step_s / load.users
+    output = load.output_tokens / request_s
+    both = (load.prompt_tokens + load.output_tokens) / request_s
+    hourly = None if load.usd_per_hour is None else float(load.usd_per_hour) * 1e6 / 3600
+    return Floor(
+        step_s,
+        request_s,
+        both,
+        output,
+        None if hourly is None else hourly / both,
+        None if hourly is None else hourly / output,
+    )
