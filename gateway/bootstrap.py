@@ -130,12 +130,7 @@ def build(
     metrics = _metrics(settings, runtime, exposition)
     metering = Metering(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes)
-    failsafe = FailSafe(board, metrics)
-
-    def plans_for(rules: Settings, version: str) -> Planner:
-        routes = Routes(rules, fleet, admission)
-        return Planner(version, routes, candidates, learned, failsafe)
-
+    plans_for = _plans(fleet, admission, candidates, learned, FailSafe(board, metrics))
     in_force = _in_force(settings, ledger.policies)
     dispatcher = Dispatcher(
         planner=CurrentPlans(in_force.hold(plans_for)),
@@ -181,6 +176,21 @@ def build(
     app.hot = hot
     batches.attach(app)
     return _with_policies(app, settings, runtime, ledger, clock)
+
+
+def _plans(
+    fleet: Fleet,
+    admission: Admission,
+    candidates: Candidates,
+    learned: Learned,
+    failsafe: FailSafe,
+) -> Callable[[Settings, str], Planner]:
+    """Who plans under a set of rules and its version."""
+
+    def plans_for(rules: Settings, version: str) -> Planner:
+        return Planner(version, Routes(rules, fleet, admission), candidates, learned, failsafe)
+
+    return plans_for
 
 
 def _metrics(settings: Settings, runtime: Runtime, exposition: Exposition) -> Metrics:

@@ -155,7 +155,7 @@ def kv_rounded(tokens: float, block: int) -> float:
     return (tokens + block - 1) // block * block
 
 
-def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a call costs more than its terms)
+def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs more than its terms)
     work: Work, candidate: Candidate, engine: EngineState
 ) -> Forecast:
     """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
@@ -193,10 +193,8 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     deadline = engine.tightest_ttft_ms
     if deadline is None or (ttft_limit is not None and ttft_limit < deadline):
         deadline = ttft_limit
-    if ttft_limit is not None:
-        ttft_limit *= engine.safety_ttft
-    if tpot_limit is not None:
-        tpot_limit *= engine.safety_tpot
+    ttft_limit = None if ttft_limit is None else ttft_limit * engine.safety_ttft
+    tpot_limit = None if tpot_limit is None else tpot_limit * engine.safety_tpot
     step = engine.step
     if step is None:
         known = None, None, kv_ratio, full, None, None, promise, free, ttft_limit, tpot_limit
@@ -219,18 +217,13 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         tpot = 1000.0 * feedback * end / decoding
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
-        behind = ttft
-        if work.ttft_ms is None or deadline < work.ttft_ms:
-            behind += 1000.0 * feedback * d * fresh
-        if behind > full * deadline * engine.safety_ttft:
-            full = behind / (deadline * engine.safety_ttft)
+        late = ttft if deadline == work.ttft_ms else ttft + 1000.0 * feedback * d * fresh
+        if late > full * deadline * engine.safety_ttft:
+            full = late / (deadline * engine.safety_ttft)
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
-    found = (
-        ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds, promise, free,
-        ttft_limit, tpot_limit,
-    )  # fmt: skip
-    return _new(Forecast, found)
+    found = ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds, promise, free
+    return _new(Forecast, (*found, ttft_limit, tpot_limit))
 
 
 def engine_seconds(

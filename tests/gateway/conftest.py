@@ -281,7 +281,6 @@ class Stack:
         self.follow()
 
     def follow(self) -> None:
-        """Telemetry, from the loop's own thread."""
         telemetry = Telemetry(self.settings, self.runtime, self.board, self.database, Clock())
         self._telemetry = asyncio.create_task(telemetry.run())
 
@@ -483,7 +482,7 @@ class Host:
         eventually(self._ready, 60)
         eventually(lambda: len(self.pids("gateway.worker")) == self.workers, 60)
         if not hasattr(self, "token"):
-            self.token = self._key()
+            self.token = self.key("test")
         eventually(lambda: self.ask().status_code == 200, 60)
 
     def ask(self, model: str = "own", **members: Any) -> httpx.Response:
@@ -567,9 +566,6 @@ class Host:
         with contextlib.suppress(httpx.HTTPError):
             return self.client.get(f"{self.url}/readyz").status_code == 200
         return False
-
-    def _key(self) -> str:
-        return self.key("test")
 
     def key(self, name: str, **spec: Any) -> str:
         """A new key's token."""
