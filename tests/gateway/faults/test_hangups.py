@@ -150,7 +150,8 @@ def test_who_leaves_while_its_hold_is_made_reaches_no_target(
 
     monkeypatch.setattr(Admission, "hold", slow)
     clients = [stack.raw({"model": "own", **ENDLESS}) for _ in range(CLIENTS)]
-    patiently(lambda: len(begun) == CLIENTS)
+    # Who left in an earlier test may be let in only now, and leaves at once.
+    patiently(lambda: len(begun) >= CLIENTS and stack.app.hot.in_flight == CLIENTS)
     leave(clients, "FIN", None)
     patiently(lambda: stack.app.hot.in_flight == 0)
     assert len(faulty.engine.seen) == asked
