@@ -52,8 +52,8 @@ def bench(
     requests: Annotated[
         int | None, typer.Option(min=1, help="Of each run; default: 4 x load, 16 to 1024.")
     ] = None,
-    prompt_tokens: Annotated[int, typer.Option(min=1)] = 512,
-    output_tokens: Annotated[int, typer.Option(min=1)] = 256,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Of each prompt.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
     shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 0,
     spread: Annotated[
         float, typer.Option(min=0.0, help="Seconds within which a closed loop's streams begin.")
@@ -64,9 +64,9 @@ def bench(
     ignore_eos: Annotated[
         bool, typer.Option(help="vLLM's extension that makes answers of one length; off for APIs.")
     ] = True,
-    slo_ttft_ms: Annotated[float | None, typer.Option(min=0.0)] = None,
-    slo_tpot_ms: Annotated[float | None, typer.Option(min=0.0)] = None,
-    slo_e2e_ms: Annotated[float | None, typer.Option(min=0.0)] = None,
+    slo_ttft_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
+    slo_tpot_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
+    slo_e2e_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
     usd_per_hour: Annotated[
         str | None, typer.Option(help="What the engine's GPUs cost together, for $ per 1M.")
     ] = None,
