@@ -20,7 +20,7 @@ from backends.engine import profiles, silence
 from backends.engine.flags import Kind, kind_of
 from backends.engine.probes import ProbeError
 from backends.engine.profile import Profile, profile
-from backends.simulator.shapefile import profile_of
+from backends.simulator.shapefile import ShapeFileError, profile_of
 from backends.stepmodel import StepModel
 from gateway.measured import AUDIO_MS_PER_TOKEN
 from gateway.runtime import EngineSeat
@@ -50,19 +50,19 @@ class StepFits:
     async def of(self, seat: EngineSeat) -> Fitted | None:
         """The seat's model; `None` when it cannot be measured at this time."""
         engine = self._settings.pools[seat.pool].engine
-        known = profile_of(engine.model) if seat.simulated else None
-        if known is not None:
-            dated = f" ({known.measured})" if known.measured else ""
-            return Fitted(known.shape.step, None, f"simulated: {known.source}{dated}")
         timeout = httpx.Timeout(REQUEST_TIMEOUT_S)
         try:
+            known = profile_of(engine.model) if seat.simulated else None
+            if known is not None:
+                dated = f" ({known.measured})" if known.measured else ""
+                return Fitted(known.shape.step, None, f"simulated: {known.source}{dated}")
             async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
                 kind = kind_of(engine.kinds)
                 if kind != "generate":
                     step = await _fit_reading(kind, seat, client)
                     return Fitted(step, await _version(seat, client), f"measured: {kind}")
                 return await self._measured(seat, engine, client)
-        except (ProbeError, httpx.HTTPError) as error:
+        except (ProbeError, ShapeFileError, httpx.HTTPError) as error:
             log.warning("%s cannot be measured: %s %s", seat.name, type(error).__name__, error)
             return None
 

@@ -122,3 +122,20 @@ def test_a_price_file_in_the_wrong_unit_is_a_warning_of_that_file():
     assert "looks wrong" not in str(found(GOOD))
     unread = Facts(date(2026, 11, 21), 10, None)
     assert "looks wrong" not in str(found(GOOD, unread))
+
+
+@pytest.mark.parametrize("runs", ["replicas: 1", 'endpoints: ["http://127.0.0.1:9/v1"]'])
+def test_a_file_that_holds_no_engine_model_is_a_fault_wherever_it_runs(tmp_path, runs) -> None:
+    """Of another's engine the name alone means nothing."""
+    (tmp_path / "bad.json").write_text("{}")
+
+    def config(model: object) -> str:
+        engine = f"{{kind: simulated, model: '{model}', served_name: m, {runs}}}"
+        return (
+            'models: {chat: {targets: ["pool:own"], compare_with: [x/m]}}\n'
+            f"pools: {{own: {{engine: {engine}, gpu: {{type: H200}}}}}}\n"
+        )
+
+    assert any("no engine model" in line for line in found(config(tmp_path / "bad.json")))
+    named = any("no simulated profile" in line for line in found(config("nobody")))
+    assert named is runs.startswith("replicas")

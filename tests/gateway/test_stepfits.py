@@ -1,9 +1,12 @@
 """Step-time models: a profile's for simulated engines, measured for others, embeddings too."""
 
+from copy import deepcopy
+
 import httpx
 import pytest
 
 from backends.simulator.profiles import PROFILES
+from backends.simulator.shapefile import save
 from gateway import stepfits
 from gateway.settings import parse
 from gateway.stepfits import Fitted, StepFits, _fit_reading
@@ -79,3 +82,19 @@ def test_a_capacity_row_holds_the_step_model_under_the_tightest_promise(
         step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s,
     ]  # fmt: skip
     assert row["source"] == "test"
+
+
+async def test_a_file_that_was_spoiled_since_the_start_ends_nothing(
+    stack, tmp_path, caplog
+) -> None:
+    path = tmp_path / "engine.json"
+    save(path, PROFILES[NAME].shape)
+    seat = stack.runtime.engines[0]
+    settings = deepcopy(stack.settings)
+    object.__setattr__(settings.pools[seat.pool].engine, "model", str(path))
+    fitted = await StepFits(settings).of(seat)
+    assert fitted is not None
+    assert fitted.source == f"simulated: fitted: {path}"
+    path.write_text("{}")
+    assert await StepFits(settings).of(seat) is None
+    assert "no engine model" in caplog.text
