@@ -16,6 +16,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -154,6 +155,17 @@ def openai_node(pytestconfig: pytest.Config) -> Path:
 
 
 # ---------------------------------------------------------------- ports and databases
+
+
+@pytest.fixture(scope="session")
+def reset() -> Callable[[socket.socket], None]:
+    """Hang up with RST instead of FIN."""
+
+    def close(connection: socket.socket) -> None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+
+    return close
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import os
 import random
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -224,6 +223,11 @@ class Stack:
         assert len(rows) == count
         return rows
 
+    def booked(self) -> int:
+        """Rows of the ledger once it holds all that was asked before: what to count from."""
+        eventually(lambda: self.app.hot.in_flight == 0 == self.books.lag().backlog_bytes)
+        return len(self.rows())
+
     def entries(self, upstream: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.journals[upstream].lines().splitlines()]
 
@@ -304,11 +308,11 @@ class Stack:
 
     def start_writer(self) -> None:
         self._stop_writer = asyncio.Event()
-        writer = LedgerWriter(
+        self.books = LedgerWriter(
             self.database, journals=self.runtime.journal_dir, run_dir=self.runtime.run_dir,
             host="test",
         )  # fmt: skip
-        self._writer = asyncio.create_task(writer.run(self._stop_writer))
+        self._writer = asyncio.create_task(self.books.run(self._stop_writer))
 
     async def stop_writer(self) -> None:
         self._stop_writer.set()
@@ -414,17 +418,6 @@ def events_of() -> Callable[[bytes], list[Any]]:
         return [line if line == "[DONE]" else json.loads(line) for line in lines]
 
     return read
-
-
-@pytest.fixture(scope="session")
-def reset() -> Callable[[socket.socket], None]:
-    """Hang up with RST instead of FIN."""
-
-    def close(connection: socket.socket) -> None:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        connection.close()
-
-    return close
 
 
 # ---------------------------------------------------------------- real processes

@@ -71,7 +71,7 @@ def test_each_attempt_of_a_request_is_explained(stack, explain):
 
 
 def test_a_supposed_request_is_explained_and_not_made(stack, explain):
-    before = len(stack.rows())
+    before = stack.booked()
     document = json.loads(explain("--model", "chat", "--prompt-tokens", "50", "--json").stdout)
     assert {one["name"] for one in document["candidates"]} == {"pool:main/0", "alpha/m"}
     table = explain("--model", "chat", "--prompt-tokens", "50").stdout

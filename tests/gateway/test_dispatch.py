@@ -67,7 +67,7 @@ def hang_up(connection: socket.socket, how: str, reset) -> None:
 def test_a_hang_up_ends_the_work_and_is_settled_once(
     budgeted, patiently, reset, how, place, body, upstream
 ) -> None:
-    before = len(budgeted.entries(upstream)), len(budgeted.rows())
+    before = len(budgeted.entries(upstream)), budgeted.booked()
     connection = budgeted.raw(body)
     if place.startswith("in the middle"):
         read_until(connection, b'"content"', 5)
@@ -231,7 +231,7 @@ def test_a_hang_up_between_finish_and_its_usage_keeps_the_row(
         asked.set()
         await asyncio.Event().wait()
 
-    count = len(stack.rows())
+    count = stack.booked()
     with monkeypatch.context() as patch:
         patch.setattr(journal, "flush", never)
         connection = stack.raw({"model": "own", "messages": MESSAGES, "stream": True,

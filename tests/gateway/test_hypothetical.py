@@ -14,7 +14,7 @@ from router.types import Reason
 
 
 def test_beside_a_running_host_it_sees_what_a_request_would(stack) -> None:
-    before = len(stack.rows()), len(stack.entries("engine"))
+    before = stack.booked(), len(stack.entries("engine"))
     decision = explain(stack.settings, Question("chat", "search", 100, 50), os.environ)
     assert decision is not None
     assert decision.order[0].candidate.name == "pool:main/0"

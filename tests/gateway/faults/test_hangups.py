@@ -62,7 +62,7 @@ def test_the_target_is_told_within_a_second(
     body = {"model": model, "stream": stream, **ENDLESS}
     if place == "before the end":
         body["max_tokens"] = 5
-    asked, booked = len(proxy.seen), len(stack.rows())
+    asked, booked = len(proxy.seen), stack.booked()
     clients = [stack.raw(body) for _ in range(CLIENTS)]
     patiently(lambda: len(proxy.seen) == asked + CLIENTS)
     if place == "in the middle":
@@ -117,7 +117,7 @@ def test_who_leaves_before_the_dispatch_reaches_no_target(
 ) -> None:
     """With half a head, half a body, or all of it: what left before its turn may never begin."""
     stack, asked = faulty.stack, len(faulty.engine.seen)
-    booked = len(stack.rows())
+    booked = stack.booked()
     body = b'{"model":"own","messages":[{"role":"user","content":"%s"}]}' % (b"x" * 400)
     head = "POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\n"
     head += f"authorization: Bearer {stack.token}\r\n"
