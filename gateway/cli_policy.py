@@ -1,6 +1,5 @@
 """`breakeven policy`: why a request went where it went, or would go; which sets are in force."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ from sqlalchemy import Engine, select
 
 from gateway import cli_policysets, cli_simulate
 from gateway.again import again
+from gateway.cli_books import ledger_if_any, prices_of
 from gateway.cli_config import Config, ledger_reader, load_or_fail
 from gateway.cli_output import AsJson, emit, fail
 from gateway.hypothetical import Question, explain
@@ -51,7 +51,8 @@ def explain_command(
     if model is None:
         fail("name a request id, or a model with --model")
     question = Question(model, team, prompt_tokens, max_tokens)
-    decision = explain(settings, question, os.environ)
+    with ledger_if_any(settings) as books:
+        decision = explain(settings, question, books, prices_of(settings, books))
     if decision is None:
         fail(f"there is no model named `{model}`; `breakeven check` lists them")
     emit(

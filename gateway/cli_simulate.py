@@ -1,9 +1,6 @@
 """`breakeven policy simulate`: a set of policies on recorded traffic, in virtual time."""
 
-import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,16 +8,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from sqlalchemy import Engine, make_url
+from sqlalchemy import Engine
 
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, load
-from gateway.cli_config import Config, ledger_reader, load_or_fail
+from gateway.cli_books import ledger_if_any, prices_of
+from gateway.cli_config import Config, load_or_fail
 from gateway.cli_output import AsJson, emit, fail
 from gateway.clock import Clock
 from gateway.policysets import examine_set, rules_of
-from gateway.prepare import ledger_url
-from gateway.prices import price_aliases, store_prices
 from gateway.settings import Settings, resolve_model
 from gateway.whatif.house import House, HouseError, Modelled, Seen, engine_models, pools_asked
 from gateway.whatif.page import PlotsMissingError, page
@@ -29,10 +25,7 @@ from gateway.whatif.tables import show
 from gateway.whatif.tracefiles import TraceError, read_trace
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
-from ledger.book import load_price_book
-from ledger.database import make_engine, migrate
 from ledger.policies import policies_in_force
-from ledger.prices import PriceBook
 from ledger.queries_fleet import CapacityRow, capacities
 
 IN_FORCE = "in-force"
@@ -85,12 +78,12 @@ def simulate(
         fail("name the traffic: either --trace FILE or --ledger last-7-days")
     if html is not None and not html.parent.is_dir():
         fail(f"--html {html}: there is no directory {html.parent}")
-    with _ledger(settings, needed=ledger is not None) as books:
+    with ledger_if_any(settings, needed=ledger is not None) as books:
         in_force = (
             settings if books is None else rules_of(settings, policies_in_force(books)).settings
         )
         sets = _sets([name for name in (policy, against) if name], settings, in_force)
-        prices = _prices(settings, books)
+        prices = prices_of(settings, books)
         traffic = _traffic(books, trace, ledger, most)
         measured = _capacities(books)
     arrivals = _arranged(settings, traffic.arrivals, model or [], times)
@@ -219,42 +212,11 @@ def _modelled(word: str, what: str) -> Modelled:
         fail(f"--engine {word}: {error}")
 
 
-def _prices(settings: Settings, books: Engine | None) -> PriceBook:
-    """Those of the ledger; before its first start those that it would begin with."""
-    aliases = price_aliases(settings)
-    if books is not None:
-        return load_price_book(books, aliases)
-    with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/prices.db"
-        migrate(url)
-        fresh = make_engine(url)
-        try:
-            store_prices(settings, fresh, Clock().wall_us())
-            return load_price_book(fresh, aliases)
-        finally:
-            fresh.dispose()
-
-
 def _capacities(books: Engine | None) -> list[CapacityRow]:
     if books is None:
         return []
     with books.connect() as connection:
         return capacities(connection)
-
-
-@contextmanager
-def _ledger(settings: Settings, *, needed: bool) -> Iterator[Engine | None]:
-    """The ledger; `None` where there is none yet and nothing of it is asked for."""
-    place = make_url(ledger_url(settings, os.environ))
-    if (
-        not needed
-        and place.get_backend_name() == "sqlite"
-        and not Path(place.database or "").exists()
-    ):
-        yield None
-        return
-    with ledger_reader(settings) as engine:
-        yield engine
 
 
 def _progress() -> Progress:

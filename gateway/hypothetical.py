@@ -4,9 +4,14 @@ With `serve` running its shared memory is read, so the answer is what a request 
 this moment; without it every engine is `unknown`, and the answer says so.
 """
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+
+from sqlalchemy import Engine
 
 from backends.base import Backend, Call, Exchange
 from backends.errors import Unreachable
@@ -15,17 +20,14 @@ from gateway.clock import Clock
 from gateway.conditions import Asking
 from gateway.fleet import Fleet
 from gateway.policysets import rules_of
-from gateway.prepare import ledger_url
-from gateway.prices import price_aliases
 from gateway.rules import Rules
-from gateway.rulings import Chain
+from gateway.rulings import Chain, Terms
 from gateway.runtime import Ports, Runtime, resolve
-from gateway.settings import Pool, Provider, Settings, resolve_model, version
+from gateway.settings import Model, Pool, Provider, Settings, resolve_model, version
 from gateway.slots import Board
-from ledger.book import load_price_book
-from ledger.database import make_engine, migrate
 from ledger.modellimits import model_limits
 from ledger.policies import policies_in_force
+from ledger.prices import PriceBook
 from router.decide import decide
 from router.estimates import OutputLengths
 from router.types import Decision, Kind, Request, Residency
@@ -39,25 +41,38 @@ class Question:
     max_tokens: int | None
 
 
-def explain(settings: Settings, question: Question, environ: Mapping[str, str]) -> Decision | None:
-    """The decision, or `None` when there is no such model."""
+def explain(
+    settings: Settings, question: Question, books: Engine | None, prices: PriceBook
+) -> Decision | None:
+    """The decision, or `None` when there is no such model. `books`: `None` before a first start."""
     found = resolve_model(settings, question.model)
     if found is None:
         return None
     name, model = found
-    url = ledger_url(settings, environ)
-    migrate(url)
-    runtime = _runtime(settings, url)
-    ledger = make_engine(url)
-    prices = load_price_book(ledger, price_aliases(settings))
-    in_force = rules_of(settings, policies_in_force(ledger)).settings
-    board = Board(runtime.run_dir / "board", runtime.layout)
-    fleet = Fleet(settings, runtime, nobody)
-    targets = fleet.targets(name, model)
-    chain = Chain(Rules(in_force).entries(name, question.team), model, targets)
-    clock = Clock()
-    terms = chain.terms(partial(_asking, name, question), wall_us=clock.wall_us(), key="")
-    request = Request(
+    in_force = settings if books is None else rules_of(settings, policies_in_force(books)).settings
+    with _looked_at(settings) as (runtime, board):
+        targets = Fleet(settings, runtime, nobody).targets(name, model)
+        chain = Chain(Rules(in_force).entries(name, question.team), model, targets)
+        candidates = Candidates(
+            board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
+        )
+        clock = Clock()
+        terms = chain.terms(partial(_asking, name, question), wall_us=clock.wall_us(), key="")
+        request = _request(name, model, question, terms)
+        frozen = candidates.freeze(
+            targets,
+            request,
+            model.compare_with,
+            rooms_pusd=[None] * len(targets),
+            ceiling_pusd=terms.rule.policy.max_cost_pusd,
+            clock=clock,
+        )
+    policy = terms.rule.priced(frozen)
+    return decide(request, policy, tuple(entry.candidate for entry in frozen))
+
+
+def _request(name: str, model: Model, question: Question, terms: Terms) -> Request:
+    return Request(
         kind=Kind.CHAT,
         model=name,
         prompt_tokens=question.prompt_tokens,
@@ -68,22 +83,6 @@ def explain(settings: Settings, question: Question, environ: Mapping[str, str]) 
         preferred=terms.preferred,
         barred=terms.barred,
     )
-    rule = terms.rule
-    candidates = Candidates(
-        board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
-    )
-    frozen = candidates.freeze(
-        targets,
-        request,
-        model.compare_with,
-        rooms_pusd=[None] * len(targets),
-        ceiling_pusd=rule.policy.max_cost_pusd,
-        clock=clock,
-    )
-    policy = rule.priced(frozen)
-    decision = decide(request, policy, tuple(entry.candidate for entry in frozen))
-    board.close()
-    return decision
 
 
 def _asking(model: str, question: Question) -> Asking:
@@ -95,19 +94,25 @@ def _asking(model: str, question: Question) -> Asking:
     )
 
 
-def _runtime(settings: Settings, url: str) -> Runtime:
-    """What the running host resolved, or the same with no ports when none runs."""
+@contextmanager
+def _looked_at(settings: Settings) -> Iterator[tuple[Runtime, Board]]:
+    """The running host's shared memory, or one with nothing in it when no such host runs."""
     path = settings.state.resolve() / "run" / "runtime.json"
-    if path.exists():
-        runtime = Runtime.load(path)
-        if runtime.policy_version == version(settings):
-            return runtime
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return unstarted(settings, url)
+    runtime = Runtime.load(path) if path.exists() else None
+    with tempfile.TemporaryDirectory() as folder:
+        if runtime is not None and runtime.policy_version == version(settings):
+            board = Board(runtime.run_dir / "board", runtime.layout)
+        else:
+            runtime = unstarted(settings)
+            board = Board(Path(folder) / "board", runtime.layout)
+        try:
+            yield runtime, board
+        finally:
+            board.close()
 
 
-def unstarted(settings: Settings, url: str) -> Runtime:
-    """What `serve` would resolve, without a port."""
+def unstarted(settings: Settings) -> Runtime:
+    """What `serve` would resolve, without a port and without a ledger."""
     engines = {
         f"pool:{name}/{index}": 0
         for name, pool in settings.pools.items()
@@ -118,7 +123,7 @@ def unstarted(settings: Settings, url: str) -> Runtime:
     return resolve(
         settings.model_copy(update={"state_dir": state}),
         Ports(engines, providers),
-        ledger_url=url,
+        ledger_url="",
         policy_version=version(settings),
     )
 

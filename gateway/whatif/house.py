@@ -61,7 +61,7 @@ class House:
         self.prices = prices
         self.engines = engines
         self.start_us = start_us
-        self.runtime: Runtime = unstarted(settings, "")
+        self.runtime: Runtime = unstarted(settings)
         self.fleet = Fleet(settings, self.runtime, nobody)
         self.seen = {
             name: seen.get(name, Seen(Latency(), PRIOR_SOURCE)) for name in self.runtime.apis
