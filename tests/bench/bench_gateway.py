@@ -92,7 +92,7 @@ class Bench:
         self.scene("paced", scenes.paced, names=paced)
         self.scene("first", scenes.first, names=paced)
         self.scene("dense", scenes.dense, names=many)
-        self.scene("sparse", scenes.sparse, names=many)
+        self.scene("sparse", scenes.sparse, names=[report.DIRECT, *many])
         self.scene("at once", scenes.at_once, names=[report.DIRECT, *many])
         self.scene("hung up", scenes.hung_up, names=many if full else [report.OURS])
         self.scene("stalled", scenes.stalled, names=many)

@@ -236,7 +236,13 @@ def _streams(found: Medians) -> Iterable[Line]:
     lost = get("waited_share")
     note = "" if lost is None else f"the worker waited {lost:.0%} of the time for a core"
     yield _at_most("p99 chunk transit, 1,000 x 5/s", get("transit_p99_ms"), "ms", 10, 4, note)
-    yield _at_most("slowest TTFT to the median", get("slowest_first_ratio"), "x", 3, None)
+    slowest = [
+        f"{name} {found.get('sparse', name, 'slowest_first_ms') or 0:.1f} ms"
+        for name in (OURS, ROUTER, DIRECT)
+        if found.get("sparse", name, "slowest_first_ms") is not None
+    ]
+    ratio, note = get("slowest_first_ratio"), ", ".join(slowest)
+    yield _at_most("slowest TTFT to the median", ratio, "x", 3, None, note)
     at_once = found.get("at once", OURS, "slowest_first_ratio")
     yield _at_most("slowest TTFT to the median, all at once", at_once, "x", 3, None)
     ratio = get("writes_ratio")
