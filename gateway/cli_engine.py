@@ -10,18 +10,24 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from backends.engine import install as installation
-from backends.engine.catalog import GPUS, PriceRange, UnknownGpu, find
+from backends.engine import torchprobe
+from backends.engine.catalog import GPUS, Gpu, PriceRange, UnknownGpu, find
 from backends.engine.loadfloor import Load
 from backends.engine.modelconfig import UnsupportedModel
 from backends.engine.plan import Figure, Plan, Question, plan
+from backends.engine.torchprobe import ProbeFileError
 from gateway.cli_enginebench import bench
 from gateway.cli_enginefit import fit
+from gateway.cli_engineprobe import probe
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.settings import Settings
 
-app = typer.Typer(help="Own engines: install, list GPUs, plan, bench, fit.", no_args_is_help=True)
+app = typer.Typer(
+    help="Own engines: install, list GPUs, probe, plan, bench, fit.", no_args_is_help=True
+)
 app.command()(bench)
 app.command()(fit)
+app.command()(probe)
 GIB = 1 << 30
 ENVIRONMENT = Path(Settings().state_dir) / "engine"
 
@@ -65,7 +71,13 @@ def list_gpus(as_json: AsJson = False) -> None:
 @app.command("plan")
 def plan_command(
     model_dir: Annotated[Path, typer.Argument(help="Directory with the model's config.json.")],
-    gpu: Annotated[str, typer.Option(help="Name from `breakeven engine list`.")],
+    gpu: Annotated[
+        str | None, typer.Option(help="Name from `breakeven engine list`; default: --probe's.")
+    ] = None,
+    probe_file: Annotated[
+        Path | None,
+        typer.Option("--probe", help="File of `engine probe`: its figures for the catalogue's."),
+    ] = None,
     gpus: Annotated[
         int | None, typer.Option(min=1, help="GPUs to spread over; default: the fewest that fit.")
     ] = None,
@@ -95,12 +107,21 @@ def plan_command(
         tensor_parallel=gpus, context_tokens=context, gpu_memory_utilization=utilization, load=load
     )
     try:
-        made = plan(model_dir, find(gpu), question)
-    except (UnknownGpu, UnsupportedModel, OSError) as error:
+        made = plan(model_dir, _planned_for(gpu, probe_file), question)
+    except (UnknownGpu, UnsupportedModel, ProbeFileError, OSError) as error:
         fail(str(error))
     emit(asdict(made), as_json=as_json, show=lambda out: _show_plan(out, made))
     if not made.fits:
         raise typer.Exit(1)
+
+
+def _planned_for(name: str | None, probe_file: Path | None) -> Gpu:
+    if probe_file is None:
+        if name is None:
+            fail("say --gpu: a name from `breakeven engine list`")
+        return find(name)
+    document = torchprobe.read(probe_file)
+    return torchprobe.measured(find(name or str(document["device"].get("name"))), document)
 
 
 def progress(*, quiet: bool = False) -> Progress:

@@ -45,6 +45,7 @@ def copy(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("gateway", "import dashboard", "gateway.planted -> dashboard"),
         ("router", "import httpx", "router.planted -> httpx"),
         ("router", "import asyncio", "router.planted -> asyncio"),
+        ("gateway", "import torch", "gateway.planted -> torch"),
     ],
 )
 def test_a_planted_arrow_is_found(copy: Path, package: str, line: str, arrow: str) -> None:
