@@ -9,6 +9,7 @@
     |-- Reported         an error in the body of a 200                          retryable
     |-- WrongAddress     404/405: no such path there, our configuration         retryable
     |-- HeadTimeout        no response head in time                               retryable
+    |-- Silent             nor anything else of its engine                      retryable
     |-- IdleTimeout        the body went silent                                   not retryable
     |-- UpstreamBroken     the body ended early or was malformed                  not retryable
     `-- BadAnswer          the head was malformed or over a limit                 retryable
@@ -72,6 +73,10 @@ class WrongAddress(BackendError):
 
 class HeadTimeout(BackendError):
     retryable, kind = True, "head_timeout"
+
+
+class Silent(BackendError):
+    retryable, kind = True, "silent"
 
 
 class IdleTimeout(BackendError):

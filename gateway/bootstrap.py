@@ -61,6 +61,7 @@ from gateway.routes import Routes
 from gateway.runtime import Runtime
 from gateway.sessions import Sessions
 from gateway.settings import Pool, Provider, Settings
+from gateway.silence import Silences
 from gateway.slots import Board
 from gateway.submissions import Submissions
 from gateway.waiting import WaitingRoom
@@ -142,23 +143,23 @@ def build(
         sessions=Sessions(),
         submissions=_submissions(settings, runtime, clock, environ),
         retries=Retries(),
+        silences=Silences(board, worker, clock),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         clock=clock,
         waiting=_waiting_room(settings, metrics, clock),
         demanded=Demanded(board, worker),
     )
     hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
-    batches = serve_batches(
-        Host(settings, runtime, board, worker, ledger.keys, clock), dispatcher, in_force, plans_for
-    )
+    host = Host(settings, runtime, board, worker, ledger.keys, clock)
+    batches = serve_batches(host, dispatcher, in_force, plans_for)
 
     @asynccontextmanager
     async def lifespan(_: Gateway) -> AsyncIterator[None]:
         board.enter(worker, os.getpid(), clock.now_s())
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
-        news = _followed(settings, runtime, ledger, candidates, in_force)
-        async with _beside(beat, *news, hot.sweep(), *batches.chores()):
+        new = _followed(settings, runtime, ledger, candidates, in_force)
+        async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)
         await batches.aclose()

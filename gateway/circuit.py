@@ -5,8 +5,9 @@ further one. After it one request at a time asks whether the target answers; fro
 on, twice as many may wait for theirs every half second. So nobody who recovers meets at once all
 that piled up meanwhile.
 
-Engines that fail although their metrics look well are left alone by the worker that saw it, and
-asked again with one request at a time; how much they then get, their own load decides.
+Engines that fail although their metrics look well are left alone by the worker that saw it, those
+that take requests and say nothing (`silence`) by all; both are asked again with one request at a
+time, and how much they then get, their own load decides.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,8 @@ RAMP_S = 10.0  # by then a million: no limit
 
 # Plain numbers: members of an enumeration cost time as indices.
 _OPENED_S, _ANSWERED_S, _OUT = int(Seen.OPENED_S), int(Seen.ANSWERED_S), int(Seen.REQUESTS_OUT)
-_SEQUENCES = int(Load.SEQUENCES)
+_SEQUENCES, _WAITING = int(Load.SEQUENCES), int(Load.QUEUED_SEQUENCES)
+_HEARD, _SILENT, _ASK_AT = int(Load.HEARD_S), int(Load.SILENT_S), int(Load.ASK_AT_S)
 
 
 def back_off_s(failures: float) -> float:
@@ -48,6 +50,14 @@ def is_warming(seen: Sequence[Sequence[float]], now_s: float) -> bool:
     return sum([cells[_OUT] for cells in seen]) >= limit
 
 
+def is_silent(loads: Sequence[float], now_s: float) -> bool:
+    """Whether nothing was heard since it was found so; then one at a time asks (`silence`)."""
+    silent_s = loads[_SILENT]
+    if silent_s <= loads[_HEARD]:  # the usual case: 0, and something was heard
+        return False
+    return now_s < loads[_ASK_AT] or loads[_WAITING] > 0.0
+
+
 class Engines:
     """One worker's failures with own engines, by their rows."""
 
@@ -66,6 +76,8 @@ class Engines:
 
     def is_shunned(self, row: int, loads: Sequence[float], now_s: float) -> bool:
         """While it is left alone, and then while one request asks how it is."""
+        if is_silent(loads, now_s):
+            return True
         if self._failures.get(row, 0) < CIRCUIT_FAILURES:
             return False
         return now_s < self._until_s[row] or loads[_SEQUENCES] > 0.0

@@ -19,6 +19,7 @@ from gateway.delivery import Delivery
 from gateway.demanded import Demanded
 from gateway.errors import RequestError, let_go
 from gateway.experience import Experience
+from gateway.fleet import Target
 from gateway.flight import Flights
 from gateway.intake import Asked, body_for
 from gateway.metering import Metering
@@ -28,6 +29,7 @@ from gateway.relay import error_event
 from gateway.reply import Reply
 from gateway.retries import Retries
 from gateway.sessions import Sessions
+from gateway.silence import Silences
 from gateway.submissions import Submissions
 from gateway.waiting import Full, WaitingRoom
 from ledger.desk import Refusal
@@ -59,6 +61,7 @@ class Dispatcher:
     sessions: Sessions
     submissions: Submissions
     retries: Retries
+    silences: Silences
     deadlines: Deadlines
     clock: Clock
     waiting: WaitingRoom
@@ -70,7 +73,7 @@ class Dispatcher:
         tries = Tries(await self._planned(asked, identity, reply))
         refusal: RequestError | None = None
         scope: str | None = None
-        number = 0
+        number, failing = 0, list[Target]()
         self.retries.asked()
         while (verdict := tries.next()) is not None:
             attempt = await self._fitted(tries.plan, tries.plan.step(verdict), number + 1)
@@ -83,7 +86,9 @@ class Dispatcher:
             if number > 1:
                 self.retries.ended(ok=error is None)
             if error is None:
+                self._absolved(identity, failing, attempt.step.frozen.target)
                 return
+            failing.append(attempt.step.frozen.target)
             refusal = failed(error)
             if error.billable:
                 reply.charged = True
@@ -94,6 +99,12 @@ class Dispatcher:
             status = refusal.row.status
             self.metering.refuse(tries.plan, reason="budget", http_status=status, scope=scope)
         raise refusal
+
+    def _absolved(self, identity: Identity, failing: list[Target], answering: Target) -> None:
+        """A replica that answers what another one of its pool failed at says whose fault it is."""
+        for target in failing:
+            if target.own and target.pool == answering.pool:
+                self.experience.absolve(target.row, identity.key_id)
 
     async def _planned(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
         """A plan with at least one step; waits when the policy says `queue` and it can help."""
@@ -196,8 +207,9 @@ class Dispatcher:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
         try:
-            exchange = await self._open(attempt)
-            await self.delivery.answer(attempt, exchange, reply)
+            async with self.silences.heard(attempt):
+                exchange = await self._open(attempt)
+                await self.delivery.answer(attempt, exchange, reply)
         except BackendError as error:
             let_go(error)
             return await self._failed(attempt, error, reply)

@@ -87,6 +87,10 @@ class Experience:
             return
         self.engines.ended(row, ok=ok)
 
+    def absolve(self, row: int, suspect: str) -> None:
+        """What failed at this engine was answered by its like: it was not the request."""
+        self._doubts.get(row, set()).discard(suspect)
+
     def answered(self, row: int) -> None:
         """The head of an answer came: from the first one after a silence on, more may follow."""
         board = self._board

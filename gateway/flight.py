@@ -15,6 +15,7 @@ from router.feedback import predicted_s, pull
 from router.forecast import kv_longest_tokens, kv_rounded, work_of
 from router.types import UNDECODED, Slo, StepModel
 
+PIECE_S = 0.5  # of a stream that runs: an engine that slows down is seen before its answers end
 COUNT_LIMIT = 2**31  # tokens; sums of more are not exact in a cell, and no engine holds them
 # Plain numbers: adding them costs half of adding members of an enumeration.
 _HELD, _FINAL = int(Resident.HELD_TOKENS), int(Resident.FINAL_TOKENS)
@@ -23,6 +24,7 @@ _SEQUENCES, _CONTEXT = int(Load.SEQUENCES), int(Load.CONTEXT_TOKENS)
 _QUEUED, _PROMISED = int(Load.QUEUED_PREFILL_TOKENS), int(Load.PROMISED_TOKENS)
 _WAITING, _MOVED = int(Load.QUEUED_SEQUENCES), int(Load.QUEUE_MOVED_S)
 _EXPECTED, _TIGHTEST = int(Load.PREFIX_EXPECTED_TOTAL), int(Load.TIGHTEST_TPOT_MS)
+_HEARD_S = int(Load.HEARD_S)
 
 
 class Flights:
@@ -54,6 +56,7 @@ class Flights:
             plan.policy.slo if plan.asked.stream else None,
             now_s,
             None if request.kind in UNDECODED else bearable_ms(plan.policy.slo.tpot_ms, state.step),
+            state.step,
         )
         engine = step.frozen.target.row
         if request.beginning.marks and self._prefixes is not None:
@@ -73,7 +76,8 @@ class Promise(msgspec.Struct, frozen=True):
     """What an attempt may come to hold: `kv_tokens` is its block-rounded final size.
 
     `output_tokens` is set for a single sequence whose progress will be seen; `slo` where its first
-    token will be; `tpot_ms` where a TPOT is promised that the engine can keep.
+    token will be; `tpot_ms` where a TPOT is promised that the engine can keep; `step` is what was
+    believed of its steps.
     """
 
     prompt_tokens: int
@@ -84,6 +88,7 @@ class Promise(msgspec.Struct, frozen=True):
     slo: Slo | None = None
     sent_s: float = 0.0
     tpot_ms: float | None = None
+    step: StepModel | None = None
 
 
 class Tightest:
@@ -115,6 +120,8 @@ class Flight:
         "_board",
         "_context",
         "_engine",
+        "_felt_s",
+        "_felt_steps",
         "_final",
         "_first",
         "_kv",
@@ -161,6 +168,7 @@ class Flight:
         self._place_row = 0
         self._final = 0
         self._first: tuple[float, int] | None = None  # when the engine counted first, and what
+        self._felt_s = self._felt_steps = 0.0  # since then, and told to the step feedback
         if promise.output_tokens is not None:
             self._final = promise.prompt_tokens + promise.output_tokens
             if places:
@@ -169,10 +177,11 @@ class Flight:
                 self._stands(promise.prompt_tokens, self._final)
 
     def first_token(self, now_s: float) -> None:
-        """The prompt is in the cache; the sequence decodes."""
+        """The prompt is in the cache; the sequence decodes. Later ones are only heard."""
+        cells = self._board.cells
+        cells[self._row + _HEARD_S] = now_s
         if self._context or self._landed:
             return
-        cells = self._board.cells
         cells[self._row + _QUEUED] -= self._promise.prompt_tokens
         cells[self._row + _WAITING] -= 1.0
         cells[self._row + _MOVED] = now_s
@@ -214,30 +223,42 @@ class Flight:
             self._final = final
         if self._first is None:
             self._first = (now_s, output_tokens)
-        elapsed_s = now_s - self._first[0]
+        elapsed_s, steps = now_s - self._first[0], output_tokens - self._first[1]
+        if promise.step is not None and elapsed_s - self._felt_s >= PIECE_S:
+            self._feel(promise.step, elapsed_s, steps)
         if elapsed_s > 0.0:
-            self._stands(held, final, now_s, (output_tokens - self._first[1]) / elapsed_s)
+            self._stands(held, final, now_s, steps / elapsed_s)
         else:
             self._stands(held, final)
 
     def paced(self, model: StepModel, *, observed_s: float, steps: float) -> None:
-        """Feed the step feedback: what `steps` steps took, and what the model says of them.
-
-        The load while they ran is taken as the mean of the loads at their start and at their end.
-        """
+        """It ends: `steps` steps took so long. What was not felt so far feeds the step feedback."""
         if self._start is None or steps <= 0 or observed_s <= 0:
             return
+        self._feel(model, observed_s, steps)
+        slo = self._promise.slo
+        if slo is not None:
+            self._judge(Load.TPOT_PULL_TOTAL, observed_s / steps, slo.tpot_ms, slo.attainment)
+
+    def _feel(self, model: StepModel, until_s: float, until_steps: float) -> None:
+        """Feed the step feedback: what the latest steps took, and what the model says of them.
+
+        Both count from the first token. The load while they ran is taken as the mean of the loads
+        at their start and at their end.
+        """
+        observed_s, steps = until_s - self._felt_s, until_steps - self._felt_steps
+        if self._start is None or steps <= 0.0 or observed_s <= 0.0:
+            return
+        self._felt_s, self._felt_steps = until_s, until_steps
         end = self._board.loads(self._engine)
         sequences = (self._start[Load.SEQUENCES] + end[Load.SEQUENCES]) / 2
         context = (self._start[Load.CONTEXT_TOKENS] + end[Load.CONTEXT_TOKENS]) / 2
         prefilled = end[Load.PREFILLED_TOKENS_TOTAL] - self._start[Load.PREFILLED_TOKENS_TOTAL]
-        cells, slo = self._board.cells, self._promise.slo
+        cells, self._start = self._board.cells, end
         cells[self._row + Load.OBSERVED_STEP_S_TOTAL] += observed_s
         cells[self._row + Load.PREDICTED_STEP_S_TOTAL] += predicted_s(
             model, steps=steps, sequences=sequences, context=context, prefilled=prefilled
         )
-        if slo is not None:
-            self._judge(Load.TPOT_PULL_TOTAL, observed_s / steps, slo.tpot_ms, slo.attainment)
 
     def _judge(self, cell: Load, took_s: float, limit_ms: float | None, attainment: float) -> None:
         """A promise came due: what it says to the engine's safety factor."""

@@ -7,7 +7,7 @@ The only writer of journal records in a worker. `opened` goes to the journal bef
 from contextlib import suppress
 from functools import partial
 
-from backends.errors import BadAnswer, ServerError, TooLong, UpstreamBroken
+from backends.errors import BadAnswer, ServerError, Silent, TooLong, UpstreamBroken
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
 from gateway.calibration import Estimate
@@ -315,6 +315,8 @@ def _did_well(attempt: Attempt, outcome: Outcome) -> bool | None:
     """What the ending says of the target; `None`: it was ours or the client's doing."""
     if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
         return True
+    if outcome.error == Silent.kind:
+        return None  # whoever found it silent told the board
     if outcome.error is not None:
         return False
     return True if attempt.first_token_s is not None else None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from backends.errors import BackendError, HeadTimeout, IdleTimeout, Overloaded, WrongAddress
+from backends.errors import BackendError, HeadTimeout, IdleTimeout, Overloaded, Silent, WrongAddress
 from gateway.errors import RequestError
 from gateway.plan import Plan
 from ledger.desk import Refusal
@@ -163,4 +163,4 @@ def status_of(error: BackendError) -> tuple[Status, int]:
 
 
 def _timed_out(error: BackendError) -> bool:
-    return isinstance(error, HeadTimeout | IdleTimeout)
+    return isinstance(error, HeadTimeout | IdleTimeout | Silent)

@@ -145,7 +145,7 @@ def engine_state(
         updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
         safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, _, tightest_ttft, seen_of,
     ) = published  # fmt: skip
-    sequences, context, queued, promised, *_, waiting, _, moved_s, tightest_tpot = loads
+    sequences, context, queued, promised, *_, waiting, _, moved_s, tightest_tpot, _, _, _ = loads
     age = now_s - updated if updated else math.inf
     health = _HEALTHS[int(word)]
     if health is _HEALTHY:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from router.market import CELLS as MARKET_CELLS
 
-MAGIC = 0xB4EA_000A
+MAGIC = 0xB4EA_000B
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -38,6 +38,9 @@ class Load(IntEnum):
     PREFIX_EXPECTED_TOTAL = 12  # tokens of prompts that were expected in the prefix cache
     QUEUE_MOVED_S = 13  # monotonic: its queue began, or its last prompt left it; no sum, the latest
     TIGHTEST_TPOT_MS = 14  # promised to one of them, 0: none; no sum, the least
+    HEARD_S = 15  # monotonic: its last token or answer; like the next two no sum, the latest
+    SILENT_S = 16  # when it was last found to say nothing, 0: never
+    ASK_AT_S = 17  # from then on one request at a time asks whether it speaks again
 
 
 class Resident(IntEnum):
@@ -122,7 +125,8 @@ class Owned(IntEnum):
 # Asking an enumeration for its length costs more than reading its row of the board.
 _LOADS, _RESIDENT, _SEEN = len(Load), len(Resident), len(Seen)
 _PUBLISHED, _OWNED = len(Published), len(Owned)
-_MOVED, _TIGHTEST = int(Load.QUEUE_MOVED_S), int(Load.TIGHTEST_TPOT_MS)
+_TIGHTEST = int(Load.TIGHTEST_TPOT_MS)
+_LATEST = tuple(map(int, (Load.QUEUE_MOVED_S, Load.HEARD_S, Load.SILENT_S, Load.ASK_AT_S)))
 _TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first is the stamp
 
 HEALTHS = ("unknown", "loading", "healthy", "draining", "down")
@@ -272,7 +276,8 @@ class Board:
         if len(rows) == 1:
             return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
         summed: list[float] = [sum(cells) for cells in zip(*rows, strict=True)]
-        summed[_MOVED] = max([row[_MOVED] for row in rows])
+        for cell in _LATEST:
+            summed[cell] = max([row[cell] for row in rows])
         promised = [row[_TIGHTEST] for row in rows if row[_TIGHTEST] > 0.0]
         summed[_TIGHTEST] = min(promised, default=0.0)
         return summed

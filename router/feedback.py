@@ -4,7 +4,8 @@ Routing by a wrong step model is fatal without them (a model 30 % too fast keeps
 promises) and nearly free with them. Each engine has `Loops`, folded from sums that only grow.
 
 Only admitted requests teach anything. A mistaken "infeasible" would therefore never be corrected:
-the factors have a floor, and without any answer for a while they drift back to where they began.
+the factors have a floor, and without any answer for a while they drift back to where they began:
+an engine that was slow, and so got nothing for `SLOW_FORGET_S`, is tried again.
 """
 
 from collections import deque
@@ -22,6 +23,7 @@ FEEDBACK_S = 5.0  # time constant; one ten times as short chases the mix of pref
 PREFILL_S = 5.0
 RECENT, BROKEN_SHARE, BROKEN_CUT = 200, 0.97, 0.8
 FORGET_S = 60.0
+SLOW_FORGET_S = 10.0
 TRUST_FROM_TOKENS = 1000.0
 TRUST_TOKENS = 100_000.0  # expected ones, until what was before them hardly counts
 
@@ -87,8 +89,8 @@ class Loops:
     """
 
     __slots__ = (
-        "_age_s", "_at_s", "_judged_s", "_recent", "_sums", "prefill_rate", "safety_tpot",
-        "safety_ttft", "step_feedback",
+        "_age_s", "_at_s", "_judged_s", "_observed_s", "_recent", "_sums", "prefill_rate",
+        "safety_tpot", "safety_ttft", "step_feedback",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -96,22 +98,26 @@ class Loops:
         self.safety_ttft, self.safety_tpot = SAFETY_TTFT, SAFETY_TPOT
         self.prefill_rate = self._age_s = 0.0
         self._sums: Sums | None = None
-        self._at_s = self._judged_s = 0.0
+        self._at_s = self._judged_s = self._observed_s = 0.0
         self._recent: deque[tuple[float, float]] = deque()
 
     def fold(self, sums: Sums, now_s: float) -> None:
         before, self._sums = self._sums, sums
         elapsed_s, self._at_s = now_s - self._at_s, now_s
         if before is None or elapsed_s <= 0.0:
-            self._judged_s = now_s
+            self._judged_s = self._observed_s = now_s
             return
         # The death of a worker takes its sums away: what fell says nothing.
         observed = sums.observed_s - before.observed_s
         predicted = sums.predicted_s - before.predicted_s
         if observed > 0.0 and predicted > 0.0:
+            self._observed_s = now_s
             gain = 1.0 - exp(-elapsed_s / FEEDBACK_S)
             moved = self.step_feedback + gain * (observed / predicted - self.step_feedback)
             self.step_feedback = _within(moved, FEEDBACK_RANGE)
+        elif now_s - self._observed_s > SLOW_FORGET_S:
+            gain = 1.0 - exp(-elapsed_s / SLOW_FORGET_S)
+            self.step_feedback += gain * min(0.0, 1.0 - self.step_feedback)
         rate = max(0.0, sums.admitted_tokens - before.admitted_tokens) / elapsed_s
         self._age_s += elapsed_s  # the first seconds count in full, or a start is a blind one
         gain = min(1.0, elapsed_s / min(self._age_s, PREFILL_S))

@@ -17,6 +17,7 @@ TABLE = {
     "Reported": (True, False),
     "WrongAddress": (True, False),
     "HeadTimeout": (True, True),
+    "Silent": (True, True),
     "IdleTimeout": (False, True),
     "UpstreamBroken": (False, True),
     "BadAnswer": (True, True),

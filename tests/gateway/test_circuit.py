@@ -7,7 +7,7 @@ import pytest
 from gateway.circuit import BACK_OFF_LIMIT_S, BACK_OFF_S, CIRCUIT_FAILURES, Engines, back_off_s
 from gateway.clock import Clock
 from gateway.experience import Experience, api_state
-from gateway.slots import Board, Layout
+from gateway.slots import Board, Layout, Load
 
 
 class Time:
@@ -102,7 +102,7 @@ def test_without_the_slow_start_all_that_waited_comes_at_once(
 
 def test_an_engine_that_fails_is_left_alone_and_asked_by_one(time) -> None:
     engines = Engines(Clock(now_s=lambda: time.now_s))
-    idle, busy = [0.0], [1.0]
+    idle, busy = [0.0] * len(Load), [1.0] + [0.0] * (len(Load) - 1)
     for _ in range(CIRCUIT_FAILURES - 1):
         engines.ended(0, ok=False)
     assert not engines.is_shunned(0, busy, time.now_s)

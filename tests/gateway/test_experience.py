@@ -16,7 +16,7 @@ from gateway.experience import (
     Experience,
     api_state,
 )
-from gateway.slots import Board, Layout, Seen
+from gateway.slots import Board, Layout, Load, Seen
 
 
 class Time:
@@ -267,14 +267,29 @@ def test_a_success_forgives_every_key(board: Board, time: Time, experience: Expe
     assert board.cells[board.seen_row(0, 0) + Seen.FAILURES_IN_A_ROW] == 0.0
 
 
+IDLE = [0.0] * len(Load)
+
+
+def test_a_key_whose_failures_its_like_answers_is_no_suspect(
+    board: Board, experience: Experience
+) -> None:
+    """A replica that fails what another one answers is at fault, were all of it one key's."""
+    for _ in range(CIRCUIT_FAILURES):
+        assert not experience.engines.is_shunned(0, IDLE, 1000.0)
+        experience.engine(0, ok=False, suspect="one")
+        experience.absolve(0, "one")
+    assert experience.engines.is_shunned(0, IDLE, 1000.0)
+    experience.absolve(1, "nobody")
+
+
 def test_one_key_shuns_an_engine_for_nobody_and_several_do(
     board: Board, experience: Experience
 ) -> None:
     for _ in range(20):
         experience.engine(0, ok=False, suspect="one")
-    assert not experience.engines.is_shunned(0, [0.0], 1000.0)
+    assert not experience.engines.is_shunned(0, IDLE, 1000.0)
     for number in range(CIRCUIT_FAILURES - 1):
         experience.engine(0, ok=False, suspect=f"other-{number}")
-    assert experience.engines.is_shunned(0, [0.0], 1000.0)
+    assert experience.engines.is_shunned(0, IDLE, 1000.0)
     experience.engine(0, ok=True)
-    assert not experience.engines.is_shunned(0, [0.0], 1000.0)
+    assert not experience.engines.is_shunned(0, IDLE, 1000.0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.flight import Flight, Promise, Tightest
+from gateway.flight import PIECE_S, Flight, Promise, Tightest
 from gateway.slots import Board, Layout, Load
 from router.feedback import pull
 from router.types import Slo, StepModel
@@ -70,6 +70,30 @@ def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: Board) -> N
     assert board.loads(0)[Load.OBSERVED_STEP_S_TOTAL] == after[Load.OBSERVED_STEP_S_TOTAL]
     one.land()
     other.land()
+
+
+def test_a_stream_that_runs_tells_its_pace_in_pieces(board: Board) -> None:
+    """An engine that slows down is seen before its answers end, and nothing is told twice."""
+    model = StepModel(a_s=0.01, b_s=0.0, c_s=0.0, d_s=0.0, t0_s=0.0)
+    one = Flight(board, 0, 0, Promise(100, 256, 1, output_tokens=100, step=model))
+
+    sums = slice(Load.OBSERVED_STEP_S_TOTAL, Load.PREDICTED_STEP_S_TOTAL + 1)
+    before = board.loads(0)[sums]
+
+    def told() -> list[float]:
+        return [now - then for now, then in zip(board.loads(0)[sums], before, strict=True)]
+
+    one.first_token(1.0)
+    one.counted(100, 1, 1.0)
+    one.counted(100, 11, 1.0 + 0.8 * PIECE_S)
+    assert told() == [0.0, 0.0]
+    one.counted(100, 21, 1.0 + PIECE_S)
+    assert told() == pytest.approx([PIECE_S, 0.2])
+    one.counted(100, 22, 1.0 + 1.5 * PIECE_S)
+    assert told() == pytest.approx([PIECE_S, 0.2])
+    one.paced(model, observed_s=5.0, steps=50)
+    assert told() == pytest.approx([5.0, 0.5])
+    one.land()
 
 
 def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(board: Board) -> None:

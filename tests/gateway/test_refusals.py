@@ -11,6 +11,7 @@ from backends.errors import (
     IdleTimeout,
     Overloaded,
     ServerError,
+    Silent,
     Unreachable,
     UpstreamBroken,
     WrongAddress,
@@ -34,6 +35,7 @@ SECRET = "sk-live-1234"
         (BadAnswer(SECRET), 502, "upstream_error", "upstream_error", 502),
         (UpstreamBroken(SECRET), 502, "upstream_error", "upstream_error", 502),
         (HeadTimeout(SECRET), 504, "upstream_timeout", "timeout", 504),
+        (Silent(SECRET), 504, "upstream_timeout", "timeout", 504),
         (IdleTimeout(SECRET), 504, "upstream_timeout", "timeout", 504),
     ],
 )

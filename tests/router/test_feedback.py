@@ -166,3 +166,29 @@ def test_the_newest_prompts_count_most() -> None:
     wrong = [(10**6 + tokens, 10**6) for tokens in range(0, int(TRUST_TOKENS), 1000)]
     assert trusted(*right) == 1.0
     assert trusted(*right, *wrong) == pytest.approx(math.exp(-1), abs=0.02)
+
+
+def test_an_engine_that_was_slow_and_got_nothing_since_is_tried_again() -> None:
+    """Nothing admitted teaches nothing: what was five times too slow must not stay so for ever."""
+    loops, observed = Loops(), 0.0
+    for tick in range(40):
+        observed += 2.5
+        folded(loops, 0.5 * tick, observed_s=observed, predicted_s=observed / 5.0)
+    assert loops.step_feedback == FEEDBACK_RANGE[1]
+    for tick in range(40, 60):
+        folded(loops, 0.5 * tick, observed_s=observed, predicted_s=observed / 5.0)
+    assert loops.step_feedback == FEEDBACK_RANGE[1], "for as long as a lull may last"
+    for tick in range(60, 120):
+        folded(loops, 0.5 * tick, observed_s=observed, predicted_s=observed / 5.0)
+    assert 1.0 < loops.step_feedback < 1.5
+
+
+def test_a_factor_below_one_is_not_forgotten_in_a_lull() -> None:
+    """It says that the model is too pessimistic; to forget it would cost capacity at each lull."""
+    loops = Loops()
+    for tick in range(100):
+        folded(loops, 0.5 * tick, observed_s=0.7 * tick, predicted_s=float(tick))
+    known = loops.step_feedback
+    for tick in range(100, 300):
+        folded(loops, 0.5 * tick, observed_s=0.7 * 99, predicted_s=99.0)
+    assert loops.step_feedback == known < 1.0

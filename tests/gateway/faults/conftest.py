@@ -512,3 +512,88 @@ def answering() -> Iterator[int]:
     yield server.server_address[1]
     server.shutdown()
     server.server_close()
+
+
+# ---------------------------------------------------------------- many who ask, whoever answers
+
+
+@dataclass(slots=True)
+class Asked:
+    """One request of a crowd: when it was sent (monotonic), and what came of it so far."""
+
+    at_s: float
+    status: int = 0  # 0: no answer so far
+    headers: dict[str, str] = field(default_factory=dict)
+    first_s: float | None = None  # seconds until something of the body came,
+    took_s: float | None = None  # and until its end
+    whole: bool = False
+
+    @property
+    def backend(self) -> str:
+        return self.headers.get("x-breakeven-backend", "")
+
+
+class Crowd:
+    """Streams asked for at a steady rate, answers or not; a thread and a connection for each."""
+
+    def __init__(self) -> None:
+        self._loop, self._work = asyncio.new_event_loop(), list[Any]()  # held, or it is collected
+        self._thread = threading.Thread(target=self._loop.run_forever, name="crowd", daemon=True)
+        self._thread.start()
+
+    def ask(self, port: int, per_s: float, seconds: float, token: str, **body: Any) -> list[Asked]:
+        """Returns at once; the list grows as they are sent."""
+        sent: list[Asked] = []
+        words = {"messages": [{"role": "user", "content": "hi"}], "stream": True, **body}
+        data = json.dumps(words).encode()
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {token}\r\n"
+        text = head.encode() + b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(data) + data
+        work = self._send(sent, port, round(per_s * seconds), per_s, text)
+        self._work.append(asyncio.run_coroutine_threadsafe(work, self._loop))
+        return sent
+
+    async def _send(
+        self, sent: list[Asked], port: int, count: int, per_s: float, text: bytes
+    ) -> None:
+        begun_s = time.monotonic()
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(count):
+                await asyncio.sleep(max(0.0, begun_s + number / per_s - time.monotonic()))
+                sent.append(Asked(time.monotonic()))
+                tasks.create_task(self._one(sent[-1], port, text))
+
+    async def _one(self, asked: Asked, port: int, text: bytes) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            writer.write(text)
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+            asked.headers = dict(line.split(": ", 1) for line in head.split("\r\n")[1:-2])
+            asked.status, last = int(head[9:12]), b""
+            while piece := await reader.read(65536):
+                asked.first_s = asked.first_s or time.monotonic() - asked.at_s
+                last = (last + piece)[-64:]
+            asked.whole, asked.took_s = b"[DONE]" in last, time.monotonic() - asked.at_s
+        except (OSError, asyncio.IncompleteReadError):
+            asked.took_s = time.monotonic() - asked.at_s
+        finally:
+            writer.transport.abort()
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(30)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        current = asyncio.current_task()
+        tasks = [task for task in asyncio.all_tasks() if task is not current]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture
+def crowd() -> Iterator[Crowd]:
+    made = Crowd()
+    yield made
+    made.close()
