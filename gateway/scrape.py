@@ -16,6 +16,7 @@ from ledger.samples import PPM, Sample
 from router.feedback import HitTrust, Loops, Sums
 
 EXCESS_KEPT = 3
+TAKE_OVER_S = 60.0  # what a telemetry before published is believed for so long
 STARTED_SLACK_S = 1.0  # the same process's start as different clocks' roundings tell it
 
 
@@ -44,7 +45,7 @@ class Watch:
 
     def begin(self, life: float) -> None:
         """Another process serves, or none: whatever was learned was of the one before."""
-        self.life = life
+        self.life, self._taken_over = life, False
         self.step: StepModel | None = None
         self.sample: EngineSample | None = None
         self.read_s: float | None = None
@@ -53,10 +54,33 @@ class Watch:
         self.limits.context_tokens = 0
         self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
 
+    def take_over(self, board: Board, now_s: float) -> bool:
+        """Go on with what a telemetry before found out, so that nothing is measured twice.
+
+        Only of the life that serves, and while it is recent; when the first scrape shows a process
+        that was started since, it is forgotten. False: there is nothing to go on with.
+        """
+        said = board.published(self.row)
+        updated_s, life = said[Published.UPDATED_S], board.life(self.row)
+        model = StepModel(*said[Published.A_S : Published.T0_S + 1])
+        recent = updated_s and 0.0 <= now_s - updated_s <= TAKE_OVER_S
+        healthy = said[Published.HEALTH] == HEALTHS.index("healthy")
+        if not (recent and healthy and said[Published.LIFE] == life and model.a_s > 0.0):
+            return False
+        self.life, self.step, self.read_s, self._taken_over = life, model, updated_s, True
+        self._started_s = said[Published.STARTED_S]
+        self.limits.context_tokens = int(said[Published.CONTEXT_TOKENS])
+        self.loops.step_feedback = said[Published.STEP_FEEDBACK]
+        self.loops.safety_ttft = said[Published.SAFETY_TTFT]
+        self.loops.safety_tpot = said[Published.SAFETY_TPOT]
+        self.loops.prefill_rate = said[Published.PREFILL_RATE]
+        return True
+
     def saw(self, sample: EngineSample, board: Board, now_s: float) -> None:
         """A good scrape. An engine that was started since the last one is another engine."""
         started_s = sample.started_at_s or 0.0
-        if self.sample is not None and started_s > self._started_s + STARTED_SLACK_S:
+        known = self.sample is not None or self._taken_over
+        if known and started_s > self._started_s + STARTED_SLACK_S:
             self.begin(self.life)
         self._started_s = max(started_s, self._started_s)
         loads = board.loads(self.row)
@@ -73,6 +97,7 @@ class Watch:
         foreign = max(0.0, min(self._excess, default=0.0))
         cells: dict[Published, float] = {
             Published.LIFE: self.life,
+            Published.STARTED_S: self._started_s,
             Published.UPDATED_S: self.read_s or 0.0,
             Published.A_S: 0.0 if step is None else step.a_s,
             Published.B_S: 0.0 if step is None else step.b_s,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from router.market import CELLS as MARKET_CELLS
 
-MAGIC = 0xB4EA_000B
+MAGIC = 0xB4EA_000C
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -108,7 +108,8 @@ class Published(IntEnum):
     DENSITY_SPREAD = 20
     PREFIX_TRUST = 21  # of the tokens expected in the prefix cache, the share found there
     TIGHTEST_TTFT_MS = 22  # of the classes that are asked of its pool, 0: none
-    LIFE = 23  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
+    STARTED_S = 23  # its process's start by the epoch, 0: it does not say
+    LIFE = 24  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
 
 
 class Owned(IntEnum):

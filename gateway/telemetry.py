@@ -8,6 +8,7 @@ values until they are stale; then the engine is `unknown` to them.
 An engine that `serve` runs is looked at only while the parent says that its own process serves
 (`Owned.LIFE`): whatever else answers on its port is a stranger, neither asked nor published. Each
 life is met anew, and what was seen of another one than serves at the end is thrown away.
+A telemetry that is started again goes on with what the board says of the life that it finds.
 """
 
 import argparse
@@ -79,7 +80,7 @@ class Telemetry:
             tasks.create_task(self._alerts.run())
 
     async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
-        state = self._unseen(seat)
+        state = self._taken_over(seat, watch)
         while True:
             life = self._board.life(watch.row)
             if life != watch.life:
@@ -101,6 +102,13 @@ class Telemetry:
         while True:
             self._board.alive(self._clock.now_s())
             await asyncio.sleep(LIVE_S)
+
+    def _taken_over(self, seat: EngineSeat, watch: Watch) -> Health:
+        """A telemetry that was started again goes on: its restart costs no capacity."""
+        if not watch.take_over(self._board, self._clock.now_s()):
+            return self._unseen(seat)
+        log.warning("%s is healthy: as the telemetry before published", seat.name)
+        return Health(State.HEALTHY, self._clock.now_s(), watch.read_s, reason="taken over")
 
     def _unseen(self, seat: EngineSeat) -> Health:
         now_s = self._clock.now_s()

@@ -110,6 +110,8 @@ class Loops:
         # The death of a worker takes its sums away: what fell says nothing.
         observed = sums.observed_s - before.observed_s
         predicted = sums.predicted_s - before.predicted_s
+        if elapsed_s > SLOW_FORGET_S:  # nobody looked: that is no lull
+            self._observed_s = now_s
         if observed > 0.0 and predicted > 0.0:
             self._observed_s = now_s
             gain = 1.0 - exp(-elapsed_s / FEEDBACK_S)

@@ -7,7 +7,7 @@ import pytest
 
 from backends.metrics import EngineSample, Histogram
 from backends.stepmodel import StepModel
-from gateway.scrape import Limits, Watch, sums_of
+from gateway.scrape import TAKE_OVER_S, Limits, Watch, sums_of
 from gateway.slots import HEALTHS, Board, Layout, Load, Published
 from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, Sums
 
@@ -199,3 +199,51 @@ def test_of_what_was_expected_in_the_prefix_cache_the_share_found_there_is_publi
     watch.begin(2.0)  # another process, with an empty cache
     watch.publish(board)
     assert board.published(0)[Published.PREFIX_TRUST] == 0.0
+
+
+STEP = StepModel(a_s=0.005, b_s=1e-5, c_s=1e-8, d_s=1e-5, t0_s=0.01)
+
+
+@pytest.fixture
+def published(watch, board) -> Watch:
+    """A telemetry that met the engine, and what it learned."""
+    watch.step, watch.health, watch.limits.context_tokens = STEP, "healthy", 4096
+    watch.saw(replace(SAMPLE, started_at_s=500.0), board, 100.0)
+    watch.loops.step_feedback, watch.loops.safety_ttft = 1.7, 0.9
+    watch.publish(board)
+    return watch
+
+
+def next_one() -> Watch:
+    return Watch("pool:a/0", "a", 0, Limits(64, 2048), simulated=True)
+
+
+def test_a_telemetry_that_comes_back_goes_on(published, board) -> None:
+    again = next_one()
+    assert again.take_over(board, 130.0)
+    again.saw(replace(SAMPLE, started_at_s=500.2), board, 130.0)
+    assert (again.step, again.limits.context_tokens) == (STEP, 4096)
+    assert (again.loops.step_feedback, again.loops.safety_ttft) == (1.7, 0.9)
+
+
+def test_an_engine_that_was_started_meanwhile_is_met_anew(published, board) -> None:
+    again = next_one()
+    assert again.take_over(board, 130.0)
+    again.saw(replace(SAMPLE, started_at_s=120.0 + 500.0), board, 130.0)
+    assert (again.step, again.limits.context_tokens) == (None, 0)
+
+
+def test_what_is_old_sick_unmet_or_of_another_life_is_not_gone_on_with(published, board) -> None:
+    said = board.published(0)
+    for changes, now_s in (
+        ({}, 100.0 + TAKE_OVER_S + 1.0),
+        ({}, 99.0),
+        ({Published.HEALTH: float(HEALTHS.index("down"))}, 101.0),
+        ({Published.A_S: 0.0}, 101.0),
+        ({Published.UPDATED_S: 0.0}, 101.0),
+        ({Published.LIFE: 3.0}, 101.0),
+    ):
+        board.publish(0, changes)
+        assert not next_one().take_over(board, now_s), changes
+        board.publish(0, {cell: said[cell] for cell in Published})
+    assert next_one().take_over(board, 101.0)

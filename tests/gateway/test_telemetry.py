@@ -1,6 +1,7 @@
 """Telemetry on a live host: health, steps and samples published; blind and gone engines seen."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import httpx
@@ -12,8 +13,11 @@ from backends import health
 from backends.health import State
 from gateway import telemetry as telemetry_module
 from gateway.clock import Clock
+from gateway.scrape import Watch
+from gateway.sightings import engine_state
 from gateway.slots import HEALTHS, Board, Published
 from gateway.telemetry import Telemetry, main
+from router.types import Health
 
 
 def published(stack, row: int = 0) -> list[float]:
@@ -188,3 +192,33 @@ def test_every_argument_is_needed(capsys) -> None:
     with pytest.raises(SystemExit):
         main(["--config", "c"])
     assert "--runtime" in capsys.readouterr().err
+
+
+def unhealthy(stack, seconds: float) -> int:
+    """Looks, a hundred a second, at which the engine could not have been chosen."""
+    board, found, ends_s = stack.board, 0, time.monotonic() + seconds
+    while time.monotonic() < ends_s:
+        state = engine_state(
+            board.published(0), board.loads(0), time.monotonic(), 60.0, life=board.life(0)
+        )
+        found += state.health is not Health.HEALTHY or state.step is None
+        time.sleep(0.01)
+    return found
+
+
+def test_a_restart_of_telemetry_costs_no_capacity(run_stack, patiently, monkeypatch) -> None:
+    """The control: one that begins anew has the engine load until it is measured again."""
+    with run_stack() as stack:
+
+        async def again() -> None:
+            stack._telemetry.cancel()
+            await asyncio.gather(stack._telemetry, return_exceptions=True)
+            stack.follow()
+
+        assert stack.chat("own").status_code == 200
+        stack.call(again())
+        assert unhealthy(stack, 1.0) == 0
+        monkeypatch.setattr(Watch, "take_over", lambda *_: False)
+        stack.call(again())
+        assert unhealthy(stack, 1.0) > 0
+        patiently(lambda: not unhealthy(stack, 0.1))
