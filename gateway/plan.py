@@ -20,15 +20,14 @@ from gateway.measured import sound_tokens
 from gateway.prefixes import NOTHING, beginning_of
 from gateway.routes import Route, Routes
 from gateway.rulings import Terms
+from gateway.states import States
 from ledger.identity import Identity
 from ledger.prices import Price
 from router.estimates import OutputLengths, TokenRatio
 from router.explain import packed_within
-from router.frozen import freeze
 from router.types import Decision, Policy, Reason, Request, Verdict
 
 DECISION_LIMIT_BYTES = 800
-INPUTS_LIMIT_BYTES = 4096  # of many candidates, or crowded engines, none are kept
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -61,6 +60,7 @@ class Plan(msgspec.Struct, frozen=True):
     sticky_key: str | None
     decision_blob: bytes
     terms: Terms
+    states: States
     shadow: Decision | None = None  # of the policy that only watches
     changed: bool = False  # what `decide` was given does not tell what was done
 
@@ -125,8 +125,7 @@ class Plan(msgspec.Struct, frozen=True):
         if self.changed:
             return b""
         candidates = [entry.candidate for entry in self.frozen]
-        whole = msgspec.msgpack.encode(freeze(self.request, self.policy, candidates))
-        return whole if len(whole) <= INPUTS_LIMIT_BYTES else b""
+        return self.states.inputs(self.request, self.policy, candidates)
 
     @property
     def best_own(self) -> Verdict | None:
@@ -194,6 +193,7 @@ class Planner:
         self._candidates = candidates
         self._learned = learned
         self._failsafe = failsafe
+        self._states = States()
 
     def plan(
         self,
@@ -249,6 +249,7 @@ class Planner:
             sticky_key,
             _packed(request, policy, decision),
             terms,
+            self._states,
             shadow,
             static,
         )

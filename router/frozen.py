@@ -54,10 +54,36 @@ _of_output, _of_extent = attrgetter(*names_of(OutputMoments)), attrgetter(*names
 _STEP, _OUTPUT, _EXTENT = _ENGINE.index("step"), _REQUEST.index("output"), _REQUEST.index("extent")
 _BARRED, _BEGINNING = _REQUEST.index("barred"), _REQUEST.index("beginning")
 _SLO = _POLICY.index("slo")
+_FEATURES, _KINDS = _CANDIDATE.index("features"), _CANDIDATE.index("kinds")
 _OWN, _EXTERNAL = _CANDIDATE.index("engine"), _CANDIDATE.index("api")
 
 
-def freeze(request: Request, policy: Policy, candidates: Sequence[Candidate]) -> tuple[Any, ...]:
+class Parts:
+    """How the parts of a candidate are written that hold for many requests: here as they are."""
+
+    __slots__ = ()
+
+    def state(self, candidate: Candidate) -> Any:
+        """What is known of its target at this moment: of an engine, of an API, or nothing."""
+        engine, api = candidate.engine, candidate.api
+        if engine is None:
+            return None if api is None else _of_api(api)
+        state = list(_of_engine(engine))
+        if engine.step is not None:
+            state[_STEP] = _of_step(engine.step)
+        return state
+
+    def words(self, words: frozenset[str]) -> Any:
+        """Its features or kinds."""
+        return words
+
+
+PLAIN = Parts()
+
+
+def freeze(
+    request: Request, policy: Policy, candidates: Sequence[Candidate], parts: Parts = PLAIN
+) -> tuple[Any, ...]:
     """Everything that `decide` is given."""
     asked, rule = list(_of_request(request)), list(_of_policy(policy))
     asked[_OUTPUT] = _of_output(request.output)
@@ -67,18 +93,15 @@ def freeze(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
         asked[_BARRED] = dict(request.barred)
     asked[_BEGINNING] = None  # of a prompt nothing is kept; a candidate has what was found of it
     rule[_SLO] = _of_slo(policy.slo)
-    return FROZEN_VERSION, asked, rule, [_candidate(one) for one in candidates]
+    return FROZEN_VERSION, asked, rule, [_candidate(one, parts) for one in candidates]
 
 
-def _candidate(candidate: Candidate) -> list[Any]:
+def _candidate(candidate: Candidate, parts: Parts) -> list[Any]:
     frozen = list(_of_candidate(candidate))
-    engine, api = candidate.engine, candidate.api
-    if engine is not None:
-        state = frozen[_OWN] = list(_of_engine(engine))
-        if engine.step is not None:
-            state[_STEP] = _of_step(engine.step)
-    if api is not None:
-        frozen[_EXTERNAL] = _of_api(api)
+    frozen[_FEATURES], frozen[_KINDS] = (
+        parts.words(candidate.features), parts.words(candidate.kinds),
+    )  # fmt: skip
+    frozen[_EXTERNAL if candidate.engine is None else _OWN] = parts.state(candidate)
     return frozen
 
 
