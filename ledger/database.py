@@ -11,6 +11,7 @@ import importlib
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -23,8 +24,11 @@ from sqlalchemy.pool import NullPool, QueuePool
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"  # where processes of a host are told the address
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_S = 5
+CACHE_KIB = 65_536  # SQLite: a history's indexes stay in memory while it is written
+KEPT_CACHE_KIB = 4_096  # of a connection that stays open: what it ever held it holds for good
 SQLITE_STEPS = 20_000  # instructions between two looks at the clock: well under a millisecond
 _READING = "breakeven_reading"
+KEPT: dict[str, Any] = {"poolclass": QueuePool, "pool_use_lifo": True}
 _HERE = Path(__file__).resolve().parent
 
 
@@ -45,15 +49,17 @@ def make_engine(url: str, *, pool_size: int = 5, keep_open: bool = False) -> Eng
 
     `keep_open` keeps SQLite's connections between transactions, for a process that writes many:
     opening costs as much as writing some requests, and the last one to close checkpoints the log.
+    The last one used is used next: what others write in between empties a connection's cache.
     """
     target = _with_driver(url)
     if target.get_backend_name() == "sqlite":
         engine = create_engine(
             target,
             connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
-            poolclass=QueuePool if keep_open else NullPool,
+            **(KEPT if keep_open else {"poolclass": NullPool}),
         )
-        event.listen(engine, "connect", _open_sqlite)
+        cache_kib = KEPT_CACHE_KIB if keep_open else CACHE_KIB
+        event.listen(engine, "connect", partial(_open_sqlite, cache_kib))
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     if target.get_backend_name() != "postgresql":
@@ -183,7 +189,7 @@ def _with_driver(url: str) -> URL:
     return target
 
 
-def _open_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+def _open_sqlite(cache_kib: int, connection: sqlite3.Connection, _record: Any) -> None:
     connection.isolation_level = None  # transactions begin where `_begin_sqlite` says
     cursor = connection.cursor()
     for pragma in (
@@ -191,7 +197,7 @@ def _open_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         "journal_mode=WAL",
         "synchronous=FULL",
         "foreign_keys=ON",
-        "cache_size=-65536",  # 64 MiB: a history's indexes stay in memory while it is written
+        f"cache_size=-{cache_kib}",
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()

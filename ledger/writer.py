@@ -28,6 +28,7 @@ from sqlalchemy.exc import DBAPIError
 from ledger.book import NEWEST_PRICE_FILE, newest_version
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.desk_server import BudgetDesk, Seen
+from ledger.heap import one_heap
 from ledger.hours import close_hours
 from ledger.journal_reader import JournalReader
 from ledger.keptanswers import forget_answers
@@ -50,6 +51,7 @@ NEWS_S = 0.2  # key generation, prices, budgets: at least four times a second
 HOUR_CHECK_S = 30.0
 FORGET_S = 60.0  # idempotency keys that expired, and answers kept for them
 RETIRE_S = 300.0  # attempts beyond their retention
+TIDY_S = 30.0  # what statements leave behind; the interpreter itself would wait for 50,000 of it
 SEAL_S = 5.0  # what is in the books is sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
@@ -109,6 +111,7 @@ class LedgerWriter:
                     tasks.create_task(self._every(SEAL_S, self._seal)),
                     tasks.create_task(self._every(FORGET_S, self._forget)),
                     tasks.create_task(self._every(RETIRE_S, self._retire)),
+                    tasks.create_task(self._every(TIDY_S, _tidy)),
                 ]
                 await self._tail_until(stop)
                 for chore in chores:
@@ -219,6 +222,11 @@ class LedgerWriter:
             await asyncio.sleep(seconds)
 
 
+async def _tidy() -> None:
+    """Statements are cycles: uncollected, some thousands in a minute, they take megabytes."""
+    gc.collect()
+
+
 async def _wait(stop: asyncio.Event, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
@@ -236,11 +244,12 @@ def _own(path: Path) -> int:
 
 
 async def _main(given: argparse.Namespace) -> None:
+    one_heap()
     engine = make_engine(given.url, keep_open=True)
     if not given.allow_unsafe_database:
         await asyncio.to_thread(check_durable, engine)
     gc.freeze()  # a batch has many rows that live shortly: a collection would walk them in vain
-    gc.set_threshold(50_000, 50, 1000)
+    gc.set_threshold(50_000, 50, 1000)  # `_tidy` collects more often, between batches
     writer = LedgerWriter(
         engine,
         journals=given.journals,

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ledger import orm
 from ledger.database import (
+    KEPT,
     DatabaseError,
     NotDurable,
     check_durable,
@@ -175,6 +176,29 @@ def test_a_process_that_writes_much_keeps_its_connection(sqlite_url, keep_open):
         with engine.begin() as connection:
             connection.execute(text(f"CREATE TABLE t{number} (a)"))
     assert len(opens) == (1 if keep_open else 3)
+    engine.dispose()
+
+
+@pytest.mark.parametrize(("keep_open", "kib"), [(True, 4_096), (False, 65_536)])
+def test_what_is_kept_open_keeps_a_bounded_cache(sqlite_url, keep_open, kib):
+    engine = make_engine(sqlite_url, keep_open=keep_open)
+    with engine.connect() as connection:
+        assert connection.execute(text("PRAGMA cache_size")).scalar_one() == -kib
+    engine.dispose()
+
+
+@pytest.mark.parametrize("lifo", [True, False])
+def test_the_connection_used_last_is_used_next(sqlite_url, lifo, monkeypatch):
+    """Control: in turns, each would find its cache emptied by what the others wrote."""
+    monkeypatch.setitem(KEPT, "pool_use_lifo", lifo)
+    engine = make_engine(sqlite_url, keep_open=True)
+    with engine.connect(), engine.connect():
+        pass  # now there are two
+    used = []
+    for _ in range(4):
+        with engine.connect() as connection:
+            used.append(id(connection.connection.driver_connection))
+    assert len(set(used)) == (1 if lifo else 2)
     engine.dispose()
 
 

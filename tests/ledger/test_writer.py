@@ -1,10 +1,12 @@
 """The writer process: journals into books while it is killed, keys published, workers buried."""
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
 import sys
+import weakref
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -177,6 +179,24 @@ async def test_hours_close_under_traffic_but_never_from_books_that_lag(
             await asyncio.sleep(2 * COLLECT_S)
             assert last() is None
     journal.close()
+
+
+async def test_cycles_that_statements_leave_are_collected_between_batches(
+    engine, tmp_path, monkeypatch
+):
+    class Cycle:
+        def __init__(self):
+            self.itself = self
+
+    monkeypatch.setattr("ledger.writer.TIDY_S", 0.05)
+    gc.disable()  # the interpreter itself would wait for tens of thousands
+    try:
+        async with Running(engine, tmp_path):
+            left = weakref.ref(Cycle())
+            assert left() is not None, "the control"
+            await until(lambda: left() is None)
+    finally:
+        gc.enable()
 
 
 async def test_one_writer_per_host(engine, tmp_path):
