@@ -42,28 +42,18 @@ def sums_are_the_rows(connection: Connection) -> Found:
     days = packed(connection, version)
     for start_us in _days(connection, counted, whole_us):
         today = and_(counted, Attempt.opened_us >= start_us, Attempt.opened_us < start_us + DAY_US)
+        over = start_us < days.until_us
         for cube in CUBES:
-            for table, width_us in cube.tiers:
-                rows = _of_rows(connection, cube, width_us, today)
-                if rows != _of_table(connection, cube, table, start_us):
+            rows = _of_rows(connection, cube, today)
+            for table, width_us in (*cube.tiers, *(((cube.quarters, QUARTER_US),) if over else ())):
+                if _coarser(rows, width_us) != _of_table(connection, cube, table, start_us):
                     yield _said(table, start_us)
         loads = _loads_of_rows(connection, today)
         if loads != _loads(connection, start_us):
             yield _said(LOAD_HOURS, start_us)
-        if start_us < days.until_us:
-            yield from _packed_day(connection, today, start_us, loads)
+        if over and loads != _loads_of_day(connection, start_us):
+            yield _said(LOAD_DAYS, start_us)
     yield from _weeks(connection, days.until_us)
-
-
-def _packed_day(
-    connection: Connection, today: ColumnElement[bool], start_us: int, loads: Sums
-) -> Found:
-    for cube in CUBES:
-        rows = _of_rows(connection, cube, QUARTER_US, today)
-        if rows != _of_table(connection, cube, cube.quarters, start_us):
-            yield _said(cube.quarters, start_us)
-    if loads != _loads_of_day(connection, start_us):
-        yield _said(LOAD_DAYS, start_us)
 
 
 def _weeks(connection: Connection, until_us: int) -> Found:
@@ -127,11 +117,22 @@ def _days(connection: Connection, counted: ColumnElement[bool], since_us: int) -
     return sorted(one for one in found if one >= since_us)
 
 
-def _of_rows(connection: Connection, cube: Cube, width_us: int, which: ColumnElement[bool]) -> Sums:
+def _of_rows(connection: Connection, cube: Cube, which: ColumnElement[bool]) -> Sums:
+    """By hour: a day's rows are read once."""
     found: Sums = {}
     places = 1 + len(cube.dimensions)
-    for row in connection.execute(cube.of_rows(width_us).where(which)):
+    for row in connection.execute(cube.of_rows(HOUR_US).where(which)):
         merge(found, {tuple(row[:places]): list(row[places:])})
+    return found
+
+
+def _coarser(hours: Sums, width_us: int) -> Sums:
+    """The same rows by a longer span."""
+    if width_us == HOUR_US:
+        return hours
+    found: Sums = {}
+    for (start_us, *cell), values in hours.items():
+        merge(found, {(start_us - start_us % width_us, *cell): list(values)})
     return found
 
 
