@@ -13,6 +13,7 @@ from typing import cast
 from sqlalchemy import Connection, Engine, insert, select, update
 
 from ledger.booked import book
+from ledger.budgetversions import say_budgets
 from ledger.escrow import budget_key
 from ledger.orm_books import ConfigVersion
 from ledger.orm_budgets import Budget
@@ -65,6 +66,7 @@ def declare(
         for contract in contracts:
             _contract(connection, contract, at_us)
         _budgets(connection, budgets, at_us)
+        say_budgets(connection, at_us)
         digest, text = config
         known = select(ConfigVersion.hash).where(ConfigVersion.hash == digest)
         if connection.execute(known).first() is None:

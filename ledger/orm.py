@@ -18,7 +18,7 @@ from ledger.orm_books import (
     Quarantined,
     Refusal,
 )
-from ledger.orm_budgets import Budget, BudgetAlert, BudgetWindow, Grant, HoldRow
+from ledger.orm_budgets import Budget, BudgetAlert, BudgetVersion, BudgetWindow, Grant, HoldRow
 from ledger.orm_fleet import (
     Capacity,
     CatalogEntry,
@@ -60,6 +60,7 @@ __all__ = [
     "BatchLine",
     "Budget",
     "BudgetAlert",
+    "BudgetVersion",
     "BudgetWindow",
     "Capacity",
     "CatalogEntry",

@@ -8,7 +8,7 @@ what was spent out of it. Soft budgets have no grants: only `spent_pusd` moves.
 from sqlalchemy import BigInteger, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm_types import Base, Total
+from ledger.orm_types import Base, Serial, Total
 
 BOOKED = "booked"  # state of a hold that was made after the fact, out of no host's grant
 NO_HOST = ""  # holder of the grant that covers booked spending
@@ -27,6 +27,23 @@ class Budget(Base):
     timezone: Mapped[str] = mapped_column(default="UTC")
     created_us: Mapped[int] = mapped_column(BigInteger)
     retired_us: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class BudgetVersion(Base):
+    """What was said of a budget, and when; the newest of its id is what the budget's row says."""
+
+    __tablename__ = "budget_versions"
+    __table_args__ = (Index(None, "budget_id", "seq"),)
+
+    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    budget_id: Mapped[str]
+    scope: Mapped[str]
+    period: Mapped[str]
+    limit_pusd: Mapped[int] = mapped_column(Total)
+    hard: Mapped[bool]
+    timezone: Mapped[str]
+    retired_us: Mapped[int | None] = mapped_column(BigInteger)
+    recorded_us: Mapped[int] = mapped_column(BigInteger)
 
 
 class BudgetWindow(Base):

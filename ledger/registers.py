@@ -3,10 +3,10 @@
     while Registers(engine).follow(at_us=...):
         pass
 
-Contracts, price imports, policy sets, configurations, organisations, teams, users and keys are
-rows that nobody edits; a key is revoked once. Each is entered some seconds after its commit, with
-the hash of all its columns, chained to all entries before; from then on any edit is found
-(`verify_registers`). It reads rows, so it does not matter who wrote them, or by which version.
+Contracts, versions of budgets, price imports, policy sets, configurations, organisations, teams,
+users and keys are rows that nobody edits; a key is revoked once. Each is entered some seconds after
+its commit, with the hash of all its columns, chained to all entries before; from then on any edit
+is found (`verify_registers`). It reads rows, whoever wrote them and by which version.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, String, cast, exists, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from ledger.orm_books import ConfigVersion, PriceImport
+from ledger.orm_budgets import BudgetVersion
 from ledger.orm_fleet import GpuContract
 from ledger.orm_identity import Key, Organisation, Team, User
 from ledger.orm_policies import PolicySet
@@ -27,6 +28,7 @@ from ledger.seal import GENESIS, leaf
 
 ROWS_AT_ONCE = 500
 MADE, REVOKED = "made", "revoked"
+_WIDE = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Register:
 
 REGISTERS = (
     Register(GpuContract, "id", subject="pool"),
+    Register(BudgetVersion, "seq", subject="budget_id"),
     Register(PriceImport, "seq", actor="actor", subject="book"),
     Register(PolicySet, "number", actor="actor"),
     Register(ConfigVersion, "hash", hidden=("yaml",)),
@@ -216,7 +219,9 @@ def _before(connection: Connection, register: Register, row: Mapping[str, Any]) 
 
 
 def _ordered(value: Any) -> Any:
-    """JSON documents come back with their members in any order."""
+    """JSON documents come back with their members in any order; msgpack's integers have 64 bits."""
+    if isinstance(value, int) and not -_WIDE <= value < _WIDE:
+        return str(value)
     if isinstance(value, dict):
         return [[name, _ordered(value[name])] for name in sorted(value)]
     return [_ordered(one) for one in value] if isinstance(value, list) else value

@@ -1,10 +1,11 @@
-"""The proof that contracts, imports, policies and keys are what was entered. Part of `verify`."""
+"""The proof that contracts, budgets, imports, policies, keys are what was entered, for `verify`."""
 
 from collections.abc import Generator
 from typing import Any
 
 from sqlalchemy import Connection, select
 
+from ledger.budgetversions import budgets_are_as_said
 from ledger.orm_registers import RegisterEntry
 from ledger.registers import REGISTERS, Register, chained, leaf_of, rows_of
 from ledger.seal import GENESIS
@@ -15,7 +16,10 @@ EDITED = "it is not what was entered"
 
 
 def registers_hold(connection: Connection) -> Found:
-    """Each row that was entered is there as it was, and the entries are an unbroken chain."""
+    """Each row that was entered is there as it was, and the entries are an unbroken chain.
+
+    Budgets are what their newest versions say.
+    """
     entered: Entered = {}
     yield from _chain(connection, entered)
     for register in REGISTERS:
@@ -23,6 +27,7 @@ def registers_hold(connection: Connection) -> Found:
     for name, row, event in entered:
         words = "it was entered, and is gone" if event == "made" else "it was revoked, and is not"
         yield f"{name} {row}", words
+    yield from budgets_are_as_said(connection)
 
 
 def register_entry_is_there(connection: Connection, number: int, chain: bytes) -> bool:

@@ -5,6 +5,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from ledger import orm
+from ledger.budgetversions import say_budgets
 from ledger.identity import KeySpec, create_key, revoke_key
 from ledger.registers import REGISTERS, Registers, changes, register_head
 from ledger.verify_registers import registers_hold
@@ -35,6 +36,10 @@ def kept(engine):
         )
         connection.execute(insert(orm.ConfigVersion), [
             {"hash": "h1", "yaml": "secret: 7", "applied_us": 4}])  # fmt: skip
+        connection.execute(insert(orm.Budget), [
+            {"id": "global@day", "scope": "global", "period": "day", "limit_pusd": 7,
+             "hard": True, "created_us": 4}])  # fmt: skip
+        assert say_budgets(connection, 4) == 1
     assert Registers(engine).follow(at_us=10)
     return engine, made
 
@@ -46,7 +51,7 @@ def test_everything_is_entered_once(kept) -> None:
         found = connection.execute(select(orm.RegisterEntry.register)).scalars().all()
         assert sorted(found) == sorted([
             "gpu_contracts", "gpu_contracts", "price_imports", "policy_sets", "config_versions",
-            "organisations", "teams", "users", "keys",
+            "budget_versions", "organisations", "teams", "users", "keys",
         ])  # fmt: skip
         assert set(found) == {one.name for one in REGISTERS}
         assert list(registers_hold(connection)) == []
@@ -62,7 +67,7 @@ def test_it_says_who_changed_what_from_what_to_what(kept) -> None:
     assert listed["policy_sets", "1"].actor == "ann@host"
     assert listed["price_imports", "1"].actor == "bob"
     with engine.connect() as connection:
-        assert [one.number for one in changes(connection, 2)] == [9, 8]
+        assert [one.number for one in changes(connection, 2)] == [10, 9]
 
 
 def test_no_secret_is_in_it(kept) -> None:
@@ -88,7 +93,7 @@ def test_a_key_is_revoked_once_and_a_contract_follows_a_contract(kept) -> None:
         assert last.fields == (("id", None, made.key_id), ("revoked_us", None, 20))
         assert ("pusd_per_hour", 9, None) in revoked.fields
         assert list(registers_hold(connection)) == []
-        assert register_head(connection)[0] == 11
+        assert register_head(connection)[0] == 12
 
 
 def test_of_two_that_enter_at_once_one_gives_way(kept, monkeypatch) -> None:
