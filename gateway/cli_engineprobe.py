@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from backends.engine import torchprobe
 from backends.engine.environment import Environment, flavour_here
@@ -80,14 +81,8 @@ def show(out: Console, document: dict[str, Any]) -> None:
     for name, words in (("each_s", "one by one"), ("each_in_graph_s", "from a CUDA graph")):
         if name in launch:
             out.print(f"a launch, {words}: {1e6 * launch[name]['value']:.2f} us")
-    rows = torchprobe.attention_rows(document)
-    if rows:
-        titles = ("phase", ">tokens", ">plain", ">fused", ">times faster")
-        cells = [
-            [phase, f"{count:,}", *(_time(one) for one in pair), f"{times:.1f}" if times else "-"]
-            for phase, count, pair, times in rows
-        ]
-        out.print(table("\nAttention of one layer of Llama 3 8B's shape", titles, cells))
+    if document.get("attention"):
+        out.print(attention_table(document))
     for one in document.get("all_reduce", ()):
         out.print(
             f"all-reduce of {one['bytes'] / 1024:,.0f} KiB over {one['ranks']}:"
@@ -95,6 +90,15 @@ def show(out: Console, document: dict[str, Any]) -> None:
         )
     for name, reason in document.get("unavailable", {}).items():
         out.print(f"{name} was not measured: {reason}", markup=False)
+
+
+def attention_table(document: dict[str, Any]) -> Table:
+    columns = ("phase", ">tokens", ">plain", ">fused", ">times faster")
+    cells = [
+        [phase, f"{count:,}", *(_time(one) for one in pair), f"{times:.1f}" if times else "-"]
+        for phase, count, pair, times in torchprobe.attention_rows(document)
+    ]
+    return table("\nAttention of one layer of Llama 3 8B's shape", columns, cells)
 
 
 def _row(one: Compared) -> list[str]:

@@ -1,0 +1,255 @@
+"""The server that people write first: FastAPI and Transformers' `generate`, a request at a time.
+
+The lowest rungs of `engine ladder` are it: with plain attention, with torch's fused one, compiled,
+in 4 bits, and answering so many at once that wait for each other (a static batch). It is honest,
+not slowed: 16-bit weights, a KV cache, tokens streamed as they come, greedy. Who hangs up is still
+answered to the end, as such servers do. `/v1/completions` in OpenAI's stream, and no more.
+
+A script on purpose, and by itself: `python naive.py --model DIRECTORY --port N`.
+"""
+
+import argparse
+import asyncio
+import json
+import queue
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import torch  # type: ignore[import-not-found]  # (it is in the engine's environment alone)
+import transformers  # type: ignore[import-not-found]  # (so is this)
+import uvicorn
+from fastapi.responses import JSONResponse, StreamingResponse
+
+EAGER = "eager"
+
+
+@dataclass
+class Job:
+    """One request: its prompt's tokens in, tokens out by `out`, which ends with `None`."""
+
+    prompt: list[int]
+    tokens: int
+    ignore_eos: bool
+    out: asyncio.Queue[int | Exception | None]
+    loop: asyncio.AbstractEventLoop
+    made: int = 0
+    ended: bool = field(default=False)
+
+    def give(self, what: int | Exception | None) -> None:
+        self.loop.call_soon_threadsafe(self.out.put_nowait, what)
+
+
+class Engine:
+    """The model and the one thread that runs it, batch after batch."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(options.model)
+        self.model = load(options, self.device)
+        told = self.model.generation_config
+        ends = told.eos_token_id
+        self.ends = set(ends) if isinstance(ends, list) else {ends}
+        told.eos_token_id = None  # each row ends by itself: see `_Ends`
+        pad = self.tokenizer.pad_token_id
+        self.pad = pad if pad is not None else next((e for e in self.ends if e is not None), 0)
+        self.jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            batch = [self.jobs.get()]
+            until_s = time.monotonic() + self._options.wait_s
+            while len(batch) < self._options.batch:
+                try:
+                    batch.append(self.jobs.get(timeout=max(0.0, until_s - time.monotonic())))
+                except queue.Empty:
+                    break
+            try:
+                self._answer(batch)
+            except Exception as error:  # noqa: BLE001  (whoever waits must hear of any of them)
+                for job in batch:
+                    job.give(error)
+
+    def _answer(self, batch: list[Job]) -> None:
+        """Prompts padded on the left to the longest; all wait for the longest answer."""
+        width = max(len(job.prompt) for job in batch)
+        rows = [[self.pad] * (width - len(job.prompt)) + job.prompt for job in batch]
+        masks = [[0] * (width - len(job.prompt)) + [1] * len(job.prompt) for job in batch]
+        streamer = _Streamer(batch, self.ends)
+        with torch.inference_mode():
+            self.model.generate(
+                input_ids=torch.tensor(rows, device=self.device),
+                attention_mask=torch.tensor(masks, device=self.device),
+                generation_config=self._how(max(job.tokens for job in batch)),
+                streamer=streamer,
+                stopping_criteria=transformers.StoppingCriteriaList([_Ends(batch)]),
+            )
+
+    def _how(self, tokens: int) -> Any:
+        how = transformers.GenerationConfig(
+            max_new_tokens=tokens, do_sample=False, use_cache=True, pad_token_id=self.pad
+        )
+        if self._options.compile:
+            compiled = transformers.CompileConfig(mode=self._options.compile, fullgraph=False)
+            # Transformers compiles for GPUs alone, if it is not told so by this name.
+            compiled._compile_all_devices = True  # noqa: SLF001  (it has no public one)
+            how.compile_config = compiled
+            how.cache_implementation = "static"  # compiled code needs a cache that stays in place
+        return how
+
+
+def load(options: argparse.Namespace, device: str) -> Any:
+    """With its weights; random ones of its shape where the directory holds none."""
+    dtype = getattr(torch, options.dtype)
+    told = {"dtype": dtype, "attn_implementation": options.attention}
+    family = transformers.AutoModelForCausalLM
+    if any(Path(options.model).glob("*.safetensors")):
+        model = family.from_pretrained(options.model, **told)
+    else:
+        config = transformers.AutoConfig.from_pretrained(options.model)
+        with torch.device(device):
+            model = family.from_config(config, **told)
+    if options.nf4:
+        _quantize(model, dtype)
+    return model.to(device).eval()
+
+
+def _quantize(model: Any, dtype: Any) -> None:
+    """Every linear layer but the last as NF4, which the way to the GPU packs."""
+    import bitsandbytes  # type: ignore[import-not-found]  # noqa: PLC0415  # (not in every environment)
+
+    for name, layer in list(model.named_modules()):
+        if not isinstance(layer, torch.nn.Linear) or name == "lm_head":
+            continue
+        packed = bitsandbytes.nn.Linear4bit(
+            layer.in_features, layer.out_features, bias=layer.bias is not None,
+            compute_dtype=dtype, quant_type="nf4",
+        )  # fmt: skip
+        packed.weight = bitsandbytes.nn.Params4bit(
+            layer.weight.data, requires_grad=False, quant_type="nf4"
+        )
+        packed.bias = layer.bias
+        parent, _, last = name.rpartition(".")
+        setattr(model.get_submodule(parent), last, packed)
+
+
+class _Streamer(transformers.generation.BaseStreamer):  # type: ignore[misc]  # (unknown without it)
+    """Hands each row's new token to whoever asked for that row."""
+
+    def __init__(self, batch: list[Job], ends: set[int]) -> None:
+        self._batch, self._ends = batch, ends
+        self._prompted = False
+
+    def put(self, value: Any) -> None:
+        if not self._prompted:  # the prompts come first
+            self._prompted = True
+            return
+        for job, token in zip(self._batch, value.tolist(), strict=True):
+            if job.ended:
+                continue
+            job.made += 1
+            job.give(token)
+            job.ended = job.made >= job.tokens or (token in self._ends and not job.ignore_eos)
+            if job.ended:
+                job.give(None)
+
+    def end(self) -> None:
+        """Rows end one by one."""
+
+
+class _Ends(transformers.StoppingCriteria):  # type: ignore[misc]  # (unknown without it)
+    """The batch ends with its last row; the streamer, which comes before, counts them."""
+
+    def __init__(self, batch: list[Job]) -> None:
+        self._batch = batch
+
+    def __call__(self, ids: Any, *_: Any, **__: Any) -> Any:
+        over = all(job.ended for job in self._batch)
+        return torch.full((ids.shape[0],), over, device=ids.device)
+
+
+def application(engine: Engine, name: str) -> fastapi.FastAPI:
+    app = fastapi.FastAPI()
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/v1/models")
+    async def models() -> dict[str, Any]:
+        return {"object": "list", "data": [{"id": name, "object": "model"}]}
+
+    @app.post("/v1/completions", response_model=None)
+    async def completions(asked: dict[str, Any]) -> JSONResponse | StreamingResponse:
+        prompt = asked.get("prompt")
+        ids = engine.tokenizer(prompt)["input_ids"] if isinstance(prompt, str) else prompt
+        if not ids:
+            return JSONResponse({"error": {"message": "no prompt"}}, status_code=400)
+        loop = asyncio.get_running_loop()
+        tokens = int(asked.get("max_tokens") or 16)
+        job = Job(ids, tokens, bool(asked.get("ignore_eos")), asyncio.Queue(), loop)
+        engine.jobs.put(job)
+        if asked.get("stream"):
+            return StreamingResponse(stream(engine, job, name), media_type="text/event-stream")
+        text, failed = "", None
+        while (one := await job.out.get()) is not None:
+            if isinstance(one, Exception):
+                failed = str(one)
+                break
+            text += engine.tokenizer.decode([one])
+        if failed is not None:
+            return JSONResponse({"error": {"message": failed}}, status_code=500)
+        choice = {"index": 0, "text": text, "finish_reason": reason(job)}
+        body = {"object": "text_completion", "model": name, "choices": [choice]}
+        return JSONResponse({**body, "usage": usage(job)})
+
+    return app
+
+
+async def stream(engine: Engine, job: Job, name: str) -> AsyncIterator[str]:
+    """An event a token, then the usage, then the end."""
+    head = {"object": "text_completion", "model": name}
+    while (one := await job.out.get()) is not None:
+        if isinstance(one, Exception):
+            raise one
+        choice = {"index": 0, "text": engine.tokenizer.decode([one]), "finish_reason": None}
+        yield f"data: {json.dumps({**head, 'choices': [choice]})}\n\n"
+    yield f"data: {json.dumps({**head, 'choices': [], 'usage': usage(job)})}\n\n"
+    yield "data: [DONE]\n\n"
+
+
+def reason(job: Job) -> str:
+    return "length" if job.made >= job.tokens else "stop"
+
+
+def usage(job: Job) -> dict[str, int]:
+    total = len(job.prompt) + job.made
+    return {"prompt_tokens": len(job.prompt), "completion_tokens": job.made, "total_tokens": total}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--served-model-name", default="naive")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--attention", default=EAGER, help="eager, sdpa, flash_attention_2")
+    parser.add_argument("--compile", help="a mode of torch.compile")
+    parser.add_argument("--nf4", action="store_true", help="4-bit weights by bitsandbytes")
+    parser.add_argument("--batch", type=int, default=1, help="requests that are answered together")
+    parser.add_argument("--wait-s", type=float, default=0.05, help="for a batch to fill")
+    options = parser.parse_args(arguments)
+    app = application(Engine(options), options.served_model_name)
+    uvicorn.run(app, host="127.0.0.1", port=options.port, log_level="warning")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,206 @@
+"""The rungs from the server that people write first to a tuned engine, and what each one adds.
+
+Each rung has one thing more than the one it stands on (`on`), so that its gain has one cause. What
+a machine cannot do is a rung that is left out with its reason; one that fails is reported, and the
+next stand on what is below it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
+SEQUENCES = 256
+BUDGET = 2048
+LEAST_CONTEXT = 2048  # the client's calibration asks up to 240 words
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What rungs depend on: a GPU, importable modules, the model's own quantization."""
+
+    gpu: bool
+    modules: frozenset[str] = frozenset()
+    quantized: bool = False
+    random_weights: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """What every rung is asked: so many tokens, one user, then `users` at once."""
+
+    users: int = 8
+    prompt: int = 512
+    output: int = 128
+    shared: int = 400
+    draft: str | None = None
+
+    @property
+    def context(self) -> int:
+        """Room for a prompt that came out longer than it was meant, and for those that count."""
+        room = self.prompt + self.prompt // 4 + self.output + 64
+        return max(LEAST_CONTEXT, -(-room // 256) * 256)
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    name: str
+    kind: Literal["naive", "vllm"]
+    on: str | None
+    flags: tuple[str, ...]
+    skipped: str | None = None
+    eager: bool = True  # nothing is compiled, which on a processor is an environment variable
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One rung's row; gains are over the rung below and over the first, above 1 is better."""
+
+    name: str
+    note: str = ""
+    ttft_s: float | None = None
+    alone_tokens_s: float | None = None
+    ttft_users_s: float | None = None
+    tokens_s: float | None = None
+    memory_bytes: int | None = None
+    gain_ttft: float | None = None
+    gain_tokens: float | None = None
+    total_ttft: float | None = None
+    total_tokens: float | None = None
+
+
+def rungs(host: Host, climb: Climb) -> tuple[Rung, ...]:
+    return (*_naive(host, climb), *_vllm(host, climb))
+
+
+def _naive(host: Host, climb: Climb) -> list[Rung]:
+    sdpa = ("--attention", "sdpa")
+    flash = ("--attention", "flash_attention_2")
+    packed = None if "bitsandbytes" in host.modules else "bitsandbytes is not in the environment"
+    flashes = None if "flash_attn" in host.modules else "flash_attn is not in the environment"
+    found = [
+        Rung("naive", "naive", None, ("--attention", "eager")),
+        Rung("+ SDPA", "naive", "naive", sdpa),
+        Rung("+ FlashAttention 2", "naive", "naive", flash, flashes),
+    ]
+    found += [
+        Rung(f"+ torch.compile, {mode}", "naive", "+ SDPA", (*sdpa, "--compile", mode), eager=False)
+        for mode in COMPILE_MODES
+    ]
+    found.append(Rung("+ 4-bit NF4", "naive", "+ SDPA", (*sdpa, "--nf4"), packed))
+    batch = (*sdpa, "--batch", str(climb.users))
+    return [*found, Rung(f"+ static batch of {climb.users}", "naive", "+ SDPA", batch)]
+
+
+def _vllm(host: Host, climb: Climb) -> list[Rung]:
+    """Everything off first; then the flags that switch one thing off are dropped one by one."""
+    off: dict[str, tuple[str, ...]] = {
+        "CUDA graphs": ("--enforce-eager",),
+        "continuous batching": ("--max-num-seqs", "1"),
+        "prefix caching": ("--no-enable-prefix-caching",),
+        "chunked prefill": (
+            "--no-enable-chunked-prefill",
+            "--max-num-batched-tokens", str(max(climb.context, BUDGET)),
+        ),
+        "async scheduling": ("--no-async-scheduling",),
+    }  # fmt: skip
+    on: dict[str, tuple[str, ...]] = {
+        "continuous batching": ("--max-num-seqs", str(SEQUENCES)),
+        "prefix caching": ("--enable-prefix-caching",),
+        "chunked prefill": ("--enable-chunked-prefill", "--max-num-batched-tokens", str(BUDGET)),
+    }
+    base: tuple[str, ...] = ("--max-model-len", str(climb.context))
+    if host.random_weights:
+        base += ("--load-format", "dummy")
+    now = dict(off)
+
+    def flags(*more: str) -> tuple[str, ...]:
+        return (*base, *(word for words in now.values() for word in words), *more)
+
+    below = "vLLM, all of it off"
+    found = [Rung(below, "vllm", "+ SDPA", flags())]
+    for name in off:
+        reason = None if host.gpu or name != "CUDA graphs" else "there is no GPU"
+        now[name] = on.get(name, ()) if reason is None else now[name]
+        rung = Rung(f"+ {name}", "vllm", below, flags(), reason, eager=not host.gpu)
+        found.append(rung)
+        below = rung.name if reason is None else below
+    return [*found, *_last(host, climb, flags, below)]
+
+
+def _last(host: Host, climb: Climb, flags: Any, below: str) -> list[Rung]:
+    """What changes numbers or needs a draft stands beside each other, not on each other."""
+    fp8 = "there is no GPU" if not host.gpu else "the model is quantized already"
+    reason = fp8 if host.quantized or not host.gpu else None
+    ngram = (
+        '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4,"prompt_lookup_min":2}'
+    )
+    matcher = None if "numba" in host.modules else "numba is not in the environment"
+    eager = not host.gpu
+    found = [
+        Rung("+ FP8 weights", "vllm", below, flags("--quantization", "fp8"), reason, eager),
+        Rung("+ FP8 KV cache", "vllm", below, flags("--kv-cache-dtype", "fp8"), None, eager),
+        Rung("+ speculation, n-grams", "vllm", below, flags("--speculative-config", ngram),
+             matcher, eager),
+    ]  # fmt: skip
+    if climb.draft is not None:
+        model = f'{{"method":"draft_model","model":"{climb.draft}","num_speculative_tokens":4}}'
+        drafted = flags("--speculative-config", model)
+        found.append(Rung("+ speculation, draft model", "vllm", below, drafted, None, eager))
+    return found
+
+
+def lines(made: Sequence[Rung], done: Mapping[str, Mapping[str, Any]]) -> list[Line]:
+    """A row of each rung that has been decided: measured, left out or failed."""
+    measured = {rung.name: done[rung.name] for rung in made if "ttft_s" in done.get(rung.name, {})}
+    by_name = {rung.name: rung for rung in made}
+    first = measured.get(made[0].name)
+    found = []
+    for rung in made:
+        if rung.skipped is not None:
+            found.append(Line(rung.name, f"left out: {rung.skipped}"))
+            continue
+        one = done.get(rung.name)
+        if one is None:
+            found.append(Line(rung.name, "not yet"))
+        elif rung.name not in measured:
+            found.append(Line(rung.name, f"failed: {one.get('failed', 'no reason was kept')}"))
+        else:
+            base, other = _below(rung, by_name, measured)
+            note = f"over {other}" if other not in (None, rung.on) else ""
+            found.append(_line(rung.name, note, one, base, first))
+    return found
+
+
+def _below(
+    rung: Rung, by_name: Mapping[str, Rung], measured: Mapping[str, Mapping[str, Any]]
+) -> tuple[Mapping[str, Any] | None, str | None]:
+    """The nearest rung below that was measured."""
+    on = rung.on
+    while on is not None and on not in measured:
+        on = by_name[on].on
+    return (None, None) if on is None else (measured[on], on)
+
+
+def _line(
+    name: str,
+    note: str,
+    one: Mapping[str, Any],
+    base: Mapping[str, Any] | None,
+    first: Mapping[str, Any] | None,
+) -> Line:
+    return Line(
+        name, note, one["ttft_s"], one["alone_tokens_s"], one["ttft_users_s"], one["tokens_s"],
+        one["memory_bytes"],
+        gain_ttft=_ratio(base, one, "ttft_s"), gain_tokens=_ratio(one, base, "tokens_s"),
+        total_ttft=_ratio(first, one, "ttft_s"), total_tokens=_ratio(one, first, "tokens_s"),
+    )  # fmt: skip
+
+
+def _ratio(
+    above: Mapping[str, Any] | None, below: Mapping[str, Any] | None, name: str
+) -> float | None:
+    """One figure over another; nothing where either is missing."""
+    if not above or not below or not below[name]:
+        return None
+    return float(above[name]) / float(below[name])

@@ -1,0 +1,120 @@
+"""Climbs a ladder: one server after the other, each measured alike, each kept once measured."""
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from backends.engine.benchfigures import Point, Promise
+from backends.engine.benchload import Shape, closed
+from backends.engine.benchreport import Run
+from backends.engine.environment import CpuOptions, Environment, Flavour
+from backends.engine.flags import BadFlags, Launch, command, known_flags
+from backends.engine.ladder import Climb, Host, Rung
+from backends.engine.trial import DidNotServe, Meter, Serving, Trial, meter, serving
+from backends.engine.worklog import WorkLog
+from backends.errors import BackendError
+
+_NAIVE = Path(__file__).parent / "inside" / "naive.py"
+NAME = "ladder"
+ALONE = 6  # requests of one user that are counted, after two that are not
+ENOUGH_S = 30.0  # what the users' run of a slow server may take, in so far as each asks once
+DRAIN_S = 2.0
+MODULES = ("bitsandbytes", "flash_attn", "numba")
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Whose: the model's directory, the engine's environment, what is asked of each rung."""
+
+    model: Path
+    environment: Environment
+    flavour: Flavour
+    climb: Climb
+    logs: Path
+    start_limit_s: float = 900.0
+    cpu: CpuOptions = field(default_factory=CpuOptions)
+
+
+def host_of(model: Path, environment: Environment, flavour: Flavour) -> Host:
+    """What of the rungs can be had here."""
+    try:
+        folder = environment.packages
+        modules = frozenset(name for name in MODULES if (folder / name).is_dir())
+    except FileNotFoundError:  # no virtual environment: what its interpreter has is not known
+        modules = frozenset(name for name in MODULES if importlib.util.find_spec(name))
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    return Host(
+        gpu=flavour == "cuda",
+        modules=modules,
+        quantized="quantization_config" in config,
+        random_weights=not any(model.glob("*.safetensors")),
+    )
+
+
+async def climb(
+    ladder: Ladder, wanted: Iterable[Rung], log: WorkLog, say: Callable[[str], None]
+) -> None:
+    """Every rung that is wanted; a failure is kept with its reason and ends nothing."""
+    for rung in wanted:
+        say(rung.name)
+        try:
+            async with serving(_trial(ladder, rung)) as server:
+                log.add(rung.name, await _measured(ladder.climb, server, rung))
+        except (DidNotServe, BackendError, BadFlags, OSError) as error:
+            log.add(rung.name, {"failed": str(error)[:600], "flags": rung.flags})
+
+
+def _trial(ladder: Ladder, rung: Rung) -> Trial:
+    launch = Launch(
+        ladder.environment, ladder.model, NAME, ladder.flavour, flags=rung.flags,
+        eager=rung.eager, drain_s=DRAIN_S,
+    )  # fmt: skip
+    file = "".join(letter if letter.isalnum() else "-" for letter in rung.name).strip("-")
+    log = ladder.logs / f"{file.lower()}.log"
+
+    def words(port: int) -> list[str]:
+        if rung.kind == "vllm":
+            return command(launch, known_flags(ladder.environment), port)
+        python = [str(ladder.environment.python), "-P", str(_NAIVE)]
+        named = ["--model", str(ladder.model), "--served-model-name", NAME, "--port", str(port)]
+        return [*python, *named, *rung.flags]
+
+    return Trial(launch, words, log, ladder.start_limit_s, ladder.cpu)
+
+
+async def _measured(asked: Climb, server: Serving, rung: Rung) -> dict[str, Any]:
+    """One user, then all of them, after requests that warm everything and are not counted."""
+    shape = Shape(asked.prompt, asked.output, asked.shared)
+    async with meter(server, shape, Promise()) as of:
+        await of.run(closed(1, 2, shape))
+        alone = _point(await of.run(closed(1, ALONE, shape)))
+        users = asked.users
+        await _warm(of, users, shape)
+        rate = alone.rates.output_tokens
+        count = min(max(users, round(ENOUGH_S * rate / asked.output) * 2), 4 * users)
+        together = _point(await of.run(closed(users, count, shape)))
+    return {
+        "ttft_s": alone.ttft[0].value_s,
+        "alone_tokens_s": rate,
+        "ttft_users_s": together.ttft[0].value_s,
+        "tokens_s": together.rates.output_tokens,
+        "memory_bytes": server.memory_bytes(),
+        "start_s": round(server.start_s, 1),
+        "requests": count,
+        "flags": rung.flags,
+    }
+
+
+async def _warm(of: Meter, users: int, shape: Shape) -> None:
+    """A batch of this size may be compiled or captured when it first comes."""
+    await of.run(closed(users, users, Shape(shape.prompt, 4, shape.shared)))
+
+
+def _point(run: Run) -> Point:
+    failed = [one.error for one in run.samples if one.error is not None]
+    if failed or run.point is None:
+        raise DidNotServe(f"{len(failed)} of {len(run.samples)} requests failed: {failed[:1]}")
+    return run.point

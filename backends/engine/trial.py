@@ -1,0 +1,171 @@
+"""One server for a measurement: started, asked with `engine bench`'s own client, ended whole.
+
+Every server of a ladder or a search runs under the same guard as the engines of `serve`, so that
+nothing of it is left, whichever way it ends. The next one waits until the GPU's memory is free.
+"""
+
+import asyncio
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from backends.engine.benchclient import BenchClient, Target
+from backends.engine.benchfigures import Promise
+from backends.engine.benchload import Loop, Prompts, Shape
+from backends.engine.benchreport import Run, run_of
+from backends.engine.environment import CpuOptions
+from backends.engine.flags import Launch
+from backends.engine.guard import descendants
+from backends.engine.process import EngineProcess, free_port
+from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
+from backends.http import HttpClient, Limits
+from backends.openai import OpenAIBackend
+
+CONNECTIONS = 4096
+POLL_S = 0.25
+FREED_S = 30.0
+FREED_BYTES = 512 << 20
+END_S = 30.0
+
+
+class DidNotServe(Exception):
+    """The server ended, or gave no answer, before it could be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`words` makes the command for a port; `launch` is what the environment is made for."""
+
+    launch: Launch
+    words: Callable[[int], Sequence[str]]
+    log: Path
+    start_limit_s: float = 900.0
+    cpu: CpuOptions = field(default_factory=CpuOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    base_url: str
+    model: str
+    start_s: float
+    pid: int
+    memory_before: int
+
+    def memory_bytes(self) -> int:
+        """Of all GPUs, what came since the start; without a GPU, what its processes hold."""
+        gpus = gpu_bytes()
+        if gpus is None:
+            return sum(_held(pid) for pid in descendants(self.pid))
+        return gpus - self.memory_before
+
+
+@asynccontextmanager
+async def serving(trial: Trial) -> AsyncIterator[Serving]:
+    """Raises `DidNotServe` with the cause from its log."""
+    port, before = free_port(), await asyncio.to_thread(gpu_bytes) or 0
+    began = time.monotonic()
+    process = await EngineProcess.start(
+        trial.words(port), trial.launch, log=trial.log, cpu=trial.cpu
+    )
+    ended = asyncio.ensure_future(process.wait())
+    try:
+        base_url = f"http://127.0.0.1:{port}/v1"
+        ready = asyncio.ensure_future(_ready(base_url, trial))
+        try:
+            await asyncio.wait({ended, ready}, return_when=asyncio.FIRST_COMPLETED)
+            if ended.done():
+                raise DidNotServe(process.cause(ended.result()))
+            await ready
+        finally:
+            ready.cancel()
+        seconds = time.monotonic() - began
+        yield Serving(base_url, trial.launch.served_name, seconds, process.pid, before)
+    finally:
+        process.send(signal.SIGTERM)
+        await _either(ended, END_S)
+        process.send(signal.SIGHUP)
+        await asyncio.shield(ended)
+        await _freed(before)
+
+
+async def _ready(base_url: str, trial: Trial) -> None:
+    try:
+        async with (
+            asyncio.timeout(trial.start_limit_s),
+            httpx.AsyncClient(trust_env=False) as client,
+        ):
+            while not await answers_health(client, base_url):  # noqa: ASYNC110  (another's answer)
+                await asyncio.sleep(POLL_S)
+            await warm_up(client, base_url, trial.launch.served_name, trial.launch.kind)
+    except TimeoutError as error:
+        raise DidNotServe(f"not ready after {trial.start_limit_s:.0f} s") from error
+    except WarmUpFailed as error:
+        raise DidNotServe(f"the first request failed: {error}") from error
+
+
+async def _either(ended: asyncio.Future[int], limit_s: float) -> None:
+    await asyncio.wait({ended}, timeout=limit_s)
+
+
+async def _freed(before: int) -> None:
+    """A driver gives memory back after the process is gone; the next engine needs it."""
+    deadline_s = time.monotonic() + FREED_S
+    while time.monotonic() < deadline_s:
+        used = await asyncio.to_thread(gpu_bytes)
+        if used is None or used <= before + FREED_BYTES:
+            return
+        await asyncio.sleep(POLL_S)
+
+
+class Meter:
+    """Runs of load against one server, by the client of `engine bench`."""
+
+    def __init__(self, client: BenchClient, prompts: Prompts, promise: Promise) -> None:
+        self._client, self._prompts, self._promise = client, prompts, promise
+
+    async def run(self, loop: Loop) -> Run:
+        return run_of(loop, await self._client.run(loop, self._prompts), self._promise)
+
+
+@asynccontextmanager
+async def meter(
+    of: Serving, shape: Shape, promise: Promise, *, seed: int = 0
+) -> AsyncIterator[Meter]:
+    """Raises `BackendError` when the server cannot be asked at all."""
+    rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
+    http = HttpClient(Limits(connections=CONNECTIONS, waiters=CONNECTIONS))
+    try:
+        client = BenchClient(OpenAIBackend(of.base_url, client=http), Target(of.model, chat=False))
+        yield Meter(client, await client.calibrate(shape.shared, rng), promise)
+    finally:
+        await http.aclose()
+
+
+def gpu_bytes() -> int | None:
+    """Memory in use on all GPUs together; `None` where there is no GPU."""
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return None
+    words = [smi, "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    answer = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603  (found on PATH, fixed arguments)
+    try:
+        return sum(int(line) for line in answer.stdout.split()) << 20
+    except ValueError:
+        return None
+
+
+def _held(pid: int) -> int:
+    """Bytes that are a process's own share, or 0 when it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith("Pss:"))

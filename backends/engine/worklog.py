@@ -1,0 +1,75 @@
+"""What is done, as JSON lines: long work that ends early goes on where it stopped.
+
+The first line says what the work is of. A file of other work is refused rather than mixed with
+this one. A last line that was cut off (a kill while writing) counts as not written.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class OtherWork(ValueError):
+    """The log cannot be read, or is of another model, load or engine."""
+
+
+class WorkLog:
+    """Entries by key; of several with one key the last counts."""
+
+    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+        self._path = path
+        self._done: dict[str, dict[str, Any]] = {}
+        head = {"about": json.loads(json.dumps(about))}
+        lines = self._lines()
+        if not lines:
+            self._start(head)
+            return
+        if lines[0] != head:
+            known, wanted = lines[0].get("about"), head["about"]
+            kept = known if isinstance(known, dict) else {}
+            apart = sorted(name for name in wanted if kept.get(name) != wanted[name])
+            raise OtherWork(
+                f"{path} is of other work ({', '.join(apart) or 'no such log'} differ): name"
+                " another file, or move this one away"
+            )
+        for line in lines[1:]:
+            if "key" in line:
+                self._done[line["key"]] = line
+
+    @property
+    def done(self) -> Mapping[str, dict[str, Any]]:
+        return self._done
+
+    def add(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        line = {"key": key, **json.loads(json.dumps(entry))}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        self._done[key] = line
+        return line
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """Whole lines; the file is cut back to them."""
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        except (OSError, UnicodeDecodeError) as error:
+            raise OtherWork(f"{self._path} cannot be read: {error}") from error
+        whole, newline, rest = text.rpartition("\n")
+        if rest:
+            self._path.write_text(whole + newline, encoding="utf-8")
+        try:
+            found = [json.loads(line) for line in whole.splitlines()]
+        except ValueError as error:
+            raise OtherWork(f"{self._path} is no log of this kind: {error}") from error
+        if not all(isinstance(line, dict) for line in found):
+            raise OtherWork(f"{self._path} is no log of this kind")
+        return found
+
+    def _start(self, head: Mapping[str, Any]) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_text(json.dumps(head) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise OtherWork(f"{self._path} cannot be written: {error.strerror}") from error
