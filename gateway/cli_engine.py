@@ -20,16 +20,16 @@ from gateway.cli_enginebench import bench
 from gateway.cli_enginefit import fit
 from gateway.cli_engineladder import ladder
 from gateway.cli_engineprobe import probe
+from gateway.cli_enginetune import tune
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.settings import Settings
 
-app = typer.Typer(
-    help="Own engines: install, probe, plan, bench, ladder, fit.", no_args_is_help=True
-)
+app = typer.Typer(help="Own engines: install, probe, plan, bench, tune, fit.", no_args_is_help=True)
 app.command()(bench)
 app.command()(fit)
 app.command()(probe)
 app.command()(ladder)
+app.command()(tune)
 GIB = 1 << 30
 ENVIRONMENT = Path(Settings().state_dir) / "engine"
 

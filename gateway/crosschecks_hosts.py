@@ -38,6 +38,9 @@ def engines(settings: Settings) -> Iterator[Fault]:
             yield Fault(here, words)
         if engine.replicas and engine.model is None:
             yield Fault((*here, "model"), "is needed to start replicas")
+        if engine.profile is not None and (engine.kind != "vllm" or not engine.replicas):
+            words = "is for vLLM engines that are started here (`replicas`): leave it out"
+            yield Fault((*here, "profile"), words)
 
 
 def features(settings: Settings) -> Iterator[Fault]:

@@ -21,8 +21,8 @@ from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
 from backends.environ import plain
 from gateway.children import Child, Command
 from gateway.clock import Clock
-from gateway.runtime import EngineSeat, Runtime
-from gateway.settings import Settings
+from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
+from gateway.settings import Engine, Settings
 from gateway.slots import Board
 
 QUICK_GRACE_S = 5.0
@@ -131,7 +131,7 @@ class EngineSupervision:
                 served_name=seat.served_name,
                 flavour=flavour_here(),
                 kind=kind_of(engine.kinds),
-                flags=(*limits(seat, engine.flags), *engine.flags),
+                flags=told(seat, engine),
                 drain_s=self._settings.server.timeouts.drain_s,
             ),
             log=self._log(seat),
@@ -171,13 +171,27 @@ class EngineSupervision:
         return Path(self._runtime.state_dir) / "logs" / f"{name}.log"
 
 
+def told(seat: EngineSeat, engine: Engine) -> tuple[str, ...]:
+    """A vLLM's flags: batch limits, its profile's, a person's own.
+
+    A profile was measured with vLLM's own limits where it names none: then none are said.
+    """
+    flags = (*seat.tuned, *engine.flags)
+    said = limits(seat, flags)
+    if engine.profile is not None:
+        stated = {SEQUENCES: engine.max_num_seqs, BUDGET: engine.prefill_budget_tokens}
+        pairs = zip(said[::2], said[1::2], strict=True)
+        said = tuple(word for pair in pairs if stated[pair[0]] is not None for word in pair)
+    return (*said, *flags)
+
+
 def limits(seat: EngineSeat, flags: tuple[str, ...]) -> tuple[str, ...]:
     """The batch limits, said to the engine so that routing and engine agree on them."""
     given = {flag.partition("=")[0] for flag in flags}
     found: list[str] = []
     for flag, value in (
-        ("--max-num-seqs", seat.max_num_seqs),
-        ("--max-num-batched-tokens", seat.prefill_budget_tokens),
+        (SEQUENCES, seat.max_num_seqs),
+        (BUDGET, seat.prefill_budget_tokens),
     ):
         if flag not in given:
             found += [flag, str(value)]

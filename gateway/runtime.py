@@ -9,10 +9,12 @@ from pathlib import Path
 
 import msgspec
 
+from backends.engine.tuned import number, read, without
 from backends.simulator.shapefile import profile_of
 from gateway.settings import Engine, Settings
 from gateway.slots import Layout
 
+SEQUENCES, BUDGET = "--max-num-seqs", "--max-num-batched-tokens"
 VLLM_LIMITS = (256, 2048)  # what `serve` starts engines with when nothing else is said
 
 
@@ -27,6 +29,7 @@ class EngineSeat(msgspec.Struct, frozen=True):
     served_name: str
     max_num_seqs: int
     prefill_budget_tokens: int
+    tuned: tuple[str, ...] = ()  # flags of the pool's profile, which go before its own
 
 
 class Runtime(msgspec.Struct, frozen=True):
@@ -77,7 +80,8 @@ def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version
     """Join settings with the ports found for what `serve` starts itself."""
     seats: list[EngineSeat] = []
     for pool_name, pool in settings.pools.items():
-        engine, limits = pool.engine, batch_limits(pool.engine)
+        engine, tuned = pool.engine, tuned_flags(pool.engine)
+        limits = batch_limits(engine, tuned)
         urls = [(url.rstrip("/"), False) for url in engine.endpoints]
         urls += [
             (f"http://127.0.0.1:{ports.engines[f'pool:{pool_name}/{index}']}/v1", True)
@@ -93,6 +97,7 @@ def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version
                 served_name=engine.served_name or pool_name,
                 max_num_seqs=limits[0],
                 prefill_budget_tokens=limits[1],
+                tuned=tuned,
             )
             for index, (url, managed) in enumerate(
                 sorted(urls, key=lambda entry: not entry[1])  # managed replicas take the low seats
@@ -115,9 +120,20 @@ def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version
     )
 
 
-def batch_limits(engine: Engine) -> tuple[int, int]:
+def tuned_flags(engine: Engine) -> tuple[str, ...]:
+    """Those of its profile that the settings do not overrule; raises `ProfileError`."""
+    if engine.profile is None or engine.kind != "vllm":
+        return ()
+    stated = [*engine.flags]
+    stated += [SEQUENCES] if engine.max_num_seqs else []
+    stated += [BUDGET] if engine.prefill_budget_tokens else []
+    return without(read(Path(engine.profile)).flags, stated)
+
+
+def batch_limits(engine: Engine, tuned: tuple[str, ...] = ()) -> tuple[int, int]:
     """(sequences, tokens) of one batch: as configured, else a simulated profile's, else vLLM's."""
     seqs, budget = VLLM_LIMITS
+    seqs, budget = number(tuned, SEQUENCES) or seqs, number(tuned, BUDGET) or budget
     known = profile_of(engine.model) if engine.kind == "simulated" else None
     if known is not None:
         seqs, budget = known.shape.max_num_seqs, known.shape.prefill_budget_tokens

@@ -206,6 +206,9 @@ class Engine(Section):
         None, description="the engine's virtual environment; default: in the state directory"
     )
     flags: tuple[str, ...] = Field((), description="further flags for the engine, as they are")
+    profile: str | None = Field(
+        None, description="flags that `engine tune` found, its file; `flags` and limits stated win"
+    )
     api_key_env: Variable | None = Field(None, description="environment variable with its key")
     context_tokens: int | None = Field(
         None, ge=1, description="context limit; default: what the engine reports"

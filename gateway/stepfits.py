@@ -95,8 +95,9 @@ class StepFits:
         model = None if engine.model is None else Path(engine.model)
         under = None
         if seat.managed and model is not None and (model / "config.json").exists():
+            flags = (*seat.tuned, *engine.flags)
             under = await asyncio.to_thread(
-                profiles.circumstances, model, engine_version=version or "", flags=engine.flags
+                profiles.circumstances, model, engine_version=version or "", flags=flags
             )
             remembered = profiles.load(model, under)
             if remembered is not None:

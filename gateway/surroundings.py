@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
+from backends.engine import tuned
 from gateway.faults import Place
 from gateway.plausible import Facts
 from gateway.schema import Settings
@@ -40,6 +41,8 @@ def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
             continue
         if engine.model is not None and (words := _wrong_model(engine.model)):
             yield (*here, "model"), words
+        if engine.profile is not None and (words := _wrong_profile(engine.profile, engine.model)):
+            yield (*here, "profile"), words
         if engine.environment is not None and not Path(engine.environment, "bin").is_dir():
             words = f"`{engine.environment}` is no virtual environment: `breakeven engine install`"
             yield (*here, "environment"), f"{words} makes one"
@@ -72,6 +75,19 @@ def _wrong_model(model: str) -> str:
         return f"`{model}` is a file: name the directory that holds the model"
     if not (path / "config.json").is_file():
         return f"`{model}` is no model: it has no config.json"
+    return ""
+
+
+def _wrong_profile(profile: str, model: str | None) -> str:
+    """Why it is not for this engine: flags found for other weights may be wrong, or slow."""
+    try:
+        made = tuned.read(Path(profile))
+    except tuned.ProfileError as error:
+        return str(error)
+    if made.config_sha256 is None or model is None or not (Path(model) / "config.json").is_file():
+        return ""
+    if made.config_sha256 != tuned.digest(Path(model)):
+        return f"`{profile}` was found for another model: `breakeven engine tune {model}`"
     return ""
 
 

@@ -200,7 +200,7 @@ class Telemetry:
                 "version": fitted.version,
                 "model": pool.engine.model or seat.served_name,
                 "gpu_type": pool.gpu.type,
-                "flags": list(pool.engine.flags),
+                "flags": [*seat.tuned, *pool.engine.flags],
                 "context_tokens": watch.limits.context_tokens or None,
                 "max_num_seqs": watch.limits.max_num_seqs,
                 "prefill_budget_tokens": watch.limits.prefill_budget_tokens,

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from backends.engine import tinymodel
 from gateway.cli import app
 
 
@@ -16,7 +15,11 @@ def ladder(*words: object):
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    return tinymodel.make(tmp_path / "tiny").directory
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").touch()
+    return folder
 
 
 @pytest.fixture

@@ -42,6 +42,8 @@ def test_the_sound_file_has_no_faults():
     [
         ("replicas: 2, port: 9000", "port: 9000", "pools.a.engine: set `replicas`"),
         ("model: /models/a, ", "", "pools.a.engine.model: is needed to start replicas"),
+        ("replicas: 2, port: 9000", "profile: p.json, endpoints: [http://10.0.0.4/v1]",
+         "pools.a.engine.profile: is for vLLM engines that are started here"),
         ("[tools]", "[tools, tool]", "pools.a.engine.features[1]: no feature named `tool`; did"),
         ("api_key_env: OPENAI_API_KEY", "features: [image], api_key_env: X",
          "providers.openai.features[0]: no feature named `image`; did you mean `images`?"),

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from backends.engine.supervisor import Phase, Status
 from backends.simulator.running import bind
 from gateway.clock import Clock
-from gateway.engines import EngineSupervision, installed, limits, port_of
+from gateway.engines import EngineSupervision, installed, limits, port_of, told
 from gateway.runtime import EngineSeat, Ports, resolve
-from gateway.settings import parse
+from gateway.settings import Engine, parse
 from gateway.slots import HEALTHS, STAGES, Board, Published
 from gateway.telemetry import Telemetry
 from ledger.database import make_engine, migrate, sqlite_url
@@ -49,6 +49,23 @@ def seat(**changes) -> EngineSeat:
 )
 def test_limits_are_said_unless_the_flags_say_them(flags, said) -> None:
     assert limits(seat(), flags) == said
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"profile": "p.json"}, ("--kv-cache-dtype", "fp8", "--x")),
+        (
+            {"profile": "p.json", "max_num_seqs": 64},
+            ("--max-num-seqs", "64", "--kv-cache-dtype", "fp8", "--x"),
+        ),
+    ],
+)
+def test_a_profile_is_told_as_it_was_measured_with_what_a_person_states(stated, said) -> None:
+    """Without limits of its own vLLM's were measured, and so none are told."""
+    engine = Engine(model="m", replicas=1, flags=("--x",), **stated)
+    assert told(seat(tuned=("--kv-cache-dtype", "fp8")), engine) == said
+    assert told(seat(), Engine(model="m", replicas=1)) == limits(seat(), ())
 
 
 def test_the_port_is_the_seats() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from backends.simulator.profiles import PROFILES
-from gateway.runtime import Ports, Runtime, batch_limits, resolve
+from gateway.runtime import Ports, Runtime, batch_limits, resolve, tuned_flags
 from gateway.settings import Engine, parse
 
 TEXT = """
@@ -68,3 +68,24 @@ def test_it_is_read_as_it_was_written_and_by_its_owner_only(tmp_path: Path) -> N
 def test_batch_limits_are_the_configured_ones_or_the_profiles(engine: dict, limits) -> None:
     assert "rtx4090-llama-3.1-8b" in PROFILES
     assert batch_limits(Engine(**engine)) == limits
+
+
+@pytest.mark.parametrize(
+    ("changes", "flags", "limits"),
+    [
+        ({}, ("--max-num-seqs", "512", "--kv-cache-dtype", "fp8"), (512, 2048)),
+        ({"max_num_seqs": 8}, ("--kv-cache-dtype", "fp8"), (8, 2048)),
+        ({"flags": ("--kv-cache-dtype=auto",)}, ("--max-num-seqs", "512"), (512, 2048)),
+        ({"profile": None}, (), (256, 2048)),
+    ],
+)
+def test_a_profile_gives_flags_and_limits_that_the_settings_overrule(
+    tmp_path: Path, changes: dict, flags, limits
+) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text(
+        '{"breakeven_profile": 1, "flags": ["--max-num-seqs", "512", "--kv-cache-dtype", "fp8"]}'
+    )
+    engine = Engine(**{"model": "m", "replicas": 1, "profile": str(path), **changes})
+    assert tuned_flags(engine) == flags
+    assert batch_limits(engine, tuned_flags(engine)) == limits

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.engine import tuned
 from gateway.schema import Settings
 from gateway.surroundings import gather
 
@@ -102,6 +103,19 @@ def test_an_environment_is_looked_at(model, tmp_path):
     assert "breakeven engine install" in str(facts(**given).wrong_paths)
     (tmp_path / "engine" / "bin").mkdir(parents=True)
     assert facts(**given).wrong_paths == {}
+
+
+def test_a_profile_is_of_the_model_that_it_is_for(model, tmp_path):
+    """Flags that were found for other weights are a fault, before anything starts."""
+    profile = tmp_path / "profile.json"
+    given = engine(model=str(model), profile=str(profile))
+    assert "breakeven engine tune" in str(facts(**given).wrong_paths)
+    tuned.write(profile, ["--max-num-seqs", "512"], model, {})
+    assert facts(**given).wrong_paths == {}
+    (model / "config.json").write_text('{"model_type": "other"}')
+    assert "was found for another model" in str(facts(**given).wrong_paths)
+    profile.write_text('{"breakeven_profile": 1, "flags": []}')
+    assert facts(**given).wrong_paths == {}, "a person's own says of no model"
 
 
 def test_a_key_file_and_the_state_directory_are_looked_at(tmp_path):

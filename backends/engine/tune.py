@@ -1,0 +1,198 @@
+"""Which flags to try next: coordinate descent whose candidates are halved as they are looked at.
+
+Pure: arms out, scores in (more is better), so that a log of answers replays a search to where it
+stopped. One dimension after the other, the other choices staying as the best arm so far has them;
+its candidates are measured shortly, those that may still win longer, until the last level decides.
+A candidate takes the place of the best only when it is better by more than `margin`: what noise
+could do must not change a flag. Rounds over all dimensions end when one brings nothing.
+"""
+
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+
+Arm = tuple[str, ...]  # the name of one choice in each dimension
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`exact`: the same model, number for number; others are for `engine eval` to judge."""
+
+    name: str
+    flags: tuple[str, ...] = ()
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """The first choice is vLLM's own default, without a flag."""
+
+    name: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Measure this arm at a level (0 is the shortest); stop early by what `rival` reached there."""
+
+    arm: Arm
+    level: int
+    rival: Arm | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{' | '.join(self.arm)} @ {self.level}"
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """`slack`: how far behind at a short look a candidate may be that still gets a longer one."""
+
+    levels: int = 2
+    rounds: int = 2
+    margin: float = 0.02
+    slack: float = 0.05
+
+
+class NothingServes(Exception):
+    """vLLM's defaults themselves could not be measured: there is nothing to compare with."""
+
+
+Search = Generator[Ask, float | None, Arm]
+Score = Callable[[Arm, int, Arm | None], Generator[Ask, float | None, float]]
+
+
+def search(space: Sequence[Dimension], effort: Effort) -> Search:
+    """Yields what to measure, is sent its score (`None`: failed); returns the best arm."""
+    known: dict[tuple[Arm, int], float | None] = {}
+
+    def score(arm: Arm, level: int, rival: Arm | None) -> Generator[Ask, float | None, float]:
+        if (arm, level) not in known:
+            known[arm, level] = yield Ask(arm, level, rival)
+        value = known[arm, level]
+        return -math.inf if value is None else value
+
+    best = defaults(space)
+    for level in range(effort.levels):
+        if (yield from score(best, level, None)) == -math.inf:
+            raise NothingServes
+    for _ in range(effort.rounds):
+        before = best
+        for place in range(len(space)):
+            best = yield from _along(space, place, best, effort, score)
+        if best == before:
+            break
+    return best
+
+
+def _along(
+    space: Sequence[Dimension], place: int, best: Arm, effort: Effort, score: Score
+) -> Search:
+    """The best arm along one dimension."""
+    left = [
+        (*best[:place], choice.name, *best[place + 1 :])
+        for choice in space[place].choices
+        if choice.name != best[place]
+    ]
+    last = effort.levels - 1
+    for level in range(effort.levels):
+        rival = yield from score(best, level, None)
+        scores: dict[Arm, float] = {}
+        for arm in left:
+            scores[arm] = yield from score(arm, level, best)
+        asked = _above(rival, effort.margin if level == last else -effort.slack)
+        good = sorted((arm for arm in left if scores[arm] > asked), key=lambda arm: -scores[arm])
+        left = good[: 1 if level == last else math.ceil(len(left) / 2)]
+    return left[0] if left else best
+
+
+def _above(score: float, share: float) -> float:
+    """Better by that share; scores may be negative, as those of times are."""
+    return score + abs(score) * share
+
+
+def defaults(space: Sequence[Dimension]) -> Arm:
+    return tuple(one.choices[0].name for one in space)
+
+
+def flags_of(space: Sequence[Dimension], arm: Arm) -> tuple[str, ...]:
+    return tuple(flag for choice in _choices(space, arm) for flag in choice.flags)
+
+
+def is_exact(space: Sequence[Dimension], arm: Arm) -> bool:
+    return all(choice.exact for choice in _choices(space, arm))
+
+
+def described(space: Sequence[Dimension], arm: Arm) -> Mapping[str, str]:
+    """What an arm has other than vLLM's defaults."""
+    pairs = zip(space, arm, strict=True)
+    return {one.name: name for one, name in pairs if name != one.choices[0].name}
+
+
+def _choices(space: Sequence[Dimension], arm: Arm) -> list[Choice]:
+    return [
+        next(choice for choice in one.choices if choice.name == name)
+        for one, name in zip(space, arm, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One load on one server: `good` when it kept the promise."""
+
+    load: int
+    tokens_s: float
+    good: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ascent:
+    """What a climb came to; `stopped` when it was hopeless."""
+
+    seen: tuple[Seen, ...]
+    stopped: bool = False
+
+    @property
+    def best(self) -> Seen | None:
+        good = [one for one in self.seen if one.good]
+        return max(good, key=lambda one: one.tokens_s, default=None)
+
+
+STEP = 1.5
+HOPELESS = 0.85  # of the rival's throughput at the same load
+GROWS = 1.02
+
+
+def ascend(
+    first: int, rival: Sequence[Seen] = (), *, most: int = 4096
+) -> Generator[int, Seen, Ascent]:
+    """Yields requests at once, is sent what came of them: the most throughput within a promise.
+
+    From `first` upwards while it grows and the promise holds, downwards while it does not, then
+    once between the last good and the first bad. Early over where the rival is far better.
+    """
+    seen: list[Seen] = []
+    load = first
+    while True:
+        seen.append((yield load))
+        theirs = [one.tokens_s for one in rival if one.load == load and one.good]
+        if theirs and seen[-1].tokens_s < HOPELESS * theirs[0]:
+            return Ascent(tuple(seen), stopped=True)
+        good = [one.load for one in seen if one.good]
+        bad = [one.load for one in seen if not one.good]
+        if not good:
+            load = int(load / STEP)  # down to none: 1 is the last
+            if load < 1:
+                return Ascent(tuple(seen))
+        elif bad:
+            break
+        else:
+            by_load = sorted(seen, key=lambda one: one.load)
+            grows = len(seen) < 2 or by_load[-1].tokens_s > GROWS * by_load[-2].tokens_s
+            load = math.ceil(load * STEP)
+            if not grows or load > most:
+                return Ascent(tuple(seen))
+    between = round(math.sqrt(max(good) * min(bad)))
+    if between not in (max(good), min(bad)):
+        seen.append((yield between))
+    return Ascent(tuple(seen))

@@ -1,0 +1,93 @@
+"""A profile: flags that a search found, of what and by how much; `serve` starts engines with it.
+
+    {"breakeven_profile": 1, "flags": ["--max-num-seqs", "1024"]}
+
+is all that a start needs; the rest says what it was measured for, and what it is worth.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+
+
+class ProfileError(ValueError):
+    """A file that holds no profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """`config_sha256` is of the model's config.json; `None` where a person wrote the file."""
+
+    flags: tuple[str, ...]
+    config_sha256: str | None = None
+    about: Mapping[str, Any] | None = None
+
+
+def write(path: Path, flags: Sequence[str], model: Path, about: Mapping[str, Any]) -> None:
+    document = {
+        "breakeven_profile": FORMAT,
+        "flags": list(flags),
+        "config_sha256": digest(model),
+        "about": dict(about),
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> Tuned:
+    """Raises `ProfileError` with what is wrong, in words for a person."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        words = f"there is no file `{path}`: `breakeven engine tune` makes one"
+        raise ProfileError(words) from error
+    except (OSError, ValueError) as error:
+        raise ProfileError(f"`{path}` cannot be read: {error}") from error
+    if not isinstance(document, dict) or document.get("breakeven_profile") != FORMAT:
+        raise ProfileError(f"`{path}` holds no profile of `breakeven engine tune`, format {FORMAT}")
+    flags = document.get("flags")
+    if not isinstance(flags, list) or not all(isinstance(one, str) for one in flags):
+        raise ProfileError(f"`{path}`: `flags` is a list of words, also the numbers")
+    about, sha256 = document.get("about"), document.get("config_sha256")
+    return Tuned(
+        tuple(flags),
+        sha256 if isinstance(sha256, str) else None,
+        about if isinstance(about, dict) else None,
+    )
+
+
+def digest(model: Path) -> str:
+    return hashlib.sha256((model / "config.json").read_bytes()).hexdigest()
+
+
+def without(flags: Sequence[str], stated: Sequence[str]) -> tuple[str, ...]:
+    """A profile's flags less those that a person states, who wins."""
+    names = {_name(word) for word in stated if word.startswith("--")}
+    kept: list[str] = []
+    leaves_out = False
+    for word in flags:
+        if word.startswith("--"):
+            leaves_out = _name(word) in names
+        if not leaves_out:
+            kept.append(word)
+    return tuple(kept)
+
+
+def number(flags: Sequence[str], name: str) -> int | None:
+    """What a flag of one number says, in either form; the last one counts."""
+    found = None
+    for place, word in enumerate(flags):
+        head, equals, value = word.partition("=")
+        if head == name:
+            text = value if equals else next(iter(flags[place + 1 : place + 2]), "")
+            found = int(text) if text.isdecimal() else found
+    return found
+
+
+def _name(word: str) -> str:
+    """`--no-enable-x` and `--enable-x=1` speak of one thing."""
+    return word.partition("=")[0].replace("_", "-").replace("--no-", "--", 1)

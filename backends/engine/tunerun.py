@@ -1,0 +1,247 @@
+"""Measures what a search asks for, keeps it, and compares its best with vLLM's defaults at the end.
+
+The comparison is made of fresh servers in turn (defaults, best, defaults, best), because a machine
+that grew warmer or busier during a search would otherwise be taken for a better flag.
+"""
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+from backends.engine.benchfigures import PUSD, Percentile, Point, Promise, cost_pusd_per_million
+from backends.engine.benchload import Shape, closed
+from backends.engine.environment import CpuOptions, Environment, Flavour
+from backends.engine.flags import BadFlags, Launch, command, known_flags
+from backends.engine.trial import DidNotServe, Meter, Serving, Trial, meter, serving
+from backends.engine.tune import (
+    Arm,
+    Ascent,
+    Ask,
+    Dimension,
+    Effort,
+    Seen,
+    ascend,
+    defaults,
+    flags_of,
+    search,
+)
+from backends.engine.worklog import WorkLog
+from backends.errors import BackendError
+
+Objective = Literal["ttft", "tpot", "throughput", "cost"]
+NAME = "tune"
+DRAIN_S = 2.0
+FINALS = 4
+_OF_LEVEL = (1.5, 3.0)  # requests of a load, in times of how many are at once
+_LEAST = 12
+_SPREAD_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is wanted; a load keeps the promise by its 99th percentiles."""
+
+    objective: Objective
+    promise: Promise
+    usd_per_hour: Decimal | None = None
+
+    @property
+    def by_load(self) -> bool:
+        """Whether the load is part of the answer; else one is given."""
+        return self.objective in ("throughput", "cost")
+
+    @property
+    def unit(self) -> str:
+        units = {"ttft": "s", "tpot": "s", "throughput": "output tokens/s", "cost": "USD per 1M"}
+        return units[self.objective]
+
+    def kept(self, point: Point) -> bool:
+        pairs = ((point.ttft, self.promise.ttft_s), (point.tpot, self.promise.tpot_s))
+        return point.failed == 0 and all(
+            most is None or _of(values, 99) <= most for values, most in pairs
+        )
+
+    def figure(self, point: Point) -> float:
+        """In `unit`."""
+        if self.objective in ("ttft", "tpot"):
+            return _of(getattr(point, self.objective), 50)
+        tokens = point.rates.output_tokens
+        if self.objective == "throughput":
+            return tokens
+        assert self.usd_per_hour is not None, "asked for with the objective"
+        both = cost_pusd_per_million(self.usd_per_hour, point.rates.input_tokens + tokens)
+        return float("inf") if both is None else both / PUSD
+
+    def score(self, figure: float) -> float:
+        return figure if self.objective == "throughput" else -figure
+
+    def gain(self, best: float, default: float) -> float:
+        """How many times better; 1 is the same."""
+        return best / default if self.objective == "throughput" else default / best
+
+
+def _of(values: Sequence[Percentile], percent: int) -> float:
+    return next((one.value_s for one in values if one.percent == percent), float("inf"))
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """`first`: requests at once to begin with, or those that are asked for TTFT and TPOT."""
+
+    model: Path
+    environment: Environment
+    flavour: Flavour
+    shape: Shape
+    goal: Goal
+    first: int
+    logs: Path
+    space: tuple[Dimension, ...]
+    effort: Effort = field(default_factory=Effort)
+    base: tuple[str, ...] = ()  # flags of every server, the defaults' included
+    start_limit_s: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`best` and figures in the goal's unit; without `ended` the search goes on another time."""
+
+    best: Arm
+    ended: bool
+    trials: int
+    finals: tuple[float, ...] = ()
+    gain: float = 1.0
+
+
+async def tune(
+    tuning: Tuning, log: WorkLog, say: Callable[[str], None], *, until_s: float
+) -> Outcome:
+    """Searches until `until_s` of the monotonic clock; raises `NothingServes`."""
+    looking = search(tuning.space, tuning.effort)
+    best, ask, trials = defaults(tuning.space), next(looking), 0
+    while True:
+        if ask.key not in log.done:
+            if time.monotonic() >= until_s:
+                return Outcome(best, ended=False, trials=trials)
+            say(ask.key)
+            log.add(ask.key, await _tried(tuning, ask, log.done))
+        trials += 1
+        best = ask.rival or best
+        try:
+            ask = looking.send(log.done[ask.key].get("score"))
+        except StopIteration as end:
+            best = end.value
+            break
+    if best == defaults(tuning.space):
+        return Outcome(best, ended=True, trials=trials)
+    return await _compared(tuning, log, say, best, trials, until_s)
+
+
+async def _compared(
+    tuning: Tuning, log: WorkLog, say: Callable[[str], None], best: Arm, trials: int, until_s: float
+) -> Outcome:
+    """Defaults, best, defaults, best; the means are compared."""
+    last = tuning.effort.levels - 1
+    figures: list[float] = []
+    for turn in range(FINALS):
+        arm = best if turn % 2 else defaults(tuning.space)
+        key = f"final {turn}: {' | '.join(arm)}"
+        if key not in log.done or "figure" not in log.done[key]:
+            if time.monotonic() >= until_s:
+                return Outcome(best, ended=False, trials=trials)
+            say(key)
+            log.add(key, await _tried(tuning, Ask(arm, last), log.done))
+        figure = log.done[key].get("figure")
+        if figure is None:
+            return Outcome(best, ended=True, trials=trials, finals=tuple(figures), gain=0.0)
+        figures.append(float(figure))
+    default, ours = (sum(figures[place::2]) / (FINALS // 2) for place in (0, 1))
+    gain = tuning.goal.gain(ours, default)
+    return Outcome(best, ended=True, trials=trials, finals=tuple(figures), gain=gain)
+
+
+async def _tried(tuning: Tuning, ask: Ask, done: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """A fresh server with the arm's flags; what it came to, or why it failed."""
+    flags = (*tuning.base, *flags_of(tuning.space, ask.arm))
+    launch = Launch(
+        tuning.environment, tuning.model, NAME, tuning.flavour, flags=flags, drain_s=DRAIN_S
+    )
+    began = time.monotonic()
+    entry: dict[str, Any] = {"flags": flags}
+    try:
+        known = known_flags(tuning.environment)
+        trial = Trial(
+            launch, lambda port: command(launch, known, port), tuning.logs / "engine.log",
+            tuning.start_limit_s, CpuOptions(),
+        )  # fmt: skip
+        async with serving(trial) as server:
+            entry |= await _measured(tuning, ask, server, done)
+            entry["start_s"] = round(server.start_s, 1)
+    except (DidNotServe, BackendError, BadFlags, OSError) as error:
+        entry["failed"] = str(error)[:600]
+    return entry | {"seconds": round(time.monotonic() - began, 1)}
+
+
+async def _measured(
+    tuning: Tuning, ask: Ask, server: Serving, done: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    goal = tuning.goal
+    figures: dict[int, float] = {}
+    async with meter(server, tuning.shape, goal.promise) as of:
+        await _warm(of, tuning)
+        steps = _steps(tuning, ask, done)
+        load = next(steps)
+        while True:
+            point = await _at(of, tuning, load, ask.level)
+            figures[load] = goal.figure(point)
+            seen = Seen(load, point.rates.output_tokens, goal.kept(point))
+            try:
+                load = steps.send(seen)
+            except StopIteration as end:
+                ascent: Ascent = end.value
+                break
+    best = ascent.best
+    found: dict[str, Any] = {
+        "seen": [[one.load, round(one.tokens_s, 2), one.good] for one in ascent.seen],
+        "stopped": ascent.stopped,
+    }
+    if best is None:
+        return found | {"failed": "the promise was kept at no load"}
+    figure = figures[best.load]
+    return found | {"at_once": best.load, "figure": figure, "score": goal.score(figure)}
+
+
+def _steps(
+    tuning: Tuning, ask: Ask, done: Mapping[str, Mapping[str, Any]]
+) -> Generator[int, Seen, Ascent]:
+    """The loads of one server: one, or as many as it takes to find the most that it can."""
+    if not tuning.goal.by_load:
+        return _only(tuning.first)
+    rival = {} if ask.rival is None else done.get(Ask(ask.rival, ask.level).key, {})
+    own = done.get(Ask(ask.arm, 0).key, {})
+    first = rival.get("at_once") or own.get("at_once") or tuning.first
+    return ascend(int(first), [Seen(*one) for one in rival.get("seen", ())])
+
+
+def _only(load: int) -> Generator[int, Seen, Ascent]:
+    """Times at one load: the promise is no matter of them."""
+    seen = yield load
+    return Ascent((Seen(seen.load, seen.tokens_s, good=True),))
+
+
+async def _warm(of: Meter, tuning: Tuning) -> None:
+    short = Shape(tuning.shape.prompt, min(8, tuning.shape.output), tuning.shape.shared)
+    await of.run(closed(tuning.first, tuning.first, short))
+
+
+async def _at(of: Meter, tuning: Tuning, load: int, level: int) -> Point:
+    times = _OF_LEVEL[min(level, len(_OF_LEVEL) - 1)]
+    count = max(_LEAST * (1 + level), round(times * load))
+    spread_s = min(_SPREAD_S, load / 64) if load > 1 else 0.0
+    run = await of.run(closed(load, count, tuning.shape, spread_s=spread_s))
+    failed = [one.error for one in run.samples if one.error is not None]
+    if failed or run.point is None:
+        raise DidNotServe(f"{len(failed)} of {len(run.samples)} requests failed: {failed[:1]}")
+    return run.point

@@ -1,0 +1,119 @@
+"""A search over servers: a real client, simulated engines that obey their flags."""
+
+import stat
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from backends.engine import tinymodel
+from backends.engine.benchfigures import Percentile, Point, Promise, Rates
+from backends.engine.benchload import Shape
+from backends.engine.environment import Environment
+from backends.engine.tune import Choice, Dimension, Effort
+from backends.engine.tunerun import Goal, Tuning, tune
+from backends.engine.worklog import WorkLog
+
+# The engine's Python: a simulated engine with the batch limits that it was told; the last counts.
+PYTHON = """
+import os, sys
+words = sys.argv[1:]
+if "--help=all" in words:
+    for flag in ("--model M", "--served-model-name N", "--port P", "--max-num-seqs N", "--crash"):
+        print("  " + flag)
+    sys.exit()
+if "--crash" in words:
+    sys.exit("RuntimeError: this kernel is not for this GPU")
+last = lambda name: words[len(words) - words[::-1].index(name)]
+os.execv({python!r}, [{python!r}, "-m", "backends.simulator.server", "--profile",
+    "h200-llama-3.1-8b-fp8", "--model", last("--served-model-name"), "--port", last("--port"),
+    "--max-num-seqs", last("--max-num-seqs")])
+"""
+SPACE = (
+    Dimension("sequences", (
+        Choice("default"), Choice("8", ("--max-num-seqs", "8")), Choice("crash", ("--crash",)),
+    )),
+)  # fmt: skip
+THROUGHPUT = Goal("throughput", Promise(tpot_s=60.0))
+
+
+@pytest.fixture
+def tuning(tmp_path: Path) -> Tuning:
+    environment = Environment(tmp_path / "engine")
+    environment.python.parent.mkdir(parents=True)
+    body = PYTHON.format(python=sys.executable)
+    environment.python.write_text(f"#!{sys.executable}\n{body}")
+    environment.python.chmod(environment.python.stat().st_mode | stat.S_IXUSR)
+    (tmp_path / "tiny").mkdir()
+    return Tuning(
+        tmp_path / "tiny", environment, "cpu", Shape(32, 12), THROUGHPUT, 6, tmp_path / "logs",
+        SPACE, Effort(levels=1, rounds=1), base=("--max-num-seqs", "1"), start_limit_s=60.0,
+    )  # fmt: skip
+
+
+async def test_it_finds_the_better_flag_outlives_a_crash_and_compares_in_turn(tuning, tmp_path):
+    """One request at a time is what `base` makes of the defaults: batches are several times it."""
+    path = tmp_path / "work.jsonl"
+    said: list[str] = []
+    found = await tune(tuning, WorkLog(path, {}), said.append, until_s=float("inf"))
+    assert found.ended
+    assert found.best == ("8",)
+    assert found.gain > 1
+    assert len(found.finals) == 4
+    log = WorkLog(path, {})
+    assert "not for this GPU" in log.done["crash @ 0"]["failed"]
+    assert log.done["8 @ 0"]["flags"] == ["--max-num-seqs", "1", "--max-num-seqs", "8"]
+    assert [key for key in log.done if key.startswith("final")] == [
+        "final 0: default", "final 1: 8", "final 2: default", "final 3: 8",
+    ]  # fmt: skip
+    again = await tune(tuning, WorkLog(path, {}), said.append, until_s=0.0)
+    assert again == found, "from the log alone, without time for another trial"
+
+
+async def test_without_time_it_stops_and_says_so(tuning, tmp_path):
+    log = WorkLog(tmp_path / "work.jsonl", {})
+    found = await tune(tuning, log, lambda _: None, until_s=time.monotonic() - 1)
+    assert not found.ended
+    assert not log.done
+
+
+def three(value: float) -> tuple[Percentile, ...]:
+    return tuple(Percentile(percent, value, value, value) for percent in (50, 90, 99))
+
+
+def point(ttft_s: float, tpot_s: float, failed: int = 0) -> Point:
+    rates = Rates(10.0, 2.0, 1000.0, 500.0)
+    return Point(20, failed, rates, None, 4.0, three(ttft_s), (), three(tpot_s), (), 1.0, 2.0)
+
+
+def test_a_goal_says_what_is_kept_and_what_counts():
+    goal = Goal("throughput", Promise(ttft_s=0.5, tpot_s=0.05))
+    assert goal.kept(point(0.5, 0.05))
+    assert not goal.kept(point(0.5, 0.051))
+    assert not goal.kept(point(0.51, 0.05))
+    assert not goal.kept(point(0.1, 0.01, failed=1))
+    assert goal.figure(point(0.1, 0.01)) == 500.0
+    assert goal.gain(600, 500) == pytest.approx(1.2)
+    cost = Goal("cost", Promise(), Decimal("5.40"))
+    assert cost.figure(point(0.1, 0.01)) == pytest.approx(1.0), "1500 tokens/s at $5.40/h"
+    assert cost.score(1.0) > cost.score(1.1)
+    assert cost.gain(0.5, 1.0) == pytest.approx(2.0)
+    assert Goal("ttft", Promise()).figure(point(0.1, 0.01)) == 0.1
+    assert Goal("tpot", Promise()).figure(point(0.1, 0.01)) == 0.01
+
+
+@pytest.mark.long
+@pytest.mark.part("vllm")
+async def test_a_real_engine_is_tuned_from_end_to_end(engine_python: Path, tmp_path: Path):
+    """Batches of many against one at a time, on vLLM itself."""
+    tinymodel.make(tmp_path / "tiny")
+    made = Tuning(
+        tmp_path / "tiny", Environment(engine_python.parent.parent), "cpu", Shape(48, 24),
+        THROUGHPUT, 8, tmp_path / "logs", SPACE[:1], Effort(levels=1, rounds=1),
+        base=("--max-model-len", "2048", "--max-num-seqs", "1"), start_limit_s=300.0,
+    )  # fmt: skip
+    found = await tune(made, WorkLog(tmp_path / "w.jsonl", {}), lambda _: None, until_s=1e12)
+    assert found.best == ("8",)
+    assert found.gain > 1.0

@@ -1,0 +1,58 @@
+"""What a search may turn: real flags, defaults first, nothing that this machine cannot have."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from backends.engine.environment import Environment
+from backends.engine.flags import known_flags
+from backends.engine.ladder import Host
+from backends.engine.tunespace import DEFAULT, ORDER, space
+
+GPU = Host(gpu=True, modules=frozenset({"numba"}))
+
+
+def names(found):
+    return [one.name for one in found]
+
+
+def test_each_dimension_begins_with_the_default_and_names_are_unique():
+    for one in space(GPU):
+        assert one.choices[0].name == DEFAULT
+        assert one.choices[0].flags == ()
+        assert len({choice.name for choice in one.choices}) == len(one.choices)
+    assert names(space(GPU)) == list(ORDER)
+
+
+def test_a_processor_has_fewer():
+    assert names(space(Host(gpu=False))) == ["kv", "sequences", "budget", "async"]
+
+
+def test_exact_leaves_out_what_changes_numbers():
+    found = space(GPU, exact=True)
+    assert {"weights", "kv"} & set(names(found)) == set()
+    assert all(choice.exact for one in found for choice in one.choices)
+
+
+def test_quantized_weights_are_not_quantized_again():
+    assert "weights" not in names(space(Host(gpu=True, quantized=True)))
+
+
+def test_some_may_be_picked():
+    assert names(space(GPU, names=("budget", "kv"))) == ["kv", "budget"]
+
+
+def test_flags_that_hold_json_hold_json():
+    words = [flag for one in space(GPU) for choice in one.choices for flag in choice.flags]
+    for word in words:
+        if word.startswith("{"):
+            assert json.loads(word)
+
+
+@pytest.mark.part("vllm")
+def test_this_vllm_has_every_flag(engine_python: Path):
+    known = known_flags(Environment(engine_python.parent.parent))
+    for one in space(GPU):
+        for choice in one.choices:
+            assert {word for word in choice.flags if word[:2] == "--"} <= known
