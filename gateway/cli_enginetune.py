@@ -73,6 +73,7 @@ def tune(
     place, flavour = _place(model, environment), flavour_here()
     goal = _goal(objective, slo_tpot_ms, slo_ttft_ms, usd_per_hour)
     host = ladderrun.host_of(model, place, flavour)
+    space = tunespace.space(host, exact=exact, names=_names(only))
     path = log or (
         Path(Settings().state_dir) / "tunings" / f"{model.resolve().name}-{objective}.jsonl"
     )
@@ -80,7 +81,7 @@ def tune(
     dummy = ("--load-format", "dummy") if host.random_weights else ()
     tuning = Tuning(
         model.resolve(), place, flavour, Shape(prompt_tokens, output_tokens, shared_tokens), goal,
-        first, path.parent / f"{path.stem}-logs", tunespace.space(host, exact=exact, names=_names(only)),
+        first, path.parent / f"{path.stem}-logs", space,
         base=(*dummy, *shlex.split(flags)), start_limit_s=start_limit,
     )  # fmt: skip
     about = _about(tuning)
