@@ -3,6 +3,10 @@
 One line for each set of pools, in each worker. Whose turn it is asks whether there is room now, and
 lets the next tenant ask when there is none for it; everybody else sleeps. Nobody waits beyond the
 deadline, and who cannot be served before it by the line's own pace is told at once.
+
+Each worker's line keeps the shares by itself. The kernel spreads connections over the workers, so
+a host's shares are near them; a tenant all of whose connections are at one worker has its share of
+what that one lets in, no more.
 """
 
 import asyncio

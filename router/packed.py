@@ -5,6 +5,9 @@ figures are little-endian 32-bit floats, written by one call: seven digits of ea
 `NUMBERS` and of the engine's state; what is not known, or not finite, is NaN. Step models,
 capacities and prices are not in it: they are versioned elsewhere. `unpack` gives the names back.
 
+Whom a share of the policy prefers, and whom it bars, is kept by the candidates' places; nothing is
+where nobody is.
+
 The residents of crowded engines come last in a candidate, three integers each, so that its KV
 figure can be computed again. Where they do not fit, the figure itself still says what it was.
 """
@@ -86,6 +89,7 @@ def pack(
 ) -> tuple[Any, ...]:
     """The frozen inputs and the verdicts of one decision."""
     verdicts = decision.verdicts
+    shares = () if request.preferred is None and not request.barred else _shares(request, verdicts)
     return (
         PACK_VERSION,
         (
@@ -98,6 +102,7 @@ def pack(
             request.residency,
             request.salted,
             request.output.count,
+            *shares,
         ),
         (policy.name, policy.penalty_pusd, policy.otherwise),
         _terms(request, policy),
@@ -105,6 +110,23 @@ def pack(
         len(decision.order),
         max(0, len(verdicts) - PACK_CANDIDATES),
         [_verdict(verdict, residents=residents) for verdict in verdicts[:PACK_CANDIDATES]],
+    )
+
+
+def _shares(request: Request, verdicts: Sequence[Verdict]) -> tuple[Any, ...]:
+    """Place of the preference's reason, places of whom, and for each barred two: its own, why."""
+    preferred, barred = request.preferred, request.barred or {}
+    names = [verdict.candidate.name for verdict in verdicts[:PACK_CANDIDATES]]
+    whom = () if preferred is None else preferred.names
+    return (
+        None if preferred is None else _PLACES[preferred.reason],
+        [place for place, name in enumerate(names) if name in whom],
+        [
+            one
+            for place, name in enumerate(names)
+            if name in barred
+            for one in (place, _PLACES[barred[name][0]])
+        ],
     )
 
 
@@ -192,11 +214,14 @@ def unpack(packed: Sequence[Any]) -> dict[str, Any]:
         raise ValueError(f"a decision packed as version {version} cannot be read")
     asked, rule, terms, reason, tried, omitted, verdicts = rest
     named = _read(_TERMS_FORM, _TERMS, terms)
+    asked, shares = asked[: len(_REQUEST)], asked[len(_REQUEST) :]
     request = dict(zip(_REQUEST, asked, strict=True))
     bits = request["features"]
     request["features"] = [
         feature.value for place, feature in enumerate(_FEATURES) if bits >> place & 1
     ]
+    if shares:
+        request |= _unpack_shares(shares, [verdict[0] for verdict in verdicts])
     return {
         "request": request | {name: named[name] for name in _TERMS[:_OF_REQUEST]},
         "policy": dict(zip(_POLICY, rule, strict=True))
@@ -206,6 +231,18 @@ def unpack(packed: Sequence[Any]) -> dict[str, Any]:
         "omitted": omitted,
         "candidates": [_unpack_verdict(verdict) for verdict in verdicts],
     }
+
+
+def _unpack_shares(shares: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+    """`preferred` as [names, reason] and `barred` as name to reason, each where there is any."""
+    word, whom, barred = shares
+    found: dict[str, Any] = {}
+    if word is not None:
+        found["preferred"] = [[names[place] for place in whom], _REASONS[word].value]
+    if barred:
+        pairs = zip(barred[::2], barred[1::2], strict=True)
+        found["barred"] = {names[place]: _REASONS[reason].value for place, reason in pairs}
+    return found
 
 
 def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:

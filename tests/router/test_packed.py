@@ -7,7 +7,7 @@ import pytest
 
 from router.decide import decide
 from router.packed import NUMBERS, PACK_CANDIDATES, pack, packed_within, unpack
-from router.types import Feature, Health, Otherwise, OutputMoments, Slo
+from router.types import Feature, Health, Otherwise, OutputMoments, Preference, Reason, Slo
 
 
 def encoded(request, policy, fleet):
@@ -34,6 +34,11 @@ def test_eight_candidates_fit_in_800_bytes(ask, rule, own, api, slo):
     policy = rule(slo=slo, name="code-completion", penalty_pusd=2_000_000_000)
     wide = [replace(one, output_cap=131_072) for one in fleet_of(own, api, 8)]
     assert len(encoded(request, policy, wide)) <= 800
+    names = [one.name for one in wide]
+    shares = ask(preferred=Preference(frozenset(names[:2]), Reason.CANARY),
+                 barred=dict.fromkeys(names[2:4], (Reason.CANARY, "")))  # fmt: skip
+    request = replace(request, preferred=shares.preferred, barred=shares.barred)
+    assert len(encoded(request, policy, wide)) <= 800
 
 
 def test_more_candidates_are_counted_not_kept(ask, rule, own, api):
@@ -41,6 +46,25 @@ def test_more_candidates_are_counted_not_kept(ask, rule, own, api):
     packed = unpack(msgspec.msgpack.decode(encoded(ask(), rule(), fleet)))
     assert len(packed["candidates"]) == PACK_CANDIDATES
     assert packed["omitted"] == 12
+
+
+def test_whom_a_share_prefers_and_bars_comes_back(ask, rule, own, api):
+    preference = Preference(frozenset({"pool:llama/1", "gone"}), Reason.CANARY)
+    barred = {"x": (Reason.CANDIDATES, "not in the share"), "y": (Reason.CANARY, "")}
+    fleet = [own(), own(name="pool:llama/1"), api(name="x"), api(name="y")]
+    for asked, expected in (
+        (
+            ask(preferred=preference, barred=barred),
+            {"preferred": [["pool:llama/1"], "canary"],
+             "barred": {"x": "candidates", "y": "canary"}},
+        ),
+        (ask(preferred=preference), {"preferred": [["pool:llama/1"], "canary"]}),
+        (ask(barred=barred), {"barred": {"x": "candidates", "y": "canary"}}),
+        (ask(barred={}), {}),
+    ):  # fmt: skip
+        found = unpack(msgspec.msgpack.decode(encoded(asked, rule(), fleet)))["request"]
+        kept = {name: found[name] for name in ("preferred", "barred") if name in found}
+        assert msgspec.to_builtins(kept) == expected
 
 
 def test_unpack_gives_back_what_was_decided(ask, rule, own, api):
