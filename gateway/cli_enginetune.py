@@ -25,6 +25,7 @@ from gateway.cli_output import AsJson, emit, fail, table
 from gateway.settings import Settings
 
 OBJECTIVES = get_args(Objective)
+TUNINGS = Path(Settings().state_dir) / "tunings"
 USERS = {"cuda": 64, "cpu": 4}
 
 
@@ -74,9 +75,7 @@ def tune(
     goal = _goal(objective, slo_tpot_ms, slo_ttft_ms, usd_per_hour)
     host = ladderrun.host_of(model, place, flavour)
     space = tunespace.space(host, exact=exact, names=_names(only))
-    path = log or (
-        Path(Settings().state_dir) / "tunings" / f"{model.resolve().name}-{objective}.jsonl"
-    )
+    path = log or TUNINGS / f"{model.resolve().name}-{objective}.jsonl"
     first = at_once or (USERS[flavour] if goal.by_load else 1)
     dummy = ("--load-format", "dummy") if host.random_weights else ()
     tuning = Tuning(
