@@ -45,6 +45,7 @@ REASONS = {
     "candidates": "the policy names other targets",
     "quality": "quality below what the policy allows",
     "static": "nothing could be predicted: the configured order",
+    "disabled": "kept away by an operator",
 }
 _THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
 

@@ -49,6 +49,7 @@ from gateway.inforce import CurrentPlans, InForce
 from gateway.keptanswers import KeptAnswers
 from gateway.metering import Metering
 from gateway.metrics import Metrics
+from gateway.overruling import Overruling, ReadOverrides
 from gateway.plan import Learned, Planner
 from gateway.policies_api import PolicyDesk, policies_router
 from gateway.policysets import rules_of
@@ -97,6 +98,7 @@ class Ledger:
     lengths: Sequence[Length] = ()
     newer_prices: ReadNewer | None = None  # None: the prices stay those of the start
     policies: ReadPolicies | None = None  # None: the configuration file's
+    overrides: ReadOverrides | None = None  # None: nothing is held over policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,8 @@ def build(
     metrics = _metrics(settings, runtime, exposition)
     metering = Metering(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes)
-    plans_for = _plans(fleet, admission, candidates, learned, FailSafe(board, metrics))
     in_force = _in_force(settings, ledger.policies)
+    plans_for = _plans(fleet, admission, candidates, learned, FailSafe(board, metrics), in_force)
     dispatcher = Dispatcher(
         planner=CurrentPlans(in_force.hold(plans_for)),
         admission=admission,
@@ -158,7 +160,7 @@ def build(
         board.enter(worker, os.getpid(), clock.now_s())
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
-        new = _followed(settings, runtime, ledger, candidates, in_force)
+        new = _followed(settings, runtime, ledger, candidates, in_force, clock)
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)
@@ -185,11 +187,13 @@ def _plans(
     candidates: Candidates,
     learned: Learned,
     failsafe: FailSafe,
+    in_force: InForce,
 ) -> Callable[[Settings, str], Planner]:
     """Who plans under a set of rules and its version."""
 
     def plans_for(rules: Settings, version: str) -> Planner:
-        return Planner(version, Routes(rules, fleet, admission), candidates, learned, failsafe)
+        routes = Routes(rules, fleet, admission, in_force.overrides)
+        return Planner(version, routes, candidates, learned, failsafe)
 
     return plans_for
 
@@ -223,7 +227,12 @@ async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 def _followed(
-    settings: Settings, runtime: Runtime, ledger: Ledger, candidates: Candidates, in_force: InForce
+    settings: Settings,
+    runtime: Runtime,
+    ledger: Ledger,
+    candidates: Candidates,
+    in_force: InForce,
+    clock: Clock,
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """What others put in force while this worker runs."""
     if ledger.newer_prices is not None:
@@ -232,6 +241,8 @@ def _followed(
     if ledger.policies is not None:
         policies = Repolicing(settings, ledger.policies, in_force)
         yield keep_up(runtime.run_dir, NEWEST_POLICY_FILE, policies)
+    if ledger.overrides is not None:
+        yield Overruling(ledger.overrides, in_force, clock.wall_us).run(runtime.run_dir)
 
 
 def _in_force(settings: Settings, read: ReadPolicies | None) -> InForce:

@@ -14,6 +14,7 @@ from gateway import (
     cli_invoices,
     cli_keys,
     cli_ledger,
+    cli_operate,
     cli_policy,
     cli_prices,
     cli_up,
@@ -33,6 +34,8 @@ app = typer.Typer(
 app.add_typer(cli_keys.app, name="keys")
 app.add_typer(cli_engine.app, name="engine")
 app.add_typer(cli_policy.app, name="policy")
+app.add_typer(cli_operate.target, name="target")
+app.add_typer(cli_operate.route, name="route")
 app.add_typer(cli_ledger.app, name="ledger")
 app.add_typer(cli_invoices.app, name="invoices")
 app.add_typer(cli_prices.app, name="prices")

@@ -1,4 +1,4 @@
-"""`breakeven engine`: install the engine, list what it could run on, plan before renting, bench."""
+"""`breakeven engine`: install it, list what it could run on, plan before renting, bench, run."""
 
 from dataclasses import asdict
 from decimal import Decimal
@@ -16,6 +16,7 @@ from backends.engine.loadfloor import Load
 from backends.engine.modelconfig import UnsupportedModel
 from backends.engine.plan import Figure, Plan, Question, plan
 from backends.engine.torchprobe import ProbeFileError
+from gateway import cli_engineops
 from gateway.cli_enginebench import bench
 from gateway.cli_enginefit import fit
 from gateway.cli_engineladder import ladder
@@ -24,12 +25,15 @@ from gateway.cli_enginetune import tune
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.settings import Settings
 
-app = typer.Typer(help="Own engines: install, probe, plan, bench, tune, fit.", no_args_is_help=True)
-app.command()(bench)
-app.command()(fit)
-app.command()(probe)
-app.command()(ladder)
-app.command()(tune)
+app = typer.Typer(
+    help="Own engines: install, probe, plan, bench, tune, fit, operate.", no_args_is_help=True
+)
+for command in (
+    bench, fit, probe, ladder, tune,
+    cli_engineops.status, cli_engineops.drain, cli_engineops.resume, cli_engineops.restart,
+    cli_engineops.logs,
+):  # fmt: skip
+    app.command()(command)
 GIB = 1 << 30
 ENVIRONMENT = Path(Settings().state_dir) / "engine"
 

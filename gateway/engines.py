@@ -9,6 +9,7 @@ Telemetry and workers believe no other sign.
 
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -27,6 +28,7 @@ from gateway.slots import Board
 
 QUICK_GRACE_S = 5.0
 START_LIMIT_S = 900.0
+ORDERS_S = 0.5
 POLL_S = 0.25  # between two looks at the port of a simulated engine: while it starts,
 WATCH_S = 2.0  # and while it serves
 
@@ -53,16 +55,19 @@ class EngineSupervision:
         self._ready = ready
         self._supervisors: list[Supervisor] = []
         self._children: list[Child] = []
+        self._restarts: dict[int, Callable[[], None]] = {}  # by row
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
 
     async def run(self) -> None:
         """Start everything; returns when every engine was started once, or the end is near."""
+        self._keep(self._obey())
         seats = [(row, seat) for row, seat in enumerate(self._runtime.engines) if seat.managed]
         for row, seat in seats:
             if seat.simulated:
                 child = self._simulated(row, seat)
                 self._children.append(child)
+                self._restarts[row] = child.kill
                 self._keep(child.run())
                 self._keep(self._follow(row, seat, child))
         real = [(row, seat) for row, seat in seats if not seat.simulated]
@@ -74,6 +79,7 @@ class EngineSupervision:
                 return
             supervisor = Supervisor(self._spec(seat), partial(self._publish, row))
             self._supervisors.append(supervisor)
+            self._restarts[row] = supervisor.restart
             self._keep(self._supervise(supervisor))
             await _first_phase(supervisor)
 
@@ -94,6 +100,20 @@ class EngineSupervision:
 
     def _keep(self, work: Awaitable[None]) -> None:
         self._tasks.add(asyncio.ensure_future(work))
+
+    async def _obey(self) -> None:
+        """Restarts that an operator asked for; one that cannot be done yet is not kept."""
+        orders = restart_orders(self._runtime)
+        shutil.rmtree(orders, ignore_errors=True)  # what an earlier run was asked for
+        orders.mkdir(mode=0o700, parents=True)
+        while not self._ending:
+            for order in sorted(orders.iterdir()):
+                restart = self._restarts.get(int(order.name)) if order.name.isdigit() else None
+                order.unlink()
+                if restart is not None:
+                    self._say(f"{self._runtime.engines[int(order.name)].name} is asked to restart")
+                    restart()
+            await asyncio.sleep(ORDERS_S)
 
     async def _supervise(self, supervisor: Supervisor) -> None:
         try:
@@ -134,7 +154,7 @@ class EngineSupervision:
                 flags=told(seat, engine),
                 drain_s=self._settings.server.timeouts.drain_s,
             ),
-            log=self._log(seat),
+            log=log_of(self._runtime, seat),
             port=port_of(seat),
             port_setting=self._port_setting(seat),
         )
@@ -146,7 +166,7 @@ class EngineSupervision:
             *("--profile", engine.model or "", "--model", seat.served_name),
             *("--port", str(port_of(seat)), *limits(seat, engine.flags), *engine.flags),
         ]
-        command = Command(seat.name, argv, self._log(seat), plain(os.environ))
+        command = Command(seat.name, argv, log_of(self._runtime, seat), plain(os.environ))
         return Child(command, clock=Clock(), on_exit=partial(self._ended, row, seat))
 
     def _ended(self, row: int, seat: EngineSeat, name: str, code: int) -> None:
@@ -166,9 +186,15 @@ class EngineSupervision:
         port = self._settings.pools[seat.pool].engine.port
         return f"{setting} to another port than {port}" if port else setting
 
-    def _log(self, seat: EngineSeat) -> Path:
-        name = seat.name.replace(":", "-").replace("/", "-")
-        return Path(self._runtime.state_dir) / "logs" / f"{name}.log"
+
+def log_of(runtime: Runtime, seat: EngineSeat) -> Path:
+    name = seat.name.replace(":", "-").replace("/", "-")
+    return Path(runtime.state_dir) / "logs" / f"{name}.log"
+
+
+def restart_orders(runtime: Runtime) -> Path:
+    """Where a file named by an engine's row asks for its next life."""
+    return runtime.run_dir / "restart"
 
 
 def told(seat: EngineSeat, engine: Engine) -> tuple[str, ...]:

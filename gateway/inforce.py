@@ -11,6 +11,7 @@ from gateway.intake import Asked
 from gateway.plan import Plan, Plans
 from gateway.settings import Settings
 from ledger.identity import Identity
+from ledger.overrides import Override
 
 T = TypeVar("T")
 
@@ -32,6 +33,7 @@ class InForce:
         self.settings = settings
         self.version = version
         self.number = number
+        self.overrides: tuple[Override, ...] = ()  # what operators hold over it
         self._made: list[Callable[[], Callable[[], None]]] = []
 
     def hold(self, make: Callable[[Settings, str], T]) -> Held[T]:
@@ -60,6 +62,15 @@ class InForce:
             raise
         for put in puts:
             put()
+
+    def overrule(self, overrides: tuple[Override, ...]) -> None:
+        """The same set under other overrides; all or nothing, too."""
+        before, self.overrides = self.overrides, overrides
+        try:
+            self.use(self.settings, self.version)
+        except BaseException:
+            self.overrides = before
+            raise
 
 
 class CurrentPlans:

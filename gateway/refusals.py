@@ -47,7 +47,7 @@ _FULL = frozenset({Reason.RATE_LIMIT, Reason.KV_HEADROOM, Reason.TTFT, Reason.TP
 _AWAY = frozenset(
     {
         Reason.CIRCUIT_OPEN, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING,
-        Reason.UNKNOWN_STATE,
+        Reason.UNKNOWN_STATE, Reason.DISABLED,
     }
 )  # fmt: skip
 _ASKED_BY = {  # the member that asks for a feature

@@ -12,10 +12,12 @@ from hashlib import sha256
 from gateway.admission import Admission, Rooms
 from gateway.errors import RequestError
 from gateway.fleet import Fleet, Target
+from gateway.overrides import barred
 from gateway.rules import Rules
 from gateway.rulings import Chain
 from gateway.settings import Settings, resolve_model
 from ledger.identity import Identity
+from ledger.overrides import Override
 from router.policy import tighten
 from router.types import Residency
 
@@ -40,8 +42,16 @@ class Route:
 
 
 class Routes:
-    def __init__(self, settings: Settings, fleet: Fleet, admission: Admission) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        fleet: Fleet,
+        admission: Admission,
+        overrides: Sequence[Override] = (),
+    ) -> None:
+        """`overrides`: those that stand; when they change, routes are made anew."""
         self._settings = settings
+        self._overrides = overrides
         self._fleet = fleet
         self._admission = admission
         self._rules = Rules(settings)
@@ -78,7 +88,12 @@ class Routes:
             compare_with=model.compare_with,
             is_sticky=model.sticky == "session",
             has_own=any(target.own for target in targets),
-            chain=Chain(self._rules.entries(name, identity.team_id), model, targets),
+            chain=Chain(
+                self._rules.entries(name, identity.team_id),
+                model,
+                targets,
+                barred(self._overrides, name, targets),
+            ),
             targets=targets,
             rooms=self._admission.rooms(identity, name, targets),
             residency=tighten(Residency(model.residency), Residency(identity.residency)),

@@ -48,9 +48,16 @@ class _Link:
 class Chain:
     """The rules that requests of one key and model can fall under, best first."""
 
-    def __init__(self, entries: Sequence[Entry], model: Model, targets: Sequence[Target]) -> None:
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        model: Model,
+        targets: Sequence[Target],
+        barred: Mapping[str, Rejection] = NOBODY,
+    ) -> None:
+        """`barred`: by candidate, what no rule may change."""
         places = _places(targets)
-        self._links = {entry.rule.name: _link(entry, model, places) for entry in entries}
+        self._links = {entry.rule.name: _link(entry, model, places, barred) for entry in entries}
         self._rules = tuple(entry.rule for entry in entries)
         self._told: set[str] = set()  # whose failing condition is in the log
         # Of all requests alike, when the first rule asks nothing of them.
@@ -112,7 +119,12 @@ def _places(targets: Sequence[Target]) -> dict[str, frozenset[str]]:
     return {name: frozenset(names) for name, names in found.items()}
 
 
-def _link(entry: Entry, model: Model, places: Mapping[str, frozenset[str]]) -> _Link:
+def _link(
+    entry: Entry,
+    model: Model,
+    places: Mapping[str, frozenset[str]],
+    always: Mapping[str, Rejection],
+) -> _Link:
     source = entry.source
     barred = {
         candidate: reason
@@ -120,6 +132,7 @@ def _link(entry: Entry, model: Model, places: Mapping[str, frozenset[str]]) -> _
         if (reason := _bar(source, model, name)) is not None
         for candidate in candidates
     }
+    barred |= always
     return _Link(entry, barred or NOBODY, _split(source, places))
 
 

@@ -59,6 +59,21 @@ def hold(settings: Settings) -> Held:
     return Held(descriptor)
 
 
+def is_held(settings: Settings) -> bool:
+    """Whether a `serve` has it at this moment."""
+    try:
+        descriptor = os.open(settings.state.resolve() / "run" / LOCK, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _close(state: Path) -> None:
     """To all but the owner; what somebody else owns was set up by them and stays as it is.
 

@@ -37,6 +37,7 @@ from ledger.book import load_price_book, newer_prices
 from ledger.database import open_readonly
 from ledger.identity import KeyRing
 from ledger.lengths import recent_lengths
+from ledger.overrides import overrides
 from ledger.policies import policies_in_force
 
 METRICS_DIR = "metrics"
@@ -69,6 +70,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
             lengths=recent_lengths(engine),
             newer_prices=partial(newer_prices, engine),
             policies=partial(policies_in_force, engine),
+            overrides=partial(overrides, engine),
         ),
         Exposition(CollectorRegistry(), lambda: generate_latest(summed)),
         os.environ,

@@ -1,8 +1,9 @@
 """Every table of the ledger in one namespace: `from ledger import orm`, then `orm.Attempt`.
 
 The definitions live by subject in `orm_identity`, `orm_books`, `orm_budgets`, `orm_fleet`,
-`orm_invoices`, `orm_policies`, `orm_registers`, `orm_seals`, `orm_rollups` and `orm_batches`;
-importing this module registers all of them on `Base.metadata`, which the migrations compare with.
+`orm_invoices`, `orm_policies`, `orm_registers`, `orm_seals`, `orm_rollups` and
+`orm_batches`; importing this module registers all of them on `Base.metadata`, which the
+migrations compare with.
 """
 
 from ledger.orm_batches import Batch, BatchLine, File, FileChunk, Outgoing, OutgoingLine
@@ -29,7 +30,7 @@ from ledger.orm_fleet import (
 )
 from ledger.orm_identity import KeptAnswer, Key, Meta, Organisation, Submission, Team, User
 from ledger.orm_invoices import Invoice, InvoiceItem
-from ledger.orm_policies import PolicySet
+from ledger.orm_policies import Override, PolicySet
 from ledger.orm_registers import RegisterEntry
 from ledger.orm_rollups import (
     RollupCell,
@@ -83,6 +84,7 @@ __all__ = [
     "Organisation",
     "Outgoing",
     "OutgoingLine",
+    "Override",
     "PolicySet",
     "Posting",
     "PriceImport",

@@ -1,4 +1,4 @@
-"""Sets of routing policies that were put in force, one after the other; none is ever edited."""
+"""Policies that were put in force, and what operators held over them; no entry is ever edited."""
 
 from sqlalchemy import BigInteger, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -13,6 +13,20 @@ class PolicySet(Base):
 
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     document: Mapped[str | None] = mapped_column(Text)
+    recorded_us: Mapped[int] = mapped_column(BigInteger)
+    actor: Mapped[str]
+    note: Mapped[str | None]
+
+
+class Override(Base):
+    """`until_us`: when it is over by itself; None: when another entry of its subject says so."""
+
+    __tablename__ = "overrides"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    subject: Mapped[str]
+    says: Mapped[str]
+    until_us: Mapped[int | None] = mapped_column(BigInteger)
     recorded_us: Mapped[int] = mapped_column(BigInteger)
     actor: Mapped[str]
     note: Mapped[str | None]

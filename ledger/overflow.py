@@ -29,6 +29,6 @@ BY_CHOICE = frozenset(
     {
         "costlier", "unpriced", "price_cap", "budget", "rate_limit",
         "cheapest", "sticky", "only", "best_effort", "batch", "weight", "canary", "candidates",
-        "static",
+        "static", "disabled",
     }
 )  # fmt: skip

@@ -3,10 +3,11 @@
     while Registers(engine).follow(at_us=...):
         pass
 
-Contracts, versions of budgets, price imports, policy sets, configurations, organisations, teams,
-users and keys are rows that nobody edits; a key is revoked once. Each is entered some seconds after
-its commit, with the hash of all its columns, chained to all entries before; from then on any edit
-is found (`verify_registers`). It reads rows, whoever wrote them and by which version.
+Contracts, versions of budgets, price imports, policy sets, overrides, configurations,
+organisations, teams, users and keys are rows that nobody edits; a key is revoked once. Each is
+entered some seconds after its commit, with the hash of all its columns, chained to all entries
+before; from then on any edit is found (`verify_registers`). It reads rows, whoever wrote them and
+by which version.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from ledger.orm_books import ConfigVersion, PriceImport
 from ledger.orm_budgets import BudgetVersion
 from ledger.orm_fleet import GpuContract
 from ledger.orm_identity import Key, Organisation, Team, User
-from ledger.orm_policies import PolicySet
+from ledger.orm_policies import Override, PolicySet
 from ledger.orm_registers import RegisterEntry
 from ledger.seal import GENESIS, leaf
 
@@ -62,6 +63,7 @@ REGISTERS = (
     Register(BudgetVersion, "seq", subject="budget_id"),
     Register(PriceImport, "seq", actor="actor", subject="book"),
     Register(PolicySet, "number", actor="actor"),
+    Register(Override, "number", actor="actor", subject="subject"),
     Register(ConfigVersion, "hash", hidden=("yaml",)),
     Register(Organisation, "id"),
     Register(Team, "id"),

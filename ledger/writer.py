@@ -35,6 +35,7 @@ from ledger.keptanswers import forget_answers
 from ledger.keyring import Generation
 from ledger.lag import Lag, write_lag
 from ledger.orm_identity import Meta
+from ledger.overrides import NEWEST_OVERRIDE_FILE, newest_override
 from ledger.policies import NEWEST_POLICY_FILE, newest_number
 from ledger.queries_scope import DAY_US
 from ledger.registers import Registers
@@ -68,6 +69,7 @@ class News(NamedTuple):
     keys: int
     price: int
     policies: int
+    override: int
     budgets: Seen
 
 
@@ -95,6 +97,7 @@ class LedgerWriter:
         self._generation = Generation(run_dir)
         self._newest_price = Generation(run_dir, NEWEST_PRICE_FILE)
         self._newest_policies = Generation(run_dir, NEWEST_POLICY_FILE)
+        self._newest_override = Generation(run_dir, NEWEST_OVERRIDE_FILE)
         self._quarantined = 0
         self._away = False
         self._applied_us = now_us()
@@ -121,6 +124,7 @@ class LedgerWriter:
             self._generation.close()
             self._newest_price.close()
             self._newest_policies.close()
+            self._newest_override.close()
             os.close(self._lock)
 
     def lag(self) -> Lag:
@@ -172,6 +176,7 @@ class LedgerWriter:
         self._generation.publish(news.keys)
         self._newest_price.publish(news.price)
         self._newest_policies.publish(news.policies)
+        self._newest_override.publish(news.override)
         self._desk.refresh(news.budgets)
         await self._desk.share(news.budgets)
 
@@ -182,7 +187,8 @@ class LedgerWriter:
         with reading(self._engine) as connection:
             generation = connection.execute(query).scalar_one_or_none() or 0
             price, policies = newest_version(connection), newest_number(connection)
-        return News(generation, price, policies, self._desk.look())
+            override = newest_override(connection)
+        return News(generation, price, policies, override, self._desk.look())
 
     async def _close_hours(self) -> None:
         # An hour is closed only from complete books: what is written since belongs to later ones.

@@ -109,6 +109,7 @@ class Reason(StrEnum):
     CANDIDATES = "candidates"  # filtered: the policy names others
     QUALITY = "quality"  # filtered: it loses too much, or nobody stated how much
     STATIC = "static"  # nothing could be predicted: the operator's own order holds
+    DISABLED = "disabled"  # filtered: an operator keeps it away, over any policy
 
 
 Rejection = tuple[Reason, str]

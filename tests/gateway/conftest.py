@@ -48,6 +48,7 @@ from gateway.worker import server as http_server
 from ledger.book import load_price_book, newer_prices
 from ledger.database import make_engine, open_readonly
 from ledger.identity import CreatedKey, KeyRing, KeySpec, create_key, load_pepper
+from ledger.overrides import overrides
 from ledger.policies import policies_in_force
 from ledger.writer import LedgerWriter
 
@@ -296,6 +297,7 @@ class Stack:
                 load_price_book(self.database), keys, self.reader,
                 newer_prices=functools.partial(newer_prices, self.database),
                 policies=functools.partial(policies_in_force, self.database),
+                overrides=functools.partial(overrides, self.database),
             ),
             Exposition(self.registry, lambda: generate_latest(self.registry)),
             self._environ,
@@ -584,10 +586,9 @@ def make_host(tmp_path: Path) -> Iterator[Callable[..., Host]]:
         host_.close()
 
 
-@pytest.fixture
-def no_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine without a GPU's tools whose pip may look in no index at all."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """One `serve` for a file's tests."""
+    with contextlib.closing(Host(tmp_path_factory.mktemp("served"))) as found:
+        found.start()
+        yield found

@@ -13,7 +13,14 @@ from msgspec.structs import replace
 from backends.engine.supervisor import Phase, Status
 from backends.simulator.running import bind
 from gateway.clock import Clock
-from gateway.engines import EngineSupervision, installed, limits, port_of, told
+from gateway.engines import (
+    EngineSupervision,
+    installed,
+    limits,
+    port_of,
+    restart_orders,
+    told,
+)
 from gateway.runtime import EngineSeat, Ports, resolve
 from gateway.settings import Engine, parse
 from gateway.slots import HEALTHS, STAGES, Board, Published
@@ -175,6 +182,9 @@ class Loading:
         self.is_in(Phase.STOPPED)
         self._ended.set()
 
+    def restart(self) -> None:
+        self.is_in(Phase.DRAINING)
+
     async def stop(self) -> None:
         self._stop.set()
         await self._ended.wait()
@@ -196,6 +206,26 @@ async def test_nothing_is_started_once_the_end_is_near(supervision, monkeypatch,
     middle = ["pool:real/0 is serving"] if serves else []
     assert supervision.said == [
         "pool:real/0 is loading", *middle, "pool:real/0 is stopped",
+    ]  # fmt: skip
+
+
+async def test_a_restart_is_begun_when_it_is_asked_for(supervision, monkeypatch) -> None:
+    monkeypatch.setattr("gateway.engines.Supervisor", Loading)
+    engines = supervision(("real",))
+    orders = restart_orders(engines._runtime)
+    orders.mkdir(parents=True)
+    (orders / "0").touch()  # of an earlier run
+    run = asyncio.create_task(engines.run())
+    await until(lambda: "pool:real/0 is loading" in supervision.said)
+    await until(lambda: not list(orders.iterdir()))
+    for name in ("0", "7", "words"):  # an engine that is not there, and what names none
+        (orders / name).touch()
+    await until(lambda: not list(orders.iterdir()))
+    await engines.stop()
+    await asyncio.wait_for(run, 10)
+    assert supervision.said == [
+        "pool:real/0 is loading", "pool:real/0 is asked to restart", "pool:real/0 is draining",
+        "pool:real/0 is stopped",
     ]  # fmt: skip
 
 

@@ -77,6 +77,7 @@ ANSWERS = {
 }
 AWAY = {
     Reason.CIRCUIT_OPEN, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING, Reason.UNKNOWN_STATE,
+    Reason.DISABLED,
 }  # fmt: skip
 NEVER_REFUSED_FOR = {
     Reason.CHEAPEST, Reason.STICKY, Reason.ONLY, Reason.BEST_EFFORT, Reason.COSTLIER,

@@ -30,6 +30,9 @@ def kept(engine):
             insert(orm.PolicySet),
             [{"number": 1, "document": "policies: []", "recorded_us": 3, "actor": "ann@host"}],
         )
+        connection.execute(insert(orm.Override), [
+            {"number": 1, "subject": "target:a", "says": "disabled", "recorded_us": 3,
+             "actor": "ann@host"}])  # fmt: skip
         connection.execute(
             insert(orm.PriceImport),
             [{"at_us": 3, "actor": "bob", "origin": "deal.csv", "book": "deal.csv", "stored": 2}],
@@ -50,8 +53,8 @@ def test_everything_is_entered_once(kept) -> None:
     with engine.connect() as connection:
         found = connection.execute(select(orm.RegisterEntry.register)).scalars().all()
         assert sorted(found) == sorted([
-            "gpu_contracts", "gpu_contracts", "price_imports", "policy_sets", "config_versions",
-            "budget_versions", "organisations", "teams", "users", "keys",
+            "gpu_contracts", "gpu_contracts", "price_imports", "policy_sets", "overrides",
+            "config_versions", "budget_versions", "organisations", "teams", "users", "keys",
         ])  # fmt: skip
         assert set(found) == {one.name for one in REGISTERS}
         assert list(registers_hold(connection)) == []
@@ -67,7 +70,7 @@ def test_it_says_who_changed_what_from_what_to_what(kept) -> None:
     assert listed["policy_sets", "1"].actor == "ann@host"
     assert listed["price_imports", "1"].actor == "bob"
     with engine.connect() as connection:
-        assert [one.number for one in changes(connection, 2)] == [10, 9]
+        assert [one.number for one in changes(connection, 2)] == [11, 10]
 
 
 def test_no_secret_is_in_it(kept) -> None:
@@ -93,7 +96,7 @@ def test_a_key_is_revoked_once_and_a_contract_follows_a_contract(kept) -> None:
         assert last.fields == (("id", None, made.key_id), ("revoked_us", None, 20))
         assert ("pusd_per_hour", 9, None) in revoked.fields
         assert list(registers_hold(connection)) == []
-        assert register_head(connection)[0] == 12
+        assert register_head(connection)[0] == 13
 
 
 def test_of_two_that_enter_at_once_one_gives_way(kept, monkeypatch) -> None:

@@ -26,6 +26,9 @@ def books(engine):
             insert(orm.PolicySet),
             [{"number": 1, "document": "policies: []", "recorded_us": 3, "actor": "ann"}],
         )
+        connection.execute(insert(orm.Override), [
+            {"number": 1, "subject": "target:a", "says": "disabled", "recorded_us": 3,
+             "actor": "ann"}])  # fmt: skip
         connection.execute(
             insert(orm.PriceImport),
             [{"at_us": 3, "actor": "bob", "origin": "x", "book": "deal.csv", "stored": 2}],
@@ -53,6 +56,8 @@ EDITS = {
     "a policy set": "UPDATE policy_sets SET document = 'policies: [x]'",
     "who applied policies": "UPDATE policy_sets SET actor = 'eve'",
     "a policy set that is gone": "DELETE FROM policy_sets",
+    "what an operator said": "UPDATE overrides SET says = 'nothing'",
+    "an override that is gone": "DELETE FROM overrides",
     "a configuration": "UPDATE config_versions SET yaml = 'a: 2'",
     "a key's scopes": "UPDATE keys SET scopes = '[\"admin\"]' WHERE name = 'ci'",
     "a key's team's residency": "UPDATE teams SET residency = 'internal_only'",

@@ -1,0 +1,68 @@
+"""What operators hold over every policy for a while: an append-only list, the same on every host.
+
+An override says something of a subject: of a target that it is disabled, of a model (or of all)
+that it goes to own engines alone, or to APIs alone. The newest entry of a subject counts until its
+time is over; `NOTHING` takes it back. What it means for a request is the gateway's business.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy import Connection, Engine, func, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from ledger import orm_policies as orm
+from ledger.database import reading
+
+NEWEST_OVERRIDE_FILE = "overrides.newest"  # in the run directory: the newest number
+DISABLED, OWN, API, NOTHING = "disabled", "own", "api", "nothing"
+TRIES = 16
+
+
+class Override(msgspec.Struct, frozen=True):
+    """`until_us` is wall clock; None: until taken back."""
+
+    number: int
+    subject: str
+    says: str
+    until_us: int | None
+    recorded_us: int
+    actor: str
+    note: str | None = None
+
+    def stands(self, now_us: int) -> bool:
+        return self.says != NOTHING and (self.until_us is None or now_us < self.until_us)
+
+
+def newest_override(connection: Connection) -> int:
+    """0 while there was none."""
+    return connection.execute(select(func.max(orm.Override.number))).scalar_one() or 0
+
+
+def overrides(engine: Engine) -> Sequence[Override]:
+    """The newest of every subject, in the order of their numbers."""
+    table = orm.Override
+    newest = select(func.max(table.number)).group_by(table.subject)
+    query = (
+        select(
+            table.number, table.subject, table.says, table.until_us, table.recorded_us,
+            table.actor, table.note,
+        )
+        .where(table.number.in_(newest))
+        .order_by(table.number)
+    )  # fmt: skip
+    with reading(engine) as connection:
+        return [Override(*row) for row in connection.execute(query)]
+
+
+def store_override(engine: Engine, given: Override) -> Override:
+    """Append it under the next number, whatever `given` has; two at once follow one another."""
+    for _ in range(TRIES):
+        try:
+            with engine.begin() as connection:
+                stored = msgspec.structs.replace(given, number=newest_override(connection) + 1)
+                connection.execute(insert(orm.Override).values(msgspec.structs.asdict(stored)))
+        except IntegrityError:
+            continue
+        return stored
+    raise RuntimeError("the number of the next override was always taken")
