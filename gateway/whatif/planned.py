@@ -2,8 +2,8 @@
 
 `Rules`, `Candidates` and `router.decide` are those that serve; what differs is who sees the
 targets (`Sights`), the clock, and that nothing is sent. Output lengths, API latencies and each
-pool's market are learned on the way, from nothing, as after a first start. Budgets, rate limits
-and failures are not played.
+pool's market are learned on the way, from nothing, as after a first start. Teams' hard budgets hold
+(`purses`); other budgets, rate limits and failures are not played.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,13 @@ from gateway.settings import Model, Settings
 from gateway.sightings import ExternalSight, OwnSight
 from gateway.waiting import POLL_S
 from gateway.whatif.house import House
+from gateway.whatif.purses import Held, Purses
 from gateway.whatif.replay import Choice, Outcome
 from gateway.whatif.seats import Knowledge, Seat
 from gateway.whatif.traffic import Arrival
 from ledger.modellimits import model_limits
-from ledger.prices import Price
+from ledger.prices import Price, cost_pusd
+from ledger.records import Tokens
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.filters import CONTEXT_MARGIN, PERMANENT
@@ -57,6 +59,8 @@ class Told(NamedTuple):
     target: str
     reason: Reason
     price: Price | None = None
+    held: Held | None = None
+    own_pusd: int = 0  # charged for it, where an own engine serves it
 
 
 class Sample(NamedTuple):
@@ -96,6 +100,7 @@ class Planned:
         self._markets = dict.fromkeys(house.engines, UNKNOWN_MARKET)
         self._demands = {name: Demand() for name in house.engines}
         self._windows = {name: Window() for name in house.engines}
+        self._purses = Purses(house.settings.budgets)
         self._lengths = OutputLengths()
         self._tracker = LatencyTracker()
         self._apis = [_Api(name) for name in house.runtime.apis]
@@ -123,7 +128,7 @@ class Planned:
             targets,
             request,
             model.compare_with,
-            rooms_pusd=[None] * len(targets),
+            rooms_pusd=[self._purses.room_pusd(arrival.tenant, self._wall_us())] * len(targets),
             ceiling_pusd=rule.policy.max_cost_pusd,
             clock=self._clock,
         )
@@ -143,6 +148,9 @@ class Planned:
 
     def ended(self, outcome: Outcome) -> None:
         arrival, choice = outcome.arrival, outcome.choice
+        told = None if choice is None else choice.told
+        if isinstance(told, Told) and told.held is not None:
+            told.held.settle(charged_pusd(outcome, told) or 0)
         name = self._route(arrival.model)[0]
         cut = choice is not None and choice.most_tokens == arrival.output_tokens
         key = (name, arrival.tenant)
@@ -213,7 +221,10 @@ class Planned:
         candidate = verdict.candidate
         entry = next(one for one in frozen if one.candidate is candidate)
         policy = rule.policy
-        told = Told(policy.name, candidate.name, verdict.reason, entry.price)
+        held = self._purses.hold(arrival.tenant, self._wall_us(), candidate.bound_pusd or 0)
+        rate, seconds = entry.target.rate_pusd_per_hour, verdict.engine_seconds
+        own = round((rate or 0) * (seconds or 0.0) / 3600)
+        told = Told(policy.name, candidate.name, verdict.reason, entry.price, held, own)
         limits = [one for one in (request.max_tokens, candidate.output_cap) if one is not None]
         if candidate.engine is None:
             most = min(limits, default=None)
@@ -221,6 +232,8 @@ class Planned:
         seat = self._seats[candidate.name]
         room = min(seat.shape.context_tokens, seat.shape.kv_capacity_tokens)
         if arrival.prompt_tokens >= room:
+            if held is not None:
+                held.settle(0)
             return None
         most = min((*limits, room - arrival.prompt_tokens))
         final = kv_longest_tokens(work_of(request, policy), candidate)
@@ -262,6 +275,18 @@ class Planned:
                 )  # fmt: skip
             here = Sample(place * self._stretch_s, pool, *most)
             self.samples[place, pool] = here
+
+
+def charged_pusd(outcome: Outcome, told: Told) -> int | None:
+    """What it is charged, provisionally at an own engine; `None`: the API's price is not known."""
+    if outcome.engine is not None:
+        return told.own_pusd
+    if not told.target:
+        return 0
+    if told.price is None:
+        return None
+    arrival = outcome.arrival
+    return cost_pusd(Tokens(input=arrival.prompt_tokens, output=arrival.output_tokens), told.price)
 
 
 class _Sights:

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from gateway.whatif.house import House
-from gateway.whatif.planned import Planned, Told
+from gateway.whatif.planned import Planned, Told, charged_pusd
 from gateway.whatif.replay import Outcome
 from gateway.whatif.traffic import Arrival
 from ledger.money import PUSD_PER_USD
@@ -46,13 +46,7 @@ def told_of(outcome: Outcome) -> Told:
 
 def api_pusd(outcome: Outcome) -> int | None:
     """What the API charges for it: 0 where none was asked, `None` where its price is not known."""
-    told = told_of(outcome)
-    if outcome.engine is not None or not told.target:
-        return 0
-    if told.price is None:
-        return None
-    arrival = outcome.arrival
-    return cost_pusd(Tokens(input=arrival.prompt_tokens, output=arrival.output_tokens), told.price)
+    return 0 if outcome.engine is not None else charged_pusd(outcome, told_of(outcome))
 
 
 def result(

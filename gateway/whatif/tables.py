@@ -93,7 +93,7 @@ def notes(document: dict[str, Any]) -> list[str]:
     unpriced = max(one["dollars"]["api_unpriced_requests"] for one in document["results"])
     if unpriced:
         lines.append(f"API dollars lack up to {unpriced:,} requests to models without a price.")
-    lines.append("Not played: budgets, rate limits, failures, sessions.")
+    lines.append("Not played: budgets but teams' hard ones, rate limits, failures, sessions.")
     return lines
 
 

@@ -1,0 +1,75 @@
+"""Teams' hard budgets in a what-if: refused where they would be, counted in their windows.
+
+Each window begins with nothing spent, the one in which the traffic begins included: what was spent
+before it is not known here. A request holds the most that it may cost and gives back what it did
+not; own engines are charged the engine-seconds that were forecast, at their contract's rate, which
+is what a provisional charge comes to. Other scopes than `team:NAME`, and soft budgets, are not
+played.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gateway.settings import Budget
+from ledger.money import usd_to_pusd
+from ledger.windows import Window, window_at
+
+TEAM = "team:"
+
+
+class Purse:
+    """One budget; `window` is that of the last request that asked."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._limit = usd_to_pusd(budget.usd)
+        self._window = Window(0, 0)
+        self._taken: dict[int, int] = {}  # spent and held, by window
+
+    def at(self, at_us: int) -> int:
+        """The window of this instant, by its start."""
+        at_s = at_us // 1_000_000
+        if not self._window.start_s <= at_s < self._window.end_s:
+            self._window = window_at(self._budget.period, self._budget.timezone, at_s)
+        return self._window.start_s
+
+    def room_pusd(self, window: int) -> int:
+        return max(0, self._limit - self._taken.get(window, 0))
+
+    def take(self, window: int, pusd: int) -> None:
+        self._taken[window] = self._taken.get(window, 0) + pusd
+
+
+class Held(NamedTuple):
+    """What a request may cost at most, on each budget of its team, in the window of its start."""
+
+    pusd: int
+    taken: tuple[tuple[Purse, int], ...]
+
+    def settle(self, charged_pusd: int) -> None:
+        for purse, window in self.taken:
+            purse.take(window, charged_pusd - self.pusd)
+
+
+class Purses:
+    """All hard budgets of teams."""
+
+    def __init__(self, budgets: Iterable[Budget]) -> None:
+        self._of: dict[str, list[Purse]] = {}
+        for budget in budgets:
+            if budget.hard and budget.scope.startswith(TEAM):
+                self._of.setdefault(budget.scope.removeprefix(TEAM), []).append(Purse(budget))
+
+    def room_pusd(self, team: str, at_us: int) -> int | None:
+        """What its tightest budget leaves; `None`: it has none."""
+        purses = self._of.get(team)
+        return min([one.room_pusd(one.at(at_us)) for one in purses]) if purses else None
+
+    def hold(self, team: str, at_us: int, pusd: int) -> Held | None:
+        purses = self._of.get(team)
+        if not purses:
+            return None
+        taken = tuple((one, one.at(at_us)) for one in purses)
+        for purse, window in taken:
+            purse.take(window, pusd)
+        return Held(pusd, taken)
