@@ -57,6 +57,7 @@ class Flights:
             now_s,
             None if request.kind in UNDECODED else bearable_ms(plan.policy.slo.tpot_ms, state.step),
             state.step,
+            plan.asked.stream,
         )
         engine = step.frozen.target.row
         if request.beginning.marks and self._prefixes is not None:
@@ -77,7 +78,7 @@ class Promise(msgspec.Struct, frozen=True):
 
     `output_tokens` is set for a single sequence whose progress will be seen; `slo` where its first
     token will be; `tpot_ms` where a TPOT is promised that the engine can keep; `step` is what was
-    believed of its steps.
+    believed of its steps; `streamed`: not all of it comes at once, so that it has a pace.
     """
 
     prompt_tokens: int
@@ -89,6 +90,7 @@ class Promise(msgspec.Struct, frozen=True):
     sent_s: float = 0.0
     tpot_ms: float | None = None
     step: StepModel | None = None
+    streamed: bool = True
 
 
 class Tightest:
@@ -188,7 +190,8 @@ class Flight:
         cells[self._row + _CONTEXT] += self._promise.prompt_tokens
         cells[self._row + Load.PREFILLED_TOKENS_TOTAL] += self._promise.prompt_tokens
         self._context = self._promise.prompt_tokens
-        self._start = self._board.loads(self._engine)
+        if self._promise.streamed:
+            self._start = self._board.loads(self._engine)
         slo = self._promise.slo
         if slo is not None:
             waited_s = now_s - self._promise.sent_s

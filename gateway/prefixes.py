@@ -18,7 +18,7 @@ from pathlib import Path
 from zlib import crc32
 
 from gateway.intake import Asked
-from gateway.slots import Board, Published
+from gateway.slots import Board, Owned, Published
 from router.prompts import Beginning
 from router.types import Kind, Request
 
@@ -32,6 +32,7 @@ _MASK = (1 << 32) - 1
 _TURN = 0x9E3779B1  # odd and far from any checksum's own structure: sets the lives apart
 _CELL_BYTES = 4
 _CAPACITY, _TRUST = int(Published.KV_CAPACITY_TOKENS), int(Published.PREFIX_TRUST)
+_LIFE = int(Owned.LIFE)
 _READ = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt"}
 
 
@@ -47,6 +48,8 @@ ENDS = _ends()
 
 
 NOTHING = Beginning()
+# Capacity, life, the first cell, how many there are, and what this life makes of a mark.
+_Table = tuple[float, float, int, int, int]
 
 
 def beginning_of(asked: Asked, salt: str | None) -> Beginning:
@@ -90,6 +93,10 @@ class Prefixes:
         finally:
             os.close(descriptor)
         self._cells: memoryview[int] = memoryview(self._map).cast("I")
+        engines = range(len(board.layout.engines))
+        self._published = [board.published_row(engine) for engine in engines]
+        self._lives = [board.owned_row(engine) + _LIFE for engine in engines]
+        self._tables: list[_Table] = [(0.0, -1.0, 0, 0, 0)] * len(engines)
 
     def close(self) -> None:
         self._cells.release()
@@ -100,12 +107,12 @@ class Prefixes:
         beginning = request.beginning
         pieces = self.known(engine, beginning.marks)
         tokens = tokens_of(beginning, pieces, request.prompt_tokens)
-        trust = self._board.cells[self._board.published_row(engine) + _TRUST] if tokens else 0.0
+        trust = self._board.cells[self._published[engine] + _TRUST] if tokens else 0.0
         return tokens, int(trust * tokens)
 
     def known(self, engine: int, marks: Sequence[int]) -> int:
         """How many pieces, from the first on, the engine was sent and may still have."""
-        first, places, turn = self._table(engine)
+        _, _, first, places, turn = self._table(engine)
         cells, found = self._cells, 0
         if not places:
             return 0
@@ -116,15 +123,19 @@ class Prefixes:
         return found
 
     def sent(self, engine: int, marks: Sequence[int]) -> None:
-        first, places, turn = self._table(engine)
+        _, _, first, places, turn = self._table(engine)
         if places:
             cells = self._cells
             for mark in marks:
                 cells[first + mark % places] = mark ^ turn
 
-    def _table(self, engine: int) -> tuple[int, int, int]:
-        """Its first cell, how many it has, and what its life makes of a mark."""
-        board = self._board
-        capacity = int(board.cells[board.published_row(engine) + _CAPACITY])
-        places = min(PLACES, capacity // PIECE_TOKENS)
-        return engine * PLACES, places, (int(board.life(engine)) + 1) * _TURN & _MASK
+    def _table(self, engine: int) -> "_Table":
+        """As it is while the engine has this cache and lives this life."""
+        cells = self._board.cells
+        capacity, life = cells[self._published[engine] + _CAPACITY], cells[self._lives[engine]]
+        known = self._tables[engine]
+        if known[0] != capacity or known[1] != life:
+            places = min(PLACES, int(capacity) // PIECE_TOKENS)
+            turn = (int(life) + 1) * _TURN & _MASK
+            known = self._tables[engine] = capacity, life, engine * PLACES, places, turn
+        return known
