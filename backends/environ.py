@@ -18,8 +18,8 @@ _ALLOWED = frozenset(
 )
 _FAMILIES = (
     *("LC_", "XDG_", "PYTHON", "MALLOC_", "OMP_", "KMP_", "GOMP_", "MKL_", "OPENBLAS_", "NUMEXPR_"),
-    *("CUDA", "NVIDIA_", "NCCL_", "GLOO_", "UCX_", "VLLM_", "TORCH", "PYTORCH_", "TRITON_"),
-    *("FLASHINFER_", "HF_", "TRANSFORMERS_"),
+    *("CUDA", "NVIDIA_", "NCCL_", "NVSHMEM_", "GLOO_", "UCX_", "VLLM_", "TORCH", "PYTORCH_"),
+    *("TRITON_", "FLASHINFER_", "HF_", "TRANSFORMERS_"),
 )
 _SOUNDS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH", re.IGNORECASE)
 

@@ -21,7 +21,7 @@ def test_secrets_of_any_name_stay_behind(name) -> None:
     [
         *("HOME", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NCCL_DEBUG"),
         *("NVIDIA_VISIBLE_DEVICES", "VLLM_LOGGING_LEVEL", "HF_HOME", "OMP_NUM_THREADS"),
-        *("TOKENIZERS_PARALLELISM", "PYTHONPATH"),
+        *("TOKENIZERS_PARALLELISM", "PYTHONPATH", "NVSHMEM_DISABLE_NVLS"),
     ],
 )
 def test_what_programs_need_to_run_is_let_through(name) -> None:
