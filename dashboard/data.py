@@ -36,7 +36,6 @@ PERIODS = {
     "30 d": 30 * DAY_US,
 }
 _US = 10**6
-SAMPLES_US = 10 * _US  # how far apart an engine's samples are
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow
     with engine(view.url).connect() as connection:
         first = queries.first_sample_us(connection, view.scope)
         length = view.span_us if first is None else view.now_us - first
-        bucket = max(1, -(-length // (360 * SAMPLES_US))) * SAMPLES_US
+        bucket = queries.samples_bucket_us(length)
         return (
             queries.engines_now(connection),
             queries.engine_samples(connection, view.scope, bucket_us=bucket),

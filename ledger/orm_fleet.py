@@ -107,6 +107,17 @@ class EngineSample(Base):
     simulated: Mapped[bool] = mapped_column(default=False)
 
 
+class EngineSampleHour(Base):
+    """Of one engine's samples in an hour that is over: the last, and the highest KV usage."""
+
+    __tablename__ = "engine_sample_hours"
+
+    hour_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    engine: Mapped[str] = mapped_column(primary_key=True)
+    last_seq: Mapped[int] = mapped_column(BigInteger)
+    kv_usage_ppm: Mapped[int | None]
+
+
 class Capacity(Base):
     """What was measured of an engine, and the promises it serves under; `source` says how."""
 

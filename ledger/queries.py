@@ -30,6 +30,7 @@ from ledger.queries_fleet import (
     first_sample_us,
     hours,
     hours_by_team,
+    samples_bucket_us,
 )
 from ledger.queries_health import Freshness, Refused, freshness, refusals
 from ledger.queries_load import Load, Loads, loads
@@ -85,6 +86,7 @@ __all__ = [
     "hours_by_team",
     "loads",
     "refusals",
+    "samples_bucket_us",
     "spent",
     "teams",
     "ttft_pairs",

@@ -15,15 +15,19 @@ from ledger.orm import (
     Capacity,
     CatalogEntry,
     EngineSample,
+    EngineSampleHour,
     GpuContract,
     GpuHour,
     GpuHourTeam,
     exact_sum,
 )
 from ledger.queries_scope import HOUR_US, Scope, rows, total
+from ledger.samplehours import packed_until_us
 
 SAMPLES_LIMIT = 20_000
 NAMED_AT_ONCE = 500
+SAMPLES_US = 10_000_000  # how far apart an engine's samples are
+SAMPLES_IN_CHART = 360
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,16 +243,41 @@ def first_sample_us(connection: Connection, scope: Scope) -> int | None:
     return connection.execute(statement).scalar_one_or_none()
 
 
+def samples_bucket_us(span_us: int) -> int:
+    """How far a chart of so long a span thins samples: 360 points, or whole hours for each."""
+    bucket_us = max(1, -(-span_us // (SAMPLES_IN_CHART * SAMPLES_US))) * SAMPLES_US
+    return bucket_us if bucket_us <= HOUR_US else -(-bucket_us // HOUR_US) * HOUR_US
+
+
 def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> list[EngineRow]:
-    """The last sample of every engine in every bucket, with the bucket's highest KV usage."""
-    bucket = (EngineSample.at_us - EngineSample.at_us % bucket_us).label("bucket_us")
-    highest = func.max(EngineSample.kv_usage_ppm).label("kv_usage_ppm")
-    last = (
-        select(func.max(EngineSample.seq), highest)
-        .where(EngineSample.at_us >= scope.start_us, EngineSample.at_us < scope.end_us)
-        .group_by(EngineSample.engine, bucket)
-    )
-    peaks: dict[int, int | None] = dict(rows(connection, last))
+    """The last sample of every engine in every bucket, with the bucket's highest KV usage.
+
+    Buckets of whole hours are read from packed hours, as far as there are any.
+    """
+    first = last = scope.start_us
+    if bucket_us % HOUR_US == 0:
+        first = -(-scope.start_us // HOUR_US) * HOUR_US
+        last = max(first, min(packed_until_us(connection), scope.end_us // HOUR_US * HOUR_US))
+    ends: dict[tuple[str, int], tuple[int, int | None]] = {}
+    table, hours = EngineSample, EngineSampleHour
+    for time, seq, kv, since_us, until_us in (
+        (table.at_us, table.seq, table.kv_usage_ppm, scope.start_us, min(first, scope.end_us)),
+        (hours.hour_us, hours.last_seq, hours.kv_usage_ppm, first, last),
+        (table.at_us, table.seq, table.kv_usage_ppm, last, scope.end_us),
+    ):
+        if since_us >= until_us:
+            continue
+        bucket = (time - time % bucket_us).label("bucket_us")
+        statement = (
+            select(time.class_.engine, bucket, func.max(seq), func.max(kv))
+            .where(time >= since_us, time < until_us)
+            .group_by(time.class_.engine, "bucket_us")
+        )
+        for engine, start_us, number, peak in rows(connection, statement):
+            known, high = ends.get((engine, start_us), (0, None))
+            both = [one for one in (high, peak) if one is not None]
+            ends[engine, start_us] = (max(known, number), max(both, default=None))
+    peaks = dict(ends.values())
     found: list[EngineRow] = []
     for place in range(0, len(peaks), NAMED_AT_ONCE):  # looked up: a join would read them all
         some = list(peaks)[place : place + NAMED_AT_ONCE]

@@ -32,6 +32,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from ledger.orm import (
     Attempt,
+    EngineSampleHour,
     RollupPosition,
     RollupWaiting,
     Seal,
@@ -280,7 +281,7 @@ def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: Packed) -> 
 
 def _sums() -> list[Any]:
     kept = [table for cube in CUBES for table, _ in cube.tiers + cube.packed]
-    return [*kept, LOAD_HOURS, LOAD_DAYS]
+    return [*kept, LOAD_HOURS, LOAD_DAYS, EngineSampleHour]  # packed again by the writer
 
 
 def _insert(connection: Connection, table: Any) -> Any:

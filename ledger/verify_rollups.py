@@ -24,12 +24,16 @@ from ledger.rollup import (
     loads_of_rows,
     unpack,
 )
+from ledger.samplehours import hours_are_the_samples
 
 Found = Generator[tuple[str, str], None, None]
 
 
 def sums_are_the_rows(connection: Connection) -> Found:
-    """The sums of each day are those of the attempts that they count, made from their rows."""
+    """The sums of each day are those of the attempts that they count, made from their rows.
+
+    Packed hours of engine samples are those of their samples.
+    """
     position = select(RollupPosition.seq, RollupPosition.version)
     seq, version = connection.execute(position).one_or_none() or (0, 0)
     waiting = Attempt.seq.in_(select(RollupWaiting.attempt_seq))
@@ -54,6 +58,7 @@ def sums_are_the_rows(connection: Connection) -> Found:
         if over and loads != _loads_of_day(connection, start_us):
             yield _said(LOAD_DAYS, start_us)
     yield from _weeks(connection, days.until_us)
+    yield from hours_are_the_samples(connection)
 
 
 def _weeks(connection: Connection, until_us: int) -> Found:

@@ -42,6 +42,7 @@ from ledger.registers import Registers
 from ledger.repository import Away, Repository
 from ledger.retire import NotAsSealed, Retirer
 from ledger.rollups import Rollups
+from ledger.samplehours import pack_hours
 from ledger.sealer import Sealer
 from ledger.submissions import forget
 from ledger.tail import Step, Tail
@@ -194,6 +195,8 @@ class LedgerWriter:
         # An hour is closed only from complete books: what is written since belongs to later ones.
         await self._caught_up.wait()
         while await asyncio.to_thread(close_hours, self._engine, at_us=self._applied_us):
+            pass
+        while await asyncio.to_thread(pack_hours, self._engine, at_us=self._now_us()):
             pass
 
     async def _seal(self) -> None:

@@ -49,6 +49,7 @@ from ledger.queries_rollups import rolled  # noqa: E402  (as above)
 from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US, Scope  # noqa: E402  (as above)
 from ledger.rollups import Rollups  # noqa: E402  (as above)
 from ledger.running import running  # noqa: E402  (as above)
+from ledger.samplehours import pack_hours  # noqa: E402  (as above)
 from ledger.survey import survey  # noqa: E402  (as above)
 
 BAR_MS = 300.0
@@ -56,7 +57,6 @@ BAR_PER_S = 5_000.0
 WARM = 5
 PERIODS = {"1 h": (HOUR_US, MINUTE_US), "24 h": (DAY_US, HOUR_US), "7 d": (7 * DAY_US, 6 * HOUR_US),
            "30 d": (30 * DAY_US, DAY_US)}  # fmt: skip
-SAMPLES_US = 10 * 10**6  # as `dashboard.data` has it
 TEAMS = {"all": None, "large": "team-00", "small": "team-20"}
 Asked = Callable[[Connection], object]
 
@@ -127,7 +127,7 @@ def _of_period(period: str, scope: Scope, width: int) -> Iterator[tuple[str, Ask
             f"spent {period} by {by}",
             lambda c, b=by: queries.spent(c, scope, by=b, bucket_us=width),
         )
-    thin = max(1, -(-(scope.end_us - scope.start_us) // (360 * SAMPLES_US))) * SAMPLES_US
+    thin = queries.samples_bucket_us(scope.end_us - scope.start_us)
     yield (
         f"engine samples {period}",
         lambda c: queries.engine_samples(c, scope, bucket_us=thin),
@@ -163,6 +163,8 @@ def add_up(engine: Engine) -> float:
     while rollups.follow():
         print(".", end="", file=sys.stderr, flush=True)
     took = time.monotonic() - since
+    while pack_hours(engine, at_us=time.time_ns() // 1000):
+        pass
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM (ANALYZE)"))
     return float(last / took)

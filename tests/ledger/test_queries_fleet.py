@@ -133,3 +133,13 @@ def test_engines_now(connection) -> None:
     assert [(row.engine, row.running, row.health) for row in now] == [
         ("llama/0", 110, "healthy"), ("llama/1", 110, "healthy"),
     ]  # fmt: skip
+
+
+def test_a_chart_of_more_than_an_hour_a_point_has_whole_hours() -> None:
+    """So that packed hours serve: the samples of a month are millions."""
+    minute, day = 60_000_000, 24 * HOUR_US
+    assert queries.samples_bucket_us(60 * minute) == 10_000_000
+    assert queries.samples_bucket_us(7 * day) == 28 * minute
+    assert queries.samples_bucket_us(15 * day) == HOUR_US
+    assert queries.samples_bucket_us(15 * day + 1) == 2 * HOUR_US
+    assert queries.samples_bucket_us(30 * day + HOUR_US // 2) == 3 * HOUR_US
