@@ -73,7 +73,8 @@ class Dispatcher:
         tries = Tries(await self._planned(asked, identity, reply))
         refusal: RequestError | None = None
         scope: str | None = None
-        number, failing = 0, list[Target]()
+        number = 0
+        failing: list[Target] = []
         self.retries.asked()
         while (verdict := tries.next()) is not None:
             attempt = await self._fitted(tries.plan, tries.plan.step(verdict), number + 1)
@@ -207,7 +208,7 @@ class Dispatcher:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
         try:
-            async with self.silences.heard(attempt):
+            with self.silences.heard(attempt):
                 exchange = await self._open(attempt)
                 await self.delivery.answer(attempt, exchange, reply)
         except BackendError as error:

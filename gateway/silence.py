@@ -12,9 +12,9 @@ waited, takes the engine back: what it then gets, its load decides.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from types import TracebackType
 
 from backends.errors import Silent
 from gateway.attempt import Attempt
@@ -33,18 +33,41 @@ ASK_AGAIN_S, ASK_AGAIN_LIMIT_S = 1.0, 8.0
 _HEARD, _SILENT, _ASK_AT = int(Load.HEARD_S), int(Load.SILENT_S), int(Load.ASK_AT_S)
 
 
-@dataclass(slots=True, eq=False)
 class Wait:
-    """One request without a first token; `limit` ends it."""
+    """One request that waits for its first token: around all that is awaited of its target.
 
-    attempt: Attempt
-    patience_s: float
-    limit: asyncio.Timeout
+    Every request has one, so it does what `asyncio.timeout` does, and no more: 0.8 us against 3.8.
+    """
+
+    __slots__ = ("_cancelling", "_engine", "_moved", "_task", "attempt")
+
+    def __init__(self, attempt: Attempt, engine: "_Engine", task: asyncio.Task[object]) -> None:
+        self.attempt = attempt
+        self._engine, self._task, self._moved = engine, task, False
+        self._cancelling = task.cancelling()
 
     @property
     def counts(self) -> bool:
         """Whether it could go elsewhere, and has heard nothing so far."""
         return self.attempt.first_token_s is None and not self.attempt.last
+
+    def move(self) -> None:
+        """End it: its request is tried elsewhere."""
+        if not self._moved:
+            self._moved = True
+            self._task.cancel()
+
+    def __enter__(self) -> None:
+        self._engine.waits.add(self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: object, __: TracebackType | None
+    ) -> None:
+        """Raises `Silent` where it was moved, and nobody else wanted the task to end as well."""
+        self._engine.waits.discard(self)
+        alone = self._moved and self._task.uncancel() <= self._cancelling
+        if alone and kind is asyncio.CancelledError:
+            raise Silent("the engine takes requests and says nothing") from None
 
 
 @dataclass(slots=True)
@@ -56,6 +79,9 @@ class _Engine:
     times: int = 0
 
 
+_UNWATCHED = nullcontext()
+
+
 class Silences:
     """One per worker; `watch` runs beside it."""
 
@@ -64,27 +90,17 @@ class Silences:
         self._engines: dict[int, _Engine] = {}
         self._looked_s = clock.now_s()
 
-    @asynccontextmanager
-    async def heard(self, attempt: Attempt) -> AsyncIterator[None]:
+    def heard(self, attempt: Attempt) -> AbstractContextManager[None]:
         """Around all that is awaited of a target; raises `Silent` where its engine is."""
         if not attempt.own:
-            yield
-            return
+            return _UNWATCHED
         row = attempt.step.frozen.target.row
-        engine = self._engines.setdefault(row, _Engine())
-        wait: Wait | None = None
-        try:
-            async with asyncio.timeout(None) as limit:
-                wait = Wait(attempt, patience_s(attempt), limit)
-                engine.waits.add(wait)
-                yield
-        except TimeoutError:
-            if wait is not None and wait.limit.expired():
-                raise Silent("the engine takes requests and says nothing") from None
-            raise
-        finally:
-            if wait is not None:
-                engine.waits.discard(wait)
+        engine = self._engines.get(row)
+        if engine is None:
+            engine = self._engines[row] = _Engine()
+        task = asyncio.current_task()
+        assert task is not None, "a request is served by a task"
+        return Wait(attempt, engine, task)
 
     async def watch(self) -> None:
         """Until cancelled."""
@@ -109,7 +125,7 @@ class Silences:
             for wait in engine.waits
             if wait.counts
             and now_s - max(wait.attempt.dispatched_s, heard_s)
-            > (PATIENCE_S if known else wait.patience_s)
+            > (PATIENCE_S if known else patience_s(wait.attempt))
         ]
         if not overdue:
             return
@@ -121,10 +137,8 @@ class Silences:
             cells, base = self._board.cells, self._board.load_row(self._worker, row)
             cells[base + _ASK_AT] = now_s + pause_s
             cells[base + _SILENT] = now_s
-        loop = asyncio.get_running_loop()
         for wait in overdue:
-            if wait.limit.when() is None:
-                wait.limit.reschedule(loop.time())
+            wait.move()
 
 
 def patience_s(attempt: Attempt) -> float:
