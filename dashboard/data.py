@@ -19,6 +19,8 @@ from ledger import queries
 from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics import TokenBasis
 from ledger.lag import Lag, read_lag
+from ledger.overrides import Override
+from ledger.overrides import overrides as read_overrides
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.survey import Survey
 from ledger.survey import survey as read_survey
@@ -91,6 +93,12 @@ def survey(view: View) -> Survey:
         first = queries.freshness(connection).first_us
         bucket = bucket_us(view.scope, first)
         return read_survey(connection, view.scope, bucket_us=bucket, basis=view.basis)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def overrides(view: View) -> list[Override]:
+    """What operators hold over the policies at this moment."""
+    return [one for one in read_overrides(engine(view.url)) if one.stands(view.now_us)]
 
 
 @st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)

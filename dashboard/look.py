@@ -54,7 +54,7 @@ def style() -> None:
 
 
 def label(text: str) -> None:
-    """A loud line: what is shown is not real traffic."""
+    """A loud line: what is shown is not real traffic, or not what policies say."""
     st.html(f'<div class="be-label">{escape(text)}</div>')
 
 

@@ -21,6 +21,8 @@ HEALTH = {"healthy": look.GAIN, "loading": "#B54708", "draining": "#B54708"}
 def show(view: View) -> None:
     for text in labels(data.survey(view)):
         look.label(text)
+    for one in data.overrides(view):
+        look.label(words.held(one))
     now, history, bucket_us = data.engines(view)
     if not now:
         st.info(

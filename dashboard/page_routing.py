@@ -20,6 +20,8 @@ def show(view: View) -> None:
     survey = data.survey(view)
     for text in labels(survey):
         look.label(text)
+    for one in data.overrides(view):
+        look.label(words.held(one))
     if not survey.cells:
         st.info("No requests in this period, so nothing was routed.", icon=":material/alt_route:")
         return

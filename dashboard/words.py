@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ledger.economics import Exact
 from ledger.money import usd_text
+from ledger.overrides import API, DISABLED, EVERY, OWN, Override
 
 REASONS = {
     "cheapest": "cheapest that meets the SLO",
@@ -122,6 +123,20 @@ def moment(at_us: int) -> str:
 
 def instant(at_us: int) -> datetime:
     return datetime.fromtimestamp(at_us / 1e6, tz=UTC)
+
+
+def held(one: Override) -> str:
+    """What an operator holds over the policies, in a sentence with who, until when and why."""
+    kind, _, name = one.subject.partition(":")
+    whose = "All models go" if name == EVERY else f"{name} goes"
+    what = {
+        DISABLED: f"{name} gets no new requests",
+        OWN: f"{whose} to own engines alone",
+        API: f"{whose} to APIs alone",
+    }.get(one.says, f"{kind} {name}: {one.says}")
+    end = "" if one.until_us is None else f" until {instant(one.until_us):%d %b %H:%M} UTC"
+    why = f" ({one.note})" if one.note else ""
+    return f"{what}{end}, says {one.actor}{why}."
 
 
 def ago(then_us: int, now_us: int) -> str:

@@ -21,7 +21,7 @@ from gateway.clock import Clock
 from gateway.following import FOLLOW_S
 from gateway.overrides import MODEL, TARGET, until
 from gateway.settings import Settings
-from ledger.overrides import Override
+from ledger.overrides import EVERY, Override
 
 target = typer.Typer(help="Targets: take one out, put it back.", no_args_is_help=True)
 route = typer.Typer(help="Routes: own engines alone, or APIs alone.", no_args_is_help=True)
@@ -189,4 +189,4 @@ def _subject(one: Override) -> str:
     if one.subject.startswith(TARGET):
         return one.subject.removeprefix(TARGET)
     name = one.subject.removeprefix(MODEL)
-    return "all models" if name == "*" else f"model {name}"
+    return "all models" if name == EVERY else f"model {name}"

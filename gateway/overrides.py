@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
-from ledger.overrides import API, DISABLED, OWN, Override
+from ledger.overrides import API, DISABLED, EVERY, OWN, Override
 from router.types import Reason, Rejection
 
 TARGET, MODEL = "target:", "model:"
-EVERY = "*"
 
 
 class Placed(Protocol):

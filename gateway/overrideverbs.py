@@ -11,9 +11,9 @@ from typing import NamedTuple
 from sqlalchemy import Engine
 
 from gateway.aliases import logical
-from gateway.overrides import EVERY, MODEL, TARGET, barred, covers, standing
+from gateway.overrides import MODEL, TARGET, barred, covers, standing
 from gateway.settings import Model, Settings, resolve_model
-from ledger.overrides import API, DISABLED, NOTHING, OWN, Override, overrides, store_override
+from ledger.overrides import API, DISABLED, EVERY, NOTHING, OWN, Override, overrides, store_override
 
 _SPAN = re.compile(r"(\d{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -16,6 +16,7 @@ from ledger.database import reading
 
 NEWEST_OVERRIDE_FILE = "overrides.newest"  # in the run directory: the newest number
 DISABLED, OWN, API, NOTHING = "disabled", "own", "api", "nothing"
+EVERY = "*"  # all models
 TRIES = 16
 
 

@@ -7,6 +7,7 @@ from sqlalchemy import insert
 from dashboard.page_engines import _rate, _steps
 from ledger import orm
 from ledger.database import make_engine, migrate
+from ledger.overrides import DISABLED, Override, store_override
 from ledger.queries import EngineRow
 
 S = 10**6
@@ -30,6 +31,22 @@ def test_the_latest_sample_is_shown(page, books, text_of) -> None:
 def test_the_chart_of_the_cache_says_what_its_points_are(page, books, text_of) -> None:
     shown = text_of(page("engines", books(peak=2.0, days=1).url, period="24 h"))
     assert "KV cache in use, highest in each 20 s" in shown
+
+
+def test_what_operators_hold_over_policies_is_said(page, books, text_of) -> None:
+    filled = books(peak=2.0, days=1)
+    engine = make_engine(filled.url)
+    now_us = time.time_ns() // 1000
+    for subject, until_us in (
+        ("target:pool:llama-70b", None),
+        ("target:pool:gone", now_us - 60 * S),
+    ):
+        store_override(engine, Override(0, subject, DISABLED, until_us, 1, "ann", "a fan"))
+    engine.dispose()
+    for name in ("engines", "routing"):
+        shown = text_of(page(name, filled.url, period="24 h"))
+        assert "pool:llama-70b gets no new requests, says ann (a fan)." in shown
+        assert "pool:gone" not in shown
 
 
 def test_an_old_sample_is_never_the_present(page, tmp_path, text_of) -> None:

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from dashboard import words
+from ledger.overrides import API, DISABLED, OWN, Override
 from router.types import Reason
 
 USD = 10**12
@@ -83,3 +84,16 @@ def test_small_words() -> None:
     assert [words.ago(0, seconds * 10**6) for seconds in (5, 120, 7_200, 200_000)] == [
         "5 s ago", "2 min ago", "2 h ago", "2 d ago",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("subject", "says", "until_us", "shown"),
+    [
+        ("target:pool:a/0", DISABLED, 1_800_000_000 * 10**6,
+         "pool:a/0 gets no new requests until 15 Jan 08:00 UTC, says ann (a fan)."),
+        ("model:*", API, None, "All models go to APIs alone, says ann (a fan)."),
+        ("model:chat", OWN, None, "chat goes to own engines alone, says ann (a fan)."),
+    ],
+)  # fmt: skip
+def test_what_an_operator_holds_over_policies(subject, says, until_us, shown) -> None:
+    assert words.held(Override(1, subject, says, until_us, 0, "ann", "a fan")) == shown
