@@ -7,7 +7,7 @@ A restart is asked of the host's parent process, which alone starts and ends eng
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -24,7 +24,7 @@ from gateway.cli_output import AsJson, emit, fail, table
 from gateway.clock import Clock
 from gateway.engines import log_of, restart_orders
 from gateway.following import FOLLOW_S
-from gateway.overrides import barred
+from gateway.overrides import TARGET, barred
 from gateway.runtime import EngineSeat, Runtime
 from gateway.settings import Settings
 from gateway.sightings import engine_state
@@ -146,12 +146,8 @@ def restart(
                 fail(f"{seat.name} was not started by this gateway: restart it where it runs")
         for row, seat in seats:
             author = author_of(by, note or "restart")
-            author = author._replace(until_us=author.at_us + lasts_us)
-            verbs.disable(ledger, settings, seat.name, author)
-            try:
+            with _away(ledger, settings, seat, author._replace(until_us=author.at_us + lasts_us)):
                 _next_life(host, row, time.monotonic() + lasts_us / 1e6)
-            finally:
-                verbs.enable(ledger, seat.name, author_of(by, note or "restart"))
             if not as_json:
                 typer.echo(f"{seat.name} serves again.")
     names = [seat.name for _, seat in seats]
@@ -215,6 +211,23 @@ def _operating(settings: Settings) -> Iterator[Engine]:
             yield engine
         except (verbs.Impossible, OutOfTimeError) as error:
             fail(str(error))
+
+
+@contextmanager
+def _away(
+    ledger: Engine, settings: Settings, seat: EngineSeat, author: verbs.Author
+) -> Iterator[None]:
+    """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
+    subject = TARGET + seat.name
+    if any(one.subject == subject for one in verbs.in_force(ledger, author.at_us)):
+        yield
+        return
+    verbs.disable(ledger, settings, seat.name, author)
+    try:
+        yield
+    finally:
+        with suppress(verbs.Impossible):  # its time is over, or somebody else took it back
+            verbs.enable(ledger, seat.name, author._replace(at_us=Clock().wall_us()))
 
 
 def _empty(host: Host, rows: Sequence[int], limit_s: float) -> None:

@@ -100,6 +100,16 @@ def test_a_drain_waits_for_what_runs_and_holds_until_resumed(served, engine, pat
     patiently(lambda: served.ask().status_code == 200)
 
 
+def test_an_engine_that_is_drained_stays_so_when_it_is_restarted(served, engine, patiently) -> None:
+    before = patiently(lambda: healthy(engine))
+    assert engine("drain", "pool:main/1", "--by", "ann").exit_code == 0
+    assert engine("restart", "pool:main/1", "--timeout", "60s").exit_code == 0
+    after = healthy(engine)
+    assert [one["override"] for one in after] == [None, "disabled by ann"]
+    assert [one["life"] for one in after] == [before[0]["life"], before[1]["life"] + 1]
+    assert engine("resume", "pool:main/1").exit_code == 0
+
+
 def test_a_drain_that_takes_too_long_says_what_is_left(served, engine, patiently) -> None:
     patiently(lambda: healthy(engine))
     asking = threading.Thread(target=lambda: served.ask(**LONG, max_tokens=1500))
