@@ -4,10 +4,10 @@
 
 The real process (`ledger.writer`), its clock and chores `SPEED` times as fast, reads a journal
 that grows as fast or, where it is slower, as fast as it reads: batches and chores are of a soak's
-size, hours are closed, roll-ups turn. From
-after the first hour's close on, a line is laid through its resident memory by its own clock. The
-controls: a leak of 64 bytes a request, and the writer as it was when a soak found it growing (large
-caches that take turns, a heap a thread, statements left to the interpreter).
+size, hours are closed, roll-ups turn. From the first hour's close on, a line is laid through its
+resident memory by its own clock. The controls: a leak of 64 bytes a request, and the writer as it
+was when a soak found it growing (large caches that take turns, a heap a thread, statements left to
+the interpreter).
 """
 
 import json
