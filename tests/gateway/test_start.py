@@ -9,7 +9,9 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -83,8 +85,19 @@ def test_without_an_engine_the_simulated_one_serves_and_a_second_start_keeps_the
     assert second.interrupt() == 0
 
 
+def drip(visitor: socket.socket) -> None:
+    """A byte at a time, so that no timeout of silence ends the wait."""
+    with suppress(OSError):  # the visitor is gone
+        visitor.sendall(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+        while True:
+            visitor.sendall(b"1\r\n \r\n")
+            time.sleep(0.2)
+
+
 def test_gateway_and_dashboard_wait_for_nothing_about_the_engine(run_command, nowhere):
-    """pip is held by an index that never answers; Ctrl-C then ends it, too."""
+    """pip is held by an index whose answer never ends; Ctrl-C then ends it, too."""
     with socket.create_server(("127.0.0.1", 0)) as index:
         index.settimeout(60)
         place = f"http://127.0.0.1:{index.getsockname()[1]}/simple"
@@ -92,6 +105,7 @@ def test_gateway_and_dashboard_wait_for_nothing_about_the_engine(run_command, no
         command = run_command(*words(), **environ)
         visitor, _ = index.accept()
         with visitor:
+            threading.Thread(target=drip, args=(visitor,), daemon=True).start()
             key = command.until(r"Key        (gw_\S+)")[1]
             place = command.until(PLACE.pattern)[0]
             answer = httpx.post(
