@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from gateway.errors import ConfigError
 from gateway.schema import Settings
 from ledger.database import DatabaseError
+from ledger.locks import is_locked
 
 LOCK = "lock"
 LEDGER = "ledger.db"
@@ -61,17 +62,7 @@ def hold(settings: Settings) -> Held:
 
 def is_held(settings: Settings) -> bool:
     """Whether a `serve` has it at this moment."""
-    try:
-        descriptor = os.open(settings.state.resolve() / "run" / LOCK, os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return is_locked(settings.state.resolve() / "run" / LOCK)
 
 
 def _close(state: Path) -> None:

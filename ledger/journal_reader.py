@@ -4,14 +4,13 @@ A journal whose owner is gone will not grow: its last segment counts as sealed, 
 is applied and its open attempts are settled, the whole directory goes.
 """
 
-import fcntl
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from ledger.frames import Frame, decode
 from ledger.journal import OWNER_FILE, number_of, segments
+from ledger.locks import is_locked
 
 READ_BYTES = 4 * 1024 * 1024  # at most this much of a journal is in memory at once
 
@@ -95,18 +94,7 @@ class JournalReader:
 
 def has_owner(journal: Journal) -> bool:
     """Whether a live process holds the journal; the lock falls when that process dies."""
-    try:
-        file = os.open(journal.home / OWNER_FILE, os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(file)
+    return is_locked(journal.home / OWNER_FILE)
 
 
 def _read(path: Path, offset: int, limit_bytes: int) -> bytes:

@@ -1,0 +1,21 @@
+"""Whether somebody holds a lock file at this moment: the kernel's locks end with their process."""
+
+import fcntl
+import os
+from pathlib import Path
+
+
+def is_locked(path: Path) -> bool:
+    """A file that is not there is held by nobody."""
+    try:
+        file = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(file)

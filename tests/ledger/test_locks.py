@@ -1,0 +1,18 @@
+"""A lock is seen while it is held, and not a moment longer."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from ledger.locks import is_locked
+
+
+def test_a_lock_is_seen_while_it_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_locked(path)
+    holder = os.open(path, os.O_RDWR | os.O_CREAT)
+    assert not is_locked(path)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    assert is_locked(path)
+    os.close(holder)
+    assert not is_locked(path)
