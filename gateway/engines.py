@@ -108,7 +108,7 @@ class EngineSupervision:
         orders.mkdir(mode=0o700, parents=True)
         while not self._ending:
             for order in sorted(orders.iterdir()):
-                restart = self._restarts.get(int(order.name)) if order.name.isdigit() else None
+                restart = self._restarts.get(int(order.name)) if order.name.isdecimal() else None
                 order.unlink()
                 if restart is not None:
                     self._say(f"{self._runtime.engines[int(order.name)].name} is asked to restart")

@@ -218,7 +218,7 @@ async def test_a_restart_is_begun_when_it_is_asked_for(supervision, monkeypatch)
     run = asyncio.create_task(engines.run())
     await until(lambda: "pool:real/0 is loading" in supervision.said)
     await until(lambda: not list(orders.iterdir()))
-    for name in ("0", "7", "words"):  # an engine that is not there, and what names none
+    for name in ("0", "7", "words", "\u00b2"):  # an engine that is not there, and what names none
         (orders / name).touch()
     await until(lambda: not list(orders.iterdir()))
     await engines.stop()
