@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -21,6 +21,7 @@ from sqlalchemy import Engine
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from gateway.access import caller
 from gateway.api import (
     CHALLENGE,
     HOT,
@@ -31,7 +32,6 @@ from gateway.api import (
     is_hot,
     waits_to_send,
 )
-from gateway.auth import INFERENCE, authenticate, token_of
 from gateway.batches.entrance import Entrance
 from gateway.cards import anthropic_card, anthropic_cards, card, cards
 from gateway.clock import Clock
@@ -44,7 +44,7 @@ from gateway.openapi import POLICY, described, page
 from gateway.organization import add_organization
 from gateway.routes import allowed
 from gateway.settings import Model, Settings, resolve_model
-from ledger.identity import Identity, KeyRing
+from ledger.identity import Identity
 
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
 
@@ -93,6 +93,10 @@ class Gateway(FastAPI):
             lambda send: serve(named, receive, send), answer, lambda: self.hot.draining
         )
 
+    def take(self, router: APIRouter) -> None:
+        """Its routes become the application's own, each to be guarded by itself."""
+        self.router.routes.extend(router.routes)
+
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             self.openapi_schema = described(super().openapi(), self.max_n)
@@ -109,7 +113,6 @@ class Operations:
 
 def create_app(
     settings: Settings,
-    keys: KeyRing,
     operations: Operations,
     clock: Clock,
     lifespan: Lifespan,
@@ -155,18 +158,18 @@ def create_app(
 
     @app.get("/v1/models", tags=["inference"], summary="The logical models this key may use")
     async def models(request: Request) -> dict[str, Any]:
-        identity = await _identity(request, keys, clock.wall_us())
+        identity = caller(request)
         names = [name for name in settings.models if _usable(settings, identity, name)]
         return (anthropic_cards if _is_anthropics(request) else cards)(names, started_s)
 
     @app.get("/v1/models/{model:path}", tags=["inference"], summary="One logical model")
     async def model(model: str, request: Request) -> dict[str, Any]:
-        identity = await _identity(request, keys, clock.wall_us())
+        identity = caller(request)
         if not _usable(settings, identity, model):
             raise RequestError("no_model", f"The model `{model}` does not exist.", param="model")
         return (anthropic_card if _is_anthropics(request) else card)(model, started_s)
 
-    add_organization(app, keys, reads, clock)
+    add_organization(app, reads, clock)
     app.add_exception_handler(RequestError, _on_request_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -193,11 +196,6 @@ def _answered(send: SendMessage, scope: Message, request_id: str) -> SendMessage
         await send(message)
 
     return answered
-
-
-async def _identity(request: Request, keys: KeyRing, now_us: int) -> Identity:
-    token = token_of(request.scope["headers"])
-    return await authenticate(keys, token, now_us=now_us, scope=INFERENCE)
 
 
 def _usable(settings: Settings, identity: Identity, name: str) -> bool:

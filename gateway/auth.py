@@ -14,8 +14,16 @@ from ledger.identity import Identity, LedgerAway
 INFERENCE = "inference"
 USAGE = "usage"  # to read what one's own team used and what it cost
 POLICIES = "policies"  # to read sets of policies and have them judged
-APPLY_POLICIES = "policies:apply"  # to put them in force, too
+OPERATIONS = "operations"  # to see engines, targets and routes, and what is held over them
+BUDGETS = "budgets"  # to see one's own team's
+PRICES = "prices"
+INVOICES = "invoices"
+CONTRACTS = "contracts"  # what own GPUs cost
+CHANGES = "changes"  # the log of who changed what
+KEYS = "keys"  # to see, make, revoke and rotate one's own team's
 EVERY_TEAM = ":all"  # after a scope: the same for all teams
+APPLY = ":apply"  # after a scope: to change what it reads, too
+APPLY_POLICIES = POLICIES + APPLY
 
 
 class Keys(Protocol):
@@ -45,7 +53,7 @@ def sent(token: str | None) -> str:
 async def authenticate(keys: Keys, token: str, *, now_us: int, scope: str) -> Identity:
     """The key's identity, if it may do `scope`."""
     identity = await identified(keys, token, now_us=now_us)
-    if scope not in identity.scopes and scope + EVERY_TEAM not in identity.scopes:
+    if identity.scopes.isdisjoint((scope, scope + EVERY_TEAM, scope + APPLY)):
         raise RequestError("forbidden", f"This key does not have the scope `{scope}`.")
     return identity
 

@@ -28,6 +28,7 @@ from sqlalchemy import Engine
 from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
+from gateway.access import guard
 from gateway.admission import Admission
 from gateway.api import HotApi
 from gateway.app import Gateway, Operations, create_app
@@ -175,10 +176,19 @@ def build(
 
     render = partial(_rendered, exposition, metrics)
     operations = Operations(render, partial(readiness, hot, desk, recording))
-    app = create_app(settings, ledger.keys, operations, clock, lifespan, ledger.reader)
+    app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot = hot
     batches.attach(app)
-    return _with_policies(app, settings, runtime, ledger, clock)
+    return _administered(app, settings, runtime, ledger, clock)
+
+
+def _administered(
+    app: Gateway, settings: Settings, runtime: Runtime, ledger: Ledger, clock: Clock
+) -> Gateway:
+    """With the routes of those who run it, and every route guarded."""
+    app.take(policies_router(PolicyDesk(settings, partial(make_engine, runtime.ledger_url), clock)))
+    guard(app, ledger.keys, clock)
+    return app
 
 
 def _plans(
@@ -206,14 +216,6 @@ def _metrics(settings: Settings, runtime: Runtime, exposition: Exposition) -> Me
 def _waiting_room(settings: Settings, metrics: Metrics, clock: Clock) -> WaitingRoom:
     queue = settings.queue
     return WaitingRoom(queue.places, queue.weights, metrics.policies, clock.now_s)
-
-
-def _with_policies(
-    app: Gateway, settings: Settings, runtime: Runtime, ledger: Ledger, clock: Clock
-) -> Gateway:
-    opened = partial(make_engine, runtime.ledger_url)
-    app.include_router(policies_router(PolicyDesk(settings, opened, ledger.keys, clock)))
-    return app
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """`breakeven keys`: make, list and revoke the keys that applications use."""
 
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,26 +8,16 @@ import typer
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from gateway.auth import APPLY_POLICIES, EVERY_TEAM, INFERENCE, POLICIES, USAGE
 from gateway.cli_config import Config, ledger_engine, load_or_fail
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.clock import Clock
+from gateway.roles import ROLES, Role, Scope, role_of
 from gateway.settings import Settings, resolve_model
 from ledger.identity import IdentityError, KeySpec, create_key, load_pepper, revoke_key
 from ledger.orm_identity import Key
 
 app = typer.Typer(help="Keys that applications authenticate with.", no_args_is_help=True)
 US_PER_S = 1_000_000
-
-
-class Scope(StrEnum):
-    """What keys may do, as `gateway.auth` asks for it."""
-
-    INFERENCE = INFERENCE
-    USAGE = USAGE
-    USAGE_OF_ALL = USAGE + EVERY_TEAM
-    POLICIES = POLICIES
-    APPLY_POLICIES = APPLY_POLICIES
 
 
 @app.command()
@@ -49,8 +38,12 @@ def create(
         typer.Option(
             help="What the key may do; may be repeated. inference: ask models (the default); "
             "usage: read what its team used and paid; usage:all: the same of every team; "
-            "policies: read and judge sets of policies; policies:apply: put them in force."
+            "policies: read and judge sets of policies; policies:apply: put them in force; "
+            "and so with the rest."
         ),
+    ] = None,
+    role: Annotated[
+        Role | None, typer.Option(help="All scopes of a role, instead of single ones.")
     ] = None,
     tag: Annotated[
         list[str] | None,
@@ -63,13 +56,15 @@ def create(
     """Make a key. Its token is shown once; only a hash is stored."""
     settings = load_or_fail(config)
     _refuse_unknown(settings, model or [])
+    if role is not None and scope:
+        fail("--role or --scope, not both: a role is a set of scopes")
     now_us = Clock().wall_us()
     spec = KeySpec(
         name=name,
         team=team,
         org=org,
         user=user,
-        scopes=tuple(one.value for one in scope or [Scope.INFERENCE]),
+        scopes=tuple(sorted(ROLES[role]) if role else scope or [Scope.INFERENCE]),
         models=tuple(model) if model else None,
         residency="internal_only" if internal_only else "any",
         tags=tuple(_tag(text) for text in tag or ()),
@@ -107,6 +102,7 @@ def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) 
             "team": key.team_id,
             "user": key.user_id,
             "scopes": key.scopes,
+            "role": role_of(key.scopes),
             "models": key.models,
             "state": _state(key, now_us),
             "created": _day(key.created_us),
@@ -115,7 +111,7 @@ def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) 
         for key in keys
     ]
     columns = ("=key_id", "name", "org", "team", "scopes", "=state", "=created", "=expires")
-    shown = [{**row, "scopes": " ".join(row["scopes"])} for row in rows]
+    shown = [{**row, "scopes": row["role"] or " ".join(row["scopes"])} for row in rows]
     cells = [[str(row[column.lstrip("=")] or "-") for column in columns] for row in shown]
     emit(rows, as_json=as_json, show=lambda out: out.print(table("Keys", columns, cells)))
 

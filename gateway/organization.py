@@ -15,7 +15,8 @@ import msgspec
 from fastapi import FastAPI, Request, Response
 from sqlalchemy import Connection
 
-from gateway.auth import EVERY_TEAM, USAGE, authenticate, token_of
+from gateway.access import caller
+from gateway.auth import EVERY_TEAM, USAGE
 from gateway.clock import Clock
 from gateway.errors import RequestError
 from gateway.ledger_reads import LedgerReads
@@ -30,7 +31,6 @@ from gateway.organization_query import (
     page_query,
     parameters,
 )
-from ledger.identity import KeyRing
 from ledger.money import usd_exact
 from ledger.queries_scope import Scope
 from ledger.queries_usage import (
@@ -75,12 +75,12 @@ class _Page:
     results: Results
 
 
-def add_organization(app: FastAPI, keys: KeyRing, reads: LedgerReads, clock: Clock) -> None:
+def add_organization(app: FastAPI, reads: LedgerReads, clock: Clock) -> None:
     """The three endpoints, described in the application's OpenAPI."""
     for page in _PAGES:
         app.add_api_route(
             f"/v1/organization{page.path}",
-            _endpoint(page, keys, reads, clock),
+            _endpoint(page, reads, clock),
             methods=["GET"],
             tags=["organization"],
             summary=page.summary,
@@ -90,11 +90,10 @@ def add_organization(app: FastAPI, keys: KeyRing, reads: LedgerReads, clock: Clo
 
 
 def _endpoint(
-    page: _Page, keys: KeyRing, reads: LedgerReads, clock: Clock
+    page: _Page, reads: LedgerReads, clock: Clock
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        token, now_us = token_of(request.scope["headers"]), clock.wall_us()
-        identity = await authenticate(keys, token, now_us=now_us, scope=USAGE)
+        identity, now_us = caller(request), clock.wall_us()
         team = None if USAGE + EVERY_TEAM in identity.scopes else identity.team_id
         pairs = request.query_params.multi_items()
         query = page_query(pairs, page.accepted, now_s=now_us // US_PER_S + 1, team=team)

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from starlette.requests import ClientDisconnect
 
 from gateway import policyverbs as verbs
-from gateway.auth import APPLY_POLICIES, POLICIES, Keys, identified, token_of
+from gateway.access import caller
 from gateway.clock import Clock
 from gateway.errors import RequestError
 from gateway.following import FOLLOW_S
@@ -81,23 +81,13 @@ _BACK = _body(
 class PolicyDesk:
     """One per worker: the database and who may use it here."""
 
-    def __init__(
-        self, settings: Settings, make_engine: Callable[[], Engine], keys: Keys, clock: Clock
-    ) -> None:
+    def __init__(self, settings: Settings, make_engine: Callable[[], Engine], clock: Clock) -> None:
         """`settings`: the configuration file's, under which sets are judged."""
         self.settings = settings
         self.clock = clock
         self._make_engine = make_engine
-        self._keys = keys
         self._turn = asyncio.Lock()
         self._here = 0
-
-    async def who(self, request: Request, scope: str) -> Identity:
-        token, now_us = token_of(request.scope["headers"]), self.clock.wall_us()
-        identity = await identified(self._keys, token, now_us=now_us)
-        if scope in identity.scopes or APPLY_POLICIES in identity.scopes:
-            return identity
-        raise RequestError("forbidden", f"This key does not have the scope `{scope}`.")
 
     async def call(self, work: Callable[[Engine], T]) -> T:
         """In a thread; raises what the client is told."""
@@ -155,8 +145,7 @@ def _add_reads(router: APIRouter, desk: PolicyDesk) -> None:
     settings = desk.settings
 
     @router.get("", summary="The policies in force, and since when", operation_id="policies_show")
-    async def show(request: Request) -> dict[str, Any]:
-        await desk.who(request, POLICIES)
+    async def show() -> dict[str, Any]:
         document, _, rules = await desk.call(lambda engine: verbs.shown(engine, settings))
         return {**document, "fault": rules.fault}
 
@@ -165,7 +154,6 @@ def _add_reads(router: APIRouter, desk: PolicyDesk) -> None:
         operation_id="policies_check",
     )  # fmt: skip
     async def check(request: Request) -> dict[str, Any]:
-        await desk.who(request, POLICIES)
         given = await desk.body(request, GivenSet)
         return await desk.call(lambda _: verbs.checked(examine_set(given.policies, settings, NAME)))
 
@@ -174,7 +162,6 @@ def _add_reads(router: APIRouter, desk: PolicyDesk) -> None:
         operation_id="policies_diff",
     )  # fmt: skip
     async def diff(request: Request) -> dict[str, Any]:
-        await desk.who(request, POLICIES)
         given = await desk.body(request, GivenSet)
 
         def work(engine: Engine) -> dict[str, Any]:
@@ -188,9 +175,8 @@ def _add_reads(router: APIRouter, desk: PolicyDesk) -> None:
         operation_id="policies_history",
     )  # fmt: skip
     async def history(
-        request: Request, limit: Annotated[int, Query(ge=1, le=LISTED_MOST)] = LISTED
+        limit: Annotated[int, Query(ge=1, le=LISTED_MOST)] = LISTED,
     ) -> dict[str, Any]:
-        await desk.who(request, POLICIES)
         found = await desk.call(lambda engine: verbs.past(engine, settings, limit))
         return {"object": "list", "data": found}
 
@@ -203,7 +189,7 @@ def _add_changes(router: APIRouter, desk: PolicyDesk) -> None:
         openapi_extra=_SET, operation_id="policies_apply",
     )  # fmt: skip
     async def apply(request: Request) -> dict[str, Any]:
-        identity = await desk.who(request, APPLY_POLICIES)
+        identity = caller(request)
         given = await desk.body(request, GivenSet)
         author = _author(desk, identity, given.note)
         return await desk.call(
@@ -218,7 +204,7 @@ def _add_changes(router: APIRouter, desk: PolicyDesk) -> None:
         openapi_extra=_BACK, operation_id="policies_rollback",
     )  # fmt: skip
     async def rollback(request: Request) -> dict[str, Any]:
-        identity = await desk.who(request, APPLY_POLICIES)
+        identity = caller(request)
         given = await desk.body(request, GoingBack)
         author = _author(desk, identity, given.note)
         return await desk.call(

@@ -8,7 +8,8 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.requests import ClientDisconnect
 
-from gateway.batches.files_api import Who, file_of
+from gateway.access import caller
+from gateway.batches.files_api import file_of
 from gateway.batches.ids import BatchIds
 from gateway.batches.inputlines import ENDPOINTS
 from gateway.batches.shapes import batch_object, page
@@ -71,14 +72,13 @@ _BODY = {
 
 def batches_router(
     stored: Stored,
-    who: Who,
     clock: Clock,
     on_made: Callable[[], None],
     *,
     most: int,
     patience_s: float,
 ) -> APIRouter:
-    """The routes; `who` authenticates, `on_made` hears of every new batch.
+    """The routes; `on_made` hears of every new batch.
 
     `most`: unfinished batches of a team. Each keeps a copy of its lines. `patience_s`: for a body.
     """
@@ -87,7 +87,7 @@ def batches_router(
 
     @router.post("", summary="Make a batch of an uploaded file", openapi_extra=_BODY)
     async def create(request: Request) -> dict[str, Any]:
-        identity = await who(request)
+        identity = caller(request)
         asked = _read(await _text(request, patience_s))
         record = await file_of(stored, asked.input_file_id, identity.team_id, "input_file_id")
         if record.purpose != PURPOSE:
@@ -106,7 +106,7 @@ def batches_router(
         after: str | None = None,
         limit: Annotated[int, Query(ge=1, le=LISTED_MOST)] = LISTED,
     ) -> dict[str, Any]:
-        identity = await who(request)
+        identity = caller(request)
         found = await stored.call(
             stored.batches.listed, identity.team_id, after=after, limit=limit + 1
         )
@@ -114,12 +114,12 @@ def batches_router(
 
     @router.get("/{batch_id}", summary="One batch")
     async def one(batch_id: str, request: Request) -> dict[str, Any]:
-        identity = await who(request)
+        identity = caller(request)
         return batch_object(await _batch_of(stored, batch_id, identity))
 
     @router.post("/{batch_id}/cancel", summary="Cancel a batch; what is answered stays")
     async def cancel(batch_id: str, request: Request) -> dict[str, Any]:
-        identity = await who(request)
+        identity = caller(request)
         record = await _batch_of(stored, batch_id, identity)
         now_us = clock.wall_us()
         done = await stored.call(stored.batches.cancel, batch_id, identity.team_id, now_us)

@@ -1,11 +1,12 @@
 """`/v1/files`: kept for batches, per team; another team's file is not there."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
+from gateway.access import caller
 from gateway.batches.ids import BatchIds
 from gateway.batches.multipart import FormError, boundary_of
 from gateway.batches.places import Places
@@ -16,13 +17,11 @@ from gateway.clock import Clock
 from gateway.errors import RequestError
 from gateway.settings import Settings
 from ledger.files import FileRecord
-from ledger.identity import Identity
 
 DAY_US = 86_400 * 1_000_000
 UPLOADS_AT_ONCE, TEAM_UPLOADS = 16, 4  # each holds a chunk
 FORM_BYTES = 64 * 1024  # of a form beside its file
 LISTED = 10_000
-Who = Callable[[Request], Awaitable[Identity]]
 
 _FORM = {
     "requestBody": {
@@ -54,15 +53,14 @@ _FORM = {
 }
 
 
-def files_router(stored: Stored, settings: Settings, who: Who, clock: Clock) -> APIRouter:
-    """The routes; `who` authenticates."""
+def files_router(stored: Stored, settings: Settings, clock: Clock) -> APIRouter:
     router = APIRouter(prefix="/v1/files", tags=["batches"])
     limits, new_id = settings.batches, BatchIds()
     places = Places(UPLOADS_AT_ONCE, TEAM_UPLOADS)
 
     @router.post("", summary="Upload a file of requests", openapi_extra=_FORM)
     async def create(request: Request) -> dict[str, Any]:
-        identity = await who(request)
+        identity = caller(request)
         boundary = _boundary(request, limits.file_limit_bytes)
         with places.one(identity.team_id):
             now_us = clock.wall_us()
@@ -80,7 +78,7 @@ def files_router(stored: Stored, settings: Settings, who: Who, clock: Clock) -> 
         order: Literal["asc", "desc"] = "desc",
         limit: Annotated[int, Query(ge=1, le=LISTED)] = LISTED,
     ) -> dict[str, Any]:
-        identity = await who(request)
+        identity = caller(request)
         found = await stored.call(
             stored.files.listed, identity.team_id, purpose=purpose, after=after, limit=limit + 1,
             newest_first=order == "desc",
@@ -111,7 +109,7 @@ def files_router(stored: Stored, settings: Settings, who: Who, clock: Clock) -> 
         return {"id": file_id, "object": "file", "deleted": True}
 
     async def found(file_id: str, request: Request) -> FileRecord:
-        identity = await who(request)
+        identity = caller(request)
         return await file_of(stored, file_id, identity.team_id)
 
     return router

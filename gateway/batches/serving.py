@@ -5,11 +5,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
 from gateway.api import HotApi
 from gateway.app import Gateway
-from gateway.auth import INFERENCE, authenticate, token_of
 from gateway.batches.authority import Ticket, load_authority
 from gateway.batches.batches_api import batches_router
 from gateway.batches.entrance import Delegates, Entrance, LineFlights, Workload, request_ids
@@ -35,7 +34,7 @@ from gateway.settings import Settings
 from gateway.sightings import engine_state
 from gateway.slots import Board
 from ledger.database import make_engine
-from ledger.identity import Identity, KeyRing
+from ledger.identity import KeyRing
 from router.idle import Promised
 from router.types import EngineState
 
@@ -75,7 +74,7 @@ class ServedBatches:
 
     def attach(self, app: Gateway) -> None:
         for router in self.routers:
-            app.include_router(router)
+            app.take(router)
         app.entrance = self.entrance
 
     async def aclose(self) -> None:
@@ -92,10 +91,6 @@ def serve_batches(
         return ServedBatches()
     stored = Stored(make_engine(host.runtime.ledger_url))
 
-    async def who(request: Request) -> Identity:
-        token = token_of(request.scope["headers"])
-        return await authenticate(host.keys, token, now_us=clock.wall_us(), scope=INFERENCE)
-
     def on_made() -> None:
         wake(host.runtime.run_dir)
 
@@ -105,10 +100,9 @@ def serve_batches(
     entrance = _entrance(host, lines, in_force, plans_for)
     return ServedBatches(
         (
-            files_router(stored, settings, who, clock),
+            files_router(stored, settings, clock),
             batches_router(
                 stored,
-                who,
                 clock,
                 on_made,
                 most=settings.batches.team_batches,

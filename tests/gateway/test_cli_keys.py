@@ -72,6 +72,18 @@ def test_a_key_asks_models_unless_it_is_made_to_read(keys, made):
     assert refused.exit_code == 2
 
 
+def test_a_role_is_its_scopes_written_out(keys, made):
+    made("--role", "developer")
+    made("--role", "viewer")
+    first, second = listed(keys)
+    assert (first["role"], first["scopes"]) == ("developer", ["inference", "usage"])
+    assert (second["role"], "keys:all" in second["scopes"]) == ("viewer", False)
+    assert "developer" in keys("list").output
+    both = keys("create", "--name", "app", "--role", "viewer", "--scope", "usage")
+    assert (both.exit_code, "not both" in both.stderr) == (1, True)
+    assert keys("create", "--name", "app", "--role", "root").exit_code == 2
+
+
 def test_a_key_carries_its_tags(keys, made, tmp_path):
     made("--tag", "app=web", "--tag", "centre=a=b")
     engine = open_readonly(f"sqlite:///{tmp_path / 'state' / 'ledger.db'}")

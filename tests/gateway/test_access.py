@@ -1,0 +1,136 @@
+"""Each route says who may call it: the matrix of roles and routes, made from the routes."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+from fastapi import FastAPI
+
+from gateway.access import PUBLIC, ROUTES, AccessError, Guarded, caller, guard, operations
+from gateway.auth import INFERENCE
+from gateway.clock import Clock
+from gateway.roles import ROLES, reach
+
+VARIABLE = re.compile(r"\{[^}]*\}")
+BODY = {"model": "nothing-here"}  # refused by whatever reads it, after whom it let in
+
+
+@pytest.fixture(scope="module")
+def tokens(stack) -> dict[str, str]:
+    """One key a role, of a team of its own."""
+    return {
+        role: stack.key(role, team=f"team of {role}", scopes=tuple(sorted(scopes))).token
+        for role, scopes in ROLES.items()
+    }
+
+
+def called(stack, name: str, token: str | None) -> int:
+    method, _, path = name.partition(" ")
+    url = stack.url + VARIABLE.sub("none", path)
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    given = {"json": BODY} if method == "POST" else {}
+    return stack.client.request(method, url, headers=headers, **given).status_code
+
+
+def test_every_role_on_every_route(stack, tokens) -> None:
+    """Whoever is let in is told of the body, or served; nobody else gets so far."""
+    found, told = {}, {}
+    for name, _ in operations(stack.app):
+        needed = ROUTES[name]
+        for role, token in {**tokens, "nobody": None, "stranger": "gw_0_0"}.items():
+            status = called(stack, name, token)
+            found[name, role] = {401: "who", 403: "no"}.get(status, "yes")
+            if needed == PUBLIC:
+                told[name, role] = "yes"
+            elif role not in ROLES:
+                told[name, role] = "who"
+            else:
+                told[name, role] = "yes" if needed in reach(ROLES[role]) else "no"
+    assert found == told
+    assert {"yes", "no"} == {said for (_, role), said in told.items() if role == "developer"}
+
+
+def test_every_route_but_the_public_ones_is_guarded(stack) -> None:
+    """The hot paths have no route object: `HotApi` asks for the scope that the table has."""
+    for name, route in operations(stack.app):
+        if route is None:
+            assert ROUTES[name] == INFERENCE
+        else:
+            assert isinstance(route.app, Guarded) is (ROUTES[name] != PUBLIC), name
+            assert ROUTES[name] == PUBLIC or route.app.scope == ROUTES[name]
+
+
+def nothing() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def app() -> FastAPI:
+    made = FastAPI(openapi_url=None)
+    made.get("/open")(nothing)
+    made.get("/shut")(nothing)
+    return made
+
+
+HOT_LINES = {name: scope for name, scope in ROUTES.items() if "POST /v1/chat" in name}
+
+
+@pytest.fixture
+def table() -> dict[str, str]:
+    hot = {name: INFERENCE for name, route in operations(FastAPI(openapi_url=None)) if not route}
+    return {**hot, "GET /open": PUBLIC, "GET /shut": "usage"}
+
+
+class Nobody:
+    def recall(self, token: str, now_us: int) -> None:
+        return None
+
+
+def test_a_route_without_a_line_stops_the_start(app, table) -> None:
+    guard(app, Nobody(), Clock(), table)
+    app.get("/forgotten")(nothing)
+    with pytest.raises(AccessError, match="GET /forgotten does not say who may call it"):
+        guard(app, Nobody(), Clock(), table)
+
+
+def test_a_line_without_its_route_does_too(app, table) -> None:
+    with pytest.raises(AccessError, match="GET /gone is no route"):
+        guard(app, Nobody(), Clock(), {**table, "GET /gone": PUBLIC})
+
+
+def test_a_hot_path_is_for_inference_alone(app, table) -> None:
+    path = next(iter(HOT_LINES))
+    with pytest.raises(AccessError, match=f"{path} is for `inference`"):
+        guard(app, Nobody(), Clock(), {**table, path: PUBLIC})
+
+
+def test_what_is_no_single_route_cannot_be_guarded(app, table) -> None:
+    app.mount("/below", FastAPI())
+    with pytest.raises(AccessError, match="no single route"):
+        guard(app, Nobody(), Clock(), table)
+
+
+def test_the_matrix_sees_a_guard_that_is_missing(stack, tokens) -> None:
+    """The negative control: a route that lost its guard is not served, and is found by the cell."""
+    name = "GET /v1/organization/costs"
+    route = dict(operations(stack.app))[name]
+    guarded = route.app
+    assert called(stack, name, tokens["developer"]) == 400  # it asks for a start
+    assert called(stack, name, None) == 401
+    route.app = guarded._app
+    try:
+        assert called(stack, name, None) == 500  # it has no caller to answer to
+    finally:
+        route.app = guarded
+    guarded.scope = "inference"
+    try:
+        viewer = tokens["viewer"]
+        assert called(stack, name, viewer) == 403
+    finally:
+        guarded.scope = "usage"
+    assert called(stack, name, tokens["viewer"]) == 400
+
+
+def test_a_request_without_a_guard_has_no_caller() -> None:
+    with pytest.raises(KeyError):
+        caller(SimpleNamespace(scope={}))
