@@ -1,4 +1,6 @@
-"""Reads a vLLM metrics page (Prometheus text) into one frozen sample.
+"""Reads an engine's metrics page (Prometheus text) into one frozen sample.
+
+vLLM's is read here, the others' in `otherengines`; whose page it is, is found in its names.
 
 The page is 80 KB and read up to four times a second per engine, so only lines that start with a
 wanted name are parsed. Data-parallel ranks appear as `engine` labels: counts add up, KV usage is
@@ -10,56 +12,51 @@ is a failed probe: read as zero it would say "empty" of an engine nobody can see
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Final
 
+from backends.enginesample import EngineSample, Histogram, ProbeFailed
+from backends.otherengines import DIALECTS
+
+__all__ = [
+    "METRICS_PATH", "VLLM", "EngineSample", "Histogram", "ProbeFailed", "is_json", "parse",
+    "path_of",
+]  # fmt: skip
+
+VLLM: Final = "vllm"
+METRICS_PATH: Final = "/metrics"
 KV_USAGE: Final = "vllm:kv_cache_usage_perc"
 KV_USAGE_OLD: Final = "vllm:gpu_cache_usage_perc"
 
 
-class ProbeFailed(Exception):
-    """The engine answered, but its metrics cannot be used; the message says what is missing."""
+def parse(page: str, dialect: str | None = None) -> EngineSample:
+    """Read the page; raise `ProbeFailed` when what routing depends on is missing.
+
+    `dialect` is `vllm` or one of `otherengines.DIALECTS`; without one the page's names tell.
+    """
+    found = dialect or _spoken(page)
+    return _vllm(page) if found == VLLM else DIALECTS[found].read(page)
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """A histogram's running sum (seconds) and count."""
-
-    sum_s: float = 0.0
-    count: int = 0
+def path_of(dialect: str | None) -> str:
+    """Where an engine of the dialect has its page; of `None` where most have it."""
+    return METRICS_PATH if dialect in (None, VLLM) else DIALECTS[dialect].path
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSample:
-    """One reading. Totals are counters since the engine started: they fall when it restarts."""
-
-    running: int
-    waiting: int
-    kv_usage_ratio: float
-    kv_capacity_tokens: int | None
-    kv_block_tokens: int | None
-    preemptions_total: int
-    prompt_tokens_total: int
-    generation_tokens_total: int
-    prefix_query_tokens_total: int
-    prefix_hit_tokens_total: int
-    requests_finished_total: int
-    ttft: Histogram
-    itl: Histogram
-    queue_time: Histogram
-    asleep: bool
-    started_at_s: float | None
-    """Unix time at which the engine's process started; tells a restart from a quiet engine."""
-
-    @property
-    def kv_free_tokens(self) -> int | None:
-        if self.kv_capacity_tokens is None:
-            return None
-        return int(self.kv_capacity_tokens * (1.0 - self.kv_usage_ratio))
+def is_json(page: str) -> bool:
+    """Whether this is no metrics page but a list of figures, as `trtllm-serve` has at /metrics."""
+    return page.lstrip()[:1] in ("[", "{")
 
 
-def parse(page: str) -> EngineSample:
-    """Read the page; raise `ProbeFailed` when what routing depends on is missing."""
+def _spoken(page: str) -> str:
+    """VLLM's also where nothing is known, and where Triton passes vLLM's gauges on."""
+    if KV_USAGE not in page and KV_USAGE_OLD not in page:
+        for name, other in DIALECTS.items():
+            if other.mark.search(page):
+                return name
+    return VLLM
+
+
+def _vllm(page: str) -> EngineSample:
     sums, by_engine, cache, asleep = _collect(page)
     usage = by_engine.get(KV_USAGE) or by_engine.get(KV_USAGE_OLD)
     if not usage:

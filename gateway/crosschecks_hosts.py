@@ -41,6 +41,9 @@ def engines(settings: Settings) -> Iterator[Fault]:
         if engine.profile is not None and (engine.kind != "vllm" or not engine.replicas):
             words = "is for vLLM engines that are started here (`replicas`): leave it out"
             yield Fault((*here, "profile"), words)
+        for key, default in (("metrics", "auto"), ("kv_capacity_tokens", None)):
+            if getattr(engine, key) != default and not engine.endpoints:
+                yield Fault((*here, key), "is for engines that already run (`endpoints`)")
 
 
 def features(settings: Settings) -> Iterator[Fault]:

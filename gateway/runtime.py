@@ -30,6 +30,8 @@ class EngineSeat(msgspec.Struct, frozen=True):
     max_num_seqs: int
     prefill_budget_tokens: int
     tuned: tuple[str, ...] = ()  # flags of the pool's profile, which go before its own
+    dialect: str | None = None  # whose metrics page it has; `None`: its names tell
+    kv_capacity_tokens: int = 0  # where its metrics do not tell; 0: not known here either
 
 
 class Runtime(msgspec.Struct, frozen=True):
@@ -98,6 +100,8 @@ def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version
                 max_num_seqs=limits[0],
                 prefill_budget_tokens=limits[1],
                 tuned=tuned,
+                dialect=None if managed or engine.metrics == "auto" else engine.metrics,
+                kv_capacity_tokens=engine.kv_capacity_tokens or 0,
             )
             for index, (url, managed) in enumerate(
                 sorted(urls, key=lambda entry: not entry[1])  # managed replicas take the low seats

@@ -210,8 +210,14 @@ class Engine(Section):
         None, description="flags that `engine tune` found, its file; `flags` and limits stated win"
     )
     api_key_env: Variable | None = Field(None, description="environment variable with its key")
+    metrics: Literal["auto", "vllm", "sglang", "tgi", "tensorrt-llm", "triton", "llama.cpp"] = (
+        Field("auto", description="whose metrics page `endpoints` have; `auto`: found by its names")
+    )
     context_tokens: int | None = Field(
         None, ge=1, description="context limit; default: what the engine reports"
+    )
+    kv_capacity_tokens: int | None = Field(
+        None, ge=1, description="KV cache of one of `endpoints`, where its metrics do not tell it"
     )
     max_num_seqs: int | None = Field(
         None, ge=1, description="sequences in one batch, told to engines that `serve` starts; 256"

@@ -7,9 +7,9 @@ least excess of the last few scrapes, because a scrape and our events are never 
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from backends.metrics import EngineSample
+from backends.metrics import METRICS_PATH, EngineSample
 from backends.stepmodel import StepModel
 from gateway.slots import HEALTHS, Board, Load, Published
 from ledger.samples import PPM, Sample
@@ -27,6 +27,7 @@ class Limits:
     max_num_seqs: int
     prefill_budget_tokens: int
     context_tokens: int = 0
+    kv_capacity_tokens: int = 0  # as configured, of an engine whose metrics do not tell it
 
 
 class Watch:
@@ -38,6 +39,7 @@ class Watch:
         self.row = row
         self.limits = limits
         self.simulated = simulated
+        self.page = METRICS_PATH  # where its metrics are
         self.health = "unknown"
         self._busy_s = 0.0
         self._started_s = 0.0
@@ -78,17 +80,23 @@ class Watch:
 
     def saw(self, sample: EngineSample, board: Board, now_s: float) -> None:
         """A good scrape. An engine that was started since the last one is another engine."""
+        if sample.kv_capacity_tokens is None and self.limits.kv_capacity_tokens:
+            sample = replace(sample, kv_capacity_tokens=self.limits.kv_capacity_tokens)
         started_s = sample.started_at_s or 0.0
         known = self.sample is not None or self._taken_over
-        if known and started_s > self._started_s + STARTED_SLACK_S:
+        if (known and started_s > self._started_s + STARTED_SLACK_S) or (
+            self.sample is not None and not started_s and _fell(self.sample, sample)
+        ):
             self.begin(self.life)
         self._started_s = max(started_s, self._started_s)
         loads = board.loads(self.row)
-        self._excess.append(sample.running + sample.waiting - loads[Load.SEQUENCES])
+        if sample.load is not None:
+            self._excess.append(sample.load - loads[Load.SEQUENCES])
         if self.sample is not None and self.read_s is not None and sample.running:
             self._busy_s += now_s - self.read_s
         self.loops.fold(sums_of(loads), now_s)
-        self.trust.fold(loads[Load.PREFIX_EXPECTED_TOTAL], sample.prefix_hit_tokens_total)
+        if sample.prefix_hit_tokens_total is not None:
+            self.trust.fold(loads[Load.PREFIX_EXPECTED_TOTAL], sample.prefix_hit_tokens_total)
         self.sample, self.read_s = sample, now_s
 
     def publish(self, board: Board) -> None:
@@ -135,14 +143,16 @@ class Watch:
             health=self.health,
             running=sample.running,
             waiting=sample.waiting,
-            kv_usage_ppm=round(sample.kv_usage_ratio * PPM),
+            kv_usage_ppm=None
+            if sample.kv_usage_ratio is None
+            else round(sample.kv_usage_ratio * PPM),
             kv_promised_ppm=round(loads[Load.PROMISED_TOKENS] / capacity * PPM)
             if capacity
             else None,
             prompt_tokens_total=sample.prompt_tokens_total,
             output_tokens_total=sample.generation_tokens_total,
             preemptions_total=sample.preemptions_total,
-            prefix_hit_ppm=round(hits / queries * PPM) if queries else None,
+            prefix_hit_ppm=round(hits / queries * PPM) if queries and hits is not None else None,
             busy_us=round(busy_s * 1e6),
             step_feedback_ppm=round(self.loops.step_feedback * PPM),
             age_us=None if self.read_s is None else round((now_s - self.read_s) * 1e6),
@@ -150,14 +160,29 @@ class Watch:
         )
 
     def _foreign_kv(self, board: Board, foreign: float) -> float:
-        """KV beyond our own sequences' blocks; without foreign sequences it is only rounding."""
+        """KV beyond our own sequences' blocks; without foreign sequences it is only rounding.
+
+        Where the engine does not tell its usage, each foreign sequence holds all it may.
+        """
         sample = self.sample
         if not foreign or sample is None or sample.kv_capacity_tokens is None:
             return 0.0
+        if sample.kv_usage_ratio is None:
+            most = self.limits.context_tokens or sample.kv_capacity_tokens
+            return min(float(sample.kv_capacity_tokens), foreign * most)
         loads = board.loads(self.row)
         own = loads[Load.CONTEXT_TOKENS] + loads[Load.QUEUED_PREFILL_TOKENS]
         rounding = loads[Load.SEQUENCES] * (sample.kv_block_tokens or 0)
         return max(0.0, sample.kv_usage_ratio * sample.kv_capacity_tokens - own - rounding)
+
+
+def _fell(before: EngineSample, after: EngineSample) -> bool:
+    """Whether the engine counts from 0 again: another process, of one that tells no start."""
+    pairs = (
+        (before.prompt_tokens_total, after.prompt_tokens_total),
+        (before.generation_tokens_total, after.generation_tokens_total),
+    )
+    return any(old is not None and new is not None and new < old for old, new in pairs)
 
 
 def sums_of(loads: Sequence[float]) -> Sums:

@@ -120,7 +120,10 @@ async def _version(seat: EngineSeat, client: httpx.AsyncClient) -> str | None:
     answer = await client.get(f"{seat.base_url.removesuffix('/v1')}/version")
     if answer.status_code != 200:
         return None
-    version = answer.json().get("version")
+    try:
+        version = answer.json()["version"]
+    except (ValueError, KeyError, TypeError):  # another engine's page, of another meaning
+        return None
     return version if isinstance(version, str) else None
 
 

@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 
 from backends import health
 from backends.health import Health, Probe, State
-from backends.metrics import ProbeFailed, parse
+from backends.metrics import VLLM, ProbeFailed, is_json, parse, path_of
 from gateway.alerts import Alerts
 from gateway.clock import Clock
 from gateway.demanded import Markets
@@ -38,6 +38,7 @@ from router.market import TICK_S
 
 SAMPLE_S = 10.0
 SCRAPE_TIMEOUT_S = 5.0
+PROMETHEUS_PATH = path_of("tensorrt-llm")
 LIVE_S = 0.25
 NOT_SERVING = {  # the stages of a managed engine that are not just a start under way
     "draining": State.DRAINING,
@@ -128,9 +129,8 @@ class Telemetry:
         """One scrape folded into the engine's health."""
         probe, detail = Probe.ALIVE, ""
         try:
-            answer = await client.get(f"{seat.base_url.removesuffix('/v1')}/metrics")
-            answer.raise_for_status()
-            watch.saw(parse(answer.text), self._board, self._clock.now_s())
+            page = await self._page(seat, watch, client)
+            watch.saw(parse(page, seat.dialect), self._board, self._clock.now_s())
         except ProbeFailed as error:
             probe, detail = Probe.BLIND, str(error)
         except httpx.TimeoutException:
@@ -144,6 +144,17 @@ class Telemetry:
         if state.state is not before:
             log.warning("%s is %s: %s", seat.name, state.state, state.reason)
         return state
+
+    async def _page(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> str:
+        """The metrics, from where this engine has them."""
+        origin = seat.base_url.removesuffix("/v1")
+        answer = await client.get(origin + watch.page)
+        if watch.page != PROMETHEUS_PATH and is_json(answer.text):
+            answer = await client.get(origin + PROMETHEUS_PATH)
+            if answer.is_success:
+                watch.page = PROMETHEUS_PATH
+        answer.raise_for_status()
+        return answer.text
 
     async def _meet(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
         """First good sight of an engine: its context limit and its step-time model."""
@@ -183,8 +194,14 @@ class Telemetry:
                 log.warning("samples of %d engines were not stored: %s", len(rows), error.orig)
 
     def _watch(self, row: int, seat: EngineSeat) -> Watch:
-        limits = Limits(seat.max_num_seqs, seat.prefill_budget_tokens)
-        return Watch(seat.name, seat.pool, row, limits, simulated=seat.simulated)
+        limits = Limits(
+            seat.max_num_seqs,
+            seat.prefill_budget_tokens,
+            kv_capacity_tokens=seat.kv_capacity_tokens,
+        )
+        watch = Watch(seat.name, seat.pool, row, limits, simulated=seat.simulated)
+        watch.page = path_of(seat.dialect)
+        return watch
 
     def _record(self, seat: EngineSeat, watch: Watch, fitted: Fitted) -> None:
         """Versioned rows of what the engine is and can do."""
@@ -196,7 +213,9 @@ class Telemetry:
                 "at_us": at_us,
                 "pool": seat.pool,
                 "engine": seat.name,
-                "kind": pool.engine.kind,
+                "kind": pool.engine.kind
+                if sample is None or sample.dialect == VLLM
+                else sample.dialect,
                 "version": fitted.version,
                 "model": pool.engine.model or seat.served_name,
                 "gpu_type": pool.gpu.type,

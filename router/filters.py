@@ -73,7 +73,7 @@ def health(request: Request, policy: Policy, candidate: Candidate) -> Rejection 
     if engine.step is None and _promised(policy, engine):
         return Reason.UNKNOWN_STATE, "no step model to predict the SLO with"
     if engine.kv_capacity_tokens <= 0 and request.kind not in UNDECODED:
-        return Reason.UNKNOWN_STATE, "metrics missing or absurd"
+        return Reason.UNKNOWN_STATE, "the size of its KV cache is not known"
     return None if engine.sane else (Reason.UNKNOWN_STATE, "metrics missing or absurd")
 
 

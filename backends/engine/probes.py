@@ -12,6 +12,7 @@ import httpx
 from backends.metrics import ProbeFailed, parse
 
 _TIMEOUT_S = 30.0
+LEAST_CHUNKS = 0.8  # of an answer's tokens; the rest were parts of letters
 _WORDS = [
     "load",
     "queue",
@@ -104,7 +105,10 @@ async def kv_room(client: httpx.AsyncClient, workload: Workload) -> int:
 async def measure(
     client: httpx.AsyncClient, workload: Workload, *, prompt_words: int, output_tokens: int
 ) -> Stream:
-    """One completion of exactly `output_tokens`, with the usage of every chunk."""
+    """One completion of exactly `output_tokens`, with the usage of every chunk.
+
+    An engine that tells it once, at the end, is timed by its chunks, each about a token.
+    """
     body = {
         "model": workload.model,
         "prompt": " ".join(random.choices(_WORDS, k=prompt_words)),  # noqa: S311  (not a secret)
@@ -116,7 +120,8 @@ async def measure(
     url = f"{workload.base_url}/completions"
     sent_at_s = time.monotonic()
     marks: list[Mark] = []
-    prompt_tokens = 0
+    pieces: list[Mark] = []
+    prompt_tokens = told = written = 0
     try:
         async with client.stream("POST", url, json=body, timeout=_TIMEOUT_S) as answer:
             if answer.status_code != 200:
@@ -125,9 +130,15 @@ async def measure(
             rest = b""
             async for block in answer.aiter_bytes():
                 *lines, rest = (rest + block).split(b"\n")
-                usages = [usage for line in lines if (usage := _usage(line)) is not None]
+                chunks = [chunk for line in lines if (chunk := _chunk(line)) is not None]
+                texts = sum(_has_text(chunk) for chunk in chunks)
+                usages = [chunk["usage"] for chunk in chunks if chunk.get("usage")]
+                if texts:
+                    written += texts
+                    pieces.append(Mark(time.monotonic(), written))
                 if not usages:
                     continue
+                told += len(usages)
                 prompt_tokens = int(usages[-1]["prompt_tokens"])
                 tokens = int(usages[-1].get("completion_tokens") or 0)
                 if tokens > (marks[-1].tokens if marks else 0):
@@ -136,11 +147,28 @@ async def measure(
         raise ProbeError(f"/completions: {type(error).__name__} {error}") from error
     if not marks:
         raise ProbeError("the stream carried no usage: it cannot be timed by token")
+    if told == 1 and marks[0].tokens > 1:
+        marks = _by_chunks(pieces, marks[0].tokens)
     return Stream(prompt_tokens, tuple(marks), sent_at_s)
 
 
-def _usage(line: bytes) -> dict[str, Any] | None:
+def _by_chunks(pieces: list[Mark], tokens: int) -> list[Mark]:
+    written = pieces[-1].tokens if pieces else 0
+    if not LEAST_CHUNKS * tokens <= written <= tokens:
+        raise ProbeError(
+            f"its usage comes only at the end, and {tokens} tokens came in {written} chunks: "
+            "it cannot be timed by token"
+        )
+    return [Mark(piece.at_s, round(piece.tokens * tokens / written)) for piece in pieces]
+
+
+def _chunk(line: bytes) -> dict[str, Any] | None:
     if not line.startswith(b"data: {"):
         return None
-    usage: dict[str, Any] | None = json.loads(line[6:]).get("usage")
-    return usage
+    found: dict[str, Any] = json.loads(line[6:])
+    return found
+
+
+def _has_text(chunk: dict[str, Any]) -> bool:
+    choices = chunk.get("choices")
+    return bool(choices and choices[0].get("text"))

@@ -28,6 +28,16 @@ def resolved(tmp_path: Path) -> Runtime:
     return resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
 
 
+def test_only_engines_that_already_run_have_a_named_dialect(tmp_path: Path) -> None:
+    named = TEXT.replace("model: m,", "model: m, metrics: sglang, kv_capacity_tokens: 4096,")
+    settings = parse(named, name="t").model_copy(update={"state_dir": str(tmp_path)})
+    ports = Ports({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
+    seats = resolve(settings, ports, ledger_url="sqlite://", policy_version="v").engines
+    assert [seat.dialect for seat in seats] == [None, None, "sglang"]
+    assert {seat.kv_capacity_tokens for seat in seats} == {4096}
+    assert {seat.dialect for seat in resolved(tmp_path).engines} == {None}
+
+
 def test_managed_replicas_take_the_low_seats(tmp_path: Path) -> None:
     seats = resolved(tmp_path).engines
     assert [(seat.name, seat.base_url, seat.managed) for seat in seats] == [

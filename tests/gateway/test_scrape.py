@@ -66,6 +66,58 @@ def test_our_own_load_is_not_foreign(watch, board) -> None:
     assert published[Published.FOREIGN_KV_TOKENS] == 0.0
 
 
+UNTOLD = replace(
+    SAMPLE, running=None, waiting=None, kv_usage_ratio=None, kv_capacity_tokens=None,
+    kv_block_tokens=None, preemptions_total=None, prefix_query_tokens_total=None,
+    prefix_hit_tokens_total=None, ttft=None, itl=None, queue_time=None, dialect="tgi",
+)  # fmt: skip
+
+
+def test_what_an_engine_does_not_tell_is_unknown_in_its_sample_never_0(watch, board) -> None:
+    watch.saw(UNTOLD, board, 1.0)
+    watch.publish(board)
+    row = watch.row_for(board, at_us=5, now_s=1.0)
+    assert (row.running, row.waiting, row.kv_usage_ppm) == (None, None, None)
+    assert (row.kv_promised_ppm, row.preemptions_total, row.prefix_hit_ppm) == (None, None, None)
+    published = board.published(0)
+    assert published[Published.KV_CAPACITY_TOKENS] == 0.0  # the filters' word for unknown
+    assert published[Published.FOREIGN_SEQUENCES] == 0.0
+    assert published[Published.UPDATED_S] == 1.0
+
+
+def test_a_capacity_that_only_the_operator_knows_is_used_where_none_is_told(board) -> None:
+    watch = Watch("pool:a/0", "a", 0, Limits(64, 2048, 4096, 8000), simulated=False)
+    watch.saw(UNTOLD, board, 1.0)
+    watch.publish(board)
+    assert board.published(0)[Published.KV_CAPACITY_TOKENS] == 8000.0
+    watch.saw(SAMPLE, board, 2.0)
+    watch.publish(board)
+    assert board.published(0)[Published.KV_CAPACITY_TOKENS] == 1000.0  # what it tells counts
+
+
+def test_foreign_sequences_of_untold_size_hold_all_they_may(board) -> None:
+    watch = Watch("pool:a/0", "a", 0, Limits(64, 2048, 0, 8000), simulated=False)
+    put(board, Load.SEQUENCES, 1.0)
+    watch.limits.context_tokens = 3000
+    for now_s in (1.0, 2.0, 3.0):
+        watch.saw(replace(UNTOLD, running=3), board, now_s)
+    watch.publish(board)
+    assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 2 * 3000
+    watch.limits.context_tokens = 0
+    watch.publish(board)
+    assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 8000
+
+
+def test_counters_that_fall_tell_of_a_restart_where_no_start_is_told(watch, board) -> None:
+    watch.step = StepModel(1.0, 0.0, 0.0, 0.0, 0.0)
+    watch.saw(replace(UNTOLD, generation_tokens_total=70), board, 1.0)
+    watch.saw(replace(UNTOLD, generation_tokens_total=70), board, 2.0)
+    assert watch.step is not None
+    watch.saw(replace(UNTOLD, generation_tokens_total=3), board, 3.0)
+    assert watch.step is None
+    assert watch.sample is not None
+
+
 def test_a_failed_scrape_keeps_the_old_time(watch, board) -> None:
     watch.saw(SAMPLE, board, 1.0)
     watch.publish(board)

@@ -89,6 +89,38 @@ def test_what_cannot_be_read_is_never_healthy(watched, answer) -> None:
     assert watched._watches[0].sample is None
 
 
+TENSORRT_LLM = """\
+trtllm_num_requests_running{model_name="m"} 2
+trtllm_kv_cache_utilization{model_name="m"} 0.5
+trtllm_kv_cache_max_blocks{model_name="m"} 10
+trtllm_kv_cache_tokens_per_block{model_name="m"} 32
+"""
+
+
+def test_an_engine_whose_metrics_are_elsewhere_is_asked_there_from_then_on(watched) -> None:
+    asked: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        if request.url.path == "/metrics":
+            return httpx.Response(200, json=[])
+        return httpx.Response(200, text=TENSORRT_LLM)
+
+    async def twice() -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
+            state = health.attached(0.0)
+            for _ in range(2):
+                seat, watch = watched._seats[0], watched._watches[0]
+                state = await watched._look(seat, watch, client, state)
+            assert state.state is State.HEALTHY
+
+    asyncio.run(twice())
+    assert asked == ["/metrics", "/prometheus/metrics", "/prometheus/metrics"]
+    sample = watched._watches[0].sample
+    assert sample is not None
+    assert (sample.dialect, sample.kv_capacity_tokens) == ("tensorrt-llm", 320)
+
+
 @pytest.fixture
 def managed(stack, tmp_path: Path):
     """Telemetry of one seat that `serve` is to run, where the stack's engine answers already."""

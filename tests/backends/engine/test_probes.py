@@ -78,6 +78,38 @@ async def test_the_request_fixes_its_length_and_its_prompt_is_new_each_time():
     assert len(bodies[0]["prompt"].split()) == 30
 
 
+def written(*texts: str, tokens: int) -> httpx.Response:
+    """An engine that tells its usage once: each text is a chunk and a read of its own."""
+    parts: list[dict] = [{"choices": [{"text": text}], "usage": None} for text in texts]
+    usage = {"prompt_tokens": 7, "completion_tokens": tokens}
+    lines = [*parts, {"choices": [], "usage": usage}]
+    return httpx.Response(
+        200, stream=Reads([f"data: {json.dumps(line)}\n\n".encode() for line in lines])
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "tokens", "marks"),
+    [
+        (("a", "b", "c"), 3, [1, 2, 3]),
+        (("a", "", "b", "c", "d"), 5, [1, 2, 4, 5]),  # a part of a letter came with the next
+        (("a",), 1, [1]),
+    ],
+)
+async def test_an_engine_that_tells_its_usage_once_is_timed_by_its_chunks(texts, tokens, marks):
+    async with client(lambda _: written(*texts, tokens=tokens)) as http:
+        stream = await measure(http, WORKLOAD, prompt_words=5, output_tokens=tokens)
+    assert [mark.tokens for mark in stream.marks] == marks
+    assert stream.prompt_tokens == 7
+
+
+@pytest.mark.parametrize(("texts", "tokens"), [(("abc",), 3), (("a", "b", "c"), 2), ((), 5)])
+async def test_chunks_that_are_no_tokens_time_nothing(texts, tokens):
+    async with client(lambda _: written(*texts, tokens=tokens)) as http:
+        with pytest.raises(ProbeError, match="only at the end"):
+            await measure(http, WORKLOAD, prompt_words=5, output_tokens=tokens)
+
+
 def test_tokens_at_a_time_are_those_that_had_arrived():
     stream = Stream(7, (Mark(1.0, 1), Mark(2.0, 5)), 0.0)
     assert [stream.tokens_at(at_s) for at_s in (0.9, 1.0, 1.9, 2.0, 9.0)] == [0, 1, 1, 5, 5]

@@ -1,0 +1,56 @@
+"""What one look at an engine's metrics page tells, whoever wrote the engine."""
+
+from dataclasses import dataclass
+
+
+class ProbeFailed(Exception):
+    """The engine answered, but its metrics cannot be used; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """A histogram's running sum (seconds) and count."""
+
+    sum_s: float = 0.0
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSample:
+    """One reading; `None` is what the engine does not tell, which is not 0.
+
+    Totals are counters since the engine started: they fall when it restarts. `dialect` is the word
+    for whose page it was.
+    """
+
+    running: int | None
+    waiting: int | None
+    kv_usage_ratio: float | None
+    kv_capacity_tokens: int | None
+    kv_block_tokens: int | None
+    preemptions_total: int | None
+    prompt_tokens_total: int | None
+    generation_tokens_total: int | None
+    prefix_query_tokens_total: int | None
+    prefix_hit_tokens_total: int | None
+    requests_finished_total: int | None
+    ttft: Histogram | None
+    itl: Histogram | None
+    queue_time: Histogram | None
+    asleep: bool
+    started_at_s: float | None
+    """Unix time at which the engine's process started; tells a restart from a quiet engine."""
+    dialect: str = "vllm"
+
+    @property
+    def load(self) -> int | None:
+        """Sequences running and waiting, at least; `None` when neither is told."""
+        if self.running is None and self.waiting is None:
+            return None
+        return (self.running or 0) + (self.waiting or 0)
+
+    @property
+    def kv_free_tokens(self) -> int | None:
+        if self.kv_capacity_tokens is None or self.kv_usage_ratio is None:
+            return None
+        return int(self.kv_capacity_tokens * (1.0 - self.kv_usage_ratio))

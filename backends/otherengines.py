@@ -1,0 +1,246 @@
+"""Metrics pages of other engines than vLLM, read into the same sample.
+
+Each dialect names what it takes from its page; where the names were read, with version and commit,
+stands beside the pages in tests/backends/pages. What an engine does not tell is `None`: its KV
+usage is then unknown, not 0, and the load of others than this gateway cannot be seen.
+
+Of several ranks counts add up, ratios are the highest: the fullest rank is the one that preempts.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from backends.enginesample import EngineSample, Histogram, ProbeFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """`mark` is in every page of it, `path` where the page is; `read` raises `ProbeFailed`."""
+
+    mark: re.Pattern[str]
+    read: Callable[[str], EngineSample]
+    path: str = "/metrics"
+
+
+class Rows:
+    """The lines of a page whose names begin with one of the prefixes."""
+
+    def __init__(self, page: str, *prefixes: str) -> None:
+        self._found: dict[str, list[tuple[dict[str, str], float]]] = {}
+        for name, labels, text in _lines(prefixes).findall(page):
+            try:
+                value = float(text)
+            except ValueError as error:
+                raise ProbeFailed(f"{name} has the value {text!r}") from error
+            self._found.setdefault(name, []).append((dict(_LABEL.findall(labels)), value))
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def values(self, name: str, **wanted: str) -> list[float]:
+        """Of all lines with these labels; a label that a line lacks is as good as an empty one."""
+        return [
+            value
+            for labels, value in self._found.get(name, ())
+            if all(labels.get(label, "") in ("", word) for label, word in wanted.items())
+        ]
+
+    def total(self, *names: str, **wanted: str) -> int | None:
+        """The sum under the first of the names that the page has."""
+        for name in names:
+            if found := self.values(name, **wanted):
+                return _whole(name, sum(found))
+        return None
+
+    def highest(self, name: str, **wanted: str) -> float | None:
+        return max(self.values(name, **wanted), default=None)
+
+    def histogram(self, *names: str) -> Histogram | None:
+        for name in names:
+            count = self.total(f"{name}_count")
+            if count is not None:
+                return Histogram(sum(self.values(f"{name}_sum")), count)
+        return None
+
+
+def _sglang(page: str) -> EngineSample:
+    rows = _rows(page, "sglang:")
+    # Each pipeline stage counts the same requests; priorities have lines of their own, too.
+    one = {"pp_rank": "0", "priority": ""}
+    prompts = rows.total("sglang:prompt_tokens_total")
+    return EngineSample(
+        running=rows.total("sglang:num_running_reqs", **one),
+        waiting=rows.total("sglang:num_queue_reqs", **one),
+        kv_usage_ratio=_ratio(rows.highest("sglang:token_usage", **one)),
+        kv_capacity_tokens=rows.total("sglang:max_total_num_tokens", **one),
+        kv_block_tokens=_size(rows.highest("sglang:page_size", **one)),
+        preemptions_total=rows.total("sglang:num_retracted_requests_total", **one),
+        prompt_tokens_total=prompts,
+        generation_tokens_total=rows.total("sglang:generation_tokens_total"),
+        prefix_query_tokens_total=prompts,
+        prefix_hit_tokens_total=rows.total("sglang:cached_tokens_total"),
+        requests_finished_total=rows.total("sglang:num_requests_total"),
+        ttft=rows.histogram("sglang:time_to_first_token_seconds"),
+        itl=rows.histogram(
+            "sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds"
+        ),
+        queue_time=rows.histogram("sglang:queue_time_seconds"),
+        asleep=False,
+        started_at_s=rows.highest("process_start_time_seconds"),
+        dialect="sglang",
+    )
+
+
+def _tgi(page: str) -> EngineSample:
+    """A server that has answered nothing has no lines at all; its KV cache has none ever."""
+    rows = Rows(page, "tgi_")
+    return EngineSample(
+        running=rows.total("tgi_batch_current_size"),
+        waiting=rows.total("tgi_queue_size"),
+        kv_usage_ratio=None,
+        kv_capacity_tokens=None,
+        kv_block_tokens=None,
+        preemptions_total=None,
+        prompt_tokens_total=rows.total("tgi_request_input_length_sum"),
+        generation_tokens_total=rows.total("tgi_request_generated_tokens_sum"),
+        prefix_query_tokens_total=None,
+        prefix_hit_tokens_total=None,
+        requests_finished_total=rows.total("tgi_request_success"),
+        ttft=None,
+        itl=rows.histogram("tgi_request_mean_time_per_token_duration"),
+        queue_time=rows.histogram("tgi_request_queue_duration"),
+        asleep=False,
+        started_at_s=None,
+        dialect="tgi",
+    )
+
+
+def _tensorrt_llm(page: str) -> EngineSample:
+    rows = _rows(page, "trtllm_")
+    prompts = rows.total("trtllm_prompt_tokens_total")
+    block = _size(rows.highest("trtllm_kv_cache_tokens_per_block"))
+    blocks = rows.total("trtllm_kv_cache_max_blocks")
+    return EngineSample(
+        running=rows.total("trtllm_num_requests_running"),
+        waiting=rows.total("trtllm_num_requests_waiting"),
+        kv_usage_ratio=_ratio(rows.highest("trtllm_kv_cache_utilization")),
+        kv_capacity_tokens=blocks * block if blocks and block else None,
+        kv_block_tokens=block,
+        preemptions_total=None,
+        prompt_tokens_total=prompts,
+        generation_tokens_total=rows.total("trtllm_generation_tokens_total"),
+        prefix_query_tokens_total=prompts,
+        prefix_hit_tokens_total=rows.total("trtllm_prompt_cached_tokens_total"),
+        requests_finished_total=rows.total("trtllm_request_success_total"),
+        ttft=rows.histogram("trtllm_time_to_first_token_seconds"),
+        itl=rows.histogram("trtllm_time_per_output_token_seconds"),
+        queue_time=rows.histogram("trtllm_request_queue_time_seconds"),
+        asleep=False,
+        started_at_s=rows.highest("process_start_time_seconds"),
+        dialect="tensorrt-llm",
+    )
+
+
+def _triton(page: str) -> EngineSample:
+    """Triton with its TensorRT-LLM backend; with another one only what waits is told."""
+    rows = _rows(page, "nv_")
+    requests, blocks = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"
+    block = _size(rows.highest(blocks, kv_cache_block_type="tokens_per"))
+    most = rows.total(blocks, kv_cache_block_type="max")
+    used = rows.total(blocks, kv_cache_block_type="used")
+    waiting = rows.total(requests, request_type="waiting")
+    return EngineSample(
+        running=rows.total(requests, request_type="scheduled"),
+        # Of an ensemble every model counts the same request as waiting: the longest line is one's.
+        waiting=waiting
+        if waiting is not None
+        else _size(rows.highest("nv_inference_pending_request_count"), least=0),
+        # Not the page's own `fraction`: there are examples that the blocks beside it contradict.
+        kv_usage_ratio=_ratio(used / most) if most and used is not None else None,
+        kv_capacity_tokens=most * block if most and block else None,
+        kv_block_tokens=block,
+        preemptions_total=None,
+        prompt_tokens_total=None,
+        generation_tokens_total=None,
+        prefix_query_tokens_total=None,
+        prefix_hit_tokens_total=None,
+        requests_finished_total=_size(rows.highest("nv_inference_request_success"), least=0),
+        ttft=None,
+        itl=None,
+        queue_time=None,
+        asleep=False,
+        started_at_s=None,
+        dialect="triton",
+    )
+
+
+def _llama_cpp(page: str) -> EngineSample:
+    """Old servers tell their KV usage, newer ones do not; none tells how much it holds."""
+    rows = _rows(page, "llamacpp:")
+    return EngineSample(
+        running=rows.total("llamacpp:requests_processing"),
+        waiting=rows.total("llamacpp:requests_deferred"),
+        kv_usage_ratio=_ratio(rows.highest("llamacpp:kv_cache_usage_ratio")),
+        kv_capacity_tokens=None,
+        kv_block_tokens=None,
+        preemptions_total=None,
+        prompt_tokens_total=rows.total("llamacpp:prompt_tokens_total"),
+        generation_tokens_total=rows.total("llamacpp:tokens_predicted_total"),
+        prefix_query_tokens_total=None,
+        prefix_hit_tokens_total=None,
+        requests_finished_total=None,
+        ttft=None,
+        itl=None,
+        queue_time=None,
+        asleep=False,
+        started_at_s=None,
+        dialect="llama.cpp",
+    )
+
+
+def _mark(prefix: str) -> re.Pattern[str]:
+    return re.compile(rf"^{prefix}\w", re.MULTILINE)
+
+
+DIALECTS: Final[Mapping[str, Dialect]] = {
+    "sglang": Dialect(_mark("sglang:"), _sglang),
+    "tgi": Dialect(_mark("tgi_"), _tgi),
+    # At /metrics `trtllm-serve` gives JSON, and what was read there is gone for other readers.
+    "tensorrt-llm": Dialect(_mark("trtllm_"), _tensorrt_llm, path="/prometheus/metrics"),
+    "triton": Dialect(_mark("nv_(?:trt_llm|inference)_"), _triton),
+    "llama.cpp": Dialect(_mark("llamacpp:"), _llama_cpp),
+}
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+def _lines(prefixes: tuple[str, ...]) -> re.Pattern[str]:
+    names = "|".join(f"{re.escape(prefix)}\\w*" for prefix in prefixes)
+    return re.compile(
+        rf"^({names}|process_start_time_seconds)(?:\{{(.*)\}})?[ \t]+(\S+)", re.MULTILINE
+    )
+
+
+def _rows(page: str, prefix: str) -> Rows:
+    rows = Rows(page, prefix)
+    if not _mark(prefix).search(page):
+        raise ProbeFailed(f"the metrics page has nothing that begins with {prefix}")
+    return rows
+
+
+def _whole(name: str, value: float) -> int:
+    try:
+        return int(value)
+    except (ValueError, OverflowError) as error:
+        raise ProbeFailed(f"{name} has the value {value}") from error
+
+
+def _size(value: float | None, *, least: int = 1) -> int | None:
+    """A whole number; what is less than the least is as good as not told."""
+    return None if value is None or not least <= value < float("inf") else int(value)
+
+
+def _ratio(value: float | None) -> float | None:
+    """Between 0 and 1, or not known: an absurd one is no news, least of all good news."""
+    return value if value is not None and 0.0 <= value <= 1.0 else None
