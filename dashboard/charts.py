@@ -56,11 +56,11 @@ def stacked(
     ends = [record["at"] for record in records] + [record["until"] for record in records]
     width = max(record["until"] - record["at"] for record in records)
     bars = max(1.0, (max(ends) - min(ends)) / width)
-    data = _data(
+    data = inline(
         {
             **record,
             "order": order[record["kind"]],
-            "shown": _dollars(record[value]) if money else words.count(round(record[value])),
+            "shown": dollar_text(record[value]) if money else words.count(round(record[value])),
             "middle": record["at"] + (record["until"] - record["at"]) / 2,
         }
         for record in records
@@ -70,8 +70,8 @@ def stacked(
         .mark_bar(cornerRadius=1, size=max(1.5, min(46.0, 0.85 * PLOT_WIDTH / bars)))
         .encode(
             x=_time("middle", ends),
-            y=alt.Y(f"{value}:Q", title=title, axis=_axis(money=money), stack="zero"),
-            color=_colour(colours),
+            y=alt.Y(f"{value}:Q", title=title, axis=axis_of(money=money), stack="zero"),
+            color=coloured(colours),
             order=alt.Order("order:Q"),
             tooltip=[
                 alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="from (UTC)", format=_TIME),
@@ -80,7 +80,7 @@ def stacked(
             ],
         )
     )
-    return _clean(chart)
+    return clean(chart)
 
 
 def lines(
@@ -95,12 +95,12 @@ def lines(
     axis = alt.Axis(format=form, tickCount=4, tickMinStep=step)
     names = list(kinds) or sorted({record["kind"] for record in records})
     chart = (
-        alt.Chart(_data(records), height=210)
+        alt.Chart(inline(records), height=210)
         .mark_line(strokeWidth=2, interpolate="monotone")
         .encode(
             x=_time("at", [record["at"] for record in records]),
             y=alt.Y(f"{value}:Q", title=title, axis=axis, scale=scale),
-            color=_colour(dict(zip(names, PALETTE, strict=False)), columns=2),
+            color=coloured(dict(zip(names, PALETTE, strict=False)), columns=2),
             tooltip=[
                 alt.Tooltip(
                     "utcyearmonthdatehoursminutesseconds(at):T", title="at (UTC)", format=_TIME
@@ -110,12 +110,12 @@ def lines(
             ],
         )
     )
-    return _clean(chart)
+    return clean(chart)
 
 
 def ranked(records: Records, *, value: str, title: str, form: str, colour: str) -> Chart:
     """Horizontal bars, longest first, with their figures: `name` and a value."""
-    base = alt.Chart(_data(records), height=alt.Step(34)).encode(
+    base = alt.Chart(inline(records), height=alt.Step(34)).encode(
         y=alt.Y("name:N", sort="-x", title=None, axis=alt.Axis(labelLimit=320, ticks=False)),
         x=alt.X(f"{value}:Q", title=title, axis=alt.Axis(format=form, tickCount=4)),
         tooltip=[
@@ -127,7 +127,7 @@ def ranked(records: Records, *, value: str, title: str, form: str, colour: str) 
     texts = base.mark_text(align="left", dx=5, color=MUTED, fontSize=12).encode(
         text=alt.Text(f"{value}:Q", format=form)
     )
-    return _clean(bars + texts)
+    return clean(bars + texts)
 
 
 def predictions(records: Records) -> Chart:
@@ -137,23 +137,23 @@ def predictions(records: Records) -> Chart:
     scale = alt.Scale(type="log", domain=[low / 1.2, top * 1.2], nice=False)
     axis = alt.Axis(format="~g", tickCount=6)
     dots = (
-        alt.Chart(_data(records))
+        alt.Chart(inline(records))
         .mark_circle(size=34, opacity=0.5)
         .encode(
             x=alt.X("predicted:Q", title="predicted, seconds", scale=scale, axis=axis),
             y=alt.Y("observed:Q", title="observed, seconds", scale=scale, axis=axis),
-            color=_colour({"own engine": OWN, "API": API}),
+            color=coloured({"own engine": OWN, "API": API}),
             tooltip=["target:N", alt.Tooltip("predicted:Q", format=".3f"),
                      alt.Tooltip("observed:Q", format=".3f")],
         )
     )  # fmt: skip
-    diagonal = _data({"predicted": end, "observed": end} for end in (low, top))
+    diagonal = inline({"predicted": end, "observed": end} for end in (low, top))
     line = (
         alt.Chart(diagonal)
         .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1)
         .encode(x=alt.X("predicted:Q", scale=scale), y=alt.Y("observed:Q", scale=scale))
     )
-    return _clean((line + dots).properties(height=330))
+    return clean((line + dots).properties(height=330))
 
 
 def break_even(
@@ -166,22 +166,22 @@ def break_even(
         axis=alt.Axis(labelExpr="replace(format(datum.value, '~s'), 'G', 'B')", tickCount=8),
         scale=alt.Scale(nice=False),
     )
-    axis_y = alt.Y("usd:Q", title="dollars a month", axis=_axis(money=True))
+    axis_y = alt.Y("usd:Q", title="dollars a month", axis=axis_of(money=True))
     end = max(record["volume"] for record in costs)
     layers: list[Any] = []
     if limit is not None and limit < end:
         layers.append(
-            alt.Chart(_data([{"from": limit, "to": end}]))
+            alt.Chart(inline([{"from": limit, "to": end}]))
             .mark_rect(color=DOWN, opacity=0.08)
             .encode(x=alt.X("from:Q"), x2="to:Q")
         )
     layers.append(
-        alt.Chart(_data(_priced(costs)))
+        alt.Chart(inline(_priced(costs)))
         .mark_line(strokeWidth=2.5, clip=True)
         .encode(
             x=axis_x,
             y=axis_y,
-            color=_colour(colours),
+            color=coloured(colours),
             strokeDash=alt.StrokeDash(
                 "dash:N", legend=None, scale=alt.Scale(domain=["no", "yes"], range=[[1, 0], [6, 4]])
             ),
@@ -192,7 +192,7 @@ def break_even(
             ],
         )
     )
-    points = alt.Chart(_data(_priced(marks))).encode(x=axis_x, y=axis_y)
+    points = alt.Chart(inline(_priced(marks))).encode(x=axis_x, y=axis_y)
     dots = points.mark_point(size=150, filled=True, color=INK, opacity=1).encode(
         shape=alt.Shape(
             "sort:N",
@@ -212,19 +212,19 @@ def break_even(
         for sort, dy in (("here", 17), ("even", -15))
         for outline in ({"stroke": "white", "strokeWidth": 5, "color": "white"}, {"color": INK})
     ]
-    return _clean(alt.layer(*layers, dots, *texts).properties(height=430))
+    return clean(alt.layer(*layers, dots, *texts).properties(height=430))
 
 
 def _priced(records: Records) -> Records:
-    return [{**record, "shown": _dollars(record["usd"])} for record in records]
+    return [{**record, "shown": dollar_text(record["usd"])} for record in records]
 
 
-def _dollars(usd: float) -> str:
+def dollar_text(usd: float) -> str:
     """An amount in a tooltip, where a format of Vega would round a small one to nothing."""
     return words.usd(round(usd * PUSD_PER_USD))
 
 
-def _data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
+def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     """Inline values; instants as epoch milliseconds, which Vega reads alike on both ends."""
     values = [
         {
@@ -236,7 +236,7 @@ def _data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     return alt.InlineData(values=values)
 
 
-def _colour(colours: Mapping[str, str], *, columns: int = 4) -> alt.Color:
+def coloured(colours: Mapping[str, str], *, columns: int = 4) -> alt.Color:
     return alt.Color(
         "kind:N",
         title=None,
@@ -245,7 +245,7 @@ def _colour(colours: Mapping[str, str], *, columns: int = 4) -> alt.Color:
     )
 
 
-def _axis(*, money: bool) -> alt.Axis:
+def axis_of(*, money: bool) -> alt.Axis:
     """Thousands are k; below one in full, because a milli would read as a million."""
     sign = "$" if money else ""
     small = f"abs(datum.value) < 1 ? format(datum.value, '{sign}.2~r')"
@@ -277,7 +277,7 @@ def _moment(at_s: float) -> alt.DateTime:
     )  # fmt: skip
 
 
-def _clean(chart: Any) -> Any:
+def clean(chart: Any) -> Any:
     return (
         chart.configure_view(strokeWidth=0)
         .configure_axis(

@@ -16,11 +16,15 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from dashboard import words
 from ledger import queries
+from ledger.book import load_price_book, newest_version
 from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics import TokenBasis
 from ledger.lag import Lag, read_lag
+from ledger.market import Hardware
+from ledger.market import market as read_market
 from ledger.overrides import Override
 from ledger.overrides import overrides as read_overrides
+from ledger.prices import PriceBook
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.survey import Survey
 from ledger.survey import survey as read_survey
@@ -177,6 +181,25 @@ def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow
             queries.engine_samples(connection, view.scope, bucket_us=bucket),
             bucket,
         )
+
+
+@st.cache_data(ttl=TTL_S, max_entries=4, show_spinner=False)
+def market(url: str) -> tuple[Hardware, ...]:
+    """The catalogue of GPUs; empty before a gateway that keeps it has started."""
+    with engine(url).connect() as connection:
+        return read_market(connection)
+
+
+def price_book(url: str) -> PriceBook:
+    """Read anew when versions were stored since."""
+    with engine(url).connect() as connection:
+        newest = newest_version(connection)
+    return _price_book(url, newest)
+
+
+@st.cache_resource(max_entries=2, show_spinner="Reading the price book ...")
+def _price_book(url: str, newest: int) -> PriceBook:  # noqa: ARG001 - the cache is keyed by it
+    return load_price_book(engine(url))
 
 
 def bucket_us(scope: Scope, first_us: int | None) -> int:

@@ -28,9 +28,9 @@ def page(
     icon: str,
     *,
     default: bool = False,
-    fleet: bool = False,
+    fleet: str | None = None,
 ) -> Any:
-    """A `fleet` page is of all teams, whichever is chosen."""
+    """A page with a `fleet` sentence is of all teams, whichever is chosen, and says so."""
 
     def run() -> None:
         st.title(f"Are the {_own(url)} worth it?" if default else title, anchor=False)
@@ -47,7 +47,7 @@ def _own(url: str) -> str:
         return words.GPU.many
 
 
-def _framed(module: ModuleType, url: str, *, fleet: bool) -> None:
+def _framed(module: ModuleType, url: str, *, fleet: str | None) -> None:
     with st.sidebar:
         period = st.segmented_control(
             "Period",
@@ -76,7 +76,7 @@ def _framed(module: ModuleType, url: str, *, fleet: bool) -> None:
         first = st.session_state.get("shown") != shown
         try:
             if fleet and team != EVERYONE:
-                st.caption(f"Of all teams: own {_own(url)} break even as a fleet, not for {team}.")
+                st.caption(f"Of all teams: {fleet.format(own=_own(url), team=team)}.")
             with st.spinner("Reading the ledger ...") if first else nullcontext():
                 module.show(view)
             _as_of(view)

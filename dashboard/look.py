@@ -12,6 +12,7 @@ OWN, IDLE, DOWN, API = "#0F766E", "#A7D3CD", "#C8553D", "#E0912F"
 SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#66736E"
 FAR = 4.0  # times the larger of volume and break-even
 GAIN, LOSS = "#067647", "#B42318"
+UNSURE, API_DEEP = "#4A5652", "#9A5B13"
 
 _STYLE = f"""<style>
 [data-testid="stMainBlockContainer"] {{padding-top: 2.2rem; padding-bottom: 3rem;

@@ -2,8 +2,19 @@
 
 import streamlit as st
 
-from dashboard import data, page_answer, page_breakeven, page_engines, page_routing, page_spend
+from dashboard import (
+    data,
+    page_answer,
+    page_breakeven,
+    page_engines,
+    page_plan,
+    page_routing,
+    page_spend,
+)
 from dashboard.frame import page
+
+BREAK_EVEN = "own {own} break even as a fleet, not for {team}"
+PLAN = "hardware is bought for everyone, not for {team}"
 
 
 def run() -> None:
@@ -19,9 +30,10 @@ def run() -> None:
         return
     pages = [
         page(page_answer, url, "Are we winning?", ":material/balance:", default=True),
-        page(page_breakeven, url, "Break-even", ":material/show_chart:", fleet=True),
+        page(page_breakeven, url, "Break-even", ":material/show_chart:", fleet=BREAK_EVEN),
         page(page_spend, url, "Spend", ":material/payments:"),
         page(page_routing, url, "Routing", ":material/alt_route:"),
         page(page_engines, url, "Engines", ":material/memory:"),
+        page(page_plan, url, "Plan a purchase", ":material/shopping_cart:", fleet=PLAN),
     ]
     st.navigation(pages).run()

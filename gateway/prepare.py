@@ -17,6 +17,7 @@ from gateway.batches.authority import make_secret
 from gateway.clock import Clock
 from gateway.errors import ConfigError
 from gateway.machines import parts
+from gateway.market import hardware
 from gateway.prefixes import PREFIXES_FILE
 from gateway.prices import store_prices
 from gateway.runtime import Ports, Runtime, resolve
@@ -26,6 +27,7 @@ from gateway.worker import METRICS_DIR
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
 from ledger.declared import BudgetSpec, Contract, declare
 from ledger.identity import load_pepper
+from ledger.market import record_market
 from ledger.money import usd_to_pusd
 
 
@@ -61,6 +63,7 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
         config=(version(settings), config.read_text(encoding="utf-8")),
         at_us=at_us,
     )
+    record_market(engine, hardware(), at_us=at_us)
     engine.dispose()
     load_pepper(state)
     ports = find_ports(settings)

@@ -1,7 +1,7 @@
 """Every table of the ledger in one namespace: `from ledger import orm`, then `orm.Attempt`.
 
 The definitions live by subject in `orm_identity`, `orm_books`, `orm_budgets`, `orm_fleet`,
-`orm_invoices`, `orm_policies`, `orm_registers`, `orm_seals`, `orm_rollups` and
+`orm_invoices`, `orm_market`, `orm_policies`, `orm_registers`, `orm_seals`, `orm_rollups` and
 `orm_batches`; importing this module registers all of them on `Base.metadata`, which the
 migrations compare with.
 """
@@ -31,6 +31,7 @@ from ledger.orm_fleet import (
 )
 from ledger.orm_identity import KeptAnswer, Key, Meta, Organisation, Submission, Team, User
 from ledger.orm_invoices import Invoice, InvoiceItem
+from ledger.orm_market import GpuType
 from ledger.orm_policies import Override, PolicySet
 from ledger.orm_registers import RegisterEntry
 from ledger.orm_rollups import (
@@ -51,7 +52,7 @@ from ledger.orm_rollups import (
     RollupWaiting,
     RollupWeek,
 )
-from ledger.orm_seals import RetiredUse, Retirement, Seal, SealMark
+from ledger.orm_seals import RetiredUse, Retirement, Seal, SealMark, Verification
 from ledger.orm_types import Base, Total, exact_sum
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "GpuContract",
     "GpuHour",
     "GpuHourTeam",
+    "GpuType",
     "Grant",
     "HoldRow",
     "Invoice",
@@ -118,5 +120,6 @@ __all__ = [
     "Team",
     "Total",
     "User",
+    "Verification",
     "exact_sum",
 ]

@@ -6,7 +6,7 @@ Written by `sealer` after the commit of what they cover, never with it; read by 
 from sqlalchemy import BigInteger, Index, LargeBinary, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm_types import Base, Total
+from ledger.orm_types import Base, Json, Serial, Total
 
 
 class Seal(Base):
@@ -85,3 +85,17 @@ class RetiredUse(Base):
     team_id: Mapped[str] = mapped_column(primary_key=True)
     engine_us: Mapped[int] = mapped_column(BigInteger)
     charged_pusd: Mapped[int] = mapped_column(BigInteger)
+
+
+class Verification(Base):
+    """What one run of `ledger verify` found; of many findings the first ones, `found` counts."""
+
+    __tablename__ = "verifications"
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    at_us: Mapped[int] = mapped_column(BigInteger)
+    actor: Mapped[str]
+    checks: Mapped[list[str]] = mapped_column(Json)
+    findings: Mapped[list[dict[str, str]]] = mapped_column(Json)
+    found: Mapped[int] = mapped_column(BigInteger)
+    disputed: Mapped[int] = mapped_column(BigInteger)

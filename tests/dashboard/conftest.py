@@ -22,7 +22,11 @@ from streamlit.testing.v1 import AppTest
 
 from ledger import orm
 from ledger.accounts import close_hour, provisional_charge_pusd
+from ledger.book import import_drafts
 from ledger.database import make_engine, migrate
+from ledger.drafts import PriceDraft
+from ledger.market import Hardware, Serving, record_market
+from ledger.rates import Terms, rates_from
 from ledger.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
 from ledger.repository import Repository
 
@@ -222,8 +226,26 @@ def fill(
         connection.execute(insert(orm.Capacity), _capacity(now_us))
         connection.execute(insert(orm.EngineSample), _samples(now_us, simulated=simulated))
         connection.execute(insert(orm.JournalPosition), _position(now_us))
+    _offered(engine, start_us)
     engine.dispose()
     return books
+
+
+def _offered(engine, at_us: int) -> None:
+    """Prices of the comparators, and GPUs that can be bought."""
+    kinds = ("input", "cached", "output")
+    terms = {
+        name: Terms(rates_from(dict(zip(kinds, one, strict=True)))) for name, one in PRICES.items()
+    }
+    drafts = [PriceDraft(name, "list", one, source="a list") for name, one in terms.items()]
+    import_drafts(engine, drafts, at_us=0)
+    served = Serving("8B", 8.5, 1, 1_000.0, 2.0, 300.0, 40.0, "a bench of ours")
+    rate = 6_980_000_000_000
+    record_market(engine, [
+        Hardware("H100", "NVIDIA", 80, 3_350 * 10**9, rate, rate, "a public list",
+                 date(2026, 6, 1), (served,), "a data sheet"),
+        Hardware("L40S", "NVIDIA", 48, 864 * 10**9, None, None, None, None, (), "a data sheet"),
+    ], at_us=at_us)  # fmt: skip
 
 
 def _close(books: Books, hour_us: int, *, down: bool) -> dict:

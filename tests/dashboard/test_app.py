@@ -24,12 +24,12 @@ FLAGS = (
 )
 PATHS = {
     "answer": "", "breakeven": "breakeven", "spend": "spend", "routing": "routing",
-    "engines": "engines",
+    "engines": "engines", "plan": "plan",
 }  # fmt: skip
 START_LIMIT_S = 60
 NOISE = (
     # Opened at a page's own address, Streamlit's client tries that as its server's root first.
-    re.compile(r"status of 404 .*/(breakeven|spend|routing|engines)/_stcore/"),
+    re.compile(r"status of 404 .*/(breakeven|spend|routing|engines|plan)/_stcore/"),
 )
 
 
@@ -157,6 +157,35 @@ def test_every_page_in_a_real_browser(served, browser_page: Page, books) -> None
     assert journal == api
     assert "anthropic/claude-haiku-4-5" in seen["breakeven"]
     assert "healthy" in seen["engines"]
+
+
+FIRST_S = 1_789_999_200
+EXPORT = (
+    "start_time,end_time,num_model_requests,model,batch,input_tokens,output_tokens\n"
+    + "".join(
+        f"{FIRST_S + 3600 * n},{FIRST_S + 3600 * (n + 1)},900,gpt-4o-mini,false,9000000,900000\n"
+        for n in range(48)
+    )
+)
+
+
+def test_who_owns_no_gpu_sees_break_even_from_an_export(
+    served, browser_page: Page, month, tmp_path
+) -> None:
+    """9.9M tokens an hour at $0.15 and $0.60 for a million: $1.89 an hour at the API."""
+    open_page(browser_page, served(month.url), "plan")
+    browser_page.get_by_text("a provider's usage export", exact=True).click()
+    file = {"name": "usage.csv", "mimeType": "text/csv", "buffer": EXPORT.encode()}
+    browser_page.get_by_test_id("stFileUploader").locator("input").set_input_files([file])
+    expect(browser_page.get_by_text("7.23B", exact=True)).to_be_visible()
+    expect(browser_page.get_by_text("$1,380", exact=True)).to_be_visible()
+    browser_page.get_by_role("combobox", name="GPU", exact=True).click()
+    browser_page.get_by_role("option", name="H100").click()
+    expect(browser_page.get_by_text("One H100 at $6.98 an hour and its ops")).to_be_visible()
+    with browser_page.expect_download() as kept:
+        browser_page.get_by_text("Report to print (HTML)").click()
+    kept.value.save_as(tmp_path / "plan.html")
+    assert "7.23B tokens a month" in (tmp_path / "plan.html").read_text()
 
 
 def test_the_answer_is_there_without_a_click(served, browser_page: Page, month) -> None:

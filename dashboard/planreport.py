@@ -1,0 +1,117 @@
+"""A plan as one printable HTML page: the answer, the chart, every way, every input, the formulas.
+
+It needs nothing but itself: no script, no address, the chart drawn as SVG. Every text is escaped.
+"""
+
+from collections.abc import Sequence
+from html import escape
+
+from dashboard import words
+from dashboard.planning import Plan, cumulative_records, number_of, verdict
+
+Row = tuple[str, str]
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 760.0, 300.0, 76.0, 34.0, 12.0
+_TICKS = 4
+_STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#1B2421;max-width:820px;margin:2rem auto;
+padding:0 1rem}h1{font-size:1.5rem;margin:0}h2{font-size:1.05rem;margin:1.6rem 0 .4rem}
+table{border-collapse:collapse;width:100%}
+td,th{padding:.28rem .5rem;border-bottom:1px solid #dde3e0;
+text-align:left;vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+.b{font-weight:650}.m{color:#5b6763}svg{width:100%;height:auto}code{font-size:.88em}
+.k{display:inline-block;width:1.4em;height:.28em;margin-right:.45em;vertical-align:middle}
+@media print{body{margin:0;max-width:none}h2{break-after:avoid}table,svg{break-inside:avoid}}"""
+FORMULAS: tuple[Row, ...] = (
+    ("Volume of month k", "V x (1 + growth)^(k - 1), a month being 8,760 / 12 hours"),
+    ("Own cost of a month", "F(N) + overflow above N GPUs' capacity at SLO, at the API's price"),
+    ("Reserved", "N x rate x (1 - discount); terms are renewed whole, what is owed counts"),
+    ("Bought", "N x price at the start; power and ops by month; book value back at the end"),
+    ("Book value", "price - (price - residual) x min(1, months / life)"),
+    ("NPV", "sum of what is paid at the end of month k / (1 + r)^(k / 12)"),
+    ("Payback", "the month from whose end on the way never again has cost more than staying"),
+)
+
+
+def report(found: Plan, gpu: str, inputs: Sequence[Row], made: str) -> str:
+    """The whole page. `inputs` are (name, value with its source), `made` when it was."""
+    text, more, _ = verdict(found, gpu)
+    notes = "".join(f"<li>{escape(one)}</li>" for one in found.traffic.notes)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>Plan: {escape(text)}</title><style>{_STYLE}</style></head><body>"
+        f'<p class="m">Breakeven: reserve, rent, buy or stay. {escape(made)}</p>'
+        f"<h1>{escape(text)}</h1><p>{escape(more)}</p>"
+        f"<h2>Paid until the end of each month, dollars</h2>{_chart(found)}"
+        f"<h2>Every way</h2>{_ways(found, gpu)}"
+        f"<h2>What it rests on</h2>{_table(inputs)}<ul>{notes}</ul>"
+        f"<h2>How it is computed</h2>{_table(FORMULAS)}</body></html>"
+    )
+
+
+def _ways(found: Plan, gpu: str) -> str:
+    head = (
+        f'<tr><th>Way</th><th class="n">{escape(gpu)}</th><th class="n">NPV of cost</th>'
+        '<th class="n">Saved against staying (NPV)</th><th class="n">Payback, month</th></tr>'
+    )
+    rows = []
+    for one in found.ways:
+        best = ' class="b"' if one is found.best else ""
+        cells = (
+            number_of(one.option.gpus),
+            words.usd(one.npv_pusd),
+            words.usd(one.saved_pusd, sign=True),
+            "-" if one.payback is None or one is found.ways[0] else str(one.payback),
+        )
+        numbers = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
+        rows.append(f"<tr{best}><td>{escape(one.option.name)}</td>{numbers}</tr>")
+    return f"<table>{head}{''.join(rows)}</table>"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    cells = "".join(
+        f"<tr><td>{escape(name)}</td><td>{escape(said)}</td></tr>" for name, said in rows
+    )
+    return f"<table>{cells}</table>"
+
+
+def _chart(found: Plan) -> str:
+    records, colours = cumulative_records(found)
+    top = max(record["usd"] for record in records) or 1.0
+    months = found.figures.months
+
+    def x(month: float) -> float:
+        return _LEFT + (_WIDTH - _LEFT - 8) * month / months
+
+    def y(usd: float) -> float:
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * usd / top
+
+    parts = []
+    for n in range(_TICKS + 1):
+        usd = top * n / _TICKS
+        parts.append(
+            f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y(usd):.1f}" y2="{y(usd):.1f}" '
+            f'stroke="#dde3e0"/><text x="{_LEFT - 6}" y="{y(usd) + 4:.1f}" text-anchor="end" '
+            f'font-size="12" fill="#5b6763">{escape(words.usd(round(usd * 10**12)))}</text>'
+        )
+    for month in sorted({0, months, *(months * n // _TICKS for n in range(1, _TICKS))}):
+        anchor = "end" if month == months else "middle"
+        parts.append(
+            f'<text x="{x(month):.1f}" y="{_HEIGHT - 12}" text-anchor="{anchor}" font-size="12" '
+            f'fill="#5b6763">{"month " if month == months else ""}{month}</text>'
+        )
+    for kind, colour in colours.items():
+        points = " ".join(
+            f"{x(one['month']):.1f},{y(one['usd']):.1f}" for one in records if one["kind"] == kind
+        )
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2.5"/>'
+        )
+    legend = "".join(
+        f'<span style="margin-right:1.2em"><span class="k" style="background:{colour}"></span>'
+        f"{escape(kind)}</span>"
+        for kind, colour in colours.items()
+    )
+    return (
+        f'<p>{legend}</p><svg viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" role="img" '
+        f'aria-label="Dollars paid until each month by way">{"".join(parts)}</svg>'
+    )

@@ -1,0 +1,44 @@
+"""The engines' catalogue of GPUs as the books keep it, so that the dashboard can show it."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from backends.engine.catalog import GPUS
+from backends.engine.serving import SERVED
+from ledger.market import Hardware, Serving
+from ledger.money import usd_to_pusd
+
+
+def hardware() -> Iterator[Hardware]:
+    """Every GPU of the catalogue with its public price and what it was measured to serve."""
+    for gpu in GPUS:
+        price = gpu.price
+        yield Hardware(
+            name=gpu.name,
+            vendor=gpu.vendor,
+            memory_gib=gpu.memory_gib,
+            bandwidth_bytes_s=int(gpu.best_bandwidth_bytes_s),
+            low_pusd_per_hour=_pusd(None if price is None else price.low_usd_per_hour),
+            high_pusd_per_hour=_pusd(None if price is None else price.high_usd_per_hour),
+            price_source=None if price is None else price.source,
+            price_seen=None if price is None else price.seen,
+            serving=tuple(
+                Serving(
+                    model=one.model,
+                    weights_gib=one.weights_gib,
+                    gpus=one.gpus,
+                    output_tokens_per_s=one.output_tokens_per_s,
+                    input_per_output=one.input_per_output,
+                    ttft_ms_p99=one.ttft_ms_p99,
+                    tpot_ms_p90=one.tpot_ms_p90,
+                    source=one.source,
+                )
+                for one in SERVED
+                if one.gpu == gpu.name
+            ),
+            source=gpu.source,
+        )
+
+
+def _pusd(usd: Decimal | None) -> int | None:
+    return None if usd is None else usd_to_pusd(usd)

@@ -1,0 +1,99 @@
+"""From traffic and figures to a plan: what is missing is no zero, and the best way is the best."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from dashboard.planning import (
+    BASIS,
+    Figures,
+    Traffic,
+    cumulative_records,
+    even,
+    number_of,
+    of_file,
+    plan,
+    verdict,
+)
+from ledger.economics import UnitPrice
+from ledger.purchase import Commitment, Purchase, Way
+from ledger.usagefile import Priced, parse_usage
+
+USD = 10**12
+MONTH_H = 730
+TRAFFIC = Traffic("a test", (6_000,) * 60, UnitPrice(10**6, BASIS))  # 100 tokens/s at $1/1M
+FIGURES = Figures(
+    months=36, growth=Fraction(0), discount_per_year=Fraction(0), pusd_per_hour=USD // 10,
+    tokens_per_s=100, duty=Fraction(1), spares=0, ops_hours_per_week=Fraction(0),
+    ops_pusd_per_hour=0, terms=(Commitment(12, Fraction(1, 5)),), purchase=None,
+)  # fmt: skip
+MONTHLY = Fraction(36, 100) * MONTH_H  # dollars: 0.36M tokens an hour at $1
+
+
+def test_traffic_is_restated_for_a_month() -> None:
+    assert TRAFFIC.per_month == 6_000 * 60 * MONTH_H
+
+
+def test_every_way_that_has_its_figures_and_no_other() -> None:
+    ways = [one.option.way for one in plan(TRAFFIC, FIGURES).ways]
+    assert ways == [Way.STAY, Way.RENT, Way.RESERVE]
+    bought = replace(FIGURES, pusd_per_hour=None, purchase=Purchase(USD, 48, Fraction(0)))
+    assert [one.option.way for one in plan(TRAFFIC, bought).ways] == [Way.STAY, Way.BUY]
+    for missing in ({"pusd_per_hour": None}, {"tokens_per_s": None}):
+        assert len(plan(TRAFFIC, replace(FIGURES, **missing)).ways) == 1
+
+
+def test_the_best_way_and_its_figures() -> None:
+    found = plan(TRAFFIC, FIGURES)
+    stay, rent, reserve = found.ways
+    assert stay.npv_pusd == 36 * MONTHLY * USD
+    assert rent.npv_pusd == 36 * MONTH_H * USD // 10
+    assert reserve.npv_pusd == rent.npv_pusd * 4 / 5
+    assert found.best is reserve
+    assert (reserve.saved_pusd, reserve.payback) == (stay.npv_pusd - reserve.npv_pusd, 1)
+    text, more, leaves = verdict(found, "H100")
+    assert (text, leaves) == ("Reserve, 12 months: 1 x H100.", True)
+    assert "less than staying over 36 months" in more
+
+
+def test_staying_is_an_answer_and_missing_a_rate_is_none() -> None:
+    dear = plan(TRAFFIC, replace(FIGURES, pusd_per_hour=9 * USD))
+    text, more, leaves = verdict(dear, "H100")
+    assert (text, leaves) == ("Stay with the API for these 36 months.", False)
+    alone = plan(TRAFFIC, replace(FIGURES, pusd_per_hour=None))
+    assert verdict(alone, "H100")[0].startswith("Enter your GPU rate")
+    assert "reserve, 12 months (1 x H100), costs" in more
+
+
+def test_break_even_of_one_gpu() -> None:
+    found = even(TRAFFIC, FIGURES)
+    assert found.volume.tokens == Fraction(MONTH_H * USD, 10) / 10**6
+    assert found.capacity.tokens == 100 * 3600 * MONTH_H
+    assert found.feasible
+    assert not even(TRAFFIC, replace(FIGURES, duty=Fraction(1, 4))).feasible
+    assert even(TRAFFIC, replace(FIGURES, pusd_per_hour=None)) is None
+
+
+def test_an_export_becomes_traffic_that_says_what_it_hides() -> None:
+    rows = ("start_time,end_time,model,input_tokens,output_tokens\n"
+            "0,86400,a,1000,200\n0,86400,b,50,0\n")  # fmt: skip
+    file = parse_usage(rows.encode(), "u.csv")
+    found = of_file(file, Priced({"openai/a": 12_000}, ("openai/b",), ()))
+    assert sum(found.minutes) == 1_200, "what has no price is left out"
+    assert found.average.pusd_per_token == 10
+    assert found.hidden_peaks
+    assert any("openai/b: left out, not counted as free" in one for one in found.notes)
+    assert of_file(file, Priced({}, ("openai/a", "openai/b"), ())) is None
+
+
+def test_lines_of_the_chart() -> None:
+    records, colours = cumulative_records(plan(TRAFFIC, FIGURES))
+    assert set(colours) == {"stay with the API", "rent by the hour", "reserve, 12 months"}
+    last = {one["kind"]: one["usd"] for one in records if one["month"] == 36}
+    assert last["stay with the API"] == pytest.approx(float(36 * MONTHLY))
+    assert len(set(colours.values())) == 3
+
+
+def test_numbers_of_gpus() -> None:
+    assert (number_of((2, 2)), number_of((0, 3, 1))) == ("2", "0 to 3")

@@ -1,0 +1,49 @@
+"""The printable page: whole in itself, its figures the plan's, its texts escaped."""
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from dashboard import words
+from dashboard.planning import BASIS, Figures, Traffic, plan
+from dashboard.planreport import report
+from ledger.economics import UnitPrice
+from ledger.purchase import Commitment, Purchase
+
+USD = 10**12
+
+
+@pytest.fixture
+def made():
+    traffic = Traffic("a test", (6_000,) * 60, UnitPrice(10**6, BASIS), ("<b>a note</b>",))
+    figures = Figures(
+        months=12, growth=Fraction(0), discount_per_year=Fraction(8, 100),
+        pusd_per_hour=USD // 10, tokens_per_s=100, duty=Fraction(1), spares=0,
+        ops_hours_per_week=Fraction(0), ops_pusd_per_hour=0,
+        terms=(Commitment(12, Fraction(1, 5)),), purchase=Purchase(400 * USD, 48, Fraction(1, 5)),
+    )  # fmt: skip
+    return plan(traffic, figures)
+
+
+def test_it_has_every_way_and_every_input(made) -> None:
+    page = report(made, "H100", [("GPU rate", "$0.10 an hour <script>")], "Made today")
+    for one in made.ways:
+        assert words.usd(one.npv_pusd) in page
+        assert words.usd(one.saved_pusd, sign=True) in page
+    assert page.count("<polyline") == len(made.ways)
+    assert "$0.10 an hour &lt;script&gt;" in page
+    assert "&lt;b&gt;a note&lt;/b&gt;" in page
+    assert "NPV" in page
+
+
+def test_it_needs_nothing_from_anywhere(made) -> None:
+    page = report(made, "H100", [], "Made today")
+    assert not re.search(r"<script|https?://|src=|@import|url\(", page)
+    assert page.startswith("<!doctype html>")
+
+
+def test_a_single_way_has_its_report_too(made) -> None:
+    alone = replace(made, ways=made.ways[:1])
+    assert "Enter your GPU rate" in report(alone, "H100", [], "Made today")
