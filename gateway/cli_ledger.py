@@ -15,6 +15,7 @@ from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fai
 from gateway.cli_export import export
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.clock import Clock
+from ledger.condense import Condenser
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries import Flagged, Scope
 from ledger.registers import changes, register_head
@@ -136,6 +137,13 @@ def retire(
     days: Annotated[
         int, typer.Option(min=LEAST_DAYS, help="Attempts that are older than so many days.")
     ],
+    entries_days: Annotated[
+        int | None,
+        typer.Option(
+            min=LEAST_DAYS,
+            help="Postings (into balances by account and day) and refusals that are older, too.",
+        ),
+    ] = None,
     apply: Annotated[
         bool, typer.Option("--apply", help="Do it; else only say what would go.")
     ] = False,
@@ -152,15 +160,24 @@ def retire(
             what = f"Would retire about {seen.attempts:,} attempts; then {seen.waits_for}."
             emit(asdict(seen), as_json=as_json, show=lambda out: out.print(what))
             return
-        retirer, gone = Retirer(ledger), 0
+        gone = entries = refusals = 0
+        retirer, condenser = Retirer(ledger), Condenser(ledger)
         try:
             while not (step := retirer.step(before_us=before_us, at_us=now_us)).waits_for:
                 gone += step.attempts
+            if entries_days is not None:
+                oldest_us = now_us - entries_days * DAY_US
+                while not (one := condenser.step(before_us=oldest_us, at_us=now_us)).waits_for:
+                    entries, refusals = entries + one.postings, refusals + one.refusals
         except NotAsSealed as error:
             fail(str(error))
-    said = {"attempts": gone, "waits_for": step.waits_for}
+    said: dict[str, object] = {"attempts": gone, "waits_for": step.waits_for}
+    more = ""
+    if entries_days is not None:
+        said |= {"postings": entries, "refusals": refusals}
+        more = f" Condensed {entries:,} postings and {refusals:,} refusals."
     emit(said, as_json=as_json, show=lambda out: out.print(
-        f"Retired {gone:,} attempts; then {step.waits_for}."))  # fmt: skip
+        f"Retired {gone:,} attempts; then {step.waits_for}.{more}"))  # fmt: skip
 
 
 def _noted(word: str) -> tuple[tuple[int, bytes], ...]:

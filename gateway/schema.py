@@ -110,6 +110,12 @@ class Ledger(Section):
         ge=35,
         description="single attempts older than this are deleted; their sums and proof stay",
     )
+    retain_entries_days: int | None = Field(
+        None,
+        ge=35,
+        description="once their attempts are deleted, postings and refusals older than this "
+        "become balances by account and day, and counts by hour",
+    )
 
 
 class Telemetry(Section):

@@ -154,7 +154,11 @@ class Serving:
 
     def _background(self) -> list[tuple[str, list[str]]]:
         runtime = str(self.prepared.path)
-        config, days = str(self._config), self._settings.ledger.retain_days
+        config, ledger = str(self._config), self._settings.ledger
+        retained = {
+            "--retain-days": ledger.retain_days,
+            "--retain-entries-days": ledger.retain_entries_days,
+        }
         commands = [
             (
                 "ledger-writer",
@@ -162,7 +166,12 @@ class Serving:
                     *_python("ledger.writer"),
                     *("--journals", str(self.runtime.journal_dir)),
                     *("--run-dir", str(self.runtime.run_dir)),
-                    *(("--retain-days", str(days)) if days is not None else ()),
+                    *(
+                        word
+                        for name, days in retained.items()
+                        if days is not None
+                        for word in (name, str(days))
+                    ),
                 ],
             ),
             (

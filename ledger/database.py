@@ -21,8 +21,11 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
 
+from ledger.turns import turn, turns_of
+
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"  # where processes of a host are told the address
 BUSY_TIMEOUT_MS = 10_000
+TURN_LIMIT_S = 1.0  # as long as some batches of a backlog
 CONNECT_TIMEOUT_S = 5
 CACHE_KIB = 65_536  # SQLite: a history's indexes stay in memory while it is written
 KEPT_CACHE_KIB = 4_096  # of a connection that stays open: what it ever held it holds for good
@@ -206,4 +209,8 @@ def _open_sqlite(cache_kib: int, connection: sqlite3.Connection, _record: Any) -
 def _begin_sqlite(connection: Connection) -> None:
     reads = bool(connection.get_execution_options().get(_READING))
     connection.exec_driver_sql(f"PRAGMA query_only={int(reads)}")  # a kept connection may do both
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+    if reads:
+        connection.exec_driver_sql("BEGIN")
+        return
+    with turn(turns_of(Path(connection.engine.url.database or "")), TURN_LIMIT_S):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -20,6 +20,12 @@ from ledger.orm_books import (
     Refusal,
 )
 from ledger.orm_budgets import Budget, BudgetAlert, BudgetVersion, BudgetWindow, Grant, HoldRow
+from ledger.orm_condensings import (
+    CondensedPosting,
+    CondensedRefusal,
+    Condensing,
+    RetiredHolds,
+)
 from ledger.orm_fleet import (
     Capacity,
     CatalogEntry,
@@ -68,6 +74,9 @@ __all__ = [
     "Capacity",
     "CatalogEntry",
     "ComparedCost",
+    "CondensedPosting",
+    "CondensedRefusal",
+    "Condensing",
     "ConfigVersion",
     "EngineSample",
     "EngineSampleHour",
@@ -96,6 +105,7 @@ __all__ = [
     "Quarantined",
     "Refusal",
     "RegisterEntry",
+    "RetiredHolds",
     "RetiredUse",
     "Retirement",
     "RollupCell",

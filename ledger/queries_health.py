@@ -4,10 +4,13 @@ A figure without its "as of" is a guess. `freshness` says until when the journal
 what is missing from the totals; `refusals` what was asked and never attempted.
 """
 
+from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from ledger.condensed import refused_until
 from ledger.orm import Attempt, JournalPosition, Quarantined, Refusal
 from ledger.queries_scope import Scope, rows
 
@@ -41,15 +44,21 @@ def freshness(connection: Connection) -> Freshness:
 
 
 def refusals(connection: Connection, scope: Scope) -> list[Refused]:
-    """Requests that were refused before any attempt, most frequent first."""
+    """Requests that were refused before any attempt, most frequent first; by hours where old."""
     columns = (Refusal.reason, Refusal.model, Refusal.team_id, Refusal.scope, Refusal.http_status)
     requests = func.count().label("requests")
     statement = (
         select(*columns, requests)
         .where(Refusal.refused_us >= scope.start_us, Refusal.refused_us < scope.end_us)
         .group_by(*columns)
-        .order_by(requests.desc(), Refusal.reason)
     )
     if scope.team is not None:
         statement = statement.where(Refusal.team_id == scope.team)
-    return [Refused(*row) for row in rows(connection, statement)]
+    counted: Counter[tuple[Any, ...]] = Counter()
+    for row in rows(connection, statement):
+        counted[tuple(row[:-1])] += row[-1]
+    for one in refused_until(connection, scope):
+        alike = (one.reason, one.model, one.team_id, one.scope, one.http_status)
+        counted[alike] += one.requests
+    found = [Refused(*one) for one in ((*alike, count) for alike, count in counted.items())]
+    return sorted(found, key=lambda one: (-one.requests, one.reason, repr(one)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from ledger.condensed import refused_until
 from ledger.orm import Attempt, Refusal
 from ledger.queries_scope import INPUT_TOKENS, OUTPUT_TOKENS, Scope
 
@@ -55,4 +56,7 @@ def refused_requests(connection: Connection, scope: Scope) -> int:
     query = select(func.count()).where(
         Refusal.refused_us >= scope.start_us, Refusal.refused_us < scope.end_us
     )
-    return int(connection.execute(query).scalar_one())
+    old = sum(
+        one.requests for one in refused_until(connection, Scope(scope.start_us, scope.end_us))
+    )
+    return int(connection.execute(query).scalar_one()) + old

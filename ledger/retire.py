@@ -4,12 +4,13 @@
     while retirer.step(before_us=..., at_us=...):
         pass
 
-Roll-ups, postings, holds and seals outlive the rows. A link's attempts go once all of them were
-opened and settled before the limit, are added up, and no invoice that may still be posted needs
-them; a link that must wait makes all after it wait, so what is there is there without holes. What
-was ever lost stays for good: evidence may come, and seals name it singly. Before anything goes the
-link is proved to be what was sealed. A step is one short transaction that deletes rows nobody
-changes any more, so it stops no writer on PostgreSQL; on SQLite it is small, for there it does.
+Roll-ups, postings and seals outlive the rows; holds go with them, into sums by window. A link's
+attempts go once all of them were opened and settled before the limit, are added up, and no invoice
+that may still be posted needs them; a link that must wait makes all after it wait, so what is there
+is there without holes. What was ever lost stays for good: evidence may come, and seals name it
+singly. Before anything goes the link is proved to be what was sealed. A step is one short
+transaction that deletes rows nobody changes any more, so it stops no writer on PostgreSQL; on
+SQLite it is small, for there it does.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,13 +31,17 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from ledger import sealed
 from ledger.database import reading
+from ledger.holds import HoldState
 from ledger.orm_books import Attempt, AttemptDecision, ComparedCost
+from ledger.orm_budgets import HoldRow
+from ledger.orm_condensings import RetiredHolds
 from ledger.orm_fleet import HOUR_US
 from ledger.orm_invoices import Invoice
 from ledger.orm_rollups import RollupPosition, RollupWaiting
@@ -52,6 +57,7 @@ LEAST_DAYS = 35  # a budget's window is a month at most, and is counted anew fro
 ROWS_AT_ONCE = {"postgresql": 10_000, "sqlite": 500}
 NAMED_AT_ONCE = 500
 EPOCH = "1970-01-01"
+ATTEMPTS = Attempt.__tablename__
 LATE = "late"  # a flag: settled after it was given up for lost
 
 
@@ -79,7 +85,7 @@ class Prospect:
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class Member:
     """An attempt whose final leaf lies under the link."""
 
     seq: int
@@ -117,12 +123,12 @@ class Retirer:
     def _part(
         self, connection: Connection, since: Ranges, link: Link, number: int, at_us: int
     ) -> tuple[Part, list[int]]:
-        leaves, members = _proved(connection, since, link)
+        leaves, members = proved(connection, since, link)
         may = _droppable(connection, [one.seq for one in members])
         gone = [one for one in members if one.seq in may]
         ends, gone = len(gone) <= self._at_once, gone[: self._at_once]
         dropped = {one.seq for one in gone}
-        left = [leaf for seq, leaf in leaves if seq not in dropped]
+        left = [leaf for kind, seq, leaf in leaves if kind != ATTEMPTS or seq not in dropped]
         part = Part(
             link.number,
             number,
@@ -215,10 +221,13 @@ def _unreconciled(connection: Connection) -> Any:
 _DAYS = (Invoice.first_day, Invoice.last_day)
 
 
-def _proved(
+def proved(
     connection: Connection, since: Ranges, link: Link
-) -> tuple[list[tuple[int | None, bytes]], list[_Member]]:
-    """All leaves under a link, by attempt (None: of another row), and the attempts that may go."""
+) -> tuple[list[tuple[str, int, bytes]], list[Member]]:
+    """All leaves under a link, with table and number, and the attempts that may go.
+
+    `NotAsSealed` where they are not those that were sealed, less what was retired.
+    """
     resolved = list(
         connection.execute(
             select(SealMark.attempt_seq)
@@ -234,23 +243,23 @@ def _proved(
     ]
     rows += sealed.attempts(connection, since.attempts, link.to.attempts)
     marks = _marks(connection, [one.seq for one in rows])
-    leaves: list[tuple[int | None, bytes]] = []
-    members: list[_Member] = []
+    leaves: list[tuple[str, int, bytes]] = []
+    members: list[Member] = []
     for one in rows:
         mine = marks.get(one.seq, {})
         leaf = mine.get(link.number, one.leaf)
         if leaf is not None:
-            leaves.append((one.seq, leaf))
+            leaves.append((ATTEMPTS, one.seq, leaf))
         if leaf is not None and not any(kept is not None for kept in mine.values()):
-            members.append(_Member(one.seq, leaf))
+            members.append(Member(one.seq, leaf))
     to = link.to
-    for plain in (
-        sealed.postings(connection, since.postings, to.postings),
-        sealed.refusals(connection, since.refusals, to.refusals),
-        sealed.prices(connection, since.prices, to.prices),
+    for read, *part in (
+        (sealed.postings, since.postings, to.postings),
+        (sealed.refusals, since.refusals, to.refusals),
+        (sealed.prices, since.prices, to.prices),
     ):
-        leaves += [(None, leaf) for _, leaf in plain]
-    rows_now, digest_now = len(leaves), digest(leaf for _, leaf in leaves)
+        leaves += [(read.__name__, seq, leaf) for seq, leaf in read(connection, *part)]
+    rows_now, digest_now = len(leaves), digest(leaf for _, _, leaf in leaves)
     query = select(Retirement.left_rows, Retirement.left).where(Retirement.number == link.number)
     before = connection.execute(query.order_by(Retirement.part.desc()).limit(1)).one_or_none()
     wanted = (link.rows, link.digest) if before is None else (before[0], bytes(before[1]))
@@ -280,6 +289,10 @@ def _droppable(connection: Connection, seqs: Sequence[int]) -> set[int]:
             Attempt.status != LOST,
             func.coalesce(Attempt.flag, "").not_in((LOST, LATE)),
             ~exists().where(RollupWaiting.attempt_seq == Attempt.seq),
+            # Never so in books that hold; were it, `verify` is to see it.
+            ~exists().where(
+                HoldRow.attempt_id == Attempt.attempt_id, HoldRow.state == HoldState.HELD.value
+            ),
         )
         found.update(connection.execute(query).scalars())
     return found
@@ -308,6 +321,8 @@ def _delete(connection: Connection, seqs: Sequence[int]) -> None:
         gone = Attempt.seq.in_(some)
         _keep_use(connection, gone)
         ids = select(Attempt.attempt_id).where(gone)
+        _keep_held(connection, ids)
+        connection.execute(delete(HoldRow).where(HoldRow.attempt_id.in_(ids)))
         connection.execute(delete(ComparedCost).where(ComparedCost.attempt_id.in_(ids)))
         connection.execute(delete(AttemptDecision).where(AttemptDecision.attempt_id.in_(ids)))
         connection.execute(delete(SealMark).where(SealMark.attempt_seq.in_(some)))
@@ -339,6 +354,24 @@ def _keep_use(connection: Connection, gone: Any) -> None:
         statement.on_conflict_do_update(index_elements=["pool", "hour_us", "team_id"], set_=more),
         rows,
     )
+
+
+def _keep_held(connection: Connection, ids: Any) -> None:
+    """What holds came to, by window. Parts go one at a time, so nobody else adds meanwhile."""
+    query = select(
+        HoldRow.budget_id, HoldRow.window, func.count(), exact_sum(HoldRow.actual_pusd)
+    ).where(HoldRow.attempt_id.in_(ids))
+    for row in connection.execute(query.group_by(HoldRow.budget_id, HoldRow.window)).all():
+        here = and_(RetiredHolds.budget_id == row[0], RetiredHolds.window == row[1])
+        stored = select(RetiredHolds.holds, RetiredHolds.actual_pusd).where(here)
+        before = connection.execute(stored).one_or_none()
+        values = {"holds": row[2], "actual_pusd": row[3]}
+        if before is None:
+            where = {"budget_id": row[0], "window": row[1]}
+            connection.execute(insert(RetiredHolds), [where | values])
+        else:
+            more = {"holds": row[2] + before[0], "actual_pusd": row[3] + before[1]}
+            connection.execute(update(RetiredHolds).where(here).values(more))
 
 
 def _groups(seqs: Sequence[int]) -> Iterable[Sequence[int]]:

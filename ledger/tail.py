@@ -12,7 +12,8 @@ from ledger.fold import Item
 from ledger.journal_reader import Journal, JournalReader, Position, has_owner
 from ledger.repository import Applied, Away, Move, Repository
 
-STEP_BYTES = 1024 * 1024  # of each journal, per transaction
+STEP_BYTES = 1024 * 1024  # per transaction, of all journals: others wait for SQLite's lock as long
+LEAST_BYTES = 64 * 1024  # of each journal
 
 
 @dataclass(slots=True)
@@ -64,10 +65,12 @@ class Tail:
         moves: list[Move] = []
         ended: list[Journal] = []
         step = Step(Applied())
-        for journal in self._reader.journals():
+        journals = list(self._reader.journals())
+        share = max(LEAST_BYTES, STEP_BYTES // max(1, len(journals)))
+        for journal in journals:
             since = positions.get(journal.name, Position())
             owned = has_owner(journal)
-            chunk = self._reader.read(journal, since, limit_bytes=STEP_BYTES)
+            chunk = self._reader.read(journal, since, limit_bytes=share)
             if chunk.after == since:
                 if not owned:
                     ended.append(journal)

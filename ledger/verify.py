@@ -13,9 +13,11 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 from sqlalchemy.orm import aliased
 
+from ledger.condensed import condensings_hold
 from ledger.holds import HoldState
 from ledger.orm_books import Attempt, JournalPosition, Posting, PriceVersion, Quarantined
 from ledger.orm_budgets import NO_HOST, Budget, BudgetWindow, Grant, HoldRow
+from ledger.orm_condensings import RetiredHolds
 from ledger.orm_types import exact_sum
 from ledger.prices import Price, tier_cost_pusd
 from ledger.records import TOKEN_COLUMNS, Tokens
@@ -217,11 +219,14 @@ def grants_are_within_limits(connection: Connection) -> Found:
 
 
 def totals_equal_sums(connection: Connection) -> Found:
-    """A window's spending is the sum of what its holds came to."""
+    """A window's spending is the sum of what its holds came to, those of retired attempts too."""
     query = select(HoldRow.budget_id, HoldRow.window, exact_sum(HoldRow.actual_pusd)).group_by(
         HoldRow.budget_id, HoldRow.window
     )
     sums = {(row[0], row[1]): row[2] for row in connection.execute(query)}
+    gone = select(RetiredHolds.budget_id, RetiredHolds.window, RetiredHolds.actual_pusd)
+    for budget_id, start, pusd in connection.execute(gone):
+        sums[budget_id, start] = sums.get((budget_id, start), 0) + pusd
     windows = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
     for budget_id, start, spent in connection.execute(windows):
         found = sums.pop((budget_id, start), 0)
@@ -255,5 +260,6 @@ CHECKS: tuple[Check, ...] = (
     seals_hold,
     registers_hold,
     retirements_hold,
+    condensings_hold,
     sums_are_the_rows,
 )

@@ -2,6 +2,7 @@
 
 from sqlalchemy import Connection, func, or_, select
 
+from ledger.condensed import TEAMS, teams_total
 from ledger.hours import hour_of
 from ledger.invoices import invoice_of
 from ledger.orm_books import Attempt, Posting
@@ -12,7 +13,6 @@ from ledger.retirements import Retired, retired
 from ledger.verify_hours import Found
 
 SUSPENSE = ":suspense"
-TEAMS = "expense:team:"
 _NAMED = ("gpu:%", "invoice:%", f"%{SUSPENSE}")
 ROWS_AT_ONCE = 5_000
 
@@ -52,6 +52,8 @@ def _retired_are_posted(connection: Connection, gone: Retired) -> Found:
         *(~Posting.entry_id.like(one) for one in _NAMED),
     )
     entries, pusd = connection.execute(query).one()
+    went, charged = teams_total(connection)
+    entries, pusd = entries + went, pusd + charged
     if (entries, pusd) != (gone.posted, gone.cost_pusd):
         yield (
             "retired attempts",

@@ -18,7 +18,6 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +25,8 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
 from ledger.book import NEWEST_PRICE_FILE, newest_version
+from ledger.condense import Condenser
+from ledger.condense import Step as Condensed
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.desk_server import BudgetDesk, Seen
 from ledger.heap import one_heap
@@ -41,6 +42,7 @@ from ledger.queries_scope import DAY_US
 from ledger.registers import Registers
 from ledger.repository import Away, Repository
 from ledger.retire import NotAsSealed, Retirer
+from ledger.retire import Step as Retired
 from ledger.rollups import Rollups
 from ledger.samplehours import pack_hours
 from ledger.sealer import Sealer
@@ -74,6 +76,13 @@ class News(NamedTuple):
     budgets: Seen
 
 
+class Retention(NamedTuple):
+    """How long single rows are kept; None: for good. Entries are postings and refusals."""
+
+    attempts_days: int | None = None
+    entries_days: int | None = None
+
+
 class LedgerWriter:
     """One per host. `run` ends when `stop` is set, after what lies in the journals is applied."""
 
@@ -85,7 +94,7 @@ class LedgerWriter:
         run_dir: Path,
         host: str,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
-        retain_days: int | None = None,
+        retention: Retention = Retention(),  # noqa: B008  (a frozen value)
     ) -> None:
         run_dir.mkdir(parents=True, exist_ok=True)
         self._lock = _own(run_dir / LOCK_FILE)
@@ -93,7 +102,7 @@ class LedgerWriter:
         self._tail = Tail(Repository(engine, host=host), JournalReader(journals), now_us)
         self._sealer, self._rollups = Sealer(engine), Rollups(engine)
         self._registers = Registers(engine)
-        self._retirer, self._retain_days = Retirer(engine), retain_days
+        self._retention = retention
         self._desk = BudgetDesk(engine, host=host, socket=run_dir / DESK_SOCKET)
         self._generation = Generation(run_dir)
         self._newest_price = Generation(run_dir, NEWEST_PRICE_FILE)
@@ -215,13 +224,21 @@ class LedgerWriter:
 
     async def _retire(self) -> None:
         """Small steps; a link that is not what was sealed is `ledger verify`'s to tell."""
-        if self._retain_days is None:
-            return
         now_us = self._now_us()
-        step = partial(self._retirer.step, before_us=now_us - self._retain_days * DAY_US)
-        with contextlib.suppress(NotAsSealed):
-            while not (await asyncio.to_thread(step, at_us=now_us)).waits_for:
-                pass
+        kept = self._retention
+        steps: tuple[tuple[int | None, Callable[..., Retired | Condensed]], ...] = (
+            (kept.attempts_days, Retirer(self._engine).step),
+            (kept.entries_days, Condenser(self._engine).step),
+        )
+        for days, step in steps:
+            if days is None:
+                continue
+            before_us = now_us - days * DAY_US
+            with contextlib.suppress(NotAsSealed):
+                while not (
+                    await asyncio.to_thread(step, before_us=before_us, at_us=now_us)
+                ).waits_for:
+                    pass
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -264,7 +281,7 @@ async def _main(given: argparse.Namespace) -> None:
         journals=given.journals,
         run_dir=given.run_dir,
         host=given.host,
-        retain_days=given.retain_days,
+        retention=Retention(given.retain_days, given.retain_entries_days),
     )
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -289,6 +306,9 @@ def main(arguments: list[str] | None = None) -> None:
         help="write to a database that may lose acknowledged commits",
     )
     parser.add_argument("--retain-days", type=int, help="delete single attempts that are older")
+    parser.add_argument(
+        "--retain-entries-days", type=int, help="condense postings and refusals that are older"
+    )
     given = parser.parse_args(arguments)
     if not given.url:
         parser.error(f"name the ledger with --url or {URL_VARIABLE}")

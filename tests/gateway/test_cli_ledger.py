@@ -229,7 +229,10 @@ def test_attempts_retire_when_they_are_old_and_nothing_goes_before(ledger, url):
         pass
     engine.dispose()
     assert "about 4 attempts" in ledger("retire", "--days", "35").stdout
-    assert "Retired 3 attempts" in ledger("retire", "--days", "35", "--apply").stdout
+    both = ("retire", "--days", "35", "--entries-days", "35", "--apply")
+    assert "Retired 3 attempts" in ledger(*both).stdout
+    # What is sealed today is condensed when the day's seals are over.
+    assert json.loads(ledger(*both, "--json").stdout)["postings"] == 0
     after = ledger("report", "--json", "--days", "400").stdout
     assert json.loads(after)["total"] == json.loads(before)["total"]
     assert "seals_hold" not in ledger("verify").stdout

@@ -9,12 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, MetaData, Table, insert, select, text
+from sqlalchemy import Engine, MetaData, Table, insert, inspect, select, text
 from sqlalchemy.exc import OperationalError
 
 from ledger import orm
+from ledger.condense import Condenser
 from ledger.database import make_engine, migrate
+from ledger.retire import Retirer
 from ledger.rollups import Rollups
+from ledger.samplehours import pack_hours
+from ledger.verify import verify
 
 VERSIONS = Path(__file__).resolve().parents[2] / "migrations" / "versions"
 BEFORE = "0015"
@@ -152,6 +156,59 @@ def test_the_version_before_goes_on_writing_and_is_added_up(before, row, seal_al
     assert Rollups(before).follow() == 3
     with before.connect() as connection:
         assert connection.execute(select(orm.RollupDay.attempts)).scalar_one() == 3
+
+
+MADE_BESIDE = "0025"  # every migration since makes tables of its own
+
+
+def test_tables_are_made_while_every_other_is_written(postgres_url) -> None:
+    """Not one of the newest migrations asks for a lock that a running writer would hold up."""
+    migrate(postgres_url, MADE_BESIDE)
+    engine = make_engine(postgres_url)
+    names = ", ".join(sorted(set(inspect(engine).get_table_names()) - {"alembic_version"}))
+    with engine.begin() as writers:
+        writers.execute(text(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE"))
+        writers.execute(text("SELECT pg_current_xact_id()"))
+        with beside(lambda: migrate(postgres_url)) as migration:
+            migration.join(timeout=60)
+            assert not migration.is_alive(), "it waits for somebody who writes"
+    there = set(inspect(engine).get_table_names())
+    engine.dispose()
+    assert there >= set(orm.Base.metadata.tables)
+
+
+def test_a_host_of_before_writes_and_seals_beside_rows_that_went(
+    postgres_url, row, opened, settled, write, seal_all
+) -> None:
+    """Its attempts, samples and budgets, by its own idea of the tables, are of the books."""
+    migrate(postgres_url, MADE_BESIDE)
+    engine = make_engine(postgres_url)
+    names = ("attempts", "engine_samples", "budgets")
+    old = {name: Table(name, MetaData(), autoload_with=engine) for name in names}
+    migrate(postgres_url)
+    own = {"holds": (), "backend": "own"}
+    write(engine, *(one for n in (1, 2, 3) for one in (opened(n, **own), settled(n))))
+    seal_all(engine)
+    while Rollups(engine).follow():
+        pass
+    for of_rows in (Retirer(engine), Condenser(engine, rows_at_once=1)):
+        while not of_rows.step(before_us=2**62, at_us=1).waits_for:
+            pass
+    add(engine, old["attempts"], row, 7)
+    sample = {"at_us": 5, "pool": "p", "engine": "p/0", "health": "healthy", "simulated": False}
+    budget = {"id": "b", "scope": "team:a", "period": "day", "hard": False, "limit_pusd": 1}
+    with engine.begin() as connection:
+        connection.execute(insert(old["engine_samples"]), [sample])
+        connection.execute(insert(old["budgets"]), [budget | {"created_us": 0, "timezone": "UTC"}])
+    assert pack_hours(engine, at_us=2 * 3_600_000_000) == 1
+    seal_all(engine)
+    with engine.connect() as connection:
+        gone = select(orm.Condensing.postings)
+        assert sum(connection.execute(gone).scalars()) > 0
+        found = {one.check for one in verify(connection).findings}
+    engine.dispose()
+    # Its row is open and of no journal here; all chains, sums and balances hold.
+    assert found <= {"holds_end"}
 
 
 def faults(source: str) -> list[str]:

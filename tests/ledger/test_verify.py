@@ -112,6 +112,9 @@ BROKEN = {
     " attempts, posted, input_tokens, output_tokens, engine_us, cost_pusd, gone, left_rows,"
     " \"left\", chain) VALUES (1, 0, true, 0, 0, 1, 1, 0, 0, 0, '0',"
     " X'78', 0, X'78', X'79')",
+    "condensings_hold": "INSERT INTO condensings (number, first_link, last_link, condensed_us,"
+    ' entries, postings, refusals, gone, left_rows, "left", chain)'
+    " VALUES (1, 1, 0, 0, 0, 0, 0, X'78', 0, X'78', X'79')",
     "registers_hold": "INSERT INTO register_entries (number, at_us, register, row, event, said,"
     " leaf, chain) VALUES (1, 0, 'keys', 'k', 'made', '{}', X'78', X'79')",
     "seals_hold": "INSERT INTO seals VALUES (1, 0, 9, 0, 0, 0, 2, X'78', X'79')",

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from ledger import orm
+from ledger import condense, orm
 from ledger.desk import DeskClient
 from ledger.identity import KeyRing, KeySpec, create_key, load_pepper, revoke_key
 from ledger.journal import JournalWriter
@@ -25,7 +25,7 @@ from ledger.records import Hold
 from ledger.repository import Away, Repository
 from ledger.rollups import Rollups
 from ledger.submissions import Asking, take
-from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, WriterRunningError
+from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, Retention, WriterRunningError
 
 NOW_US = 1_780_000_000_000_000
 DAY = 1_779_926_400
@@ -113,8 +113,32 @@ async def test_attempts_retire_only_where_days_are_said(
     async with Running(engine, tmp_path / "without") as writer:
         await writer._retire()
         assert count(engine) == 2
-    async with Running(engine, tmp_path / "with", retain_days=35) as writer:
+    async with Running(engine, tmp_path / "with", retention=Retention(35)) as writer:
         await until(lambda: count(engine) == 1)
+
+
+async def test_postings_are_condensed_once_their_attempts_went(
+    engine, tmp_path, opened, settled, write, seal_all, monkeypatch
+):
+    monkeypatch.setitem(condense.ROWS_AT_ONCE, engine.dialect.name, 1)
+    old = NOW_US - 40 * 86_400_000_000
+    for number in (1, 2):
+        at = {"opened_us": old, "holds": ()}
+        write(engine, opened(number, **at), settled(number, settled_us=old + 1))
+    seal_all(engine, rows_at_once=1)
+    while Rollups(engine).follow():
+        pass
+
+    def condensed():
+        with engine.connect() as connection:
+            return connection.execute(select(func.sum(orm.Condensing.postings))).scalar()
+
+    async with Running(engine, tmp_path / "young", retention=Retention(35, 41)) as writer:
+        await until(lambda: count(engine) == 1)
+        await writer._retire()
+        assert not condensed()
+    async with Running(engine, tmp_path / "old", retention=Retention(35, 39)):
+        await until(condensed)
 
 
 async def test_an_attempt_that_is_short_is_one_row_written_once(
