@@ -17,8 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.api import HOT
 from gateway.auth import (
+    APPLY,
     APPLY_POLICIES,
     INFERENCE,
+    OPERATIONS,
     POLICIES,
     USAGE,
     Keys,
@@ -60,6 +62,16 @@ ROUTES: dict[str, str] = {
     f"GET {_FOR}/policies/history": POLICIES,
     f"POST {_FOR}/policies/apply": APPLY_POLICIES,
     f"POST {_FOR}/policies/rollback": APPLY_POLICIES,
+    f"GET {_FOR}/targets": OPERATIONS,
+    f"POST {_FOR}/targets/disable": OPERATIONS + APPLY,
+    f"POST {_FOR}/targets/enable": OPERATIONS + APPLY,
+    f"GET {_FOR}/routes": OPERATIONS,
+    f"POST {_FOR}/routes/force": OPERATIONS + APPLY,
+    f"POST {_FOR}/routes/release": OPERATIONS + APPLY,
+    f"GET {_FOR}/engines": OPERATIONS,
+    f"POST {_FOR}/engines/drain": OPERATIONS + APPLY,
+    f"POST {_FOR}/engines/resume": OPERATIONS + APPLY,
+    f"POST {_FOR}/engines/restart": OPERATIONS + APPLY,
 }
 _OPTIONAL = ("/v1/files", "/v1/batches")  # there where batches are switched on
 

@@ -29,6 +29,9 @@ from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
 from gateway.access import guard
+from gateway.admin.desk import AdminDesk
+from gateway.admin.enginehost import EngineHost
+from gateway.admin.routes import admin_router
 from gateway.admission import Admission
 from gateway.api import HotApi
 from gateway.app import Gateway, Operations, create_app
@@ -52,7 +55,6 @@ from gateway.metering import Metering
 from gateway.metrics import Metrics
 from gateway.overruling import Overruling, ReadOverrides
 from gateway.plan import Learned, Planner
-from gateway.policies_api import PolicyDesk, policies_router
 from gateway.policysets import rules_of
 from gateway.prefixes import PREFIXES_FILE, Prefixes
 from gateway.recording import JOURNAL, Recording
@@ -179,14 +181,16 @@ def build(
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot = hot
     batches.attach(app)
-    return _administered(app, settings, runtime, ledger, clock)
+    return _administered(app, settings, runtime, ledger, board)
 
 
 def _administered(
-    app: Gateway, settings: Settings, runtime: Runtime, ledger: Ledger, clock: Clock
+    app: Gateway, settings: Settings, runtime: Runtime, ledger: Ledger, board: Board
 ) -> Gateway:
     """With the routes of those who run it, and every route guarded."""
-    app.take(policies_router(PolicyDesk(settings, partial(make_engine, runtime.ledger_url), clock)))
+    opened, clock = partial(make_engine, runtime.ledger_url), Clock()
+    desk = AdminDesk(settings, opened, EngineHost(settings, runtime, board), clock)
+    app.take(admin_router(desk))
     guard(app, ledger.keys, clock)
     return app
 

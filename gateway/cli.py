@@ -19,7 +19,8 @@ from gateway import (
     cli_prices,
     cli_up,
 )
-from gateway.cli_config import Config, start_or_fail
+from gateway.admin.remote import API_KEY, GATEWAY
+from gateway.cli_config import Config, name_gateway, start_or_fail
 from gateway.cli_output import console, fail
 from gateway.errors import ConfigError
 from gateway.serve import run
@@ -53,13 +54,25 @@ def _say_version(asked: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     *,
+    gateway: Annotated[
+        str | None,
+        typer.Option(
+            envvar=GATEWAY,
+            metavar="URL",
+            help="Ask the gateway there instead of this host's; "
+            f"the key comes from {API_KEY} in the environment.",
+        ),
+    ] = None,
     _version: Annotated[
         bool,
         typer.Option("--version", callback=_say_version, is_eager=True, help="Say which it is."),
     ] = False,
 ) -> None:
     """Run your own GPUs and the external APIs as one fleet, and see what every request cost."""
+    if gateway is not None:
+        name_gateway(context, gateway)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from sqlalchemy import Engine, make_url
 
+from gateway.admin.remote import GATEWAY
 from gateway.cli_output import fail
 from gateway.clock import Clock
 from gateway.errors import ConfigError
@@ -24,12 +25,37 @@ Config = Annotated[
 ]
 
 
+def gateway_url() -> str | None:
+    """The gateway elsewhere that `--gateway` or the environment names; None: this host's own."""
+    return os.environ.get(GATEWAY) or None
+
+
+def name_gateway(context: typer.Context, url: str) -> None:
+    """`--gateway` says for one command what the variable says for all of a shell."""
+    before = os.environ.get(GATEWAY)
+    os.environ[GATEWAY] = url
+
+    def restore() -> None:
+        del os.environ[GATEWAY]
+        os.environ.update({} if before is None else {GATEWAY: before})
+
+    context.call_on_close(restore)
+
+
 def load_or_fail(path: Path) -> Settings:
     """The settings, or every fault of the file on stderr and status 1."""
+    _here_alone()
     try:
         return load(path)
     except ConfigError as error:
         fail("\n".join((*error.faults, *_elsewhere(path))))
+
+
+def _here_alone() -> None:
+    """What is meant for a gateway elsewhere is never done here instead."""
+    if (url := gateway_url()) is not None:
+        fail(f"this command works where the gateway runs, not on {url}: leave out --gateway "
+             "and BREAKEVEN_GATEWAY")  # fmt: skip
 
 
 def _elsewhere(path: Path) -> list[str]:
@@ -42,6 +68,7 @@ def _elsewhere(path: Path) -> list[str]:
 
 def start_or_fail(path: Path) -> Settings:
     """The settings of a start: warnings are shown, an error ends it with the list of `check`."""
+    _here_alone()
     examined = examine(path, at_us=Clock().wall_us())
     if examined.settings is None:
         lines = (*examined.lines, *_elsewhere(path))

@@ -1,7 +1,8 @@
-"""`breakeven engine status|drain|resume|restart|logs`: the engines of the host that runs here.
+"""`breakeven engine status|drain|resume|restart|logs`: the engines of one running host.
 
-Drain and resume are overrides like any other (`breakeven target`), with the wait that they need.
-A restart is asked of the host's parent process, which alone starts and ends engines.
+It is the host that runs here, or the one that answers elsewhere: who has many names one of them.
+Drain and resume are overrides like any other (`breakeven target`), with the wait that they need;
+a restart goes through a pool one by one.
 """
 
 import time
@@ -9,87 +10,34 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.status import Status
-from sqlalchemy import Engine
 
-from gateway import overrideverbs as verbs
-from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fail
-from gateway.cli_operate import By, Why, author_of
+from gateway.admin import engines as verbs
+from gateway.admin import overrides
+from gateway.admin.enginehost import runtime_of
+from gateway.admin.verb import Nothing, Refused
+from gateway.cli_config import Config, load_or_fail
+from gateway.cli_desk import Desk, acting, looking
+from gateway.cli_operate import By, Why
 from gateway.cli_output import AsJson, emit, fail, table
-from gateway.clock import Clock
-from gateway.engines import log_of, restart_orders
+from gateway.engines import log_of
 from gateway.following import FOLLOW_S
-from gateway.overrides import TARGET, barred
-from gateway.runtime import EngineSeat, Runtime
-from gateway.settings import Settings
-from gateway.sightings import engine_state
-from gateway.slots import Board, Load
-from gateway.statedir import is_held
-from ledger.overrides import Override
-from router.types import EngineState, Health
+from gateway.overrideverbs import Impossible, span_us
 
 LOOK_S = 0.2
 Name = Annotated[str, typer.Argument(help="pool:NAME/0, or pool:NAME for all of its engines.")]
 Patience = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s, 30m, 2h.")]
 
 
-class OutOfTimeError(Exception):
-    """What was waited for did not come true."""
-
-
-class Seen(NamedTuple):
-    """An engine at one moment."""
-
-    row: int
-    seat: EngineSeat
-    state: EngineState
-    in_flight: int  # of this host's requests
-    life: int  # 0: none serves, or somebody else's
-    word: str
-
-
-class Host:
-    """What the running host knows of its engines, by its shared memory."""
-
-    def __init__(self, settings: Settings, runtime: Runtime, board: Board) -> None:
-        self.runtime = runtime
-        self._stale_s = settings.telemetry.stale_s
-        self._board = board
-
-    def look(self, row: int) -> Seen:
-        board, seat = self._board, self.runtime.engines[row]
-        loads, life = board.loads(row), board.life(row)
-        state = engine_state(board.published(row), loads, Clock().now_s(), self._stale_s, life=life)
-        serves = state.health is Health.HEALTHY
-        word = state.health.value if serves or not seat.managed else board.stage(row)
-        return Seen(row, seat, state, int(loads[Load.SEQUENCES]), int(life), word)
-
-    def rows(self, name: str) -> list[int]:
-        """Of the engines that a name means; fails when there are none."""
-        engines = self.runtime.engines
-        found = [
-            row for row, seat in enumerate(engines) if name in (seat.name, f"pool:{seat.pool}")
-        ]
-        if not found:
-            fail(f"there is no engine {name}; there are {', '.join(one.name for one in engines)}")
-        return found
-
-
 def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every engine of this host: state, what runs, KV cache in use, what operators hold over it."""
-    settings = load_or_fail(config)
-    with _running(settings) as host, ledger_reader(settings) as engine:
-        stands = verbs.in_force(engine, Clock().wall_us())
-        found = [host.look(row) for row in range(len(host.runtime.engines))]
-    emit(
-        [_as_dict(one, stands) for one in found], as_json=as_json,
-        show=lambda out: out.print(_table(found, stands)),
-    )  # fmt: skip
+    with looking(config) as desk:
+        found = desk.do(verbs.STATUS, Nothing())["data"]
+    emit(found, as_json=as_json, show=lambda out: out.print(_table(found)))
 
 
 def drain(
@@ -101,11 +49,10 @@ def drain(
     as_json: AsJson = False,
 ) -> None:
     """Send an engine no new request, and wait until those under way have ended."""
-    settings = load_or_fail(config)
-    with _running(settings) as host, _operating(settings) as ledger:
-        rows, limit_s = host.rows(name), verbs.span_us(timeout) / 1e6
-        verbs.disable(ledger, settings, name, author_of(by, note))
-        _empty(host, rows, limit_s)
+    with acting(config, by) as desk:
+        limit_s = span_us(timeout) / 1e6
+        found = desk.do(verbs.DRAIN, verbs.Named(name, note))["data"]
+        _empty(desk, [one["engine"] for one in found], limit_s)
     words = f"{name} is drained and stays so until `breakeven engine resume {name}`."
     emit({"engine": name, "drained": True}, as_json=as_json, show=lambda out: out.print(words))
 
@@ -118,11 +65,10 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Let requests go to an engine again."""
-    settings = load_or_fail(config)
-    with _operating(settings) as ledger:
-        verbs.enable(ledger, name, author_of(by, note))
+    with acting(config, by) as desk:
+        done = desk.do(verbs.RESUME, verbs.Named(name, note))
     words = f"{name} gets requests again within {FOLLOW_S:g} s."
-    emit({"engine": name, "drained": False}, as_json=as_json, show=lambda out: out.print(words))
+    emit(done, as_json=as_json, show=lambda out: out.print(words))
 
 
 def restart(
@@ -137,21 +83,23 @@ def restart(
 
     The timeout is each engine's. When it is over the engine gets requests again, restarted or not.
     """
-    settings = load_or_fail(config)
-    with _running(settings) as host, _operating(settings) as ledger:
-        lasts_us = verbs.span_us(timeout)
-        seats = [(row, host.runtime.engines[row]) for row in host.rows(name)]
-        for _, seat in seats:
-            if not seat.managed:
-                fail(f"{seat.name} was not started by this gateway: restart it where it runs")
-        for row, seat in seats:
-            author = author_of(by, note or "restart")
-            with _away(ledger, settings, seat, author._replace(until_us=author.at_us + lasts_us)):
-                _next_life(host, row, time.monotonic() + lasts_us / 1e6)
+    with acting(config, by) as desk:
+        limit_s = span_us(timeout) / 1e6
+        every = desk.do(verbs.STATUS, Nothing())["data"]
+        found = [one for one in every if name in (one["engine"], one["engine"].rpartition("/")[0])]
+        if not found:
+            known = ", ".join(one["engine"] for one in every)
+            raise Refused(f"there is no engine {name}; there are {known}")
+        for one in found:
+            if not one["managed"]:
+                words = f"{one['engine']} was not started by this gateway: restart it where it runs"
+                raise Refused(words)
+        for one in found:
+            with _away(desk, one["engine"], note or "restart", timeout):
+                _next_life(desk, one["engine"], time.monotonic() + limit_s)
             if not as_json:
-                typer.echo(f"{seat.name} serves again.")
-    names = [seat.name for _, seat in seats]
-    emit({"restarted": names}, as_json=as_json, show=lambda _: None)
+                typer.echo(f"{one['engine']} serves again.")
+    emit({"restarted": [one["engine"] for one in found]}, as_json=as_json, show=lambda _: None)
 
 
 def logs(
@@ -162,7 +110,10 @@ def logs(
 ) -> None:
     """What an engine that this gateway started has written."""
     settings = load_or_fail(config)
-    runtime = _runtime(settings)
+    try:
+        runtime = runtime_of(settings)
+    except Impossible as error:
+        fail(str(error))
     found = [one for one in runtime.engines if name in (one.name, f"pool:{one.pool}")]
     files = [log_of(runtime, seat) for seat in found if seat.managed]
     if not files:
@@ -182,126 +133,68 @@ def logs(
 
 
 @contextmanager
-def _running(settings: Settings) -> Iterator[Host]:
-    """The host that runs here; fails when none does."""
-    if not is_held(settings):
-        fail(f"no gateway runs on {settings.state.resolve()}: `breakeven serve` starts one")
-    runtime = _runtime(settings)
-    board = Board(runtime.run_dir / "board", runtime.layout)
-    try:
-        yield Host(settings, runtime, board)
-    finally:
-        board.close()
-
-
-def _runtime(settings: Settings) -> Runtime:
-    path = settings.state.resolve() / "run" / "runtime.json"
-    try:
-        return Runtime.load(path)
-    except FileNotFoundError:
-        fail(f"there is no {path}: `breakeven serve` makes it")
-    except msgspec.MsgspecError as error:
-        fail(f"{path}: {error}")
-
-
-@contextmanager
-def _operating(settings: Settings) -> Iterator[Engine]:
-    with ledger_engine(settings) as engine:
-        try:
-            yield engine
-        except (verbs.Impossible, OutOfTimeError) as error:
-            fail(str(error))
-
-
-@contextmanager
-def _away(
-    ledger: Engine, settings: Settings, seat: EngineSeat, author: verbs.Author
-) -> Iterator[None]:
+def _away(desk: Desk, engine: str, note: str, lasts: str) -> Iterator[None]:
     """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
-    subject = TARGET + seat.name
-    if any(one.subject == subject for one in verbs.in_force(ledger, author.at_us)):
+    if _seen(desk, [engine])[0]["held"]:
         yield
         return
-    verbs.disable(ledger, settings, seat.name, author)
+    desk.do(overrides.DISABLE, overrides.Disabling(engine, lasts, note))
     try:
         yield
     finally:
-        with suppress(verbs.Impossible):  # its time is over, or somebody else took it back
-            verbs.enable(ledger, seat.name, author._replace(at_us=Clock().wall_us()))
+        with suppress(Impossible, Refused):  # its time is over, or somebody else took it back
+            desk.do(overrides.ENABLE, overrides.Enabling(engine, note))
 
 
-def _empty(host: Host, rows: Sequence[int], limit_s: float) -> None:
+def _empty(desk: Desk, names: Sequence[str], limit_s: float) -> None:
     """Once every worker has heard of it: until nothing of theirs is under way there."""
     time.sleep(FOLLOW_S)
-    names = ", ".join(host.runtime.engines[row].name for row in rows)
+    words = ", ".join(names)
 
     def left() -> str:
-        count = sum(host.look(row).in_flight for row in rows)
-        return f"{names}: {count} requests under way" if count else ""
+        count = sum(one["in_flight"] for one in _seen(desk, names))
+        return f"{words}: {count} requests under way" if count else ""
 
     _until(left, limit_s)
 
 
-def _next_life(host: Host, row: int, deadline_s: float) -> None:
+def _next_life(desk: Desk, engine: str, deadline_s: float) -> None:
     """Empty it, have it restarted, and wait until telemetry has seen its new life serve."""
-    _empty(host, [row], deadline_s - time.monotonic())
-    before = host.look(row)
-    (restart_orders(host.runtime) / str(row)).touch(mode=0o600)
+    _empty(desk, [engine], deadline_s - time.monotonic())
+    (before,) = desk.do(verbs.RESTART, verbs.Restarting(engine, at_once=True))["data"]
 
     def missing() -> str:
-        seen = host.look(row)
-        is_new = seen.life not in (0, before.life) and seen.state.health is Health.HEALTHY
-        return "" if is_new else f"{seen.seat.name}: {seen.word}"
+        (seen,) = _seen(desk, [engine])
+        is_new = seen["life"] not in (0, before["life"]) and seen["state"] == "healthy"
+        return "" if is_new else f"{engine}: {seen['state']}"
 
     _until(missing, deadline_s - time.monotonic())
 
 
+def _seen(desk: Desk, names: Sequence[str]) -> list[dict[str, Any]]:
+    found = desk.do(verbs.STATUS, Nothing())["data"]
+    return [one for one in found if one["engine"] in names]
+
+
 def _until(missing: Callable[[], str], limit_s: float) -> None:
-    """Wait until nothing is missing, saying what is. Raises `OutOfTimeError`."""
+    """Wait until nothing is missing, saying what is. Raises `Refused`."""
     deadline_s = time.monotonic() + limit_s
     with Status("", console=Console(stderr=True)) as shown:
         while words := missing():
             if time.monotonic() >= deadline_s:
-                raise OutOfTimeError(f"not done in time: {words}")
+                raise Refused(f"not done in time: {words}")
             shown.update(words)
             time.sleep(LOOK_S)
 
 
-def _as_dict(one: Seen, stands: Sequence[Override]) -> dict[str, Any]:
-    state = one.state
-    return {
-        "engine": one.seat.name,
-        "state": one.word,
-        "in_flight": one.in_flight,
-        "running": state.running,
-        "kv_usage": _usage(state),
-        "life": one.life,
-        "url": one.seat.base_url,
-        "managed": one.seat.managed,
-        "override": _override(one.seat, stands),
-    }
-
-
-def _table(found: Sequence[Seen], stands: Sequence[Override]) -> Any:
+def _table(found: Sequence[dict[str, Any]]) -> Any:
     rows = [
         [
-            one.seat.name, one.word, str(one.in_flight), str(one.state.running),
-            "-" if (used := _usage(one.state)) is None else f"{used:.0%}",
-            str(one.life or "-"), _override(one.seat, stands) or "",
+            one["engine"], one["state"], str(one["in_flight"]), str(one["running"]),
+            "-" if one["kv_usage"] is None else f"{one['kv_usage']:.0%}",
+            str(one["life"] or "-"), one["override"] or "",
         ]
         for one in found
     ]  # fmt: skip
     columns = ("=engine", "state", ">in flight", ">running", ">KV", ">life", "held over it")
     return table("Engines", columns, rows)
-
-
-def _usage(state: EngineState) -> float | None:
-    if state.health is not Health.HEALTHY or state.kv_capacity_tokens <= 0:
-        return None
-    return state.kv_used_tokens / state.kv_capacity_tokens
-
-
-def _override(seat: EngineSeat, stands: Sequence[Override]) -> str | None:
-    """What keeps every model's requests away."""
-    found = barred(stands, "", [verbs.Place(seat.name, own=True)]).get(seat.name)
-    return None if found is None else found[1]

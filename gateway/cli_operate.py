@@ -4,24 +4,21 @@ It is kept in the ledger with who, when and why; every running gateway follows w
 it by itself when its time is over. Requests under way go on where they are.
 """
 
-import getpass
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
-from gateway import overrideverbs as verbs
-from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fail
-from gateway.cli_output import AsJson, emit, fail, table
-from gateway.clock import Clock
+from gateway.admin import overrides as verbs
+from gateway.admin.verb import Nothing
+from gateway.cli_config import Config
+from gateway.cli_desk import acting, looking
+from gateway.cli_output import AsJson, emit, table
 from gateway.following import FOLLOW_S
-from gateway.overrides import MODEL, TARGET, until
-from gateway.settings import Settings
-from ledger.overrides import EVERY, Override
+from ledger.overrides import API, EVERY, OWN
 
 target = typer.Typer(help="Targets: take one out, put it back.", no_args_is_help=True)
 route = typer.Typer(help="Routes: own engines alone, or APIs alone.", no_args_is_help=True)
@@ -34,23 +31,22 @@ OfModel = Annotated[str | None, typer.Option("--model", help="This model; defaul
 
 
 class Where(StrEnum):
-    OWN = "own"
-    API = "api"
+    OWN = OWN
+    API = API
+
+
+_SAID: dict[Where, Literal["own", "api"]] = {Where.OWN: "own", Where.API: "api"}
 
 
 @target.command("list")
 def list_targets(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every name that can be disabled, and what operators hold over policies at this moment."""
-    settings = load_or_fail(config)
-    with ledger_reader(settings) as engine:
-        stands = verbs.in_force(engine, Clock().wall_us())
-    names = verbs.target_names(settings)
-    result = {
-        "targets": names,
-        "overrides": [as_dict(one) for one in stands],
-        "unserved": verbs.unserved(settings, stands),
-    }
-    emit(result, as_json=as_json, show=lambda out: _print_list(out, names, stands))
+    with looking(config) as desk:
+        found = desk.do(verbs.TARGETS, Nothing())
+    emit(
+        found, as_json=as_json,
+        show=lambda out: _print_list(out, found["targets"], found["overrides"]),
+    )  # fmt: skip
 
 
 @target.command()
@@ -63,9 +59,9 @@ def disable(
     as_json: AsJson = False,
 ) -> None:
     """No new request goes there; those under way end where they are."""
-    settings = load_or_fail(config)
-    with _saying(settings, as_json=as_json) as (engine, said):
-        said.append(verbs.disable(engine, settings, name, author_of(by, note, lasts)))
+    with acting(config, by) as desk:
+        said = desk.do(verbs.DISABLE, verbs.Disabling(name, lasts, note))
+    _tell(said, as_json=as_json)
 
 
 @target.command()
@@ -77,9 +73,9 @@ def enable(
     as_json: AsJson = False,
 ) -> None:
     """Requests may go there again."""
-    settings = load_or_fail(config)
-    with _saying(settings, as_json=as_json) as (engine, said):
-        said.extend(verbs.enable(engine, name, author_of(by, note)))
+    with acting(config, by) as desk:
+        said = desk.do(verbs.ENABLE, verbs.Enabling(name, note))
+    _tell(said, as_json=as_json)
 
 
 @route.command()
@@ -93,10 +89,9 @@ def force(
     as_json: AsJson = False,
 ) -> None:
     """Send requests to own engines alone, or to APIs alone; what is internal-only stays inside."""
-    settings = load_or_fail(config)
-    with _saying(settings, as_json=as_json) as (engine, said):
-        author = author_of(by, note, lasts)
-        said.append(verbs.force(engine, settings, where.value, model, author))
+    with acting(config, by) as desk:
+        said = desk.do(verbs.FORCE, verbs.Forcing(_SAID[where], model, lasts, note))
+    _tell(said, as_json=as_json)
 
 
 @route.command()
@@ -108,85 +103,60 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Let policies decide again."""
-    settings = load_or_fail(config)
-    with _saying(settings, as_json=as_json) as (engine, said):
-        said.append(verbs.release(engine, settings, model, author_of(by, note)))
+    with acting(config, by) as desk:
+        said = desk.do(verbs.RELEASE, verbs.Releasing(model, note))
+    _tell(said, as_json=as_json)
 
 
 @route.command("list")
 def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What operators hold over policies at this moment."""
-    settings = load_or_fail(config)
-    with ledger_reader(settings) as engine:
-        stands = verbs.in_force(engine, Clock().wall_us())
+    with looking(config) as desk:
+        stands = desk.do(verbs.ROUTES, Nothing())["data"]
     emit(
-        [as_dict(one) for one in stands], as_json=as_json,
+        stands, as_json=as_json,
         show=lambda out: out.print(_table(stands) if stands else "Policies alone decide."),
     )  # fmt: skip
 
 
-def as_dict(one: Override) -> dict[str, Any]:
-    kind, _, name = one.subject.partition(":")
-    return {
-        kind: name,
-        "says": one.says,
-        "until": until(one).removeprefix(" until ") or None,
-        "by": one.actor,
-        "note": one.note,
-        "number": one.number,
-    }
-
-
-@contextmanager
-def _saying(settings: Settings, *, as_json: bool) -> Iterator[tuple[Any, list[Override]]]:
-    """The ledger and a list for what is said; then it is told, and whom it leaves without."""
-    said: list[Override] = []
-    with ledger_engine(settings) as engine:
-        try:
-            yield engine, said
-        except verbs.Impossible as error:
-            fail(str(error))
-        left = verbs.unserved(settings, verbs.in_force(engine, Clock().wall_us()))
-    for name in left:
+def _tell(said: dict[str, Any], *, as_json: bool) -> None:
+    """What is said now, and whom it leaves without a target."""
+    for name in said["unserved"]:
         typer.echo(f"`{name}` has no target left: its requests are refused meanwhile", err=True)
-    words = "\n".join(f"{_subject(one)}: {one.says}{until(one)}." for one in said)
+    words = "\n".join(
+        f"{_subject(one)}: {one['says']}{' until ' + one['until'] if one['until'] else ''}."
+        for one in said["overrides"]
+    )
     emit(
-        {"overrides": [as_dict(one) for one in said], "unserved": left}, as_json=as_json,
+        said, as_json=as_json,
         show=lambda out: out.print(
             f"{words}\nRunning gateways follow within {FOLLOW_S:g} s.", markup=False
         ),
     )  # fmt: skip
 
 
-def author_of(by: str | None, note: str | None, lasts: str | None = None) -> verbs.Author:
-    at_us = Clock().wall_us()
-    until_us = None if lasts is None else at_us + verbs.span_us(lasts)
-    return verbs.Author(by or getpass.getuser(), note, at_us, until_us)
-
-
-def _print_list(out: Console, names: Sequence[str], stands: Sequence[Override]) -> None:
+def _print_list(out: Console, names: Sequence[str], stands: Sequence[dict[str, Any]]) -> None:
     for name in names:
         out.print(name, markup=False)
     out.print()
     out.print(_table(stands) if stands else "Nothing is held over the policies.")
 
 
-def _table(stands: Sequence[Override]) -> Any:
+def _table(stands: Sequence[dict[str, Any]]) -> Any:
     rows = [
         [
             _subject(one),
-            one.says,
-            until(one).strip() or "until taken back",
-            one.actor,
-            one.note or "",
+            one["says"],
+            f"until {one['until'] or 'taken back'}",
+            one["by"],
+            one["note"] or "",
         ]
         for one in stands
     ]
     return table("Held over the policies", ("what", "says", "until", "by", "note"), rows)
 
 
-def _subject(one: Override) -> str:
-    if one.subject.startswith(TARGET):
-        return one.subject.removeprefix(TARGET)
-    name = one.subject.removeprefix(MODEL)
-    return "all models" if name == EVERY else f"model {name}"
+def _subject(one: dict[str, Any]) -> str:
+    if "target" in one:
+        return str(one["target"])
+    return "all models" if one["model"] == EVERY else f"model {one['model']}"

@@ -4,36 +4,21 @@ A set is a YAML file with `policies`, as a configuration file has them. The one 
 ledger, over those of the configuration file; every earlier one stays there, with who and when.
 """
 
-import getpass
 import sys
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from sqlalchemy import Engine
 
-from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fail
+from gateway.admin import policies as verbs
+from gateway.admin.verb import Nothing
+from gateway.cli_config import Config
+from gateway.cli_desk import Desk, acting, looking
 from gateway.cli_output import AsJson, console, emit, fail, table
-from gateway.clock import Clock
+from gateway.faults import count_of, text_of
 from gateway.following import FOLLOW_S
-from gateway.policysets import Effective, examine_set, in_words, written
-from gateway.policyverbs import (
-    FILE,
-    Author,
-    Change,
-    Impossible,
-    changes,
-    checked,
-    earlier,
-    newest,
-    past,
-    put_in_force,
-    shown,
-    when,
-)
-from gateway.settings import Settings, version
-from ledger.policies import PolicySet
+from gateway.policyverbs import FILE
 
 Given = Annotated[Path, typer.Argument(help="A YAML file with `policies`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]
@@ -43,40 +28,35 @@ Why = Annotated[str | None, typer.Option("--note", help="Why, for whoever reads 
 
 def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """The policies in force, as YAML, and since when."""
-    settings = load_or_fail(config)
-    with ledger_reader(settings) as engine:
-        document, stored, rules = shown(engine, settings)
-    if rules.fault is not None:
+    with looking(config) as desk:
+        document = desk.do(verbs.SHOW, Nothing())
+    if document["fault"] is not None:
         typer.echo(
-            f"{config}: the set in force does not fit and is not used: {rules.fault}", err=True
+            f"{config}: the set in force does not fit and is not used: {document['fault']}",
+            err=True,
         )
-    text = str(document["policies"])
-    emit(document, as_json=as_json, show=lambda out: _print_set(out, stored, rules, text))
+    emit(document, as_json=as_json, show=lambda out: _print_set(out, document))
 
 
 def check(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every fault of a set under this configuration; puts nothing in force."""
-    settings = load_or_fail(config)
-    examined = examine_set(_text(file), settings, str(file))
-    found = examined.settings
+    text = _text(file)
+    with looking(config) as desk:
+        found = desk.do(verbs.CHECK, verbs.Judged(text, str(file)))
     if as_json:
-        emit(checked(examined), as_json=True, show=lambda _: None)
-        raise typer.Exit(0 if found is not None else 1)
-    if found is None:
-        fail(f"{file} cannot be used: {examined.count}\n" + "\n".join(examined.lines))
-    for line in examined.lines:
-        typer.echo(line, err=True)
-    typer.echo(f"{file} fits (version {version(found)}): {len(found.policies)} policies.")
-    for rule in found.policies:
-        typer.echo(f"  {in_words(rule)}")
+        emit(found, as_json=True, show=lambda _: None)
+        raise typer.Exit(0 if found["valid"] else 1)
+    _say_faults(found, file)
+    typer.echo(f"{file} fits (version {found['version']}): {len(found['policies'])} policies.")
+    for rule in found["policies"]:
+        typer.echo(f"  {rule}")
 
 
 def diff(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What a set would change in the policies in force, line by line."""
-    settings = load_or_fail(config)
-    new = _fitting(file, settings)
-    with ledger_reader(settings) as engine:
-        lines = changes(engine, settings, new)
+    with looking(config) as desk:
+        text = _fitting(desk, file)
+        lines = desk.do(verbs.DIFF, verbs.Judged(text, str(file)))["changes"]
     emit({"changes": lines}, as_json=as_json, show=lambda out: _print_difference(out, lines))
 
 
@@ -92,21 +72,25 @@ def apply(
 
     Requests under way end under the policies that they began with.
     """
-    settings = load_or_fail(config)
-    new = _fitting(file, settings)
-    with ledger_engine(settings) as engine:
-        _put(engine, settings, Change(new, written(new)), _How(yes, by, note, as_json))
+    with acting(config, by) as desk:
+        text = _fitting(desk, file)
+        number = desk.do(verbs.SHOW, Nothing())["set"]
+        lines = desk.do(verbs.DIFF, verbs.Judged(text, str(file)))["changes"]
+        _ask(lines, yes=yes, as_json=as_json)
+        done = desk.do(verbs.APPLY, verbs.GivenSet(text, note, number, str(file)))
+    _tell(done, as_json=as_json)
 
 
 def history(
-    most: Annotated[int, typer.Option(min=1, help="so many, the newest first")] = 20,
+    most: Annotated[
+        int, typer.Option(min=1, max=verbs.LISTED_MOST, help="so many, the newest first")
+    ] = 20,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
     """Which sets were put in force, when and by whom."""
-    settings = load_or_fail(config)
-    with ledger_reader(settings) as engine:
-        found = past(engine, settings, most)
+    with looking(config) as desk:
+        found = desk.do(verbs.HISTORY, verbs.Past(most))["data"]
     columns = (">set", "=since", "version", "by", "note")
     rows = [
         [str(one[key] or "") for key in ("set", "since", "version", "by", "note")] for one in found
@@ -130,51 +114,43 @@ def rollback(
     as_json: AsJson = False,
 ) -> None:
     """Put an earlier set in force again, as a new entry of the history."""
-    settings = load_or_fail(config)
-    with ledger_engine(settings) as engine:
-        try:
-            change = earlier(engine, settings, number, to_file=to_file)
-        except Impossible as error:
-            fail(str(error))
-        _put(engine, settings, change, _How(yes, by, note, as_json))
+    with acting(config, by) as desk:
+        seen = desk.do(verbs.ROLLBACK, verbs.GoingBack(number, to_file, look=True))
+        _ask(seen["changes"], yes=yes, as_json=as_json)
+        wanted = verbs.GoingBack(number, to_file, note, follows=seen["set"])
+        done = desk.do(verbs.ROLLBACK, wanted) if seen["changes"] else seen
+    _tell(done, as_json=as_json)
 
 
-class _How(NamedTuple):
-    """What a command was told of the change."""
-
-    yes: bool
-    by: str | None
-    note: str | None
-    as_json: bool
-
-
-def _put(engine: Engine, settings: Settings, change: Change, how: _How) -> None:
-    number, lines = newest(engine), changes(engine, settings, change.new)
-    if not how.as_json:
+def _ask(lines: list[str], *, yes: bool, as_json: bool) -> None:
+    """Ends the command unless a person at a terminal says yes."""
+    if not as_json:
         _print_difference(console(), lines)
-    if lines and not how.yes:
+    if lines and not yes:
         if not sys.stdin.isatty():
             fail("nobody can be asked here: say --yes")
         typer.confirm("Put it in force?", abort=True)
-    by = how.by or getpass.getuser()
-    if lines:
-        author = Author(by, how.note, Clock().wall_us())
-        try:
-            number = put_in_force(engine, change, author, follows=number)
-        except Impossible as error:
-            fail(str(error))
-    result = {"set": number, "changes": lines, "version": version(change.new), "by": by}
-    words = f"Set {number} is in force; running gateways follow within {FOLLOW_S:g} s."
-    emit(result, as_json=how.as_json, show=lambda out: out.print(words) if lines else None)
 
 
-def _fitting(file: Path, settings: Settings) -> Settings:
-    examined = examine_set(_text(file), settings, str(file))
-    if examined.settings is None:
-        fail(f"{file} cannot be used: {examined.count}\n" + "\n".join(examined.lines))
-    for line in examined.lines:
+def _tell(done: dict[str, Any], *, as_json: bool) -> None:
+    words = f"Set {done['set']} is in force; running gateways follow within {FOLLOW_S:g} s."
+    emit(done, as_json=as_json, show=lambda out: out.print(words) if done["changes"] else None)
+
+
+def _fitting(desk: Desk, file: Path) -> str:
+    """Its text; a set that cannot be used ends the command with every fault."""
+    text = _text(file)
+    _say_faults(desk.do(verbs.CHECK, verbs.Judged(text, str(file))), file)
+    return text
+
+
+def _say_faults(found: dict[str, Any], file: Path) -> None:
+    lines = [text_of(fault, str(file)) for fault in found["faults"]]
+    if not found["valid"]:
+        count = count_of([fault["severity"] for fault in found["faults"]])
+        fail(f"{file} cannot be used: {count}\n" + "\n".join(lines))
+    for line in lines:
         typer.echo(line, err=True)
-    return examined.settings
 
 
 def _text(file: Path) -> str:
@@ -192,8 +168,7 @@ def _print_difference(out: Console, lines: list[str]) -> None:
         out.print("Nothing changes.")
 
 
-def _print_set(out: Console, stored: PolicySet | None, rules: Effective, text: str) -> None:
-    since = "" if stored is None else f", set {stored.number} of {when(stored)} by {stored.actor}"
-    source = FILE if stored is None or stored.document is None or rules.fault else "the ledger"
-    out.print(f"# from {source}, version {rules.version}{since}", markup=False)
-    out.print(text, end="", markup=False)
+def _print_set(out: Console, found: dict[str, Any]) -> None:
+    since = f", set {found['set']} of {found['since']} by {found['by']}" if found["set"] else ""
+    out.print(f"# from {found['source']}, version {found['version']}{since}", markup=False)
+    out.print(found["policies"], end="", markup=False)

@@ -103,7 +103,7 @@ class EngineSupervision:
 
     async def _obey(self) -> None:
         """Restarts that an operator asked for; one that cannot be done yet is not kept."""
-        orders = restart_orders(self._runtime)
+        orders = self._runtime.restart_orders
         shutil.rmtree(orders, ignore_errors=True)  # what an earlier run was asked for
         orders.mkdir(mode=0o700, parents=True)
         while not self._ending:
@@ -190,11 +190,6 @@ class EngineSupervision:
 def log_of(runtime: Runtime, seat: EngineSeat) -> Path:
     name = seat.name.replace(":", "-").replace("/", "-")
     return Path(runtime.state_dir) / "logs" / f"{name}.log"
-
-
-def restart_orders(runtime: Runtime) -> Path:
-    """Where a file named by an engine's row asks for its next life."""
-    return runtime.run_dir / "restart"
 
 
 def told(seat: EngineSeat, engine: Engine) -> tuple[str, ...]:

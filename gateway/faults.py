@@ -6,7 +6,7 @@ look for it, with the line of the file.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,10 +33,7 @@ class Fault:
 
     def text(self, file: str) -> str:
         """`file:12: models.a.targets: what is wrong`, as compilers write it."""
-        where = file if self.line is None else f"{file}:{self.line}"
-        kind = "warning: " if self.severity == "warning" else ""
-        path = f"{self.path}: " if self.place else ""
-        return f"{where}: {kind}{path}{self.message}"
+        return text_of(self.document(), file)
 
     def document(self) -> dict[str, str | int | None]:
         return {
@@ -45,6 +42,24 @@ class Fault:
             "message": self.message,
             "severity": self.severity,
         }
+
+
+def text_of(told: Mapping[str, str | int | None], file: str) -> str:
+    """A fault's document as one line, as compilers write it."""
+    where = file if told["line"] is None else f"{file}:{told['line']}"
+    kind = "warning: " if told["severity"] == "warning" else ""
+    path = f"{told['path']}: " if told["path"] else ""
+    return f"{where}: {kind}{path}{told['message']}"
+
+
+def count_of(severities: Sequence[str]) -> str:
+    """`2 errors, 1 warning`."""
+    errors = severities.count("error")
+    return ", ".join(
+        f"{number} {word}{'' if number == 1 else 's'}"
+        for number, word in ((errors, "error"), (len(severities) - errors, "warning"))
+        if number
+    )
 
 
 def warning(place: Place, message: str) -> Fault:

@@ -63,6 +63,7 @@ def checked(examined: Examined) -> dict[str, Any]:
         "valid": found is not None,
         "faults": [fault.document() for fault in examined.faults],
         "policies": [] if found is None else [in_words(rule) for rule in found.policies],
+        "version": None if found is None else version(found),
     }
 
 

@@ -52,6 +52,11 @@ class Runtime(msgspec.Struct, frozen=True):
         return Path(self.state_dir) / "journal"
 
     @property
+    def restart_orders(self) -> Path:
+        """Where a file named by an engine's row asks for its next life."""
+        return self.run_dir / "restart"
+
+    @property
     def layout(self) -> Layout:
         return Layout(
             workers=self.workers,

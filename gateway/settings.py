@@ -17,7 +17,7 @@ from gateway.crosschecks import CHECKS
 from gateway.document import Document, read_document
 from gateway.draft import Draft, draft_settings
 from gateway.errors import ConfigError
-from gateway.faults import Fault
+from gateway.faults import Fault, count_of
 from gateway.plausible import PLAUSIBLE
 from gateway.schema import (
     Budget,
@@ -77,12 +77,7 @@ class Examined:
     @property
     def count(self) -> str:
         """`2 errors, 1 warning`."""
-        errors = len(self.errors)
-        return ", ".join(
-            f"{number} {word}{'' if number == 1 else 's'}"
-            for number, word in ((errors, "error"), (len(self.faults) - errors, "warning"))
-            if number
-        )
+        return count_of([fault.severity for fault in self.faults])
 
 
 def load(path: Path) -> Settings:

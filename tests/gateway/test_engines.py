@@ -18,7 +18,6 @@ from gateway.engines import (
     installed,
     limits,
     port_of,
-    restart_orders,
     told,
 )
 from gateway.runtime import EngineSeat, Ports, resolve
@@ -212,7 +211,7 @@ async def test_nothing_is_started_once_the_end_is_near(supervision, monkeypatch,
 async def test_a_restart_is_begun_when_it_is_asked_for(supervision, monkeypatch) -> None:
     monkeypatch.setattr("gateway.engines.Supervisor", Loading)
     engines = supervision(("real",))
-    orders = restart_orders(engines._runtime)
+    orders = engines._runtime.restart_orders
     orders.mkdir(parents=True)
     (orders / "0").touch()  # of an earlier run
     run = asyncio.create_task(engines.run())

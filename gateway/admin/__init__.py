@@ -1,0 +1,11 @@
+"""What operators, finance and team admins do: each verb once, for command line and HTTP alike.
+
+    verb        what a verb is: its path, what it is given, what it does
+    policies, overrides, engines, keys, prices, invoices, books
+                the verbs, by what they are about; all of them in `every`
+    desk, routes
+                a worker's side: threads, bodies, the routes with their documentation
+    remote      the command line's side towards a gateway elsewhere
+
+`gateway.cli_desk` has a verb done here or there; `gateway.access` says who may.
+"""

@@ -1,0 +1,122 @@
+"""A worker's desk for verbs: bodies within bounds, work in threads, one at a time, few waiting."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from fastapi import Request
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+from starlette.requests import ClientDisconnect
+
+from gateway.access import caller
+from gateway.admin.enginehost import EngineHost
+from gateway.admin.verb import Place, Verb, refusal
+from gateway.clock import Clock
+from gateway.errors import RequestError
+from gateway.settings import Settings
+from ledger.identity import Identity
+
+BODY_LIMIT = 1024 * 1024
+AT_ONCE = 8  # in work and waiting
+RETRY_S = 2.0
+_AT_FAULT = re.compile(r"`\$\.(\w+)|field `(\w+)`")
+
+
+class AdminDesk:
+    """One per worker: the configuration that names are judged by, the ledger, and engines."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        make_engine: Callable[[], Engine],
+        host: EngineHost,
+        clock: Clock,
+    ) -> None:
+        """`settings`: the configuration file's."""
+        self._settings = settings
+        self._make_engine = make_engine
+        self._host = host
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._here = 0
+
+    async def answer(self, verb: Verb[Any], request: Request) -> dict[str, Any]:
+        """What the verb tells; raises what the client is told instead."""
+        identity = caller(request)
+        given = await self._given(verb, request)
+        if self._here >= AT_ONCE:
+            raise RequestError("overloaded", "Too many wait already.", retry_after_s=RETRY_S)
+        self._here += 1
+        try:
+            async with self._turn:
+                return await asyncio.to_thread(self._work, verb, identity, given)
+        except DBAPIError as error:
+            message = "The ledger is away at the moment."
+            raise RequestError("unavailable", message, retry_after_s=RETRY_S) from error
+        except Exception as error:
+            if (told := refusal(error)) is not None:
+                raise told from error
+            raise
+        finally:
+            self._here -= 1
+
+    def _work(self, verb: Verb[Any], identity: Identity, given: Any) -> dict[str, Any]:
+        """In a thread. Rare, so nothing stays open for it."""
+        engine = self._make_engine()
+        try:
+            by, now_us = actor(identity), self._clock.wall_us()
+            return verb.work(
+                Place(self._settings, by, now_us, lambda: engine, self._engines, identity), given
+            )
+        finally:
+            engine.dispose()
+
+    @contextmanager
+    def _engines(self) -> Iterator[EngineHost]:
+        yield self._host
+
+    async def _given(self, verb: Verb[Any], request: Request) -> Any:
+        """Within the size limit and the receive deadline; every member known."""
+        try:
+            if verb.method == "GET":
+                return msgspec.convert(_query(request), verb.given, strict=False)
+            return msgspec.json.decode(await self._body(request), type=verb.given)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            found = _AT_FAULT.search(str(error))
+            where = "The query" if verb.method == "GET" else "The body"
+            param = (found[1] or found[2]) if found else None
+            raise RequestError("bad_request", f"{where}: {error}.", param=param) from error
+
+    async def _body(self, request: Request) -> bytes:
+        text = b""
+        try:
+            async with asyncio.timeout(self._settings.server.timeouts.receive_s):
+                async for part in request.stream():
+                    text += part
+                    if len(text) > BODY_LIMIT:
+                        words = f"The body is larger than {BODY_LIMIT} bytes."
+                        raise RequestError("too_large", words)
+        except TimeoutError as error:
+            raise RequestError("slow_client", "The body did not arrive in time.") from error
+        except ClientDisconnect as error:
+            raise RequestError("bad_request", "The client hung up.") from error
+        return text
+
+
+def actor(identity: Identity) -> str:
+    """Who acts, as the books have it: a key's user, else the key."""
+    return identity.user_id or f"key:{identity.key_id}"
+
+
+def _query(request: Request) -> dict[str, str]:
+    """Each name once: of two values nobody could say which one counts."""
+    pairs = request.query_params.multi_items()
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise RequestError("bad_request", f"`{name}` is given more than once.", param=name)
+    return dict(pairs)

@@ -1,0 +1,82 @@
+"""What a running host knows of its engines, by its shared memory, and how one is ordered anew."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.clock import Clock
+from gateway.overrideverbs import Impossible
+from gateway.runtime import EngineSeat, Runtime
+from gateway.settings import Settings
+from gateway.sightings import engine_state
+from gateway.slots import Board, Load
+from gateway.statedir import is_held
+from router.types import EngineState, Health
+
+
+class Seen(NamedTuple):
+    """An engine at one moment."""
+
+    row: int
+    seat: EngineSeat
+    state: EngineState
+    in_flight: int  # of this host's requests
+    life: int  # 0: none serves, or somebody else's
+    word: str
+
+
+class EngineHost:
+    def __init__(self, settings: Settings, runtime: Runtime, board: Board) -> None:
+        self.runtime = runtime
+        self._stale_s = settings.telemetry.stale_s
+        self._board = board
+
+    def look(self, row: int) -> Seen:
+        board, seat = self._board, self.runtime.engines[row]
+        loads, life = board.loads(row), board.life(row)
+        state = engine_state(board.published(row), loads, Clock().now_s(), self._stale_s, life=life)
+        serves = state.health is Health.HEALTHY
+        word = state.health.value if serves or not seat.managed else board.stage(row)
+        return Seen(row, seat, state, int(loads[Load.SEQUENCES]), int(life), word)
+
+    def every(self) -> list[Seen]:
+        return [self.look(row) for row in range(len(self.runtime.engines))]
+
+    def named(self, name: str) -> list[Seen]:
+        """The engines that a name means; raises `Impossible` when there are none."""
+        found = [one for one in self.every() if name in (one.seat.name, f"pool:{one.seat.pool}")]
+        if not found:
+            known = ", ".join(one.name for one in self.runtime.engines)
+            raise Impossible(f"there is no engine {name}; there are {known}")
+        return found
+
+    def order(self, row: int) -> None:
+        """Ask the host's parent process, which alone starts and ends engines, for its next life."""
+        (self.runtime.restart_orders / str(row)).touch(mode=0o600)
+
+
+@contextmanager
+def running_here(settings: Settings) -> Iterator[EngineHost]:
+    """The host that runs on this state directory. Raises `Impossible` when none does."""
+    if not is_held(settings):
+        here = settings.state.resolve()
+        raise Impossible(f"no gateway runs on {here}: `breakeven serve` starts one")
+    runtime = runtime_of(settings)
+    board = Board(runtime.run_dir / "board", runtime.layout)
+    try:
+        yield EngineHost(settings, runtime, board)
+    finally:
+        board.close()
+
+
+def runtime_of(settings: Settings) -> Runtime:
+    """What the last start resolved. Raises `Impossible` where there was none."""
+    path = settings.state.resolve() / "run" / "runtime.json"
+    try:
+        return Runtime.load(path)
+    except FileNotFoundError:
+        raise Impossible(f"there is no {path}: `breakeven serve` makes it") from None
+    except msgspec.MsgspecError as error:
+        raise Impossible(f"{path}: {error}") from error

@@ -1,0 +1,122 @@
+"""The verbs of `breakeven engine status|drain|resume|restart`, for the host that answers.
+
+To drain is an override like any other; waiting until an engine is empty, and going through a pool
+one by one, is left to who asks (`gateway.cli_engineops`): no request hangs for half an hour.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from gateway import overrideverbs as verbs
+from gateway.admin.enginehost import Seen
+from gateway.admin.overrides import author
+from gateway.admin.policies import Note
+from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
+from gateway.following import FOLLOW_S
+from gateway.overrides import TARGET, barred
+from gateway.runtime import EngineSeat
+from ledger.overrides import Override
+from router.types import EngineState, Health
+
+_Name = Annotated[
+    str, msgspec.Meta(description="`pool:NAME/0`, or `pool:NAME` for all of its engines")
+]
+
+
+class Named(msgspec.Struct, forbid_unknown_fields=True):
+    engine: _Name
+    note: Note | None = None
+
+
+class Restarting(msgspec.Struct, forbid_unknown_fields=True):
+    engine: Annotated[str, msgspec.Meta(description="`pool:NAME/0`, which is drained")]
+    at_once: Annotated[
+        bool, msgspec.Meta(description="although requests are under way there, which break")
+    ] = False
+
+
+def _status(place: Place, _: Nothing) -> dict[str, Any]:
+    with place.engines() as host:
+        stands = verbs.in_force(place.ledger, place.now_us)
+        return listed([_seen(one, stands) for one in host.every()])
+
+
+def _drain(place: Place, given: Named) -> dict[str, Any]:
+    with place.engines() as host:
+        host.named(given.engine)
+        verbs.disable(place.ledger, place.settings, given.engine, author(place, given.note))
+        stands = verbs.in_force(place.ledger, place.now_us)
+        return listed([_seen(one, stands) for one in host.named(given.engine)])
+
+
+def _resume(place: Place, given: Named) -> dict[str, Any]:
+    verbs.enable(place.ledger, given.engine, author(place, given.note))
+    return {"engine": given.engine, "drained": False}
+
+
+def _restart(place: Place, given: Restarting) -> dict[str, Any]:
+    with place.engines() as host:
+        stands = verbs.in_force(place.ledger, place.now_us)
+        for one in (found := host.named(given.engine)):
+            if not one.seat.managed:
+                words = f"{one.seat.name} was not started by this gateway: restart it where it runs"
+                raise Refused(words, param="engine")
+            if _override(one.seat, stands) is None:
+                raise Refused(f"{one.seat.name} gets requests: drain it first", param="engine")
+            if one.in_flight and not given.at_once:
+                words = f"{one.seat.name} has {one.in_flight} requests under way: wait for them"
+                raise Refused(words, param="engine")
+        for one in found:
+            host.order(one.row)
+        return listed([_seen(one, stands) for one in found])
+
+
+def _seen(one: Seen, stands: Sequence[Override]) -> dict[str, Any]:
+    state = one.state
+    return {
+        "engine": one.seat.name,
+        "state": one.word,
+        "in_flight": one.in_flight,
+        "running": state.running,
+        "kv_usage": _usage(state),
+        "life": one.life,
+        "url": one.seat.base_url,
+        "managed": one.seat.managed,
+        "override": _override(one.seat, stands),
+        "held": any(two.subject == TARGET + one.seat.name for two in stands),
+    }
+
+
+def _usage(state: EngineState) -> float | None:
+    if state.health is not Health.HEALTHY or state.kv_capacity_tokens <= 0:
+        return None
+    return state.kv_used_tokens / state.kv_capacity_tokens
+
+
+def _override(seat: EngineSeat, stands: Sequence[Override]) -> str | None:
+    """What keeps every model's requests away."""
+    found = barred(stands, "", [verbs.Place(seat.name, own=True)]).get(seat.name)
+    return None if found is None else found[1]
+
+
+STATUS = Verb(
+    "engines_status", "GET", "/engines",
+    "Every engine of the host that answers: state, what runs, what is held over it",
+    Nothing, _status,
+)  # fmt: skip
+DRAIN = Verb(
+    "engines_drain", "POST", "/engines/drain",
+    f"Send engines no new request; they are empty when nothing is in flight, {FOLLOW_S:g} s on",
+    Named, _drain,
+)  # fmt: skip
+RESUME = Verb(
+    "engines_resume", "POST", "/engines/resume", "Let requests go to engines again",
+    Named, _resume,
+)  # fmt: skip
+RESTART = Verb(
+    "engines_restart", "POST", "/engines/restart", "Start drained engines anew",
+    Restarting, _restart,
+)  # fmt: skip
+VERBS = (STATUS, DRAIN, RESUME, RESTART)

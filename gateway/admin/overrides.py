@@ -1,0 +1,126 @@
+"""The verbs of `breakeven target` and `breakeven route`: what is held over the policies."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from gateway import overrideverbs as verbs
+from gateway.admin.policies import Note
+from gateway.admin.verb import Nothing, Place, Verb, listed
+from gateway.following import FOLLOW_S
+from gateway.overrides import until
+from ledger.overrides import Override
+
+_Target = Annotated[
+    str, msgspec.Meta(description="`pool:NAME`, `pool:NAME/0`, a provider, or its model")
+]
+_Lasts = Annotated[str, msgspec.Meta(description="how long: `90s`, `30m`, `2h`, `7d`")]
+_Model = Annotated[str, msgspec.Meta(description="this model alone; default: all")]
+
+
+class Disabling(msgspec.Struct, forbid_unknown_fields=True):
+    target: _Target
+    lasts: _Lasts | None = None
+    note: Note | None = None
+
+
+class Enabling(msgspec.Struct, forbid_unknown_fields=True):
+    target: _Target
+    note: Note | None = None
+
+
+class Forcing(msgspec.Struct, forbid_unknown_fields=True):
+    to: Annotated[
+        Literal["own", "api"], msgspec.Meta(description="own: no API; api: no own engine")
+    ]
+    model: _Model | None = None
+    lasts: _Lasts | None = None
+    note: Note | None = None
+
+
+class Releasing(msgspec.Struct, forbid_unknown_fields=True):
+    model: _Model | None = None
+    note: Note | None = None
+
+
+def author(place: Place, note: str | None, lasts: str | None = None) -> verbs.Author:
+    until_us = None if lasts is None else place.now_us + verbs.span_us(lasts)
+    return verbs.Author(place.by, note, place.now_us, until_us)
+
+
+def document(one: Override) -> dict[str, Any]:
+    kind, _, name = one.subject.partition(":")
+    return {
+        kind: name,
+        "says": one.says,
+        "until": until(one).removeprefix(" until ") or None,
+        "by": one.actor,
+        "note": one.note,
+        "number": one.number,
+    }
+
+
+def _targets(place: Place, _: Nothing) -> dict[str, Any]:
+    stands = verbs.in_force(place.ledger, place.now_us)
+    return {
+        "targets": verbs.target_names(place.settings),
+        "overrides": [document(one) for one in stands],
+        "unserved": verbs.unserved(place.settings, stands),
+    }
+
+
+def _routes(place: Place, _: Nothing) -> dict[str, Any]:
+    return listed([document(one) for one in verbs.in_force(place.ledger, place.now_us)])
+
+
+def _disable(place: Place, given: Disabling) -> dict[str, Any]:
+    by = author(place, given.note, given.lasts)
+    return _said(place, [verbs.disable(place.ledger, place.settings, given.target, by)])
+
+
+def _enable(place: Place, given: Enabling) -> dict[str, Any]:
+    return _said(place, verbs.enable(place.ledger, given.target, author(place, given.note)))
+
+
+def _force(place: Place, given: Forcing) -> dict[str, Any]:
+    by = author(place, given.note, given.lasts)
+    return _said(place, [verbs.force(place.ledger, place.settings, given.to, given.model, by)])
+
+
+def _release(place: Place, given: Releasing) -> dict[str, Any]:
+    by = author(place, given.note)
+    return _said(place, [verbs.release(place.ledger, place.settings, given.model, by)])
+
+
+def _said(place: Place, said: list[Override]) -> dict[str, Any]:
+    """With the models that are left without a target."""
+    left = verbs.unserved(place.settings, verbs.in_force(place.ledger, place.now_us))
+    return {"overrides": [document(one) for one in said], "unserved": left}
+
+
+TARGETS = Verb(
+    "targets_list", "GET", "/targets",
+    "Every name that can be disabled, and what operators hold over policies", Nothing, _targets,
+)  # fmt: skip
+DISABLE = Verb(
+    "targets_disable", "POST", "/targets/disable",
+    f"Send no new request to a target; gateways follow within {FOLLOW_S:g} s",
+    Disabling, _disable,
+)  # fmt: skip
+ENABLE = Verb(
+    "targets_enable", "POST", "/targets/enable", "Let requests go to a target again",
+    Enabling, _enable,
+)  # fmt: skip
+ROUTES = Verb(
+    "routes_list", "GET", "/routes", "What operators hold over policies at this moment",
+    Nothing, _routes,
+)  # fmt: skip
+FORCE = Verb(
+    "routes_force", "POST", "/routes/force", "Send requests to own engines alone, or to APIs alone",
+    Forcing, _force,
+)  # fmt: skip
+RELEASE = Verb(
+    "routes_release", "POST", "/routes/release", "Let policies decide again",
+    Releasing, _release,
+)  # fmt: skip
+VERBS = (TARGETS, DISABLE, ENABLE, ROUTES, FORCE, RELEASE)

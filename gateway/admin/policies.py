@@ -1,0 +1,122 @@
+"""The verbs of `breakeven policy`: sets judged, compared, put in force, taken back."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from gateway import policyverbs as verbs
+from gateway.admin.verb import NOTE_LIMIT, Nothing, Place, Verb, listed
+from gateway.following import FOLLOW_S
+from gateway.policysets import examine_set
+from gateway.settings import version
+
+LISTED, LISTED_MOST = 20, 100
+
+_Policies = Annotated[
+    str, msgspec.Meta(description="YAML with `policies`, as a configuration file has them")
+]
+_Name = Annotated[
+    str, msgspec.Meta(max_length=200, description="what to call the set in what is told of it")
+]
+Note = Annotated[str, msgspec.Meta(max_length=NOTE_LIMIT, description="why")]
+_Follows = Annotated[
+    int, msgspec.Meta(description="the set that its author saw in force; another by now is a 409")
+]
+
+
+class Judged(msgspec.Struct, forbid_unknown_fields=True):
+    policies: _Policies
+    name: _Name = "the set"
+
+
+class GivenSet(msgspec.Struct, forbid_unknown_fields=True):
+    policies: _Policies
+    note: Note | None = None
+    follows: _Follows | None = None
+    name: _Name = "the set"
+
+
+class GoingBack(msgspec.Struct, forbid_unknown_fields=True):
+    set: Annotated[int, msgspec.Meta(description="of the history; default: the last")] | None = None
+    to_file: Annotated[bool, msgspec.Meta(description="those of the configuration file")] = False
+    note: Note | None = None
+    follows: _Follows | None = None
+    look: Annotated[bool, msgspec.Meta(description="only say what would change")] = False
+
+
+class Past(msgspec.Struct, forbid_unknown_fields=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MOST)] = LISTED
+
+
+def _show(place: Place, _: Nothing) -> dict[str, Any]:
+    document, stored, rules = verbs.shown(place.ledger, place.settings)
+    stands = stored is not None and stored.document is not None and rules.fault is None
+    return {**document, "fault": rules.fault, "source": "the ledger" if stands else verbs.FILE}
+
+
+def _check(place: Place, given: Judged) -> dict[str, Any]:
+    return verbs.checked(examine_set(given.policies, place.settings, given.name))
+
+
+def _diff(place: Place, given: Judged) -> dict[str, Any]:
+    change = verbs.fitting(given.policies, place.settings, given.name)
+    return {"changes": verbs.changes(place.ledger, place.settings, change.new)}
+
+
+def _history(place: Place, given: Past) -> dict[str, Any]:
+    return listed(verbs.past(place.ledger, place.settings, given.limit))
+
+
+def _apply(place: Place, given: GivenSet) -> dict[str, Any]:
+    change = verbs.fitting(given.policies, place.settings, given.name)
+    return _put(place, change, given.note, given.follows)
+
+
+def _rollback(place: Place, given: GoingBack) -> dict[str, Any]:
+    change = verbs.earlier(place.ledger, place.settings, given.set, to_file=given.to_file)
+    if given.look:
+        lines = verbs.changes(place.ledger, place.settings, change.new)
+        return _told(verbs.newest(place.ledger), lines, change, place)
+    return _put(place, change, given.note, given.follows)
+
+
+def _put(
+    place: Place, change: verbs.Change, note: str | None, follows: int | None
+) -> dict[str, Any]:
+    lines = verbs.changes(place.ledger, place.settings, change.new)
+    number = verbs.newest(place.ledger)
+    if lines:
+        author = verbs.Author(place.by, note, place.now_us)
+        number = verbs.put_in_force(place.ledger, change, author, follows=follows)
+    return _told(number, lines, change, place)
+
+
+def _told(number: int, lines: list[str], change: verbs.Change, place: Place) -> dict[str, Any]:
+    return {"set": number, "changes": lines, "version": version(change.new), "by": place.by}
+
+
+SHOW = Verb(
+    "policies_show", "GET", "/policies", "The policies in force, and since when", Nothing, _show
+)
+CHECK = Verb(
+    "policies_check", "POST", "/policies/check", "Every fault of a set; puts nothing in force",
+    Judged, _check,
+)  # fmt: skip
+DIFF = Verb(
+    "policies_diff", "POST", "/policies/diff", "What a set would change, line by line",
+    Judged, _diff,
+)  # fmt: skip
+HISTORY = Verb(
+    "policies_history", "GET", "/policies/history",
+    "Which sets were put in force, when and by whom, the newest first", Past, _history,
+)  # fmt: skip
+APPLY = Verb(
+    "policies_apply", "POST", "/policies/apply",
+    f"Put a set in force; gateways follow within {FOLLOW_S:g} s", GivenSet, _apply,
+)  # fmt: skip
+ROLLBACK = Verb(
+    "policies_rollback", "POST", "/policies/rollback",
+    "Put an earlier set in force again, as a new entry of the history",
+    GoingBack, _rollback,
+)  # fmt: skip
+VERBS = (SHOW, CHECK, DIFF, HISTORY, APPLY, ROLLBACK)

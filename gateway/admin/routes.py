@@ -1,0 +1,49 @@
+"""The verbs as routes below `/v1/organization`, described by what they are given."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request
+
+from gateway.admin.desk import AdminDesk
+from gateway.admin.every import VERBS
+from gateway.admin.verb import PREFIX, Verb
+
+
+def admin_router(desk: AdminDesk) -> APIRouter:
+    router = APIRouter(prefix=PREFIX, tags=["organization"])
+    for verb in VERBS:
+        router.add_api_route(
+            verb.path,
+            _endpoint(desk, verb),
+            methods=[verb.method],
+            summary=verb.summary,
+            operation_id=verb.name,
+            openapi_extra=described(verb),
+        )
+    return router
+
+
+def described(verb: Verb[Any]) -> dict[str, Any]:
+    """The query's parameters, or the body."""
+    schema = msgspec.json.schema(verb.given)
+    shape = schema["$defs"][verb.given.__name__]
+    if verb.method == "POST":
+        shape["additionalProperties"] = False
+        return {
+            "requestBody": {"required": True, "content": {"application/json": {"schema": shape}}}
+        }
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "required": name in shape["required"], "schema": one}
+            for name, one in shape["properties"].items()
+        ]
+    }
+
+
+def _endpoint(desk: AdminDesk, verb: Verb[Any]) -> Callable[[Request], Awaitable[dict[str, Any]]]:
+    async def answer(request: Request) -> dict[str, Any]:
+        return await desk.answer(verb, request)
+
+    return answer

@@ -1,0 +1,35 @@
+"""A host's engines by its shared memory; where none runs, that is said."""
+
+import pytest
+
+from gateway.admin.enginehost import EngineHost, running_here, runtime_of
+from gateway.overrideverbs import Impossible
+from gateway.settings import parse
+
+
+def test_engines_are_found_by_their_own_name_and_by_their_pools(stack) -> None:
+    host = EngineHost(stack.settings, stack.runtime, stack.board)
+    assert [one.seat.name for one in host.every()] == ["pool:main/0", "pool:embed/0"]
+    assert [one.row for one in host.named("pool:embed")] == [1]
+    assert host.named("pool:embed/0")[0].word == "healthy"
+    with pytest.raises(Impossible, match="there is no engine main; there are pool:main/0"):
+        host.named("main")
+
+
+def test_an_order_is_a_file_named_by_its_row(stack) -> None:
+    orders = stack.runtime.run_dir / "restart"
+    orders.mkdir(exist_ok=True)
+    EngineHost(stack.settings, stack.runtime, stack.board).order(1)
+    assert [one.name for one in orders.iterdir()] == ["1"]
+
+
+def test_where_nothing_runs_it_is_said(tmp_path) -> None:
+    settings = parse(f"state_dir: {tmp_path}", name="t")
+    with pytest.raises(Impossible, match="no gateway runs on"), running_here(settings):
+        pass
+    with pytest.raises(Impossible, match="`breakeven serve` makes it"):
+        runtime_of(settings)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "runtime.json").write_text("{}")
+    with pytest.raises(Impossible, match=r"runtime\.json"):
+        runtime_of(settings)

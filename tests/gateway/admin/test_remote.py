@@ -1,0 +1,67 @@
+"""A gateway elsewhere: its words are told as they are, and what is none is told as such."""
+
+import httpx
+import pytest
+
+from gateway.admin.overrides import DISABLE, TARGETS, Disabling
+from gateway.admin.policies import HISTORY, Past
+from gateway.admin.remote import API_KEY, Remote, remote
+from gateway.admin.verb import Nothing, Refused
+
+
+def answering(answer: httpx.Response | Exception) -> tuple[Remote, list[httpx.Request]]:
+    asked: list[httpx.Request] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    client = httpx.Client(base_url="http://there", transport=httpx.MockTransport(handle))
+    return Remote(client), asked
+
+
+def test_a_question_is_a_query_and_a_change_a_body() -> None:
+    desk, asked = answering(httpx.Response(200, json={"data": []}))
+    assert desk.do(HISTORY, Past(7)) == {"data": []}
+    desk.do(DISABLE, Disabling("pool:a", note="a fan"))
+    assert str(asked[0].url) == "http://there/v1/organization/policies/history?limit=7"
+    assert (asked[1].method, asked[1].url.path) == ("POST", "/v1/organization/targets/disable")
+    assert asked[1].content == b'{"target":"pool:a","note":"a fan"}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (httpx.Response(400, json={"error": {"message": "there is no target x."}}),
+         "there is no target x"),
+        (httpx.Response(502, text="<html>"), "http://there answered 502, as no gateway does"),
+        (httpx.Response(302, headers={"location": "http://evil"}), "answered 302"),
+        (httpx.Response(200, text="ok"), "answered 200, as no gateway does"),
+        (httpx.ConnectError("Connection refused"), "cannot be asked: Connection refused"),
+    ],
+)  # fmt: skip
+def test_what_went_wrong_is_one_line(answer, words) -> None:
+    desk, _ = answering(answer)
+    with pytest.raises(Refused, match=words):
+        desk.do(TARGETS, Nothing())
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "words"),
+    [
+        ("http://there", {}, f"set {API_KEY} to a key that http://there knows"),
+        ("there:8080", {API_KEY: "k"}, "is no address"),
+    ],
+)
+def test_without_a_key_or_an_address_nothing_is_asked(url, environ, words) -> None:
+    with pytest.raises(Refused, match=words), remote(url, environ):
+        pass
+
+
+def test_the_key_is_in_a_header_and_the_version_may_be_in_the_address() -> None:
+    with remote("http://there/v1/", {API_KEY: "gw_a_b"}) as desk:
+        assert str(desk._client.base_url) == "http://there"
+        assert desk._client.headers["authorization"] == "Bearer gw_a_b"
+        assert desk._client.follow_redirects is False

@@ -1,0 +1,95 @@
+"""The same command on the host and from elsewhere: the same output, the same status."""
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli import app
+from gateway.roles import ROLES, Role
+
+CALM = "policies: [{name: calm, slo: {ttft_ms: 5000}}]\n"
+BAD = "policies: [{name: calm, match: {when: 'prompt_tokens >'}}]\n"
+
+
+@pytest.fixture(scope="module")
+def admin(stack) -> str:
+    return stack.key("admin", user="ann", scopes=tuple(ROLES[Role.ADMIN])).token
+
+
+@pytest.fixture
+def here(stack):
+    config = str(stack.state / "breakeven.yaml")
+    return lambda *words: CliRunner().invoke(app, words, env={"BREAKEVEN_CONFIG": config})
+
+
+@pytest.fixture
+def there(stack, admin):
+    """Without a configuration at all."""
+    env = {"BREAKEVEN_GATEWAY": stack.url, "BREAKEVEN_API_KEY": admin}
+    return lambda *words: CliRunner().invoke(app, words, env=env)
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "calm.yaml").write_text(CALM)
+    (tmp_path / "bad.yaml").write_text(BAD)
+    return {"calm": str(tmp_path / "calm.yaml"), "bad": str(tmp_path / "bad.yaml")}
+
+
+@pytest.mark.parametrize("json", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("policy", "show"),
+        ("policy", "history"),
+        ("policy", "check", "calm"),
+        ("policy", "check", "bad"),
+        ("policy", "diff", "calm"),
+        ("policy", "diff", "bad"),
+        ("policy", "rollback", "99", "--yes"),
+        ("target", "list"),
+        ("target", "disable", "pool:none"),
+        ("target", "enable", "alpha"),
+        ("route", "list"),
+        ("route", "force", "own", "--model", "api"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_told_is_the_same(here, there, files, words, json) -> None:
+    given = [files.get(word, word) for word in words]
+    one, other = here(*given, *json), there(*given, *json)
+    assert one.output
+    assert (one.exit_code, one.stdout, one.stderr) == (other.exit_code, other.stdout, other.stderr)
+
+
+def test_a_change_from_elsewhere_is_in_force_here(stack, here, there, files, patiently) -> None:
+    put = there("policy", "apply", files["calm"], "--yes", "--note", "calmer")
+    assert put.exit_code == 0, put.stderr
+    assert "Set 1 is in force" in put.stdout
+    patiently(lambda: stack.chat("own").headers["x-breakeven-policy"] == "calm")
+    assert "by ann" in here("policy", "show").stdout
+    assert there("target", "disable", "alpha/m", "--for", "1h").exit_code == 0
+    assert "alpha/m" in here("route", "list").stdout
+    assert there("target", "enable", "alpha").exit_code == 0
+    assert there("policy", "rollback", "--to-file", "--yes").exit_code == 0
+
+
+def test_who_acts_is_said_by_the_key_alone(there) -> None:
+    answer = there("target", "disable", "alpha", "--by", "bob")
+    assert (answer.exit_code, "leave out --by" in answer.stderr) == (1, True)
+
+
+def test_a_key_is_needed_and_must_do(stack) -> None:
+    def ask(token: str):
+        env = {"BREAKEVEN_API_KEY": token}
+        return CliRunner().invoke(app, ["--gateway", stack.url, "route", "list"], env=env)
+
+    assert "set BREAKEVEN_API_KEY" in ask("").stderr
+    assert "This API key is not valid" in ask("gw_0_0").stderr
+    assert "does not have the scope `operations`" in ask(stack.token).stderr
+    assert ask("").exit_code == ask("gw_0_0").exit_code == ask(stack.token).exit_code == 1
+
+
+@pytest.mark.parametrize("words", [("ledger", "verify"), ("serve",), ("prices", "check")])
+def test_what_works_on_its_host_alone_does_nothing_here_instead(there, words) -> None:
+    answer = there(*words)
+    assert (answer.exit_code, "works where the gateway runs" in answer.stderr) == (1, True)
