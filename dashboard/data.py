@@ -15,10 +15,12 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from dashboard import words
-from ledger import queries
+from ledger import invoices, queries
+from ledger.adjusted import Adjustment, adjusted
 from ledger.book import load_price_book, newest_version
 from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics import TokenBasis
+from ledger.invoicefile import InvoiceLine
 from ledger.lag import Lag, read_lag
 from ledger.market import Hardware
 from ledger.market import market as read_market
@@ -26,8 +28,15 @@ from ledger.overrides import Override
 from ledger.overrides import overrides as read_overrides
 from ledger.prices import PriceBook
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.reconcile import Booked
+from ledger.registers import Change
+from ledger.registers import changes as read_changes
 from ledger.survey import Survey
 from ledger.survey import survey as read_survey
+from ledger.verifications import Verified
+from ledger.verifications import verifications as read_verifications
+from ledger.verify import Result
+from ledger.verify import verify as verify_books
 
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
 # Not there, not reachable, not ours, or its driver is not installed.
@@ -188,6 +197,58 @@ def market(url: str) -> tuple[Hardware, ...]:
     """The catalogue of GPUs; empty before a gateway that keeps it has started."""
     with engine(url).connect() as connection:
         return read_market(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """An imported invoice with its lines and what the books have of its days."""
+
+    invoice: invoices.Stored
+    lines: tuple[InvoiceLine, ...]
+    booked: tuple[Booked, ...]
+
+
+@st.cache_data(ttl=TTL_S, max_entries=4, show_spinner=False)
+def bills(url: str) -> list[invoices.Stored]:
+    """Every imported invoice, the latest first."""
+    with engine(url).connect() as connection:
+        return invoices.stored(connection)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def bill(url: str, number: int) -> Bill:
+    with snapshot(engine(url)) as connection:
+        found = invoices.find(connection, number)
+        lines = invoices.lines_of(connection, number)
+        booked = invoices.booked(connection, found.party, found.first_day, found.last_day)
+    return Bill(found, tuple(lines), tuple(booked))
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def adjustments(view: View) -> list[Adjustment]:
+    """By day and party; of everyone."""
+    end_us = view.now_us - view.now_us % DAY_US + DAY_US  # today's stand at its last instant
+    scope = Scope(view.scope.start_us, end_us)
+    with engine(view.url).connect() as connection:
+        return list(adjusted(connection, scope, bucket_us=DAY_US))
+
+
+@st.cache_data(ttl=TTL_S, max_entries=4, show_spinner=False)
+def verifications(url: str, limit: int) -> list[Verified]:
+    with engine(url).connect() as connection:
+        return read_verifications(connection, limit)
+
+
+def verify_now(url: str) -> Result:
+    """Every check over all books, of one state of them: long where they are large."""
+    with snapshot(engine(url)) as connection:
+        return verify_books(connection)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=4, show_spinner=False)
+def changes(url: str, limit: int) -> list[Change]:
+    with engine(url).connect() as connection:
+        return read_changes(connection, limit)
 
 
 def price_book(url: str) -> PriceBook:

@@ -5,7 +5,9 @@ import streamlit as st
 from dashboard import (
     data,
     page_answer,
+    page_audit,
     page_breakeven,
+    page_claims,
     page_engines,
     page_plan,
     page_routing,
@@ -14,6 +16,8 @@ from dashboard import (
 from dashboard.frame import page
 
 BREAK_EVEN = "own {own} break even as a fleet, not for {team}"
+AUDIT = "bills and changes are the house's, not {team}'s"
+CLAIMS = "claims are nobody's"
 PLAN = "hardware is bought for everyone, not for {team}"
 
 
@@ -35,5 +39,7 @@ def run() -> None:
         page(page_routing, url, "Routing", ":material/alt_route:"),
         page(page_engines, url, "Engines", ":material/memory:"),
         page(page_plan, url, "Plan a purchase", ":material/shopping_cart:", fleet=PLAN),
+        page(page_audit, url, "Reconciliation and audit", ":material/rule:", fleet=AUDIT),
+        page(page_claims, url, "Check a claim", ":material/fact_check:", fleet=CLAIMS),
     ]
     st.navigation(pages).run()

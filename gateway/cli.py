@@ -9,6 +9,7 @@ import typer
 
 from gateway import (
     cli_check,
+    cli_claims,
     cli_configuration,
     cli_engine,
     cli_invoices,
@@ -42,6 +43,7 @@ app.add_typer(cli_invoices.app, name="invoices")
 app.add_typer(cli_prices.app, name="prices")
 app.add_typer(cli_configuration.app, name="config")
 app.command("check")(cli_check.check)
+app.command("claims")(cli_claims.claims_)
 app.command("up")(cli_up.up)
 app.command("demo")(cli_up.demo)
 

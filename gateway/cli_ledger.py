@@ -1,5 +1,7 @@
 """`breakeven ledger`: what was spent and what it was worth, and whether the books hold."""
 
+import getpass
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -10,12 +12,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli_export import export
-from gateway.cli_output import AsJson, emit, fail, table
+from gateway.cli_output import AsJson, console, emit, fail, table
 from gateway.clock import Clock
+from gateway.prepare import ledger_url
+from gateway.settings import Settings
 from ledger.condense import Condenser
+from ledger.database import make_engine
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries import Flagged, Scope
 from ledger.registers import changes, register_head
@@ -24,6 +30,7 @@ from ledger.report import report as report_of
 from ledger.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
 from ledger.rollups import RetiredError, Rollups
 from ledger.sealer import head
+from ledger.verifications import record_verification
 from ledger.verify import Finding, Result
 from ledger.verify import verify as verify_books
 from ledger.verify_registers import register_entry_is_there
@@ -70,9 +77,13 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run every invariant check over the books; status 1 when one does not hold."""
+    """Run every invariant check over the books; status 1 when one does not hold.
+
+    The result is kept in the books for the dashboard, where they can be written.
+    """
     noted = None if seal is None else _noted(seal)
-    with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
+    settings = load_or_fail(config)
+    with ledger_reader(settings) as ledger, ledger.connect() as connection:
         result = verify_books(connection)
         kept = noted is None or _is_there(connection, noted)
     if not kept:
@@ -80,9 +91,21 @@ def verify(
             "seals_hold", f"seal {seal}", "the chain does not hold it: books are missing"
         )
         result = replace(result, findings=(*result.findings, lost))
+    _keep(settings, result)
     emit(asdict(result), as_json=as_json, show=lambda out: _show_result(out, result))
     if result.findings:
         raise typer.Exit(1)
+
+
+def _keep(settings: Settings, result: Result) -> None:
+    """Who may only read has the result all the same; nothing is migrated for it."""
+    engine = make_engine(ledger_url(settings, os.environ))
+    try:
+        record_verification(engine, result, actor=getpass.getuser(), at_us=Clock().wall_us())
+    except DBAPIError:
+        console(err=True).print("The result could not be kept for the dashboard: read-only here.")
+    finally:
+        engine.dispose()
 
 
 @app.command()

@@ -1,0 +1,288 @@
+"""Do the bills agree with the books, do the books hold, and who changed what.
+
+Bills are imported and posted with `breakeven invoices`; here they are only looked at, by day,
+model and project, each difference with what may explain it. The result of the last `ledger verify`
+is shown as it was kept, and the checks can be run from here over what the books hold.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+from sqlalchemy.exc import DBAPIError
+
+from dashboard import charts_audit, data, look, words
+from dashboard.data import Bill, View
+from dashboard.figures import dollars
+from ledger.invoicefile import InvoiceLine
+from ledger.invoices import GPU, Stored
+from ledger.reconcile import Booked, Cause, Row, by_day_and_model, by_key, model_of
+from ledger.registers import Change
+from ledger.verify import Finding
+
+CHANGES = 200
+RUNS = 5
+SHORT = 80  # characters of a value
+MONEY = st.column_config.NumberColumn
+CAUSES = {
+    Cause.ROUNDING: "rounding: the bill has fewer places",
+    Cause.CANCELLED: "answers cut short, booked by estimate or bound",
+    Cause.LOST: "a worker died; its attempts stand at their bounds",
+    Cause.RETRIES: "failed tries, booked at nothing",
+    Cause.UNPRICED: "some of it has no price in the books",
+    Cause.DAY: "the neighbouring day differs as much the other way",
+    Cause.NOT_IN_BOOKS: "traffic that did not pass the gateway, or another name",
+    Cause.NOT_INVOICED: "not on this bill",
+    Cause.UNEXPLAINED: "unexplained",
+}
+CHECKS = {
+    "postings_balance": "every entry balances",
+    "entries_have_a_cause": "every entry has its cause",
+    "attempts_are_posted": "every attempt is posted once, at its cost",
+    "attempts_are_whole": "every attempt is settled completely",
+    "costs_rederive": "costs follow from tokens and prices",
+    "holds_end": "every hold ends",
+    "grants_are_within_limits": "no budget was overspent",
+    "totals_equal_sums": "budgets' totals are the sums of their holds",
+    "hours_add_up": "GPU hours add up to their bills",
+    "hours_hold_every_settle": "GPU hours hold every answer",
+    "nothing_is_quarantined": "no record waits for a person",
+    "seals_hold": "nothing sealed was edited",
+    "registers_hold": "nothing of contracts, prices, policies or keys was edited",
+    "retirements_hold": "what was retired is what was sealed",
+    "sums_are_the_rows": "sums by hour and day are those of the rows",
+}
+
+
+def show(view: View) -> None:
+    st.subheader("Do the books hold?", anchor=False)
+    _verified(view)
+    st.subheader("Bills beside the books", anchor=False)
+    _bills(view)
+    st.subheader("Adjustments", anchor=False)
+    _adjustments(view)
+    st.subheader("Who changed what", anchor=False)
+    _changes(view)
+
+
+def _verified(view: View) -> None:
+    runs = data.verifications(view.url, RUNS)
+    if runs:
+        last = runs[0]
+        text = "All checks hold" if last.holds else words.plural(last.found, "finding")
+        when = f"{words.moment(last.at_us)} ({words.ago(last.at_us, view.now_us)}), {last.actor}"
+        look.card(
+            "The last `ledger verify`".replace("`", ""),
+            look.big(text, tone="be-gain" if last.holds else "be-loss", size="mid"),
+            look.small(
+                f"**{len(last.checks)}** checks, {when}",
+                *(
+                    f"Before: {words.moment(one.at_us)}, "
+                    + ("all held" if one.holds else words.plural(one.found, "finding"))
+                    for one in runs[1:]
+                ),
+            ),
+        )
+        _findings(last.findings)
+        with st.expander("What is checked"):
+            st.markdown("\n".join(f"* {CHECKS.get(one, one)} (`{one}`)" for one in last.checks))
+    else:
+        st.info(
+            "No result of `breakeven ledger verify` is kept. Run it (best every day, by cron), or "
+            "run the checks from here.",
+            icon=":material/rule:",
+        )
+    if st.button("Run the checks now", icon=":material/rule:", key="verify",
+                 help="Reads all books; long where they are large."):  # fmt: skip
+        with st.spinner("Checking all books ..."):
+            result = data.verify_now(view.url)
+        if result.holds:
+            st.success(f"{len(result.checks)} checks over all books: all hold.")
+        else:
+            st.error(f"{words.plural(len(result.findings), 'finding')}.")
+            _findings(result.findings)
+
+
+def _findings(findings: Sequence[Finding]) -> None:
+    if findings:
+        table = [
+            {"check": CHECKS.get(one.check, one.check), "where": one.subject, "what": one.message}
+            for one in findings
+        ]
+        st.dataframe(table, hide_index=True, width="stretch")
+
+
+def _bills(view: View) -> None:
+    known = data.bills(view.url)
+    if not known:
+        st.info(
+            "No bill is imported. `breakeven invoices import FILE --provider openai` reads "
+            "OpenAI's costs, a CSV of days and amounts, or a cloud's FOCUS file (`--pool NAME` "
+            "for GPUs); "
+            "then every difference stands here.",
+            icon=":material/receipt_long:",
+        )
+        return
+    numbers = {one.id: one for one in known}
+    number = st.selectbox(
+        "Bill", list(numbers), format_func=lambda one: named(numbers[one]), key="bill"
+    )
+    found = at_its_pool(data.bill(view.url, number))
+    _bill(found)
+
+
+def named(one: Stored) -> str:
+    state = "posted" if one.posted_us is not None else "not posted"
+    total = words.usd(one.total_pusd)
+    return f"{one.id}: {one.party}, {one.first_day} to {one.last_day}, {total}, {state}"
+
+
+def at_its_pool(found: Bill) -> Bill:
+    """A resource of a cloud is no model: of GPUs days are compared."""
+    if not found.invoice.party.startswith(GPU):
+        return found
+    pool = found.invoice.party.removeprefix(GPU)
+    return replace(found, lines=tuple(replace(line, item=pool) for line in found.lines))
+
+
+def _bill(found: Bill) -> None:
+    days = by_day_and_model(found.lines, found.booked, places=found.invoice.places)
+    booked = sum(one.booked_pusd for one in found.booked)
+    difference = found.invoice.total_pusd - booked
+    first, second, third = st.columns(3)
+    with first:
+        look.card("Invoiced", look.big(words.usd(found.invoice.total_pusd), size="mid"))
+    with second:
+        look.card("In the books", look.big(words.usd(booked), size="mid"))
+    with third:
+        look.card("Difference", look.big(words.usd(difference, sign=True), size="mid"))
+    if difference and found.invoice.posted_us is None:
+        st.caption(f"To bring the books to it: `breakeven invoices post {found.invoice.id}`.")
+    elif found.invoice.posted_us is not None:
+        posted = words.moment(found.invoice.posted_us)
+        st.caption(f"Posted {posted} by {found.invoice.posted_by}: adjustments are in the books.")
+    records = [
+        {"day": str(day), "kind": kind, "usd": dollars(sum(getattr(row, name) for row in rows))}
+        for day, rows in days.items()
+        for kind, name in (
+            (charts_audit.INVOICED, "invoiced_pusd"),
+            (charts_audit.BOOKED, "booked_pusd"),
+        )
+    ]
+    if records:
+        st.altair_chart(charts_audit.beside(records), width="stretch")
+    tabs = st.tabs(["By day and model", "By model", "By project or team"])
+    with tabs[0]:
+        _rows([{"day": day, **_told(row, "model")} for day, rows in days.items() for row in rows])
+    for tab, name, keys in (
+        (tabs[1], "model", (_model_of_line, _model_of_booked)),
+        (tabs[2], "project", (_project_of_line, _project_of_booked)),
+    ):
+        with tab:
+            _rows(_keyed(found, name, keys))
+
+
+def _keyed(
+    found: Bill,
+    name: str,
+    keys: tuple[Callable[[InvoiceLine], str], Callable[[Booked], str]],
+) -> list[dict[str, Any]]:
+    rows = [_told(row, name) for row in by_key(found.lines, found.booked, keys)]
+    return [
+        {key: cell for key, cell in row.items() if key != "may be explained by"} for row in rows
+    ]
+
+
+def _model_of_line(line: InvoiceLine) -> str:
+    return model_of(line.item)
+
+
+def _model_of_booked(one: Booked) -> str:
+    return model_of(one.model)
+
+
+def _project_of_line(line: InvoiceLine) -> str:
+    return line.project or "(none said)"
+
+
+def _project_of_booked(one: Booked) -> str:
+    return one.project
+
+
+def _told(row: Row, name: str) -> dict[str, Any]:
+    return {
+        name: row.key or "(none said)",
+        "invoiced": dollars(row.invoiced_pusd),
+        "booked": dollars(row.booked_pusd),
+        "difference": dollars(row.difference_pusd),
+        "attempts": row.attempts,
+        "may be explained by": "; ".join(CAUSES[one] for one in row.causes),
+    }
+
+
+def _rows(rows: list[dict[str, Any]]) -> None:
+    form = {name: MONEY(format="$%.4f") for name in ("invoiced", "booked", "difference")}
+    st.dataframe(rows, hide_index=True, width="stretch", column_config=form)
+
+
+def _adjustments(view: View) -> None:
+    found = data.adjustments(view)
+    if not found:
+        st.caption(
+            "None in this period: no bill that differed from the books was posted for its days."
+        )
+        return
+    rows = [
+        {"day": words.instant(one.start_us).date(), "owed to": one.party, "usd": dollars(one.pusd)}
+        for one in found
+    ]
+    total = words.usd(sum(one.pusd for one in found), sign=True)
+    st.dataframe(
+        rows, hide_index=True, width="stretch", column_config={"usd": MONEY(format="$%.4f")}
+    )
+    st.caption(f"{total} in all, on nobody's expense: no team is charged for them.")
+
+
+def _changes(view: View) -> None:
+    try:
+        found = data.changes(view.url, CHANGES)
+    except DBAPIError:
+        found = []
+    if not found:
+        st.info(
+            "Nothing is entered yet. The ledger writer enters contracts, prices, policies, "
+            "overrides, budgets and keys some seconds after they change.",
+            icon=":material/history:",
+        )
+        return
+    registers = sorted({one.register for one in found})
+    only = st.pills("Of", registers, selection_mode="multi", key="registers")
+    rows = [change_row(one) for one in found if not only or one.register in only]
+    st.dataframe(
+        rows,
+        hide_index=True,
+        width="stretch",
+        column_config={"entered (UTC)": st.column_config.DatetimeColumn(format="D MMM HH:mm")},
+    )
+    st.caption(
+        f"The newest {len(found)} entries of the log of changes; `breakeven ledger changes` has "
+        "all. Secrets are never in it; `verify` finds any edit."
+    )
+
+
+def change_row(one: Change) -> dict[str, Any]:
+    told = "; ".join(f"{name}: {_short(old)} to {_short(new)}" if old is not None
+                     else f"{name}: {_short(new)}" for name, old, new in one.fields)  # fmt: skip
+    return {
+        "entered (UTC)": words.instant(one.at_us),
+        "by": one.actor or "not said",
+        "what": f"{one.register.replace('_', ' ')} {one.row[:16]}",
+        "event": one.event,
+        "from and to": told,
+    }
+
+
+def _short(value: object) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= SHORT else f"{text[:SHORT]}..."
