@@ -51,6 +51,7 @@ CHECKS = {
     "seals_hold": "nothing sealed was edited",
     "registers_hold": "nothing of contracts, prices, policies or keys was edited",
     "retirements_hold": "what was retired is what was sealed",
+    "condensings_hold": "what was condensed adds up to what was sealed",
     "sums_are_the_rows": "sums by hour and day are those of the rows",
 }
 
