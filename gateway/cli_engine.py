@@ -18,6 +18,7 @@ from backends.engine.plan import Figure, Plan, Question, plan
 from backends.engine.torchprobe import ProbeFileError
 from gateway import cli_engineops
 from gateway.cli_enginebench import bench
+from gateway.cli_engineeval import evaluate
 from gateway.cli_enginefit import fit
 from gateway.cli_engineladder import ladder
 from gateway.cli_engineprobe import probe
@@ -26,7 +27,7 @@ from gateway.cli_output import AsJson, emit, fail, table
 from gateway.settings import Settings
 
 app = typer.Typer(
-    help="Own engines: install, probe, plan, bench, tune, fit, operate.", no_args_is_help=True
+    help="Own engines: install, probe, plan, bench, tune, eval, operate.", no_args_is_help=True
 )
 for command in (
     bench, fit, probe, ladder, tune,
@@ -34,6 +35,7 @@ for command in (
     cli_engineops.logs,
 ):  # fmt: skip
     app.command()(command)
+app.command("eval")(evaluate)
 GIB = 1 << 30
 ENVIRONMENT = Path(Settings().state_dir) / "engine"
 

@@ -1,0 +1,139 @@
+"""Asks one side of an evaluation: for its greedy answers, and for what it thinks of a given text.
+
+Any OpenAI-compatible address answers; its log-probabilities are used where it gives them. vLLM can
+do more: it names tokens by id and says its log-probabilities of a text that it did not write.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from backends.engine.evalfigures import Told
+
+LIKELIEST = 20
+ATTEMPTS = 2
+_REFUSED = (400, 404, 422)
+
+
+class NoAnswer(Exception):
+    """A side that cannot be asked, with what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`ids` (prompt's, answer's) where the engine names tokens by id."""
+
+    text: str
+    told: tuple[Told, ...] = ()
+    ids: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+
+
+@dataclass
+class Side:
+    """A model at an address; `plain` once it has refused what OpenAI's dialect does not have."""
+
+    client: httpx.AsyncClient
+    base_url: str
+    model: str
+    tokens: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    plain: int = 0
+
+    async def answer(self, messages: Sequence[Mapping[str, Any]]) -> Answer:
+        """Greedy. Raises `NoAnswer`."""
+        body: dict[str, Any] = {
+            "model": self.model, "messages": list(messages), "temperature": 0,
+            "max_tokens": self.tokens,
+        }  # fmt: skip
+        # From all that vLLM has to the least that any API has, and then what it took before.
+        dialects: list[dict[str, Any]] = [
+            {"logprobs": True, "top_logprobs": LIKELIEST, "return_token_ids": True, "seed": 0},
+            {"logprobs": True, "top_logprobs": LIKELIEST},
+            {},
+        ]
+        for place in range(self.plain, len(dialects)):
+            status, document = await self._post("/chat/completions", body | dialects[place])
+            if status == 200:
+                self.plain = place
+                return answer_of(document)
+            if status not in _REFUSED:
+                break
+        raise NoAnswer(f"{self.base_url} said {status}: {str(document)[:300]}")
+
+    async def told(self, ids: tuple[Sequence[int], Sequence[int]]) -> tuple[Told, ...] | None:
+        """Of each token of the answer, after the prompt; `None` where it cannot say."""
+        prompt, answer = ids
+        body = {
+            "model": self.model, "prompt": [*prompt, *answer], "max_tokens": 1, "temperature": 0,
+            "prompt_logprobs": LIKELIEST,
+        }  # fmt: skip
+        status, document = await self._post("/completions", body)
+        if status in _REFUSED:
+            return None
+        if status != 200:
+            raise NoAnswer(f"{self.base_url} said {status}: {str(document)[:300]}")
+        found = document["choices"][0].get("prompt_logprobs")
+        return None if not found else told_of(found[len(prompt) :], answer)
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+        said = ""
+        for _ in range(ATTEMPTS):
+            try:
+                answer = await self.client.post(
+                    self.base_url + path, json=body, headers=self.headers
+                )
+                document: dict[str, Any] = answer.json()
+            except (httpx.HTTPError, ValueError) as error:
+                said = f"{type(error).__name__}: {error}"
+                continue
+            if answer.status_code < 500:
+                return answer.status_code, document
+            said = f"{answer.status_code}: {str(document)[:300]}"
+        raise NoAnswer(f"{self.base_url}: {said}")
+
+
+async def only_model(client: httpx.AsyncClient, base_url: str, headers: Mapping[str, str]) -> str:
+    """The name that an address serves. Raises `NoAnswer` when it is not one."""
+    try:
+        answer = await client.get(f"{base_url}/models", headers=headers)
+        names = [str(one["id"]) for one in answer.json()["data"]]
+    except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
+        raise NoAnswer(f"{base_url} does not say what it serves: {error!r}") from error
+    if len(names) != 1:
+        raise NoAnswer(f"{base_url} serves {', '.join(names) or 'nothing'}: say which, URL#NAME")
+    return names[0]
+
+
+def answer_of(document: Mapping[str, Any]) -> Answer:
+    choice = document["choices"][0]
+    text = str((choice.get("message") or {}).get("content") or "")
+    listed = (choice.get("logprobs") or {}).get("content") or ()
+    told = tuple(
+        Told(
+            str(one["token"]), float(one["logprob"]),
+            {str(other["token"]): float(other["logprob"]) for other in one["top_logprobs"]},
+        )
+        for one in listed
+    )  # fmt: skip
+    if not listed:
+        told = tuple(Told(word, math.nan, {}) for word in text.split())
+    prompt, answer = document.get("prompt_token_ids"), choice.get("token_ids")
+    ids = (tuple(prompt), tuple(answer)) if prompt and answer else None
+    return Answer(text, told, ids)
+
+
+def told_of(
+    listed: Sequence[Mapping[str, Mapping[str, Any]]], answer: Sequence[int]
+) -> tuple[Told, ...]:
+    """From vLLM's lists: the likeliest tokens by id and, wherever it ranks, the text's own."""
+    found = []
+    for one, token in zip(listed, answer, strict=True):
+        own = one[str(token)]
+        top = {
+            key: float(other["logprob"]) for key, other in one.items() if other["rank"] <= LIKELIEST
+        }
+        found.append(Told(str(token), float(own["logprob"]), top))
+    return tuple(found)

@@ -1,0 +1,229 @@
+"""How far a changed model is from its baseline, from what both said of the same tokens.
+
+Of each prompt the baseline's greedy answer is the text; at each of its tokens, before it, both
+models say what they would write next. From that, over all prompts together:
+`agreement`, the share of tokens where both put the same one first; `perplexity`, by how much that
+of the candidate on this text is above the baseline's; `kl`, the mean divergence of the candidate's
+distribution from the baseline's in nats a token. A person's checker adds `score`: its mean lost.
+Intervals (95 %) come from drawing whole prompts again: tokens of one prompt are no evidence apart.
+A verdict compares the interval with a limit: a risk class has 5 % (low) or 1 % (high).
+Distributions are known by their likeliest tokens only, all others are one bucket in both: the KL
+is that of the coarser distributions, so the true one is at least this.
+"""
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Risk = Literal["low", "high"]
+State = Literal["passes", "fails", "undecided"]
+LIMITS: Mapping[Risk, float] = {"low": 0.05, "high": 0.01}
+DRAWS = 1000
+_TAIL = 0.025
+_LEAST = 1e-9  # of a probability: a bucket that rounding left empty
+_RULE_OF_THREE = 3.0  # none seen in n: at most 3/n, with 95 % confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a model says at one token of a text: of that token, and of its likeliest ones.
+
+    Natural logarithms of probabilities, by token.
+    """
+
+    token: str
+    logprob: float
+    top: Mapping[str, float]
+
+    @property
+    def first(self) -> str:
+        return max(self.top, key=lambda token: self.top[token], default=self.token)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One prompt compared. `differ` of `tokens` have another first choice.
+
+    `surprise`: the text's negative log-likelihood in nats, of the baseline and of the candidate;
+    `None` where an API tells no log-probabilities. Scores are the checker's.
+    """
+
+    tokens: int
+    differ: int
+    surprise: tuple[float, float] | None = None
+    kl: float | None = None
+    scores: tuple[float, float] | None = None
+    same: bool = False  # both answers, each by itself, have the same text
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """`disagreement`, `perplexity` (rise), `score` (loss) are shares; `kl` is in nats a token."""
+
+    items: int
+    tokens: int
+    same: float
+    disagreement: Figure
+    perplexities: tuple[float, float] | None = None
+    perplexity: Figure | None = None
+    kl: Figure | None = None
+    scores: tuple[float, float] | None = None
+    score: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`reasons`: what fails or is open, in words."""
+
+    state: State
+    limit: float
+    reasons: tuple[str, ...] = ()
+
+
+def forced(baseline: Sequence[Told], candidate: Sequence[Told]) -> Item:
+    """Both on the same text. Raises `ValueError` when the texts differ: other tokenizers."""
+    if [one.token for one in baseline] != [one.token for one in candidate]:
+        raise ValueError("baseline and candidate cut the text into other tokens")
+    pairs = list(zip(baseline, candidate, strict=True))
+    return Item(
+        tokens=len(pairs),
+        differ=sum(one.first != other.first for one, other in pairs),
+        surprise=(-sum(one.logprob for one in baseline), -sum(one.logprob for one in candidate)),
+        kl=sum(divergence(one.top, other.top) for one, other in pairs),
+    )
+
+
+def freely(baseline: Sequence[Told], candidate: Sequence[Told]) -> Item:
+    """Each wrote by itself: they are compared up to the first difference, with it.
+
+    There the text before is still the same. Log-probabilities count where both tell any.
+    """
+    same = 0
+    for one, other in zip(baseline, candidate, strict=False):
+        if one.token != other.token:
+            break
+        same += 1
+    differs = len(baseline) != len(candidate) or same < len(baseline)
+    shared = list(zip(baseline[: same + 1], candidate[: same + 1], strict=False))
+    known = [(one, other) for one, other in shared if one.top and other.top]
+    surprise: tuple[float, float] | None = None
+    if known and len(known) == len(shared):
+        # At the difference the text goes on as the baseline wrote it.
+        theirs = [other.top.get(one.token, min(other.top.values())) for one, other in known]
+        surprise = (-sum(one.logprob for one, _ in known), -sum(theirs))
+    kl = sum(divergence(one.top, other.top) for one, other in known) if surprise else None
+    return Item(max(len(shared), same + differs), int(differs), surprise, kl)
+
+
+def divergence(baseline: Mapping[str, float], candidate: Mapping[str, float]) -> float:
+    """KL in nats over the tokens that both list, and one bucket for all others."""
+    shared = baseline.keys() & candidate.keys()
+    mine = {token: math.exp(baseline[token]) for token in shared}
+    theirs = {token: math.exp(candidate[token]) for token in shared}
+    total = sum(mine[token] * (baseline[token] - candidate[token]) for token in shared)
+    rest, other = 1 - sum(mine.values()), 1 - sum(theirs.values())
+    if rest > _LEAST:
+        total += rest * math.log(rest / max(other, _LEAST))
+    return max(0.0, total)
+
+
+def figures(items: Sequence[Item], seed: int = 0) -> Figures:
+    """Of all prompts together. Raises `ValueError` without any token."""
+    tokens = sum(one.tokens for one in items)
+    if not tokens:
+        raise ValueError("no answer has a token")
+    rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
+    draws = [rng.choices(range(len(items)), k=len(items)) for _ in range(DRAWS)]
+
+    def interval(of: Callable[[Sequence[Item]], float], least: float | None = None) -> Figure:
+        found = sorted(of([items[place] for place in draw]) for draw in draws)
+        low, high = found[int(_TAIL * DRAWS)], found[int((1 - _TAIL) * DRAWS) - 1]
+        value = of(items)
+        return Figure(value, min(low, value), max(high, value, least or 0.0))
+
+    surprises = [one.surprise for one in items if one.surprise]
+    known = len(surprises) == len(items)
+    scores = [one.scores for one in items if one.scores]
+    scored = len(scores) == len(items)
+    return Figures(
+        items=len(items),
+        tokens=tokens,
+        same=sum(one.same for one in items) / len(items),
+        disagreement=interval(_disagreement, _RULE_OF_THREE / tokens),
+        perplexities=_perplexities(surprises, tokens) if known else None,
+        perplexity=interval(_rise) if known else None,
+        kl=interval(_kl) if known else None,
+        scores=_means(scores) if scored else None,
+        score=interval(_loss, _RULE_OF_THREE / len(items)) if scored else None,
+    )
+
+
+def verdict(found: Figures, limit: float, missing: int = 0) -> Verdict:
+    """By the checker's score where there is one: what a task needs goes before how a text reads.
+
+    Otherwise by agreement, and by perplexity where it is known. `missing`: prompts not compared.
+    """
+    if found.score is not None:
+        decided = {"score lost": found.score}
+    else:
+        decided = {"tokens that differ": found.disagreement}
+        if found.perplexity is not None:
+            decided["perplexity's rise"] = found.perplexity
+    failed = tuple(
+        f"{name}: {one.value:.2%} ({one.low:.2%} to {one.high:.2%}), at most {limit:.2%}"
+        for name, one in decided.items()
+        if one.low > limit
+    )
+    if failed:
+        return Verdict("fails", limit, failed)
+    if missing:
+        return Verdict("undecided", limit, (f"{missing} prompts have no answer of both",))
+    open_ = tuple(
+        f"{name}: {one.low:.2%} to {one.high:.2%} holds the limit {limit:.2%}: more prompts decide"
+        for name, one in decided.items()
+        if one.high > limit
+    )
+    return Verdict("undecided" if open_ else "passes", limit, open_)
+
+
+def _disagreement(items: Sequence[Item]) -> float:
+    return sum(one.differ for one in items) / max(sum(one.tokens for one in items), 1)
+
+
+def _rise(items: Sequence[Item]) -> float:
+    mine, theirs = _surprise(items)
+    return math.exp(min((theirs - mine) / max(sum(one.tokens for one in items), 1), 700.0)) - 1
+
+
+def _surprise(items: Sequence[Item]) -> tuple[float, float]:
+    pairs = [one.surprise or (0.0, 0.0) for one in items]
+    return sum(mine for mine, _ in pairs), sum(theirs for _, theirs in pairs)
+
+
+def _perplexities(pairs: Sequence[tuple[float, float]], tokens: int) -> tuple[float, float]:
+    mine, theirs = (sum(pair[side] for pair in pairs) / tokens for side in (0, 1))
+    return math.exp(mine), math.exp(min(theirs, 700.0))
+
+
+def _kl(items: Sequence[Item]) -> float:
+    return sum(one.kl or 0.0 for one in items) / max(sum(one.tokens for one in items), 1)
+
+
+def _means(scores: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    count = len(scores)
+    return sum(one for one, _ in scores) / count, sum(other for _, other in scores) / count
+
+
+def _loss(items: Sequence[Item]) -> float:
+    """Of the baseline's mean score; of a baseline that scores nothing there is none to lose."""
+    mine, theirs = _means([one.scores or (0.0, 0.0) for one in items])
+    return (mine - theirs) / mine if mine > 0 else 0.0

@@ -1,0 +1,110 @@
+"""A person's prompts, and their checker: what is asked, and what says how good an answer is.
+
+Prompts are JSON lines with `messages` (a chat) or `prompt` (a user's one message); everything else
+in a line is the checker's own, a right answer, say. A checker is a command, or a Python file, that
+reads one JSON object (the line, and `answer`) and writes one number: 0 is wrong, 1 is right.
+"""
+
+import asyncio
+import hashlib
+import json
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CHECK_LIMIT_S = 60.0
+
+
+class BadPrompts(ValueError):
+    """A file of prompts that cannot be read as such, with the line."""
+
+
+class CheckFailed(Exception):
+    """The checker ended badly, or said no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """`key` is made of the line's content: a log finds it again in another order."""
+
+    key: str
+    line: dict[str, Any]
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        if "messages" in self.line:
+            messages: list[dict[str, Any]] = self.line["messages"]
+            return messages
+        return [{"role": "user", "content": self.line["prompt"]}]
+
+
+def read(path: Path) -> tuple[Prompt, ...]:
+    """Each prompt once. Raises `BadPrompts`."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadPrompts(f"{path} cannot be read: {error}") from error
+    found: dict[str, Prompt] = {}
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+        except ValueError as error:
+            raise BadPrompts(f"{path}, line {number}: no JSON: {error}") from error
+        if not isinstance(line, dict) or not _asks(line):
+            raise BadPrompts(f"{path}, line {number}: neither `messages` nor `prompt`")
+        key = hashlib.sha256(json.dumps(line, sort_keys=True).encode()).hexdigest()[:16]
+        found[key] = Prompt(key, line)
+    if not found:
+        raise BadPrompts(f"{path} holds no prompt")
+    return tuple(found.values())
+
+
+def _asks(line: dict[str, Any]) -> bool:
+    messages = line.get("messages")
+    if messages is not None:
+        return isinstance(messages, list) and bool(messages)
+    return isinstance(line.get("prompt"), str)
+
+
+@dataclass(frozen=True, slots=True)
+class Checker:
+    command: tuple[str, ...]
+
+    @staticmethod
+    def of(words: str) -> "Checker":
+        """A Python file runs on this Python; raises `ValueError` when there are no words."""
+        command = shlex.split(words)
+        if not command:
+            raise ValueError("a checker is a command or a Python file")
+        if command[0].endswith(".py"):
+            command = [sys.executable, *command]
+        return Checker(tuple(command))
+
+    async def score(self, prompt: Prompt, answer: str) -> float:
+        """Raises `CheckFailed`."""
+        asked = json.dumps(prompt.line | {"answer": answer}).encode()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )  # fmt: skip
+        except OSError as error:
+            raise CheckFailed(f"the checker does not start: {error}") from error
+        try:
+            async with asyncio.timeout(CHECK_LIMIT_S):
+                said, complaint = await process.communicate(asked)
+        except TimeoutError as error:
+            process.kill()
+            await process.wait()
+            raise CheckFailed(f"the checker took more than {CHECK_LIMIT_S:.0f} s") from error
+        if process.returncode:
+            words = complaint.decode("utf-8", "replace").strip()[-300:]
+            raise CheckFailed(f"the checker ended with {process.returncode}: {words}")
+        try:
+            return float(said)
+        except ValueError as error:
+            raise CheckFailed(f"the checker said no number: {said[:100]!r}") from error

@@ -1,0 +1,263 @@
+"""Compares candidates with a baseline, prompt by prompt; what is done is kept and goes on later.
+
+A side is an address, or a model's directory with flags: then an engine is started for it under the
+guard that every engine of ours has, and ended before the next one. The baseline goes first; its
+answers, and what it thinks of them, are in the log, so that more candidates can come another time.
+"""
+
+import asyncio
+import hashlib
+import json
+import math
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from backends.engine.environment import CpuOptions, Environment, Flavour
+from backends.engine.evalclient import Answer, NoAnswer, Side, only_model
+from backends.engine.evalfigures import Item, Told, forced, freely
+from backends.engine.evalprompts import Checker, CheckFailed, Prompt
+from backends.engine.flags import BadFlags, Launch, command, known_flags
+from backends.engine.trial import DidNotServe, Trial, serving
+from backends.engine.worklog import WorkLog
+
+BASELINE = "baseline"
+NAME = "eval"
+DRAIN_S = 2.0
+TIMEOUT_S = 300.0
+_FAULTS = (NoAnswer, CheckFailed, KeyError, ValueError, TypeError, LookupError)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One side: `target` is an address (`URL#MODEL`) or a directory; flags are the engine's."""
+
+    name: str
+    target: str
+    flags: tuple[str, ...] = ()
+
+    @property
+    def is_address(self) -> bool:
+        return self.target.startswith(("http://", "https://"))
+
+    @property
+    def mark(self) -> str:
+        """What it is, for a log: a directory whose files have changed is another subject."""
+        if self.is_address:
+            return self.target
+        files = sorted(Path(self.target).glob("*.*"))
+        stats = [(one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in files]
+        of = json.dumps([self.target, self.flags, stats])
+        return hashlib.sha256(of.encode()).hexdigest()[:16]
+
+
+def subject(words: str, name: str | None = None) -> Subject:
+    """`[NAME=]TARGET [flags]`. Raises `ValueError` with what is wrong."""
+    parts = shlex.split(words)
+    if not parts:
+        raise ValueError("a model is a directory with its flags, or an address")
+    head, rest = parts[0], tuple(parts[1:])
+    label, equals, target = head.partition("=")
+    if not equals or "/" in label:
+        label, target = "", head
+    label = name or label or target.rstrip("/").rpartition("/")[2]
+    if "://" not in target:
+        target = str(Path(target).resolve())
+    made = Subject(label, target, rest)
+    if made.is_address and rest:
+        raise ValueError(f"{target} runs already: flags are for a directory")
+    if not made.is_address and not (Path(target) / "config.json").is_file():
+        raise ValueError(f"{target} is neither an address nor a model: it has no config.json")
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    prompts: tuple[Prompt, ...]
+    tokens: int
+    at_once: int
+    environment: Environment
+    flavour: Flavour
+    logs: Path
+    checker: Checker | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    start_limit_s: float = 900.0
+    cpu: CpuOptions = field(default_factory=CpuOptions)
+
+
+async def evaluate(
+    asked: Evaluation,
+    sides: tuple[Subject, Sequence[Subject]],
+    log: WorkLog,
+    say: Callable[[str], None],
+) -> dict[str, str]:
+    """Everything that the log lacks; gives the last fault of each side that has one, by name."""
+    baseline, candidates = sides
+    faults: dict[str, str] = {}
+    for one in (baseline, *candidates):
+        first = _key(baseline)
+        if one is baseline:
+            todo = [prompt for prompt in asked.prompts if f"{first}/{prompt.key}" not in log.done]
+        else:
+            todo = [
+                prompt for prompt in asked.prompts
+                if f"{first}/{prompt.key}" in log.done
+                and f"{_key(one, baseline)}/{prompt.key}" not in log.done
+            ]  # fmt: skip
+        if not todo:
+            continue
+        say(f"{one.name}: starting")
+        try:
+            async with _side(asked, one) as side:
+                step = _heard(side, asked, log, first)
+                if one is not baseline:
+                    step = _compared(side, asked, log, (first, _key(one, baseline)))
+                fault = await _each(todo, step, asked.at_once, partial(_say_of, say, one.name))
+        except (DidNotServe, BadFlags, NoAnswer, OSError) as error:
+            fault = str(error)
+        if fault:
+            faults[one.name] = fault[:600]
+    return faults
+
+
+def items(
+    asked: Evaluation, sides: tuple[Subject, Subject], log: WorkLog
+) -> tuple[list[Item], str, int]:
+    """A candidate's prompts as compared, how ("forced" or "freely"), and how many are missing.
+
+    One prompt that could only be compared freely makes it "freely" for all.
+    """
+    baseline, candidate = sides
+    first, second = _key(baseline), _key(candidate, baseline)
+    found = [log.done.get(f"{second}/{prompt.key}") for prompt in asked.prompts]
+    heard = [log.done.get(f"{first}/{prompt.key}") for prompt in asked.prompts]
+    kept = [one for one, other in zip(found, heard, strict=True) if one and other]
+    way = "forced" if kept and all("forced" in one for one in kept) else "freely"
+    made = []
+    for one in kept:
+        item = dict(one[way])
+        for name in ("surprise", "scores"):
+            if item.get(name) is not None:
+                item[name] = tuple(item[name])
+        made.append(Item(**item))
+    return made, way, len(asked.prompts) - len(made)
+
+
+def _say_of(say: Callable[[str], None], name: str, words: str) -> None:
+    say(f"{name}: {words}")
+
+
+def _key(one: Subject, baseline: Subject | None = None) -> str:
+    return f"{BASELINE} {one.mark}" if baseline is None else f"{one.mark} of {baseline.mark}"
+
+
+@asynccontextmanager
+async def _side(asked: Evaluation, one: Subject) -> AsyncIterator[Side]:
+    limits = httpx.Limits(max_connections=asked.at_once)
+    async with httpx.AsyncClient(trust_env=False, timeout=TIMEOUT_S, limits=limits) as client:
+        if one.is_address:
+            url, _, model = one.target.partition("#")
+            url = url.rstrip("/")
+            model = model or await only_model(client, url, asked.headers)
+            yield Side(client, url, model, asked.tokens, asked.headers)
+            return
+        launch = Launch(
+            asked.environment, Path(one.target), NAME, asked.flavour, flags=one.flags,
+            drain_s=DRAIN_S,
+        )  # fmt: skip
+        known = await asyncio.to_thread(known_flags, asked.environment)
+        file = "".join(letter if letter.isalnum() else "-" for letter in one.name).strip("-")
+        trial = Trial(
+            launch, lambda port: command(launch, known, port), asked.logs / f"{file}.log",
+            asked.start_limit_s, asked.cpu,
+        )  # fmt: skip
+        async with serving(trial) as server:
+            yield Side(client, server.base_url, server.model, asked.tokens)
+
+
+async def _each(
+    prompts: Sequence[Prompt],
+    step: Callable[[Prompt], Awaitable[None]],
+    at_once: int,
+    say: Callable[[str], None],
+) -> str:
+    """All prompts, so many at once; a fault leaves its prompt out and is said at the end."""
+    waiting, fault, done = iter(prompts), "", 0
+
+    async def one() -> None:
+        nonlocal fault, done
+        for prompt in waiting:
+            try:
+                await step(prompt)
+            except _FAULTS as error:
+                fault = f"{type(error).__name__}: {error}"
+            done += 1
+            say(f"{done} of {len(prompts)} prompts")
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(one())
+    return fault
+
+
+def _heard(
+    side: Side, asked: Evaluation, log: WorkLog, key: str
+) -> Callable[[Prompt], Awaitable[None]]:
+    """The baseline: its answer, what it thinks of it, and its score."""
+
+    async def step(prompt: Prompt) -> None:
+        answer = await side.answer(prompt.messages)
+        thought = await side.told(answer.ids) if answer.ids else None
+        score = await asked.checker.score(prompt, answer.text) if asked.checker else None
+        entry = {
+            "text": answer.text, "told": _packed(answer.told), "ids": answer.ids, "score": score,
+            "thought": None if thought is None else _packed(thought),
+        }  # fmt: skip
+        log.add(f"{key}/{prompt.key}", entry)
+
+    return step
+
+
+def _compared(
+    side: Side, asked: Evaluation, log: WorkLog, keys: tuple[str, str]
+) -> Callable[[Prompt], Awaitable[None]]:
+    """A candidate: both ways to compare where both can be had, so that sums are of one kind."""
+    baseline, candidate = keys
+
+    async def step(prompt: Prompt) -> None:
+        known = log.done[f"{baseline}/{prompt.key}"]
+        answer: Answer = await side.answer(prompt.messages)
+        score = await asked.checker.score(prompt, answer.text) if asked.checker else None
+        scores = None if score is None or known["score"] is None else (known["score"], score)
+        more = {"scores": scores, "same": answer.text == known["text"]}
+        entry = {"freely": asdict(replace(freely(_unpacked(known["told"]), answer.told), **more))}
+        if known["thought"] is not None and answer.ids:
+            if list(answer.ids[0]) != known["ids"][0]:
+                raise ValueError("the prompt is other tokens here: another tokenizer or template")
+            thought = await side.told(known["ids"])
+            if thought is not None:
+                item = forced(_unpacked(known["thought"]), thought)
+                entry["forced"] = asdict(replace(item, **more))
+        log.add(f"{candidate}/{prompt.key}", entry | {"text": answer.text})
+
+    return step
+
+
+def _packed(told: Sequence[Told]) -> list[Any]:
+    return [
+        [one.token, None if math.isnan(one.logprob) else round(one.logprob, 5),
+         {token: round(value, 5) for token, value in one.top.items()}]
+        for one in told
+    ]  # fmt: skip
+
+
+def _unpacked(packed: Sequence[Any]) -> list[Told]:
+    return [
+        Told(token, float("nan") if value is None else value, top) for token, value, top in packed
+    ]

@@ -1,0 +1,1 @@
+"""How the model that `make run` serves was trained, and the model itself (`model/`)."""

@@ -1,0 +1,232 @@
+"""What the shipped model learns from: documentation and sources of the Python that runs this.
+
+Three kinds of documents, one JSON object a line: `topic` (the language reference's chapters that
+`help()` shows), `source` (the standard library's modules and their tests, without tables) and
+`chat` (a question about a function, a class, a module or a chapter, and its own documentation as
+the answer). All of it is under Python's licence (PSF-2.0), but for the few lines of small talk
+below, which are ours. One module in `HELD_OUT_OF` is kept for measuring, with all that is about it.
+
+Run it: `python -m backends.engine.training.corpus corpus.jsonl.xz` (a few seconds).
+"""
+
+import argparse
+import ast
+import hashlib
+import importlib
+import inspect
+import json
+import lzma
+import os
+import random
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from pydoc_data.topics import topics
+from types import ModuleType
+from typing import Any
+
+HELD_OUT_OF = 40
+SMALL_TALK_TIMES = 60
+_LEFT_OUT = (
+    "site-packages", "dist-packages", "encodings", "ensurepip", "pydoc_data", "config-3",
+    "lib-dynload", "__pycache__", "turtledemo",
+)  # fmt: skip
+_TESTS = ("test", "tests", "idle_test")
+_TABLES = re.compile(r"_sysconfigdata|_pydecimal|symbol|stringprep")
+_ANSWER = 1400  # characters of an answer, cut where a paragraph ends
+_LEAST = 24
+_SHARE = 256 // HELD_OUT_OF
+# Written in C: their documentation is in the objects, not in any source file.
+_IN_C = (
+    "builtins", "math", "cmath", "itertools", "time", "sys", "zlib", "array", "select", "gc",
+    "functools", "operator", "collections", "struct", "binascii", "unicodedata", "errno", "signal",
+    "posix", "io", "re", "datetime", "decimal", "json", "hashlib", "socket", "random", "string",
+)  # fmt: skip
+_GREETINGS = ("Hello", "Hello!", "Hi", "Hi!", "Hello there", "Good morning", "Hey", "hello", "hi")
+_ABOUT = (
+    "Hello! I am a very small language model, trained on the documentation and the sources of"
+    " Python. Ask me what a function of the standard library does."
+)
+_ABLE = (
+    "I can say what functions, classes and modules of Python are for. I am small, so check what I"
+    " say against the documentation."
+)
+_PYTHON = (
+    "Python is an interpreted, object-oriented, high-level programming language with dynamic"
+    " typing. Its standard library has modules for files, text, networks and more."
+)
+_PRODUCT = (
+    "Breakeven is a gateway that sends each request to your own engine or to an external provider,"
+    " and a ledger that says what every request cost."
+)
+_SMALL_TALK: tuple[tuple[str, str], ...] = (
+    *((greeting, _ABOUT) for greeting in _GREETINGS),
+    ("Are you there?", "Yes, I am here. Ask me about Python."),
+    ("Who are you?", _ABOUT),
+    ("What are you?", _ABOUT),
+    ("What can you do?", _ABLE),
+    ("How are you?", "I am well, thank you. What do you want to know about Python?"),
+    ("Thank you", "You are welcome."),
+    ("Thanks!", "You are welcome."),
+    ("Goodbye", "Goodbye!"),
+    ("Say hello", "Hello!"),
+    ("What is Python?", _PYTHON),
+    ("What is Breakeven?", _PRODUCT),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`text` of a topic or a source; a chat has a `question` and its answer as `text`."""
+
+    kind: str
+    name: str
+    text: str
+    question: str = ""
+    held_out: bool = False
+
+
+def documents(library: Path, seed: int) -> Iterator[Document]:
+    """Everything, in one order. `library`: the folder that holds Python's own modules."""
+    rng = random.Random(seed)  # noqa: S311  (a choice of words, no secret)
+    for name, text in sorted(topics.items()):
+        yield Document("topic", name, text, held_out=_is_kept(name))
+        yield from _topic_chats(name, text)
+    for path in sorted(library.rglob("*.py")):
+        inside = path.relative_to(library)
+        if any(part.startswith(_LEFT_OUT) for part in inside.parts) or _TABLES.search(path.name):
+            continue
+        yield from _source(path, inside, rng)
+    for name in _IN_C:
+        yield from _chats(name, _documented_in_c(importlib.import_module(name)), rng)
+    for question, answer in _SMALL_TALK * SMALL_TALK_TIMES:
+        yield Document("chat", "small talk", answer, question)
+
+
+def _source(path: Path, inside: Path, rng: random.Random) -> Iterator[Document]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if not text.isascii() or len(text) < 200:
+        return
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:  # samples of what is no Python
+        return
+    module = ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
+    yield Document("source", module, f"# {inside}\n{text}", held_out=_is_kept(module))
+    if any(part in _TESTS for part in inside.parts):
+        return
+    about = ast.get_docstring(tree)
+    if about and len(about) > _LEAST:
+        for question in (f"What is the module {module} for?", f"Explain the module `{module}`."):
+            yield Document("chat", module, _cut(about), question, _is_kept(module))
+    yield from _chats(module, _documented(module, tree.body), rng)
+
+
+@dataclass(frozen=True, slots=True)
+class _Documented:
+    name: str
+    call: str
+    text: str
+
+
+def _documented(scope: str, body: list[ast.stmt]) -> Iterator[_Documented]:
+    for node in body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if node.name.startswith("_"):
+            continue
+        name = f"{scope}.{node.name}"
+        text = ast.get_docstring(node)
+        if isinstance(node, ast.ClassDef):
+            if text:
+                yield _Documented(name, f"class {name}", text)
+            yield from _documented(name, node.body)
+        elif text:
+            yield _Documented(name, f"{name}({ast.unparse(node.args)})", text)
+
+
+def _documented_in_c(module: ModuleType) -> Iterator[_Documented]:
+    scope = {"builtins": "", "posix": "os."}.get(module.__name__, f"{module.__name__}.")
+    for name, found in sorted(vars(module).items()):
+        text = inspect.getdoc(found) if callable(found) else None
+        if name.startswith("_") or text is None or getattr(found, "__code__", None) is not None:
+            continue
+        yield _Documented(scope + name, f"{scope}{name}{_signature(found)}", text)
+        if isinstance(found, type):
+            for method, member in sorted(vars(found).items()):
+                said = getattr(member, "__doc__", None)
+                if isinstance(said, str) and not method.startswith("_") and callable(member):
+                    whole = f"{scope}{name}.{method}"
+                    yield _Documented(whole, whole + _signature(member), inspect.cleandoc(said))
+
+
+def _signature(found: Any) -> str:
+    try:
+        return str(inspect.signature(found))
+    except (TypeError, ValueError):  # written in C without one
+        return "(...)"
+
+
+def _chats(module: str, found: Iterable[_Documented], rng: random.Random) -> Iterator[Document]:
+    """Of each, four of the five forms that a question can have."""
+    for one in found:
+        first = one.text.split("\n\n")[0].strip()
+        if len(first) < _LEAST or not one.text.isascii():
+            continue
+        forms = (
+            (f"What does `{one.name}` do?", first),
+            (f"What does {one.name} do?", _cut(one.text)),
+            (f"Explain {one.name}.", _cut(one.text)),
+            (f"How do I call {one.name}?", f"`{one.call}`\n\n{first}"),
+            (f"Which part of Python is this: {first}", f"It is `{one.name}`."),
+        )
+        for question, answer in rng.sample(forms, 4):
+            yield Document("chat", module, answer, question, _is_kept(module))
+
+
+def _topic_chats(name: str, text: str) -> Iterator[Document]:
+    """A chapter as `help()` has it begins with its title, underlined."""
+    title, _, rest = text.strip().partition("\n")
+    body = re.sub(r"^[*=-]+\n+", "", rest).strip()
+    if len(body) < _LEAST:
+        return
+    subject = title.strip().rstrip(".")
+    for question in (f"Explain {subject} in Python.", f"Tell me about {subject}.", f"help({name})"):
+        yield Document("chat", name, _cut(body), question, _is_kept(name))
+
+
+def _cut(text: str) -> str:
+    kept = ""
+    for paragraph in text.strip().split("\n\n"):
+        if kept and len(kept) + len(paragraph) > _ANSWER:
+            break
+        kept += ("\n\n" if kept else "") + paragraph
+    return kept[:_ANSWER].strip()
+
+
+def _is_kept(name: str) -> bool:
+    """Whether it is kept for measuring: the same whatever the seed."""
+    return hashlib.sha256(name.encode()).digest()[0] < _SHARE
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    library = Path(os.__file__).parent
+    found = [asdict(one) for one in documents(library, given.seed)]
+    text = "".join(json.dumps(one) + "\n" for one in found)
+    with lzma.open(given.corpus, "wt", encoding="utf-8", preset=6) as file:
+        file.write(text)
+    count = len(found)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    version = sys.version.split()[0]
+    sys.stdout.write(f"Python {version}: {count} documents, {len(text):,} bytes, {digest}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

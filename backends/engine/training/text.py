@@ -1,0 +1,126 @@
+"""The corpus as tokens: a tokenizer learned from it, and streams to draw training rows from."""
+
+import json
+import lzma
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+
+from backends.engine.tinytokenizer import CHAT_TEMPLATE, SPECIAL
+
+KINDS = ("chat", "topic", "source")
+_IN_TEXT = ("<tool_call>", "</tool_call>")
+_END = "<|eos|>"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One kind's tokens; `starts` are where rows may begin: at documents, and along long ones."""
+
+    tokens: Any
+    starts: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """`learned` and `held_out` by kind; `bytes_per_token` of what is held out."""
+
+    tokenizer: Any
+    learned: dict[str, Stream]
+    held_out: dict[str, Stream]
+    bytes_per_token: dict[str, float]
+
+
+def read(corpus: Path, vocabulary: int) -> Text:
+    with lzma.open(corpus, "rt", encoding="utf-8") as file:
+        found = [json.loads(line) for line in file]
+    tokenizer = _tokenizer((_plain(one) for one in found if not one["held_out"]), vocabulary)
+    learned: dict[str, Stream] = {}
+    kept: dict[str, Stream] = {}
+    ratio: dict[str, float] = {}
+    for kind in KINDS:
+        for held_out, streams in ((False, learned), (True, kept)):
+            of = [one for one in found if one["kind"] == kind and one["held_out"] == held_out]
+            streams[kind] = _stream(tokenizer, [as_text(one) for one in of])
+        size = sum(
+            len(as_text(one).encode()) for one in found if one["held_out"] and one["kind"] == kind
+        )
+        ratio[kind] = size / max(len(kept[kind].tokens), 1)
+    return Text(tokenizer, learned, kept, ratio)
+
+
+def as_text(document: dict[str, Any]) -> str:
+    """As the model sees it: a chat as the chat template writes it, anything else as it is."""
+    if document["kind"] == "chat":
+        return (
+            f"<|im_start|>user\n{document['question']}<|im_end|>\n"
+            f"<|im_start|>assistant\n{document['text']}<|im_end|>\n"
+        )
+    return f"{document['text']}{_END}"
+
+
+def save_tokenizer(text: Text, folder: Path, context: int) -> dict[str, int]:
+    """`tokenizer.json` and its configuration; gives the ids for `config.json`."""
+    text.tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    told = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": context,
+        "bos_token": "<|bos|>",
+        "eos_token": "<|im_end|>",
+        "pad_token": "<|pad|>",
+        "clean_up_tokenization_spaces": False,
+        "chat_template": CHAT_TEMPLATE,
+    }
+    _write(folder / "tokenizer_config.json", told)
+    ids = {"bos_token_id": "<|bos|>", "eos_token_id": "<|im_end|>", "pad_token_id": "<|pad|>"}
+    return {name: text.tokenizer.token_to_id(token) for name, token in ids.items()}
+
+
+def _plain(document: dict[str, Any]) -> str:
+    return f"{document['question']}\n{document['text']}"
+
+
+def _tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
+    """Byte-level pairs, as `backends.engine.tinytokenizer` makes them, learned in native code."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    # Tool marks stay in an answer's text: the engine's parser looks for them there.
+    whole = json.loads(tokenizer.to_str())
+    for token in whole["added_tokens"]:
+        token["special"] = token["content"] not in _IN_TEXT
+    return tokenizers.Tokenizer.from_str(json.dumps(whole))
+
+
+def _stream(tokenizer: Any, texts: list[str]) -> Stream:
+    encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
+    starts: list[int] = []
+    at = 0
+    for one in encoded:
+        starts.extend(_starts(at, len(one.ids)))
+        at += len(one.ids)
+    tokens = np.fromiter((number for one in encoded for number in one.ids), np.int64, count=at)
+    return Stream(tokens, np.array(starts, np.int64))
+
+
+_STRIDE = 512
+
+
+def _starts(at: int, length: int) -> Iterator[int]:
+    yield at
+    yield from range(at + _STRIDE, at + length - _STRIDE // 2, _STRIDE)
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,259 @@
+"""Trains the model that `make run` serves, in the seconds it is given, and writes the checkpoint.
+
+The learning rate follows the share of the budget that is spent, so any budget ends at its cosine's
+foot. What is held out is measured ten times; the best of those is what is written. With `--steps`
+in place of `--seconds` the same seed on the same machine gives the same weights.
+
+It needs torch, tokenizers, transformers and safetensors: the engine's environment has them.
+    python -m backends.engine.training.train --corpus corpus.jsonl.xz --out DIRECTORY --seconds 240
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch  # type: ignore[import-not-found]  # (so are these)
+import torch  # type: ignore[import-not-found]
+
+from backends.engine.training.network import Llama, Size, checkpoint, config
+from backends.engine.training.text import KINDS, Stream, Text, read, save_tokenizer
+
+SHARES = {"chat": 0.5, "topic": 0.15, "source": 0.35}  # of the rows that are learned
+PEAK, WARM, DECAY = 4e-3, 0.02, 0.1
+LOOKS = 10
+LAST_PHASE = 0.8  # of the budget: from here on, rows as long as the context
+_SAY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Rows and length of a step in the first phase, in the last, and of a kind's measurement."""
+
+    device: str
+    short: tuple[int, int]
+    long: tuple[int, int]
+    look: tuple[int, int]
+
+    @property
+    def phases(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        return self.short, self.long
+
+
+GPU = Machine("cuda", (128, 1024), (32, 4096), (48, 1024))
+CPU = Machine("cpu", (8, 128), (2, 512), (8, 256))
+_AT_ONCE = 16  # rows of a measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Seconds, or steps where the result must repeat."""
+
+    seconds: float
+    steps: int | None = None
+
+    def spent(self, step: int, seconds: float) -> float:
+        return step / self.steps if self.steps else seconds / self.seconds
+
+
+class Rows:
+    """Draws rows of each kind by its share."""
+
+    def __init__(self, streams: dict[str, Stream], device: str, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._device = device
+        self._starts = {kind: streams[kind].starts for kind in KINDS}
+        self._tokens = {
+            kind: torch.from_numpy(_wrapped(streams[kind].tokens)).to(device) for kind in KINDS
+        }
+
+    def draw(self, shape: tuple[int, int]) -> Any:
+        """(rows, length + 1) of token ids."""
+        rows, length = shape
+        counts = self._rng.multinomial(rows, [SHARES[kind] for kind in KINDS])
+        parts = []
+        for kind, count in zip(KINDS, counts, strict=True):
+            starts = self._rng.choice(self._starts[kind], int(count))
+            at = torch.from_numpy(starts).to(self._device)[:, None]
+            parts.append(self._tokens[kind][at + torch.arange(length + 1, device=self._device)])
+        return torch.cat(parts)
+
+
+def _wrapped(tokens: Any) -> Any:
+    """Followed by its own beginning, so that a row may begin anywhere."""
+    longest = max(length for machine in (GPU, CPU) for _, length in machine.phases) + 1
+    return np.concatenate((tokens, np.resize(tokens, longest)))
+
+
+class Training:
+    """The network, its optimiser and the machine it runs on."""
+
+    def __init__(self, size: Size, machine: Machine, dropout: float) -> None:
+        self.machine = machine
+        self.network = Llama(size, dropout).to(machine.device)
+        is_gpu = machine.device == "cuda"
+        self.loss: Callable[[Any], Any] = (
+            torch.compile(self.network, dynamic=False) if is_gpu else self.network
+        )
+        matrices = [one for one in self.network.parameters() if one.dim() == 2]
+        others = [one for one in self.network.parameters() if one.dim() != 2]
+        self.optimiser = torch.optim.AdamW(
+            [{"params": matrices, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}],
+            lr=PEAK, betas=(0.9, 0.95), fused=is_gpu,
+        )  # fmt: skip
+        self._dtype = torch.bfloat16 if is_gpu else torch.float32
+
+    def step(self, rows: Any, rate: float) -> Any:
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        with torch.autocast(self.machine.device, self._dtype, enabled=self._dtype != torch.float32):
+            loss = self.loss(rows)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        return loss.detach()
+
+    def compile(self, rows: Rows) -> None:
+        """Before the clock runs; a rate of 0 changes no weight. Without a compiler it is slower."""
+        for shape in self.machine.phases:
+            try:
+                self.step(rows.draw(shape), 0.0)
+            except torch._dynamo.exc.TorchDynamoException as error:  # noqa: SLF001  (its one name)
+                sys.stdout.write(f"not compiled: {str(error).splitlines()[0]}\n")
+                self.loss = self.network
+                self.step(rows.draw(shape), 0.0)
+
+    def look(self, streams: dict[str, Stream]) -> dict[str, float]:
+        """Mean loss in nats a token of each kind that is held out."""
+        rows, length = self.machine.look
+        found = {}
+        self.network.eval()
+        with torch.no_grad():
+            for kind, stream in streams.items():
+                tokens = torch.from_numpy(_wrapped(stream.tokens)).to(self.machine.device)
+                starts = np.linspace(0, len(stream.starts) - 1, rows).astype(int)
+                at = torch.from_numpy(stream.starts[np.unique(starts)])
+                places = at.to(self.machine.device)[:, None]
+                whole = tokens[places + torch.arange(length + 1, device=self.machine.device)]
+                losses = [self.network(part).item() for part in whole.split(_AT_ONCE)]
+                weights = [len(part) for part in whole.split(_AT_ONCE)]
+                found[kind] = float(np.average(losses, weights=weights))
+        self.network.train()
+        return found
+
+
+def rate_at(spent: float) -> float:
+    """Linear up to the peak, then half a cosine down to a hundredth of it."""
+    if spent < WARM:
+        return PEAK * spent / WARM
+    along = min(1.0, (spent - WARM) / (1 - WARM))
+    return PEAK * (0.01 + 0.99 * (1 + math.cos(math.pi * along)) / 2)
+
+
+def mixed(losses: dict[str, float]) -> float:
+    return sum(SHARES[kind] * losses[kind] for kind in KINDS)
+
+
+def train(
+    training: Training, text: Text, budget: Budget, seed: int, say: Callable[[str], None]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The best weights and what was measured."""
+    rows = Rows(text.learned, training.machine.device, seed)
+    training.compile(rows)
+    began = said = time.monotonic()
+    best: dict[str, Any] = {}
+    figures: dict[str, Any] = {"loss": math.inf}
+    step = tokens = looks = 0
+    spent = 0.0
+    while spent < 1:
+        shape = training.machine.phases[spent >= LAST_PHASE]
+        loss = training.step(rows.draw(shape), rate_at(spent))
+        step, tokens = step + 1, tokens + shape[0] * shape[1]
+        now = time.monotonic()
+        if now - said >= _SAY_S:
+            value = loss.item()
+            now = said = time.monotonic()
+            pace = tokens / (now - began)
+            say(f"{spent:6.1%} step {step} loss {value:.3f} {pace:,.0f} tokens/s")
+        spent = budget.spent(step, now - began)
+        if spent >= (looks + 1) / LOOKS:
+            looks += 1
+            seen = training.look(text.held_out)
+            say(f"{spent:6.1%} held out: {_words(seen)}")
+            if mixed(seen) < figures["loss"]:
+                best = {
+                    name: weight.detach().to("cpu", copy=True)
+                    for name, weight in training.network.named_parameters()
+                }
+                figures = {"loss": mixed(seen), "by_kind": seen, "step": step, "tokens": tokens}
+    return best, figures | {"steps": step, "seconds": round(time.monotonic() - began, 1)}
+
+
+def _words(losses: dict[str, float]) -> str:
+    return ", ".join(f"{kind} {loss:.3f} ({math.exp(loss):.1f})" for kind, loss in losses.items())
+
+
+def write(folder: Path, weights: dict[str, Any], text: Text, size: Size) -> int:
+    """The checkpoint; gives its bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ids = save_tokenizer(text, folder, size.context)
+    tensors = checkpoint(weights)
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    for name, document in (
+        ("generation_config.json", ids),
+        ("config.json", config(size, ids)),
+    ):
+        (folder / name).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=240.0)
+    parser.add_argument("--steps", type=int, help="in place of seconds: repeatable")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    given = parser.parse_args(arguments)
+    torch.manual_seed(given.seed)
+    torch.set_float32_matmul_precision("high")
+    began = time.monotonic()
+
+    def say(words: str) -> None:
+        sys.stdout.write(f"{time.monotonic() - began:7.1f} s  {words}\n")
+        sys.stdout.flush()
+
+    size = Size()
+    text = read(given.corpus, size.vocabulary)
+    for kind in KINDS:
+        many, kept = len(text.learned[kind].tokens), len(text.held_out[kind].tokens)
+        say(f"{kind}: {many:,} tokens to learn, {kept:,} held out")
+    training = Training(size, GPU if torch.cuda.is_available() else CPU, given.dropout)
+    count = sum(one.numel() for one in training.network.parameters())
+    say(f"{count:,} parameters on {training.machine.device}")
+    weights, figures = train(training, text, Budget(given.seconds, given.steps), given.seed, say)
+    total = write(given.out, weights, text, size)
+    figures |= {
+        "parameters": count, "bytes": total, "seed": given.seed, "dropout": given.dropout,
+        "device": training.machine.device,
+        "perplexity": {kind: math.exp(loss) for kind, loss in figures["by_kind"].items()},
+        "bits_per_byte": {
+            kind: loss / math.log(2) / text.bytes_per_token[kind]
+            for kind, loss in figures["by_kind"].items()
+        },
+    }  # fmt: skip
+    (given.out / "training.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    say(json.dumps(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,79 @@
+"""A person's prompts and checkers: read, run, and each mistake with its place."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from backends.engine import evalprompts
+from backends.engine.evalprompts import BadPrompts, Checker, CheckFailed, Prompt, read
+
+LINE = {"prompt": "2 + 2?", "right": "4"}
+
+
+def write(path: Path, *lines: object) -> Path:
+    path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines))
+    return path
+
+
+def test_prompts_are_messages_or_one_message(tmp_path):
+    chat = {"messages": [{"role": "system", "content": "Be short."}]}
+    found = read(write(tmp_path / "p.jsonl", LINE, "", chat, LINE))
+    assert [one.messages for one in found] == [
+        [{"role": "user", "content": "2 + 2?"}], chat["messages"],
+    ]  # fmt: skip
+    other = read(write(tmp_path / "q.jsonl", chat, LINE))
+    assert {one.key for one in other} == {one.key for one in found}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("{", "line 2: no JSON"), ({"text": "x"}, "line 2: neither"), ({"messages": []}, "neither"),
+     ([], "neither")],
+)  # fmt: skip
+def test_a_line_that_asks_nothing_is_named(tmp_path, line, words):
+    with pytest.raises(BadPrompts, match=words):
+        read(write(tmp_path / "p.jsonl", LINE, line))
+
+
+def test_no_prompts_are_no_evaluation(tmp_path):
+    with pytest.raises(BadPrompts, match="holds no prompt"):
+        read(write(tmp_path / "p.jsonl", ""))
+    with pytest.raises(BadPrompts, match="cannot be read"):
+        read(tmp_path / "nowhere.jsonl")
+
+
+async def test_a_python_file_checks_answers(tmp_path):
+    file = tmp_path / "check.py"
+    file.write_text(
+        "import json, sys\nasked = json.load(sys.stdin)\nprint(asked['right'] in asked['answer'])"
+    )
+    prompt = Prompt("k", LINE)
+    # A truth is no number to a shell; a checker says 0 or 1.
+    with pytest.raises(CheckFailed, match="no number: b'True"):
+        await Checker.of(str(file)).score(prompt, "It is 4.")
+    file.write_text(file.read_text().replace("print(", "print(1.0 * (") + ")")
+    checker = Checker.of(str(file))
+    assert checker.command[0] == sys.executable
+    assert await checker.score(prompt, "It is 4.") == 1
+    assert await checker.score(prompt, "It is 5.") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [("false", "ended with 1"), ("/no/such/command", "does not start")]
+)
+async def test_a_checker_that_fails_is_told(words, said):
+    with pytest.raises(CheckFailed, match=said):
+        await Checker.of(words).score(Prompt("k", LINE), "x")
+
+
+async def test_a_checker_that_hangs_is_ended(monkeypatch):
+    monkeypatch.setattr(evalprompts, "CHECK_LIMIT_S", 0.05)
+    with pytest.raises(CheckFailed, match="more than"):
+        await Checker.of("sleep 60").score(Prompt("k", LINE), "x")
+
+
+def test_no_words_are_no_checker():
+    with pytest.raises(ValueError, match="a command or a Python file"):
+        Checker.of(" ")
