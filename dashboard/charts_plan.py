@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import altair as alt
 
 from dashboard.charts import Chart, Records, axis_of, clean, coloured, dollar_text, inline
+from dashboard.look import API, OWN
 
 
 def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
@@ -38,6 +39,39 @@ def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
                 alt.Tooltip("kind:N", title="way"),
                 alt.Tooltip("month:Q", title="month"),
                 alt.Tooltip("shown:N", title="paid until then"),
+            ],
+        )
+    )
+    return clean(chart)
+
+
+def tornado(records: Records, *, share: int) -> Chart:
+    """`name`, `end` (`-20 %` or `+20 %`), `usd` (change of the result), `order`: widest first."""
+    names = [record["name"] for record in sorted(records, key=lambda one: one["order"])]
+    data = inline(
+        {**record, "shown": dollar_text(record["usd"]), "kind": f"{record['end']} of the input"}
+        for record in records
+    )
+    colours = {f"-{share} % of the input": API, f"+{share} % of the input": OWN}
+    chart = (
+        alt.Chart(data, height=alt.Step(17))
+        .mark_bar(cornerRadius=2)
+        .encode(
+            y=alt.Y(
+                "name:N",
+                sort=list(dict.fromkeys(names)),
+                title=None,
+                axis=alt.Axis(labelLimit=160, ticks=False),
+            ),
+            yOffset=alt.YOffset("kind:N", sort=list(colours)),
+            x=alt.X(
+                "usd:Q", title="change of the result, dollars a month", axis=axis_of(money=True)
+            ),
+            color=coloured(colours, columns=2),
+            tooltip=[
+                alt.Tooltip("name:N", title="input"),
+                alt.Tooltip("end:N", title="moved by"),
+                alt.Tooltip("shown:N", title="result moves by"),
             ],
         )
     )

@@ -13,6 +13,7 @@ from dashboard import charts, data, look, words
 from dashboard.data import View
 from dashboard.figures import dollars, labels
 from dashboard.ladder import Ladder, Meeting, Reach, curves, ladder, marks
+from dashboard.scenario_form import show_scenario
 from dashboard.sentences import cures
 from ledger.bought import AS_BOUGHT, OverflowPrice
 from ledger.capability import Known, PoolCapability
@@ -64,6 +65,7 @@ def show(view: View) -> None:
         _advice(steps, basis)
     with second:
         _prices(pool, steps, basis)
+    show_scenario(view, survey, pool, steps)
 
 
 def _chart(steps: Ladder, basis: TokenBasis, reach: Reach) -> None:
@@ -148,9 +150,22 @@ def _advice(steps: Ladder, basis: TokenBasis) -> None:
                 else f"what runs{steps.and_spares} ({steps.paid(steps.gpus)}) costs "
                 f"**{words.usd(steps.configured_pusd * steps.scale)}**."
             ),
+            _next_step(steps),
             f"Tokens a month ({basis}) and the number that is cheapest there:",
         ),
         look.rows(*rows),
+    )
+
+
+def _next_step(steps: Ladder) -> str:
+    """From which volume another number is cheaper than the best of today."""
+    end = steps.best.band.end
+    if end is None:
+        return f"No volume makes more than {steps.paid(steps.best.gpus)} cheaper."
+    following = next(band for band in steps.bands if band.start == end)
+    return (
+        f"The next step, {steps.paid(following.gpus)}, pays from "
+        f"**{words.tokens(end * steps.scale)}** tokens a month."
     )
 
 

@@ -49,8 +49,7 @@ def pick_gpu(view: View, survey: Survey, traffic: Traffic) -> Chosen:
     if contract is not None and traffic.name.startswith(f"pool {contract.pool}, "):
         able = survey.pools[contract.pool].capability
         if able is not None:
-            gpus = contract.gpus * contract.replicas
-            speed = float(able.per_minute / SECONDS_PER_MINUTE / gpus)
+            speed = float(able.per_minute / SECONDS_PER_MINUTE / contract.gpus)
             why = f"as pool {contract.pool} served in this period"
     rate, source = None, "no public price is in the catalogue"
     if contract is not None and contract.pusd_per_hour:

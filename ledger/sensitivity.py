@@ -41,6 +41,7 @@ class Case:
     cached_share: Fraction
     served_tokens: Exact
     overhead_pusd: Exact = 0
+    spares: Exact = 0  # paid for, add no capacity
 
     @property
     def avoided(self) -> UnitPrice:
@@ -65,7 +66,13 @@ class Case:
             weeks=weeks_of(self.hours),
         )
         return Configuration(
-            self.gpus, self.gpu_pusd_per_hour, self.hours, each, ops, self.overhead_pusd
+            self.gpus,
+            self.gpu_pusd_per_hour,
+            self.hours,
+            each,
+            ops,
+            self.overhead_pusd,
+            self.spares,
         )
 
 

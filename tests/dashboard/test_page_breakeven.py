@@ -26,7 +26,7 @@ def test_both_comparators_and_the_basis_are_named(page, month, text_of) -> None:
     for name in ("anthropic/claude-haiku-4-5", "deepinfra/llama-3.3-70b"):
         assert name in shown
     assert "Break-even against the substitute model:" in shown
-    assert len(test.get("vega_lite_chart")) == 1
+    assert len(test.get("vega_lite_chart")) == 3, "the chart, the scenario's, the tornado"
 
 
 def test_the_other_basis_changes_figures_and_names(page, month, text_of) -> None:

@@ -1,0 +1,193 @@
+"""What if: sliders over a pool's month, what moves the result most, what would have to be true.
+
+Every slider and the scenario's name stand in the address: a bookmark saves a scenario, the address
+shares it.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import streamlit as st
+
+from dashboard import charts, charts_plan, data, look, words
+from dashboard.data import View
+from dashboard.ladder import Ladder
+from dashboard.scenario import SWING, Base, bars, base_case, lines
+from ledger.economics import TokenBasis
+from ledger.sensitivity import Case, outcome, tornado
+from ledger.survey import Survey
+from ledger.thresholds import Input, Threshold, thresholds
+
+BIND: Any = "query-params"
+BASIS = TokenBasis.INPUT_OUTPUT
+
+
+def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
+    """The section below the chart; volumes are always input + output here, and say so."""
+    st.subheader("What if", anchor=False)
+    if view.basis is not BASIS:
+        st.caption(f"Scenarios count {BASIS} tokens: choose that basis above to turn them.")
+        return
+    verdicts = [one for one in steps.standing.verdicts if one.average is not None]
+    names = {str(one.against): one for one in verdicts}
+    left, right = st.columns(2)
+    name = left.text_input(
+        "Name of this scenario", key="scenario", bind=BIND, max_chars=60,
+        placeholder="as it is today",
+    )  # fmt: skip
+    against = right.selectbox("Against the", list(names), key="whatif-against")
+    verdict = names[against]
+    book = data.price_book(view.url)
+    price = next((one for it in verdict.comparators if (one := book.find(it, view.now_us))), None)
+    base = base_case(survey, pool, steps, verdict, price)
+    case = _turned(base.case)
+    _answers(base, case, name)
+    records, marks, capacity = lines(case)
+    colours = {"own GPUs, overflow bought": look.OWN, "API": look.API}
+    chart = charts.break_even(records, colours=colours, marks=marks, limit=capacity, basis=BASIS)
+    st.altair_chart(chart, width="stretch")
+    st.caption(
+        f"Against {', '.join(verdict.comparators)}, at "
+        f"{words.usd(Fraction(case.avoided.pusd_per_token) * 10**6)} per 1M tokens ({BASIS}): "
+        + ("its listed prices at this mix. " if base.listed else
+           "the price book has no prices by kind for it, so mix and cache hits move nothing. ")
+        + "Shaded: beyond capacity, bought. The address of this page is the scenario: bookmark it "
+        "to keep it, send it to share it."
+    )  # fmt: skip
+    first, second = st.columns(2)
+    with first:
+        st.markdown("**What moves the result most**")
+        found = tornado(case, share=SWING)
+        result = outcome(case).result_pusd
+        swing = int(100 * SWING)
+        chart = charts_plan.tornado(bars(found, result), share=swing)
+        st.altair_chart(chart, width="stretch")
+        st.caption(f"Each input alone, {swing} % less and {swing} % more; shares end at 100 %.")
+    with second:
+        _would_have_to_be(case)
+
+
+def _turned(case: Case) -> Case:
+    """The case as the sliders have it; each begins where the books are."""
+    one = st.columns(4)
+    rate = one[0].number_input(
+        "GPU rate, USD an hour", min_value=0.0, step=0.05, value=_usd(case.gpu_pusd_per_hour),
+        format="%.3f", key="x-rate", bind=BIND,
+    )  # fmt: skip
+    gpus = one[1].number_input("GPUs", 1, 512, case.gpus, key="x-gpus", bind=BIND)
+    spares = one[2].number_input("Redundancy (spares)", 0, 64, 0, key="x-spares", bind=BIND)
+    ops = one[3].number_input(
+        "Ops, hours a week", min_value=0.0, max_value=500.0, step=0.5,
+        value=float(case.ops_hours_per_week), key="x-ops", bind=BIND,
+    )  # fmt: skip
+    two = st.columns(4)
+    duty = two[0].slider("Duty, %", 1, 100, _percent(case.duty), key="x-duty", bind=BIND)
+    mix = two[1].slider(
+        "Input, % of tokens", 0, 100, _percent(case.input_share), key="x-mix", bind=BIND
+    )
+    hits = two[2].slider(
+        "Cache hits, % of input", 0, 100, _percent(case.cached_share), key="x-hits", bind=BIND
+    )
+    volume = two[3].slider("Volume, % of today", 0, 1000, 100, step=5, key="x-volume", bind=BIND)
+    level = st.slider("API price, % of today", 5, 300, 100, step=5, key="x-price", bind=BIND)
+    factor = Fraction(level, 100)
+    return replace(
+        case,
+        gpu_pusd_per_hour=_kept(case.gpu_pusd_per_hour, rate),
+        gpus=int(gpus),
+        spares=int(spares),
+        ops_hours_per_week=Fraction(str(ops)),
+        duty=_share(case.duty, duty),
+        input_share=_share(case.input_share, mix),
+        cached_share=_share(case.cached_share, hits),
+        served_tokens=case.served_tokens * Fraction(volume, 100),
+        input_price=case.input_price * factor,
+        cached_price=case.cached_price * factor,
+        output_price=case.output_price * factor,
+    )
+
+
+def _usd(pusd: Any) -> float:
+    return round(float(pusd) / 1e12, 3)
+
+
+def _percent(share: Fraction | Any) -> int:
+    return round(100 * float(share))
+
+
+def _kept(now: Any, usd: float) -> Any:
+    """The books' own figure while nobody turned it: what is shown is rounded."""
+    return now if usd == _usd(now) else Fraction(str(usd)) * 10**12
+
+
+def _share(now: Any, percent: int) -> Fraction:
+    return Fraction(now) if percent == _percent(now) else Fraction(percent, 100)
+
+
+def _answers(base: Base, case: Case, name: str | None) -> None:
+    before, after = outcome(base.case), outcome(case)
+    title = name or "this scenario"
+    can = case.configuration.capacity.tokens
+    columns = st.columns(3)
+    with columns[0]:
+        even = "no volume" if after.volume_tokens is None else words.tokens(after.volume_tokens)
+        was = "none" if before.volume_tokens is None else words.tokens(before.volume_tokens)
+        look.card(
+            f"Break-even in {title}, tokens a month ({BASIS})",
+            look.big(even, size="mid"),
+            look.small(f"As it is today: **{was}**"),
+        )
+    with columns[1]:
+        reach = "within reach" if after.feasible else "beyond capacity: cannot break even"
+        look.card(
+            f"Capacity inside the SLO, tokens a month ({BASIS})",
+            look.big(words.tokens(can), size="mid"),
+            look.small(f"Break-even is {reach}; asked are **{words.tokens(case.served_tokens)}**"),
+        )
+    with columns[2]:
+        good = after.result_pusd >= 0
+        word = "made" if good else "lost"
+        was_word = "made" if before.result_pusd >= 0 else "lost"
+        look.card(
+            "A month of 720 h against the API",
+            look.big(f"{words.usd(abs(Fraction(after.result_pusd)))} {word}", size="mid",
+                     tone="be-gain" if good else "be-loss"),
+            look.small(
+                f"As it is today: **{words.usd(abs(Fraction(before.result_pusd)))}** {was_word}"
+            ),
+        )  # fmt: skip
+
+
+def _would_have_to_be(case: Case) -> None:
+    pays = outcome(case).result_pusd >= 0
+    title = (
+        "How far each may move until it no longer pays" if pays else "What would have to be true"
+    )
+    rows = [(_said(one), _needed(one, case, pays=pays), None) for one in thresholds(case)]
+    look.card(f"{title}, each alone", look.rows(*rows))
+
+
+def _said(one: Threshold) -> str:
+    return {
+        Input.GPU_RATE: "GPU rate an hour",
+        Input.API_PRICE: "API price per 1M tokens",
+        Input.VOLUME: "Volume, tokens a month",
+        Input.INPUT_SHARE: "Input, share of tokens",
+        Input.CACHED_SHARE: "Cache hits, share of input",
+        Input.OPS_HOURS: "Ops, hours a week",
+    }[one.name]
+
+
+def _needed(one: Threshold, case: Case, *, pays: bool) -> str:
+    if one.needed is None:
+        return "moves, but never so far" if pays else "no value is enough"
+    bound = "at most" if one.at_most else "at least"
+    price = Fraction(case.avoided.pusd_per_token) * 10**6
+    needed, now = {
+        Input.GPU_RATE: (words.usd(one.needed), words.usd(one.now)),
+        Input.API_PRICE: (words.usd(one.needed * price), words.usd(price)),
+        Input.VOLUME: (words.tokens(one.needed), words.tokens(one.now)),
+        Input.OPS_HOURS: (f"{float(one.needed):.1f} h", f"{float(one.now):.1f} h"),
+    }.get(one.name, (words.percent(one.needed), words.percent(one.now)))
+    return f"{bound} {needed} (is {now})"
