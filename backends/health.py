@@ -20,6 +20,7 @@ class State(StrEnum):
     DRAINING = "draining"
     DOWN = "down"
     UNKNOWN = "unknown"
+    OFF = "off"  # stopped on purpose
 
 
 class Probe(StrEnum):

@@ -33,6 +33,7 @@ from ledger.registers import Change
 from ledger.registers import changes as read_changes
 from ledger.survey import Survey
 from ledger.survey import survey as read_survey
+from ledger.upkeepnotes import Note, read_notes
 from ledger.verifications import Verified
 from ledger.verifications import verifications as read_verifications
 from ledger.verify import Result
@@ -81,6 +82,12 @@ def lag() -> Lag | None:
     """What this host's ledger writer says, where `-- --run-dir DIR` tells of one."""
     run_dir = _argument("--run-dir")
     return None if run_dir is None else read_lag(Path(run_dir))
+
+
+def upkeep() -> dict[str, Note]:
+    """What this host's upkeep says of each engine, where `-- --run-dir DIR` tells of one."""
+    run_dir = _argument("--run-dir")
+    return {} if run_dir is None else read_notes(Path(run_dir))
 
 
 def _argument(name: str) -> str | None:

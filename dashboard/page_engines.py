@@ -13,9 +13,12 @@ from dashboard import charts, data, look, words
 from dashboard.data import View
 from dashboard.figures import labels
 from ledger.queries import EngineRow
+from ledger.upkeepnotes import Note
 
 STALE_US = 60 * 10**6
-HEALTH = {"healthy": look.GAIN, "loading": "#B54708", "draining": "#B54708"}
+HEALTH = {
+    "healthy": look.GAIN, "loading": "#B54708", "draining": "#B54708", "off": "#667085",
+}  # fmt: skip
 
 
 def show(view: View) -> None:
@@ -31,10 +34,11 @@ def show(view: View) -> None:
             icon=":material/memory:",
         )
         return
+    notes = data.upkeep()
     for start in range(0, len(now), 3):
         for column, row in zip(st.columns(3), now[start : start + 3], strict=False):
             with column:
-                _engine(row, view.now_us)
+                _engine(row, view.now_us, notes.get(row.engine))
     if len(history) < 2 * len(now):
         st.info("No samples in this period; choose a longer one.", icon=":material/monitoring:")
         return
@@ -48,7 +52,7 @@ def show(view: View) -> None:
         _chart("Preemptions", _steps(history, "preemptions_total"), "preemptions", ",.0f")
 
 
-def _engine(row: EngineRow, now_us: int) -> None:
+def _engine(row: EngineRow, now_us: int, note: Note | None) -> None:
     stale = now_us - row.at_us > STALE_US
     health = f"no sample since {words.ago(row.at_us, now_us)}" if stale else row.health
     kv = None if row.kv_usage_ppm is None else row.kv_usage_ppm / 1e6
@@ -65,8 +69,26 @@ def _engine(row: EngineRow, now_us: int) -> None:
             ("Preemptions since its start", _number(row.preemptions_total), None),
             ("Prefix cache hits", words.percent(hits), None),
             ("Sampled", words.ago(row.at_us, now_us), None),
+            *kept(note),
         ),
     )
+
+
+def kept(note: Note | None) -> list[tuple[str, str, str | None]]:
+    """What its pool's upkeep is about to do, found and did."""
+    if note is None:
+        return []
+    times = [
+        (f"{what} by the calendar", f"{words.instant(at_us):%a %d %b %H:%M} UTC", None)
+        for what, at_us in (
+            ("Restarts", note.restart_us), ("Stops", note.stops_us), ("Starts", note.starts_us)
+        )
+        if at_us is not None
+    ]  # fmt: skip
+    if note.pace is not None:
+        times.append(("Pace of its first hours, at like load", words.percent(note.pace), None))
+    said = [("Upkeep", text, None) for text in (note.waits, note.done) if text]
+    return [*times, *said]
 
 
 def _number(value: int | None) -> str:

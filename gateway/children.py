@@ -48,6 +48,8 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
         self._running: asyncio.Task[Any] | None = None
         self._stopping = asyncio.Event()
+        self._awake = asyncio.Event()
+        self._awake.set()
 
     @property
     def pid(self) -> int | None:
@@ -57,16 +59,22 @@ class Child:
         """Run until stopped, restarting after every death."""
         self._running = asyncio.current_task()
         while not self._stopping.is_set():
+            if not self._awake.is_set():
+                await self._either()
+                continue
             started_s = self._clock.now_s()
             process = self._process = await self._start()
             self.lives += 1
-            if self._stopping.is_set():  # `stop` came while it was being started
+            if self._stopping.is_set() or not self._awake.is_set():
+                # `stop` or `rest` came while it was being started
                 process.terminate()
             code = await process.wait()
             self._process = None
             self._on_exit(self.command.name, code)
             if self._stopping.is_set():
                 return
+            if not self._awake.is_set():
+                continue
             self.crashes = 1 if self._clock.now_s() - started_s > STEADY_S else self.crashes + 1
             pause_s = min(BACK_OFF_S * 2 ** (self.crashes - 1), BACK_OFF_LIMIT_S)
             try:
@@ -86,10 +94,27 @@ class Child:
             self._process.kill()
             await asyncio.wait({self._running})
 
-    def kill(self) -> None:
+    def rest(self) -> None:
+        """End the life that runs, and start none until `wake`."""
+        self._awake.clear()
+        self.restart()
+
+    def wake(self) -> None:
+        self._awake.set()
+
+    def restart(self) -> None:
         """End the life that runs, if one does; the next one is started as after any death."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
+
+    async def _either(self) -> None:
+        """Until it is woken or stopped."""
+        waits = [asyncio.ensure_future(one.wait()) for one in (self._awake, self._stopping)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
 
     async def _start(self) -> asyncio.subprocess.Process:
         self.command.log.parent.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,7 @@ from gateway.cli_operate import By, Why
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.engines import log_of
 from gateway.following import FOLLOW_S
+from gateway.overrides import instant
 from gateway.overrideverbs import Impossible, span_us
 
 LOOK_S = 0.2
@@ -34,7 +35,7 @@ Patience = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s,
 
 
 def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """Every engine of this host: state, what runs, KV cache in use, what operators hold over it."""
+    """Every engine of this host: state, load, KV cache in use, what is held over it, upkeep."""
     with looking(config) as desk:
         found = desk.do(verbs.STATUS, Nothing())["data"]
     emit(found, as_json=as_json, show=lambda out: out.print(_table(found)))
@@ -192,9 +193,29 @@ def _table(found: Sequence[dict[str, Any]]) -> Any:
         [
             one["engine"], one["state"], str(one["in_flight"]), str(one["running"]),
             "-" if one["kv_usage"] is None else f"{one['kv_usage']:.0%}",
-            str(one["life"] or "-"), one["override"] or "",
+            str(one["life"] or "-"), one["override"] or "", _upkeep(one["upkeep"]),
         ]
         for one in found
     ]  # fmt: skip
-    columns = ("=engine", "state", ">in flight", ">running", ">KV", ">life", "held over it")
+    columns = (
+        "=engine",
+        "state",
+        ">in flight",
+        ">running",
+        ">KV",
+        ">life",
+        "held over it",
+        "upkeep",
+    )
     return table("Engines", columns, rows)
+
+
+def _upkeep(note: dict[str, Any] | None) -> str:
+    """When it is restarted or stopped next, its pace, and what waits."""
+    if note is None:
+        return ""
+    times = (("restart", "restart_us"), ("stops", "stops_us"), ("starts", "starts_us"))
+    words = [f"{what} {instant(note[name])}" for what, name in times if note[name] is not None]
+    if note["pace"] is not None:
+        words.append(f"{note['pace']:.0%} of its first hours' pace")
+    return "; ".join([*words, *(one for one in (note["waits"], note["done"]) if one)])

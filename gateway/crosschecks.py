@@ -11,6 +11,7 @@ from gateway.aliases import logical, resolve_model
 from gateway.crosschecks_budgets import BUDGET_CHECKS
 from gateway.crosschecks_hosts import HOST_CHECKS
 from gateway.crosschecks_policies import POLICY_CHECKS
+from gateway.crosschecks_upkeep import upkeep
 from gateway.faults import Fault, Place, nearest
 from gateway.machines import machines
 from gateway.schema import Model, Settings
@@ -109,4 +110,5 @@ CHECKS: tuple[Check, ...] = (
     *BUDGET_CHECKS,
     *HOST_CHECKS,
     machines,
+    upkeep,
 )

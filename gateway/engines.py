@@ -23,6 +23,7 @@ from backends.environ import plain
 from gateway.children import Child, Command
 from gateway.clock import Clock
 from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
+from gateway.schedules import stopped_since_us
 from gateway.settings import Engine, Settings
 from gateway.slots import Board
 
@@ -31,6 +32,7 @@ START_LIMIT_S = 900.0
 ORDERS_S = 0.5
 POLL_S = 0.25  # between two looks at the port of a simulated engine: while it starts,
 WATCH_S = 2.0  # and while it serves
+_ORDERS = {"": "restart", "rest": "rest", "wake": "wake up"}
 
 
 async def installed() -> None:
@@ -55,7 +57,8 @@ class EngineSupervision:
         self._ready = ready
         self._supervisors: list[Supervisor] = []
         self._children: list[Child] = []
-        self._restarts: dict[int, Callable[[], None]] = {}  # by row
+        self._lives: dict[int, Supervisor | Child] = {}  # by row
+        self._resting: set[int] = set()  # rows that upkeep wants stopped
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
 
@@ -67,7 +70,7 @@ class EngineSupervision:
             if seat.simulated:
                 child = self._simulated(row, seat)
                 self._children.append(child)
-                self._restarts[row] = child.kill
+                self._begin(row, child)
                 self._keep(child.run())
                 self._keep(self._follow(row, seat, child))
         real = [(row, seat) for row, seat in seats if not seat.simulated]
@@ -79,7 +82,7 @@ class EngineSupervision:
                 return
             supervisor = Supervisor(self._spec(seat), partial(self._publish, row))
             self._supervisors.append(supervisor)
-            self._restarts[row] = supervisor.restart
+            self._begin(row, supervisor)
             self._keep(self._supervise(supervisor))
             await _first_phase(supervisor)
 
@@ -101,18 +104,41 @@ class EngineSupervision:
     def _keep(self, work: Awaitable[None]) -> None:
         self._tasks.add(asyncio.ensure_future(work))
 
+    def _begin(self, row: int, life: Supervisor | Child) -> None:
+        """Within the hours in which its pool is stopped it is not started at all."""
+        self._lives[row] = life
+        upkeep = self._settings.pools[self._runtime.engines[row].pool].upkeep
+        if stopped_since_us(upkeep, Clock().wall_us()) is not None:
+            self._rest(row)
+
+    def _rest(self, row: int) -> None:
+        self._resting.add(row)
+        self._lives[row].rest()
+        if not self._board.life(row):
+            self._board.own(row, "resting")
+
+    def _wake(self, row: int) -> None:
+        self._resting.discard(row)
+        self._lives[row].wake()
+
     async def _obey(self) -> None:
-        """Restarts that an operator asked for; one that cannot be done yet is not kept."""
+        """What an operator or upkeep asked for; what cannot be done yet is not kept."""
         orders = self._runtime.restart_orders
         shutil.rmtree(orders, ignore_errors=True)  # what an earlier run was asked for
         orders.mkdir(mode=0o700, parents=True)
         while not self._ending:
             for order in sorted(orders.iterdir()):
-                restart = self._restarts.get(int(order.name)) if order.name.isdecimal() else None
+                number, _, verb = order.name.partition(".")
                 order.unlink()
-                if restart is not None:
-                    self._say(f"{self._runtime.engines[int(order.name)].name} is asked to restart")
-                    restart()
+                row = int(number) if number.isdecimal() else -1
+                life = self._lives.get(row)
+                if life is None or verb not in _ORDERS:
+                    continue
+                self._say(f"{self._runtime.engines[row].name} is asked to {_ORDERS[verb]}")
+                if verb:
+                    (self._rest if verb == "rest" else self._wake)(row)
+                elif row not in self._resting:
+                    life.restart()
             await asyncio.sleep(ORDERS_S)
 
     async def _supervise(self, supervisor: Supervisor) -> None:
@@ -172,7 +198,8 @@ class EngineSupervision:
     def _ended(self, row: int, seat: EngineSeat, name: str, code: int) -> None:
         port = port_of(seat)
         who = ports.stranger(port)
-        self._board.own(row, "blocked" if who else "backing_off")
+        gone = "resting" if row in self._resting else "backing_off"
+        self._board.own(row, "blocked" if who else gone)
         cause = (
             f": port {port} is taken by {who}: end it, or set {self._port_setting(seat)}"
             if who
@@ -225,7 +252,7 @@ def port_of(seat: EngineSeat) -> int:
 
 async def _first_phase(supervisor: Supervisor) -> None:
     """Wait until the engine serves, or has failed once: the next one need not wait for repairs."""
-    settled = (Phase.SERVING, Phase.BACKING_OFF, Phase.STOPPED)
+    settled = (Phase.SERVING, Phase.BACKING_OFF, Phase.STOPPED, Phase.RESTING)
     async with asyncio.timeout(START_LIMIT_S):
         while supervisor.status.phase not in settled:  # noqa: ASYNC110  (published by callback)
             await asyncio.sleep(0.25)

@@ -79,6 +79,8 @@ class HostMetrics(Collector):
         for row, name in enumerate(board.layout.engines):
             published, loads = board.published(row), board.loads(row)
             state = engine_state(published, loads, now_s, self._stale_s, life=board.life(row))
+            if state.health is Health.OFF:
+                continue  # on purpose: no alert is to come of it
             serves = state.health is Health.HEALTHY
             healthy.add_metric([name], float(serves))
             expected.add_metric([name], loads[Load.PREFIX_EXPECTED_TOTAL])

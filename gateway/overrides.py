@@ -62,6 +62,8 @@ def _words(one: Override) -> str:
 
 def until(one: Override) -> str:
     """` until 2026-01-31 12:30 UTC`; empty without an end."""
-    if one.until_us is None:
-        return ""
-    return f" until {datetime.fromtimestamp(one.until_us / 1e6, UTC):%Y-%m-%d %H:%M UTC}"
+    return "" if one.until_us is None else f" until {instant(one.until_us)}"
+
+
+def instant(at_us: int) -> str:
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M UTC}"

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from gateway.schema_policies import Match, PolicyRule, PolicySlo
+from gateway.schema_upkeep import Upkeep
 from gateway.sections import (
     NAME,
     Named,
@@ -245,6 +246,7 @@ class Pool(Section):
     engine: Engine
     gpu: Gpu
     ops: Ops = Ops()
+    upkeep: Upkeep = Upkeep()
     bid_price_usd_per_s: Usd = Field(
         Decimal(0), description="fixed price of one engine-second in the decision"
     )

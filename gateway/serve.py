@@ -179,6 +179,9 @@ class Serving:
                 [*_python("gateway.telemetry"), "--config", config, "--runtime", runtime],
             ),
         ]
+        if any(pool.upkeep.any for pool in self._settings.pools.values()):
+            upkeep = [*_python("gateway.upkeep"), "--config", config, "--runtime", runtime]
+            commands.append(("upkeep", upkeep))
         for name, provider in self._settings.providers.items():
             if provider.start:
                 port = self.prepared.ports.providers[name]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from router.market import CELLS as MARKET_CELLS
 
-MAGIC = 0xB4EA_000C
+MAGIC = 0xB4EA_000D
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -130,10 +130,10 @@ _TIGHTEST = int(Load.TIGHTEST_TPOT_MS)
 _LATEST = tuple(map(int, (Load.QUEUE_MOVED_S, Load.HEARD_S, Load.SILENT_S, Load.ASK_AT_S)))
 _TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first is the stamp
 
-HEALTHS = ("unknown", "loading", "healthy", "draining", "down")
+HEALTHS = ("unknown", "loading", "healthy", "draining", "down", "off")
 STAGES = (
     "waiting", "starting", "loading", "warming", "serving", "draining", "backing_off", "blocked",
-    "stopped",
+    "stopped", "resting",
 )  # fmt: skip
 
 

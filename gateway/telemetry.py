@@ -45,6 +45,7 @@ NOT_SERVING = {  # the stages of a managed engine that are not just a start unde
     "backing_off": State.DOWN,
     "blocked": State.DOWN,
     "stopped": State.DOWN,
+    "resting": State.OFF,
 }
 
 log = logging.getLogger("breakeven.telemetry")

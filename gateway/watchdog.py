@@ -27,4 +27,4 @@ async def watch(telemetry: Child, board: Board, clock: Clock, say: Callable[[str
         silent_s = board.silent_s(now_s)
         if HUNG_S < silent_s < now_s - began_s:
             say(f"telemetry was silent for {silent_s:.0f} s: it is ended and started again")
-            telemetry.kill()
+            telemetry.restart()

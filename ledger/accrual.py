@@ -33,7 +33,7 @@ class Split:
 
 def split(pool: str, contract: Version, span: tuple[int, int], use: Use) -> Split:
     """Divide the bill of `span`, which lies within one hour, by what was seen in it."""
-    paid_us = contract["replicas"] * (span[1] - span[0])
+    paid_us = paid_engine_us(contract["billing"], contract["replicas"], span, use)
     down_us = unavailable(use.busy_us, use.down_us, paid_us)
     close = close_hour(
         pool,
@@ -44,6 +44,12 @@ def split(pool: str, contract: Version, span: tuple[int, int], use: Use) -> Spli
         hour_us=paid_us,
     )
     return Split(close, paid_us, down_us)
+
+
+def paid_engine_us(billing: str, replicas: int, span: tuple[int, int], use: Use) -> int:
+    """The engine time that a bill is for: on demand none while an engine was stopped on purpose."""
+    whole_us = replicas * (span[1] - span[0])
+    return max(0, whole_us - use.off_us) if billing == "on_demand" else whole_us
 
 
 def unavailable(busy_us: Mapping[str, int], down_us: int, paid_us: int) -> int:

@@ -20,6 +20,7 @@ from ledger.accrual import (
     hours_of,
     in_force,
     last_closed_us,
+    paid_engine_us,
     rated_versions,
     split,
     unavailable,
@@ -168,7 +169,11 @@ def _correct(connection: Connection, pool: str, hour_us: int, at_us: int) -> Non
     stored = {name: sum(row[name] for row in rows) for name in _HOUR_SUMS}
     teams = _stored_teams(connection, pool, hour_us)
     use = uses(connection, pool, hour_us, hour_us + HOUR_US).get(hour_us) or Use()
-    paid_us = rows[0]["replicas"] * rows[0]["span_us"]
+    billing = connection.execute(
+        select(GpuContract.billing).where(GpuContract.id == rows[0]["contract_id"])
+    ).scalar_one()
+    piece = (hour_us, hour_us + rows[0]["span_us"])
+    paid_us = paid_engine_us(billing, rows[0]["replicas"], piece, use)
     down_us = unavailable(use.busy_us, stored["unavailable_us"], paid_us)
     close = close_hour(
         pool,

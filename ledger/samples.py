@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Engine, insert, select
 
 from ledger import orm
+from ledger.database import reading
 
 PPM = 1_000_000
 
@@ -44,6 +45,26 @@ def add_samples(engine: Engine, samples: Sequence[Sample]) -> None:
     if samples:
         with engine.begin() as connection:
             connection.execute(insert(orm.EngineSample), [asdict(sample) for sample in samples])
+
+
+def readings(
+    engine: Engine, name: str, from_us: int, until_us: int
+) -> list[tuple[int, int, int, int]]:
+    """(time, running, prompt tokens, output tokens) of an engine, as far as all are known."""
+    table = orm.EngineSample
+    columns = (table.at_us, table.running, table.prompt_tokens_total, table.output_tokens_total)
+    query = (
+        select(*columns)
+        .where(table.engine == name, table.at_us >= from_us, table.at_us < until_us)
+        .order_by(table.at_us)
+    )
+    with reading(engine) as connection:
+        found = connection.execute(query).all()
+    return [
+        (at_us, running, read, written)
+        for at_us, running, read, written in found
+        if running is not None and read is not None and written is not None
+    ]
 
 
 def add_capacity(engine: Engine, row: Mapping[str, Any]) -> bool:

@@ -19,6 +19,7 @@ from ledger.orm_types import exact_sum
 # A sample stands for the time since its engine's last one, but never for longer than this.
 SAMPLE_REACH_US = 900_000_000
 DOWN = frozenset({"loading", "draining", "down"})
+OFF = "off"  # stopped on purpose: a machine on demand is given back, a reserved one is idle
 _NOTHING = (0, 0, "")
 
 
@@ -29,6 +30,7 @@ class Use:
     busy_us: dict[str, int] = field(default_factory=dict)
     charged_pusd: dict[str, int] = field(default_factory=dict)
     down_us: int = 0
+    off_us: int = 0
     up: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -47,7 +49,9 @@ def uses(
             use = found.setdefault(start, Use())
             if health in DOWN:
                 use.down_us += last - first
-            if health != "down":
+            if health == OFF:
+                use.off_us += last - first
+            elif health != "down":
                 use.up.append((first, last))
     return found
 

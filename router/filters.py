@@ -44,6 +44,7 @@ _HEALTH_REASONS = {
     Health.DRAINING: Reason.DRAINING,
     Health.DOWN: Reason.UNHEALTHY,
     Health.UNKNOWN: Reason.UNKNOWN_STATE,
+    Health.OFF: Reason.DISABLED,
 }
 
 

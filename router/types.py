@@ -59,6 +59,7 @@ class Health(StrEnum):
     DRAINING = "draining"
     DOWN = "down"
     UNKNOWN = "unknown"
+    OFF = "off"  # stopped on purpose, for a while
 
 
 class Otherwise(StrEnum):

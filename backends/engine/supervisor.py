@@ -33,6 +33,7 @@ class Phase(StrEnum):
     BACKING_OFF = "backing_off"  # crashed; waits before the next try
     BLOCKED = "blocked"  # another process has its port
     STOPPED = "stopped"
+    RESTING = "resting"  # asked to be down until it is woken
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ class Supervisor:
         self._changed = asyncio.Event()
         self._stop = asyncio.Event()
         self._restart = asyncio.Event()
+        self._awake = asyncio.Event()
+        self._awake.set()
         self._ended = asyncio.Event()
 
     @property
@@ -95,7 +98,11 @@ class Supervisor:
             known = await asyncio.to_thread(known_flags, self._spec.launch.environment)
             async with httpx.AsyncClient(trust_env=False) as client:
                 while not self._stop.is_set():
-                    await self._turn(known, client)
+                    if not self._awake.is_set():
+                        self._set(Phase.RESTING, reason="", pid=None, base_url=None)
+                        await _either(self._stop.wait(), self._awake.wait())
+                    else:
+                        await self._turn(known, client)
         except BadFlags as error:
             self._set(Phase.STOPPED, reason=str(error), pid=None, base_url=None)
             raise
@@ -111,6 +118,17 @@ class Supervisor:
     def restart(self) -> None:
         """Drain and begin another life (a rolling restart does this one replica at a time)."""
         self._restart.set()
+
+    def rest(self) -> None:
+        """Drain and stay down until `wake`."""
+        self._awake.clear()
+        self._restart.set()
+
+    def wake(self) -> None:
+        """Live again, if it rests."""
+        if not self._awake.is_set():
+            self._restart.clear()
+            self._awake.set()
 
     async def wait_for(self, phase: Phase, timeout_s: float) -> Status:
         """The status once in `phase`; raises `TimeoutError`."""

@@ -11,7 +11,7 @@ from gateway.overrideverbs import Impossible
 from gateway.runtime import EngineSeat, Runtime
 from gateway.settings import Settings
 from gateway.sightings import engine_state
-from gateway.slots import Board, Load
+from gateway.slots import Board, Load, Published
 from gateway.statedir import is_held
 from router.types import EngineState, Health
 
@@ -52,9 +52,17 @@ class EngineHost:
             raise Impossible(f"there is no engine {name}; there are {known}")
         return found
 
-    def order(self, row: int) -> None:
-        """Ask the host's parent process, which alone starts and ends engines, for its next life."""
-        (self.runtime.restart_orders / str(row)).touch(mode=0o600)
+    def started_us(self, row: int) -> int:
+        """When the process that serves was started, by the epoch; 0: it does not say."""
+        return int(self._board.published(row)[Published.STARTED_S] * 1e6)
+
+    def order(self, row: int, verb: str = "") -> None:
+        """Ask the host's parent process, which alone starts and ends engines, for its next life.
+
+        `rest` and `wake` end it until it is wanted again.
+        """
+        name = f"{row}.{verb}" if verb else str(row)
+        (self.runtime.restart_orders / name).touch(mode=0o600)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ To drain is an override like any other; waiting until an engine is empty, and go
 one by one, is left to who asks (`gateway.cli_engineops`): no request hangs for half an hour.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -18,6 +18,8 @@ from gateway.following import FOLLOW_S
 from gateway.overrides import TARGET, barred
 from gateway.runtime import EngineSeat
 from ledger.overrides import Override
+from ledger.upkeepnotes import Note as UpkeepNote
+from ledger.upkeepnotes import read_notes
 from router.types import EngineState, Health
 
 _Name = Annotated[
@@ -40,7 +42,8 @@ class Restarting(msgspec.Struct, forbid_unknown_fields=True):
 def _status(place: Place, _: Nothing) -> dict[str, Any]:
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)
-        return listed([_seen(one, stands) for one in host.every()])
+        notes = read_notes(host.runtime.run_dir)
+        return listed([_seen(one, stands) | _upkeep(one, notes) for one in host.every()])
 
 
 def _drain(place: Place, given: Named) -> dict[str, Any]:
@@ -87,6 +90,11 @@ def _seen(one: Seen, stands: Sequence[Override]) -> dict[str, Any]:
         "override": _override(one.seat, stands),
         "held": any(two.subject == TARGET + one.seat.name for two in stands),
     }
+
+
+def _upkeep(one: Seen, notes: Mapping[str, UpkeepNote]) -> dict[str, Any]:
+    note = notes.get(one.seat.name)
+    return {"upkeep": None if note is None else msgspec.to_builtins(note)}
 
 
 def _usage(state: EngineState) -> float | None:

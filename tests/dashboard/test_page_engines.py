@@ -4,11 +4,12 @@ import time
 
 from sqlalchemy import insert
 
-from dashboard.page_engines import _rate, _steps
+from dashboard.page_engines import _rate, _steps, kept
 from ledger import orm
 from ledger.database import make_engine, migrate
 from ledger.overrides import DISABLED, Override, store_override
 from ledger.queries import EngineRow
+from ledger.upkeepnotes import Note
 
 S = 10**6
 
@@ -47,6 +48,22 @@ def test_what_operators_hold_over_policies_is_said(page, books, text_of) -> None
         shown = text_of(page(name, filled.url, period="24 h"))
         assert "pool:llama-70b gets no new requests, says ann (a fan)." in shown
         assert "pool:gone" not in shown
+
+
+def test_what_upkeep_is_about_to_do_found_and_did_is_on_the_card() -> None:
+    assert kept(None) == []
+    at_us = 1_795_406_400 * S  # 23 November 2026, 04:00 UTC
+    note = Note("p/0", restart_us=at_us, stops_us=at_us, pace=0.83, waits="it waits: busy")
+    assert kept(note) == [
+        ("Restarts by the calendar", "Mon 23 Nov 04:00 UTC", None),
+        ("Stops by the calendar", "Mon 23 Nov 04:00 UTC", None),
+        ("Pace of its first hours, at like load", "83 %", None),
+        ("Upkeep", "it waits: busy", None),
+    ]
+    assert kept(Note("p/0", starts_us=at_us, done="restarted (weekly)")) == [
+        ("Starts by the calendar", "Mon 23 Nov 04:00 UTC", None),
+        ("Upkeep", "restarted (weekly)", None),
+    ]
 
 
 def test_an_old_sample_is_never_the_present(page, tmp_path, text_of) -> None:

@@ -76,6 +76,30 @@ async def test_a_death_is_told_and_the_child_comes_back(started) -> None:
     assert exits[1:] == [("child", -signal.SIGTERM)]
 
 
+async def test_who_rests_is_down_until_it_is_woken_and_that_is_no_crash(started) -> None:
+    child, exits = started(SLEEP)
+    first = await up(child)
+    child.rest()
+    await until(lambda: exits == [("child", -signal.SIGKILL)])
+    await asyncio.sleep(0.3)  # longer than its back-off
+    assert child.pid is None
+    assert not alive(first)
+    child.wake()
+    second = await until(lambda: child.pid)
+    assert alive(second)
+    assert (child.crashes, child.lives) == (0, 2)
+    await child.stop(5)
+
+
+async def test_who_rests_can_be_stopped(started) -> None:
+    child, exits = started(SLEEP)
+    await up(child)
+    child.rest()
+    await until(lambda: exits)
+    await child.stop(5)
+    assert len(exits) == 1
+
+
 async def test_back_off_doubles_and_a_steady_life_forgets_it(started, monkeypatch) -> None:
     pauses: list[float] = []
     wait_for = asyncio.wait_for

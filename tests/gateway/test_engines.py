@@ -184,6 +184,12 @@ class Loading:
     def restart(self) -> None:
         self.is_in(Phase.DRAINING)
 
+    def rest(self) -> None:
+        self.is_in(Phase.RESTING)
+
+    def wake(self) -> None:
+        self.is_in(Phase.LOADING)
+
     async def stop(self) -> None:
         self._stop.set()
         await self._ended.wait()
@@ -226,6 +232,43 @@ async def test_a_restart_is_begun_when_it_is_asked_for(supervision, monkeypatch)
         "pool:real/0 is loading", "pool:real/0 is asked to restart", "pool:real/0 is draining",
         "pool:real/0 is stopped",
     ]  # fmt: skip
+
+
+async def test_an_engine_rests_and_wakes_when_that_is_asked(supervision, monkeypatch) -> None:
+    monkeypatch.setattr("gateway.engines.Supervisor", Loading)
+    engines = supervision(("real",))
+    orders = engines._runtime.restart_orders
+    run = asyncio.create_task(engines.run())
+    await until(lambda: "pool:real/0 is loading" in supervision.said)
+    await until(orders.exists)
+    for name in ("0.rest", "0", "0.sing", "0.wake"):  # who rests is not restarted
+        (orders / name).touch()
+        await until(lambda: not list(orders.iterdir()))
+    await engines.stop()
+    await asyncio.wait_for(run, 10)
+    assert [line for line in supervision.said if "real/0" in line] == [
+        "pool:real/0 is loading", "pool:real/0 is asked to rest", "pool:real/0 is resting",
+        "pool:real/0 is asked to restart", "pool:real/0 is asked to wake up",
+        "pool:real/0 is loading", "pool:real/0 is stopped",
+    ]  # fmt: skip
+
+
+async def test_a_pool_that_is_stopped_at_this_hour_is_not_started_at_all(
+    supervision, monkeypatch
+) -> None:
+    monkeypatch.setattr("gateway.engines.stopped_since_us", lambda *_: 1)
+    engines = supervision(("sim",))
+    await engines.run()
+    await asyncio.sleep(0.5)
+    assert supervision.board.stage(0) == "resting"
+    assert engines._children[0].lives == 0
+    await until(engines._runtime.restart_orders.exists)
+    (engines._runtime.restart_orders / "0.wake").touch()
+    await until(lambda: supervision.board.life(0) == 1)
+    (engines._runtime.restart_orders / "0.rest").touch()
+    await until(lambda: supervision.board.stage(0) == "resting")
+    assert supervision.board.life(0) == 0
+    await engines.stop()
 
 
 async def test_the_next_engine_is_started_when_the_first_serves(supervision, monkeypatch) -> None:

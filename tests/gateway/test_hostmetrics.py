@@ -61,6 +61,14 @@ def test_an_engine_is_shown_as_routing_sees_it(board: Board, sample) -> None:
     assert [sample(f"engine_{name}", **where) for name in names] == [0.0, None, None]
 
 
+def test_an_engine_that_is_off_on_purpose_is_not_shown_so_that_no_alert_comes(
+    board: Board, sample
+) -> None:
+    for word, shown in (("down", 0.0), ("off", None)):
+        board.publish(0, {Published.HEALTH: float(HEALTHS.index(word))})
+        assert sample("engine_healthy", engine="pool:a/0") == shown
+
+
 def test_batches_are_those_that_the_runner_told_of(tmp_path: Path, sample) -> None:
     assert sample("batches_open") is None
     write_progress(tmp_path, Progress(batches=2, lines=40, out=8, ok=5, failed=1, again=3))

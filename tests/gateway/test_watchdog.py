@@ -16,7 +16,7 @@ class Life:
     def __init__(self) -> None:
         self.lives, self.kills = 1, 0
 
-    def kill(self) -> None:
+    def restart(self) -> None:
         self.kills += 1
         self.lives += 1
 

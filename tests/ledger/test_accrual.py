@@ -52,6 +52,21 @@ def test_a_machine_on_demand_is_billed_while_it_was_seen_running():
     assert split("p", contract, (0, HOUR_US), Use()).close.bill_pusd == 0
 
 
+@pytest.mark.parametrize(("billing", "bill"), [("on_demand", 3 * RATE), ("reserved", 6 * RATE)])
+def test_an_engine_stopped_on_purpose_is_idle_on_a_reserved_gpu_and_no_bill_on_demand(
+    billing, bill
+):
+    """Half an hour of work, then half an hour stopped: on demand all that is paid was used."""
+    half = HOUR_US // 2
+    contract = CONTRACT | {"billing": billing, "replicas": 1, "gpus_per_replica": 6}
+    use = Use(busy_us={"a": half}, off_us=half, up=[(0, half)])
+    close = split("p", contract, (0, HOUR_US), use).close
+    assert abs(close.bill_pusd - bill) <= 1
+    assert close.unavailable_pusd == 0
+    assert close.idle_pusd == (0 if billing == "on_demand" else bill - close.used_pusd["a"])
+    assert close.used_pusd["a"] == pytest.approx(3 * RATE)
+
+
 @pytest.mark.parametrize(
     ("busy", "down", "paid", "found"), [(3, 4, 10, 4), (8, 4, 10, 2), (12, 4, 10, 0)]
 )

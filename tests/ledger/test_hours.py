@@ -142,6 +142,19 @@ def test_machines_on_demand_are_billed_while_they_run(engine):
     assert used + idle + unavailable == bill
 
 
+@pytest.mark.parametrize(("billing", "bill"), [("on_demand", RATE // 2), ("reserved", RATE)])
+def test_what_is_stopped_by_the_calendar_is_neither_down_nor_up(engine, billing, bill):
+    contract(engine, replicas=1, billing=billing)
+    sample(engine, 0, "healthy")
+    for minute in (10, 20, 30):
+        sample(engine, minute, "healthy")
+    for minute in (40, 50, 60):
+        sample(engine, minute, "off")
+    close_after(engine, 1)
+    ((_, billed, used, idle, unavailable),) = hours(engine)
+    assert (billed, used, idle, unavailable) == (bill, 0, bill, 0)
+
+
 def test_without_a_rate_an_hour_stays_open_until_one_is_stated(engine):
     contract(engine, pusd_per_hour=None)
     assert close_after(engine, 3) == 0

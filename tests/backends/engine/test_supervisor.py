@@ -145,6 +145,32 @@ async def test_restart_drains_and_begins_another_life_without_counting_a_crash(f
         assert Phase.BACKING_OFF not in watched.phases()
 
 
+async def test_rest_drains_and_stays_down_until_it_is_woken(fake_spec):
+    async with Watched(fake_spec()) as watched:
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        watched.supervisor.wake()  # nothing that serves is changed by it
+        watched.supervisor.rest()
+        await watched.supervisor.wait_for(Phase.DRAINING, 20)
+        status = await watched.supervisor.wait_for(Phase.RESTING, 20)
+        assert (status.pid, status.crashes_in_a_row) == (None, 0)
+        assert not watched.worker_lives()
+        watched.supervisor.restart()  # who rests is not started by it
+        await asyncio.sleep(0.1)
+        assert watched.supervisor.status.phase is Phase.RESTING
+        watched.supervisor.wake()
+        status = await watched.supervisor.wait_for(Phase.SERVING, 20)
+        assert (status.restarts, status.crashes_in_a_row) == (1, 0)
+        assert Phase.BACKING_OFF not in watched.phases()
+
+
+async def test_who_rests_from_the_start_is_never_started_and_can_be_stopped(fake_spec):
+    watched = Watched(fake_spec())
+    watched.supervisor.rest()
+    async with watched:
+        await watched.supervisor.wait_for(Phase.RESTING, 20)
+    assert set(watched.phases()) == {Phase.RESTING, Phase.STOPPED}
+
+
 @pytest.fixture
 def managed_port(fake_spec):
     """A spec with a port of its own, and a stranger that can come and go on it."""

@@ -21,6 +21,8 @@ def test_an_order_is_a_file_named_by_its_row(stack) -> None:
     orders.mkdir(exist_ok=True)
     EngineHost(stack.settings, stack.runtime, stack.board).order(1)
     assert [one.name for one in orders.iterdir()] == ["1"]
+    EngineHost(stack.settings, stack.runtime, stack.board).order(0, "rest")
+    assert sorted(one.name for one in orders.iterdir()) == ["0.rest", "1"]
 
 
 def test_where_nothing_runs_it_is_said(tmp_path) -> None:

@@ -1,0 +1,76 @@
+"""Whether an engine writes slower than it did in its own first hours, at like load. Pure.
+
+What an engine writes a second depends on how many sequences run and on how much it reads beside
+them, so only moments of the same load are compared: in steps of a factor of 1.4 in sequences and 2
+in prompt tokens. Each load's median then is compared with its median of the first hours; medians,
+because single moments hold starts and ends of answers.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+APART_S = 60.0  # readings further apart say nothing of what lay between
+LEAST = 30  # moments of one load, then and now: five minutes of readings every ten seconds
+LEAST_OF_ALL = 60  # moments now, at loads that were seen then
+AGREEING = 2 / 3  # of these moments are at loads that lost at least half of what is asked for
+
+_Load = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Of one life of an engine: `at_s` in order; totals since its start."""
+
+    at_s: float
+    running: int
+    prompt_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """`ratio` of now to the first hours at like load, by so many `moments` of now."""
+
+    ratio: float
+    moments: int
+    agreeing: float  # share of them at loads with less than half the loss that is asked for
+
+    def lost(self, share: float) -> bool:
+        return self.ratio <= 1.0 - share and self.agreeing >= AGREEING
+
+
+def pace(first: Sequence[Reading], now: Sequence[Reading], share: float) -> Pace | None:
+    """`share`: the loss that would matter. `None`: too little of like load was seen."""
+    then, lately = _rates(first), _rates(now)
+    found = [
+        (median(lately[load]) / median(then[load]), len(lately[load]))
+        for load in lately
+        if len(lately[load]) >= LEAST and len(then.get(load, ())) >= LEAST
+    ]
+    moments = sum(count for _, count in found)
+    if moments < LEAST_OF_ALL:
+        return None
+    ratio = math.exp(sum(math.log(one) * count for one, count in found) / moments)
+    agreeing = sum(count for one, count in found if one <= 1.0 - share / 2) / moments
+    return Pace(ratio, moments, agreeing)
+
+
+def _rates(readings: Sequence[Reading]) -> Mapping[_Load, list[float]]:
+    """Output tokens a second, by load; where nothing was written there was no decoding."""
+    found: defaultdict[_Load, list[float]] = defaultdict(list)
+    for before, after in pairwise(readings):
+        seconds = after.at_s - before.at_s
+        written = after.output_tokens - before.output_tokens
+        read = after.prompt_tokens - before.prompt_tokens
+        if not 0.0 < seconds <= APART_S or written <= 0 or read < 0:
+            continue  # a gap, idle, or another life
+        if min(before.running, after.running) < 1:
+            continue
+        running = (before.running + after.running) / 2
+        load = round(2 * math.log2(running)), round(math.log2(1.0 + read / seconds))
+        found[load].append(written / seconds)
+    return found

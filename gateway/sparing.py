@@ -1,0 +1,56 @@
+"""Whether a pool can do without one of its engines for a while. Pure.
+
+No request may fail for it and no promise be broken, so the others must hold all that is in flight
+in the pool, with room to spare, at the pace that is promised there.
+"""
+
+from collections.abc import Mapping
+
+from router.types import EngineState, Health
+
+ROOM = 0.7  # of what the others hold at most: load goes on to grow while one is away
+
+
+def why_not(engines: Mapping[str, EngineState], name: str) -> str | None:
+    """What speaks against taking `name` out of these engines of its pool; `None`: nothing."""
+    gone = engines[name]
+    rest = [
+        state
+        for other, state in engines.items()
+        if other != name and state.health is Health.HEALTHY
+    ]
+    away = sorted(
+        other
+        for other, state in engines.items()
+        if other != name and state.health is not Health.HEALTHY
+    )
+    if away:
+        return f"{', '.join(away)} does not serve"
+    if not rest:
+        busy = gone.sequences
+        return f"{busy} requests are under way and nobody else serves" if busy else None
+    sequences = gone.sequences + sum(state.sequences for state in rest)
+    most = sum(state.max_num_seqs for state in rest)
+    if sequences > ROOM * most:
+        return f"{sequences} requests are under way, the others run {most} at most"
+    taken = gone.kv_taken_tokens + sum(state.kv_taken_tokens for state in rest)
+    room = sum(state.kv_capacity_tokens for state in rest)
+    if taken > ROOM * room:
+        return f"{taken:.0f} KV tokens are taken, the others have {room}"
+    return _too_slow(gone, rest, sequences)
+
+
+def _too_slow(gone: EngineState, rest: list[EngineState], sequences: int) -> str | None:
+    """Whether the pace promised to somebody in the pool would break with the load shared out."""
+    promised = [one.tightest_tpot_ms for one in (gone, *rest) if one.tightest_tpot_ms is not None]
+    if not promised:
+        return None
+    context = (gone.context_tokens + sum(one.context_tokens for one in rest)) / len(rest)
+    for one in rest:
+        if one.step is None:
+            return "the others' pace is not known"
+        step = one.step.a_s + one.step.b_s * sequences / len(rest) + one.step.c_s * context
+        tpot_ms = 1e3 * step * one.step_feedback
+        if tpot_ms > min(promised) * one.safety_tpot:
+            return f"a token would take {tpot_ms:.0f} ms, {min(promised):.0f} ms are promised"
+    return None
