@@ -19,7 +19,9 @@ from gateway.api import HOT
 from gateway.auth import (
     APPLY,
     APPLY_POLICIES,
+    EVERY_TEAM,
     INFERENCE,
+    KEYS,
     OPERATIONS,
     POLICIES,
     USAGE,
@@ -72,6 +74,11 @@ ROUTES: dict[str, str] = {
     f"POST {_FOR}/engines/drain": OPERATIONS + APPLY,
     f"POST {_FOR}/engines/resume": OPERATIONS + APPLY,
     f"POST {_FOR}/engines/restart": OPERATIONS + APPLY,
+    f"GET {_FOR}/keys": KEYS,
+    f"POST {_FOR}/keys": KEYS,
+    f"POST {_FOR}/keys/any": KEYS + EVERY_TEAM,
+    f"POST {_FOR}/keys/rotate": KEYS,
+    f"POST {_FOR}/keys/revoke": KEYS,
 }
 _OPTIONAL = ("/v1/files", "/v1/batches")  # there where batches are switched on
 

@@ -80,6 +80,8 @@ def create_key(
     _ensure(session, Team(id=spec.team, org_id=spec.org, name=spec.team, created_us=now_us))
     if spec.user is not None:
         _ensure(session, User(id=spec.user, org_id=spec.org, name=spec.user, created_us=now_us))
+        if (of := session.get_one(User, spec.user).org_id) != spec.org:
+            raise IdentityError(f"user `{spec.user}` belongs to `{of}`, not `{spec.org}`")
     team = session.get_one(Team, spec.team)
     if team.org_id != spec.org:
         raise IdentityError(f"team `{spec.team}` belongs to `{team.org_id}`, not `{spec.org}`")

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
-from ledger.orm_identity import Key, Team
+from ledger.orm_identity import Key, KeyChange, Team
 from ledger.tokens import GENERATION_FILE, PEPPER_FILE, TokenParts, matches, split_token
 
 CACHED_KEYS = 10_000
@@ -170,8 +170,14 @@ class KeyRing:
     def _fetch(self, key_id: str) -> _Entry | None:
         if self._pepper is None and self._pepper_path.exists():
             self._pepper = self._pepper_path.read_bytes()
+        ends = select(func.min(KeyChange.ends_us)).where(KeyChange.key_id == key_id)
         query = (
-            select(*Key.__table__.columns, Team.residency.label("team_residency"), Team.isolation)
+            select(
+                *Key.__table__.columns,
+                Team.residency.label("team_residency"),
+                Team.isolation,
+                ends.scalar_subquery().label("ends_us"),
+            )
             .join(Team, Team.id == Key.team_id)
             .where(Key.id == key_id, Key.revoked_us.is_(None))
         )
@@ -191,7 +197,8 @@ class KeyRing:
             tags=tuple((row["tags"] or {}).items()),
             isolation=row["isolation"],
         )
-        return _Entry(row["secret_hash"], identity, row["expires_us"])
+        over = [at_us for at_us in (row["expires_us"], row["ends_us"]) if at_us is not None]
+        return _Entry(row["secret_hash"], identity, min(over, default=None))
 
 
 def _digest(token: str) -> bytes:

@@ -35,7 +35,16 @@ from ledger.orm_fleet import (
     GpuHour,
     GpuHourTeam,
 )
-from ledger.orm_identity import KeptAnswer, Key, Meta, Organisation, Submission, Team, User
+from ledger.orm_identity import (
+    KeptAnswer,
+    Key,
+    KeyChange,
+    Meta,
+    Organisation,
+    Submission,
+    Team,
+    User,
+)
 from ledger.orm_invoices import Invoice, InvoiceItem
 from ledger.orm_market import GpuType
 from ledger.orm_policies import Override, PolicySet
@@ -93,6 +102,7 @@ __all__ = [
     "JournalPosition",
     "KeptAnswer",
     "Key",
+    "KeyChange",
     "Meta",
     "Organisation",
     "Outgoing",

@@ -7,7 +7,7 @@ only an HMAC of the secret part is kept. Times are microseconds since the Unix e
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm_types import Base, Json
+from ledger.orm_types import Base, Json, Serial
 
 
 class Organisation(Base):
@@ -56,6 +56,22 @@ class Key(Base):
     created_us: Mapped[int] = mapped_column(BigInteger)
     expires_us: Mapped[int | None] = mapped_column(BigInteger)
     revoked_us: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class KeyChange(Base):
+    """What was done with a key, by whom; `ends_us`: when it gives way to its `successor`."""
+
+    __tablename__ = "key_changes"
+    __table_args__ = (Index(None, "key_id", "seq"),)
+
+    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    key_id: Mapped[str]
+    event: Mapped[str]  # made | rotated | revoked
+    ends_us: Mapped[int | None] = mapped_column(BigInteger)
+    successor: Mapped[str | None]
+    actor: Mapped[str]
+    note: Mapped[str | None]
+    recorded_us: Mapped[int] = mapped_column(BigInteger)
 
 
 class Meta(Base):

@@ -4,7 +4,8 @@
         pass
 
 Contracts, versions of budgets, price imports, policy sets, overrides, configurations,
-organisations, teams, users and keys are rows that nobody edits; a key is revoked once. Each is
+organisations, teams, users, keys and what is done with them are rows that nobody edits; a key is
+revoked once. Each is
 entered some seconds after its commit, with the hash of all its columns, chained to all entries
 before; from then on any edit is found (`verify_registers`). It reads rows, whoever wrote them and
 by which version.
@@ -22,7 +23,7 @@ from sqlalchemy.exc import IntegrityError
 from ledger.orm_books import ConfigVersion, PriceImport
 from ledger.orm_budgets import BudgetVersion
 from ledger.orm_fleet import GpuContract
-from ledger.orm_identity import Key, Organisation, Team, User
+from ledger.orm_identity import Key, KeyChange, Organisation, Team, User
 from ledger.orm_policies import Override, PolicySet
 from ledger.orm_registers import RegisterEntry
 from ledger.seal import GENESIS, leaf
@@ -69,6 +70,7 @@ REGISTERS = (
     Register(Team, "id"),
     Register(User, "id"),
     Register(Key, "id", hidden=("secret_hash",), ends="revoked_us"),
+    Register(KeyChange, "seq", actor="actor", subject="key_id"),
 )
 
 

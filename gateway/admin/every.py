@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from gateway.admin import engines, overrides, policies
+from gateway.admin import engines, keys, overrides, policies
 from gateway.admin.verb import Verb
 
-VERBS: tuple[Verb[Any], ...] = (*policies.VERBS, *overrides.VERBS, *engines.VERBS)
+VERBS: tuple[Verb[Any], ...] = (
+    *policies.VERBS,
+    *overrides.VERBS,
+    *engines.VERBS,
+    *keys.VERBS,
+)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 
 from gateway.admin.desk import AdminDesk
 from gateway.admin.every import VERBS
@@ -28,7 +28,7 @@ def admin_router(desk: AdminDesk) -> APIRouter:
 def described(verb: Verb[Any]) -> dict[str, Any]:
     """The query's parameters, or the body."""
     schema = msgspec.json.schema(verb.given)
-    shape = schema["$defs"][verb.given.__name__]
+    shape = _whole(schema["$defs"][verb.given.__name__], schema["$defs"])
     if verb.method == "POST":
         shape["additionalProperties"] = False
         return {
@@ -42,8 +42,22 @@ def described(verb: Verb[Any]) -> dict[str, Any]:
     }
 
 
-def _endpoint(desk: AdminDesk, verb: Verb[Any]) -> Callable[[Request], Awaitable[dict[str, Any]]]:
-    async def answer(request: Request) -> dict[str, Any]:
+def _whole(part: Any, named: dict[str, Any]) -> Any:
+    """Without references: the document has no other place for what they name."""
+    if isinstance(part, list):
+        return [_whole(one, named) for one in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return _whole(named[part["$ref"].rpartition("/")[2]], named)
+    return {name: _whole(one, named) for name, one in part.items()}
+
+
+def _endpoint(
+    desk: AdminDesk, verb: Verb[Any]
+) -> Callable[[Request, Response], Awaitable[dict[str, Any]]]:
+    async def answer(request: Request, response: Response) -> dict[str, Any]:
+        response.headers["cache-control"] = "no-store"  # a new key's token is among the answers
         return await desk.answer(verb, request)
 
     return answer

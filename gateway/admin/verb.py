@@ -17,7 +17,7 @@ from gateway import overrideverbs, policyverbs
 from gateway.admin.enginehost import EngineHost
 from gateway.errors import RequestError
 from gateway.settings import Settings
-from ledger.identity import Identity
+from ledger.identity import Identity, IdentityError
 
 PREFIX = "/v1/organization"
 NOTE_LIMIT = 500  # characters
@@ -74,6 +74,7 @@ KINDS: dict[type[Exception], str] = {
     policyverbs.Moved: "policies_moved",
     policyverbs.Impossible: "bad_request",
     overrideverbs.Impossible: "bad_request",
+    IdentityError: "bad_request",
 }
 
 

@@ -5,11 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 from fastapi import FastAPI
+from sqlalchemy.orm import Session
 
 from gateway.access import PUBLIC, ROUTES, AccessError, Guarded, caller, guard, operations
 from gateway.auth import INFERENCE
 from gateway.clock import Clock
-from gateway.roles import ROLES, reach
+from gateway.roles import ROLES, Role, reach
+from ledger.identity import load_pepper
+from ledger.keychanges import Author, revoke, rotate
 
 VARIABLE = re.compile(r"\{[^}]*\}")
 BODY = {"model": "nothing-here"}  # refused by whatever reads it, after whom it let in
@@ -24,6 +27,22 @@ def tokens(stack) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="module")
+def nobodies(stack, patiently) -> dict[str, str | None]:
+    """Who is let in nowhere: without a key, with none of ours, and with an admin's that is over."""
+    every, now_us = tuple(ROLES[Role.ADMIN]), Clock().wall_us()
+    expired = stack.key("expired", scopes=every, expires_us=now_us + 1_500_000)
+    revoked, rotated = (stack.key(name, scopes=every) for name in ("revoked", "rotated"))
+    ann = Author("ann", None, now_us)
+    with Session(stack.database) as session, session.begin():
+        revoke(session, revoked.key_id, ann)
+        rotate(session, rotated.key_id, ann, pepper=load_pepper(stack.state), ends_us=now_us + 2)
+    spoilt = stack.key("spoilt", scopes=every).token[:-1] + "x"
+    found = {"expired": expired.token, "revoked": revoked.token, "rotated": rotated.token}
+    patiently(lambda: {called(stack, "GET /v1/models", one) for one in found.values()} == {401})
+    return {**found, "nobody": None, "stranger": "gw_0_0", "spoilt": spoilt}
+
+
 def called(stack, name: str, token: str | None) -> int:
     method, _, path = name.partition(" ")
     url = stack.url + VARIABLE.sub("none", path)
@@ -32,12 +51,12 @@ def called(stack, name: str, token: str | None) -> int:
     return stack.client.request(method, url, headers=headers, **given).status_code
 
 
-def test_every_role_on_every_route(stack, tokens) -> None:
+def test_every_role_on_every_route(stack, tokens, nobodies) -> None:
     """Whoever is let in is told of the body, or served; nobody else gets so far."""
     found, told = {}, {}
     for name, _ in operations(stack.app):
         needed = ROUTES[name]
-        for role, token in {**tokens, "nobody": None, "stranger": "gw_0_0"}.items():
+        for role, token in {**tokens, **nobodies}.items():
             status = called(stack, name, token)
             found[name, role] = {401: "who", 403: "no"}.get(status, "yes")
             if needed == PUBLIC:

@@ -1,5 +1,7 @@
 """The same command on the host and from elsewhere: the same output, the same status."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -35,7 +37,7 @@ def files(tmp_path):
     return {"calm": str(tmp_path / "calm.yaml"), "bad": str(tmp_path / "bad.yaml")}
 
 
-@pytest.mark.parametrize("json", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])
 @pytest.mark.parametrize(
     "words",
     [
@@ -51,12 +53,18 @@ def files(tmp_path):
         ("target", "enable", "alpha"),
         ("route", "list"),
         ("route", "force", "own", "--model", "api"),
+        ("engine", "drain", "pool:main", "--timeout", "a while"),
+        ("keys", "list"),
+        ("keys", "revoke", "none"),
+        ("keys", "rotate", "none"),
+        ("keys", "create", "--name", "x", "--model", "ghost"),
+        ("keys", "create", "--name", "x", "--role", "viewer", "--scope", "usage"),
     ],
     ids=" ".join,
 )
-def test_what_is_told_is_the_same(here, there, files, words, json) -> None:
+def test_what_is_told_is_the_same(here, there, files, words, form) -> None:
     given = [files.get(word, word) for word in words]
-    one, other = here(*given, *json), there(*given, *json)
+    one, other = here(*given, *form), there(*given, *form)
     assert one.output
     assert (one.exit_code, one.stdout, one.stderr) == (other.exit_code, other.stdout, other.stderr)
 
@@ -71,6 +79,18 @@ def test_a_change_from_elsewhere_is_in_force_here(stack, here, there, files, pat
     assert "alpha/m" in here("route", "list").stdout
     assert there("target", "enable", "alpha").exit_code == 0
     assert there("policy", "rollback", "--to-file", "--yes").exit_code == 0
+
+
+def test_a_key_from_elsewhere_is_of_the_team_of_ones_own(stack, there, patiently) -> None:
+    made = json.loads(there("keys", "create", "--name", "app", "--json").stdout)
+    assert made["team"] == "search"
+    assert stack.chat("own", made["token"], max_tokens=2).status_code == 200
+    other = json.loads(there("keys", "create", "--name", "app", "--team", "ads", "--json").stdout)
+    assert other["team"] == "ads"
+    turned = there("keys", "rotate", made["key_id"], "--overlap", "1s")
+    assert "it is not shown again" in turned.stdout
+    patiently(lambda: stack.chat("own", made["token"], max_tokens=2).status_code == 401)
+    assert there("keys", "revoke", other["key_id"]).stdout == f"Key {other['key_id']} is revoked.\n"
 
 
 def test_who_acts_is_said_by_the_key_alone(there) -> None:

@@ -22,6 +22,8 @@ def kept(engine):
     with Session(engine) as session, session.begin():
         spec = KeySpec("ci", team="search", user="ann", tags=(("app", "web"), ("a", "b")))
         made = create_key(session, spec, pepper=b"p" * 32, now_us=5)
+        said = {"key_id": made.key_id, "event": "made", "actor": "ann", "recorded_us": 5}
+        session.execute(insert(orm.KeyChange), [said])
     with engine.begin() as connection:
         connection.execute(
             insert(orm.GpuContract), [contract("chat", 7, 1), contract("chat", 9, 2)]
@@ -55,6 +57,7 @@ def test_everything_is_entered_once(kept) -> None:
         assert sorted(found) == sorted([
             "gpu_contracts", "gpu_contracts", "price_imports", "policy_sets", "overrides",
             "config_versions", "budget_versions", "organisations", "teams", "users", "keys",
+            "key_changes",
         ])  # fmt: skip
         assert set(found) == {one.name for one in REGISTERS}
         assert list(registers_hold(connection)) == []
@@ -70,7 +73,7 @@ def test_it_says_who_changed_what_from_what_to_what(kept) -> None:
     assert listed["policy_sets", "1"].actor == "ann@host"
     assert listed["price_imports", "1"].actor == "bob"
     with engine.connect() as connection:
-        assert [one.number for one in changes(connection, 2)] == [11, 10]
+        assert [one.number for one in changes(connection, 2)] == [12, 11]
 
 
 def test_no_secret_is_in_it(kept) -> None:
@@ -96,7 +99,7 @@ def test_a_key_is_revoked_once_and_a_contract_follows_a_contract(kept) -> None:
         assert last.fields == (("id", None, made.key_id), ("revoked_us", None, 20))
         assert ("pusd_per_hour", 9, None) in revoked.fields
         assert list(registers_hold(connection)) == []
-        assert register_head(connection)[0] == 13
+        assert register_head(connection)[0] == 14
 
 
 def test_of_two_that_enter_at_once_one_gives_way(kept, monkeypatch) -> None:

@@ -1,0 +1,266 @@
+"""The verbs of `breakeven keys`: list, make, rotate, revoke.
+
+Nobody hands on what they do not hold: a key's scopes, models, residency and tags bound those of the
+keys that it makes. Who may act for one team makes keys of that team alone, and has no members to
+name another by; a key of another team is not there for them.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+from sqlalchemy.orm import Session
+
+from gateway.admin.policies import Note
+from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
+from gateway.auth import EVERY_TEAM, KEYS
+from gateway.overrideverbs import span_us
+from gateway.roles import ROLES, Role, Scope, lacking, role_of
+from gateway.routes import allowed
+from gateway.settings import resolve_model
+from ledger import keychanges
+from ledger.identity import CreatedKey, Identity, IdentityError, KeySpec, load_pepper
+from ledger.keychanges import Author, KnownKey
+
+DAY_US = 86_400_000_000
+OVERLAP = "1h"
+MOST_DAYS = 36_500
+
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+_Days = Annotated[int, msgspec.Meta(ge=1, le=MOST_DAYS, description="expires after so many days")]
+_Id = Annotated[str, msgspec.Meta(max_length=64, description="as the list has it")]
+
+
+class TeamsKey(msgspec.Struct, forbid_unknown_fields=True):
+    """What a key of one's own team may be given. `role` or `scopes`; else it asks models."""
+
+    name: _Text
+    user: _Text | None = None
+    role: Role | None = None
+    scopes: list[Scope] | None = None
+    models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
+    internal_only: bool = False
+    days: _Days | None = None
+    note: Note | None = None
+
+
+class AnyKey(msgspec.Struct, forbid_unknown_fields=True):
+    """And one of any team; organisation, team and user are made when missing."""
+
+    name: _Text
+    team: _Text = "default"
+    org: _Text = "default"
+    user: _Text | None = None
+    role: Role | None = None
+    scopes: list[Scope] | None = None
+    models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
+    internal_only: bool = False
+    tags: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=16)] | None = None
+    days: _Days | None = None
+    note: Note | None = None
+
+
+class Rotating(msgspec.Struct, forbid_unknown_fields=True):
+    key_id: _Id
+    overlap: Annotated[
+        str, msgspec.Meta(description="how long the old one goes on: `90s`, `30m`, `2h`, `7d`")
+    ] = OVERLAP
+    days: (
+        Annotated[
+            int, msgspec.Meta(ge=1, le=MOST_DAYS, description="of the new one; default: as the old")
+        ]
+        | None
+    ) = None
+    note: Note | None = None
+
+
+class Revoking(msgspec.Struct, forbid_unknown_fields=True):
+    key_id: _Id
+    note: Note | None = None
+
+
+def _list(place: Place, _: Nothing) -> dict[str, Any]:
+    whose = place.identity
+    team = None if whose is None or _acts_for_all(whose) else whose.team_id
+    with place.ledger.connect() as connection:
+        found = keychanges.known_keys(connection, team)
+    return listed([_document(one, place.now_us) for one in found])
+
+
+def _create(place: Place, given: TeamsKey) -> dict[str, Any]:
+    """For one's own team: what the key at hand has beside its scopes is inherited."""
+    whose = place.identity
+    wide = AnyKey(
+        name=given.name, user=given.user, role=given.role, scopes=given.scopes,
+        models=given.models, internal_only=given.internal_only, days=given.days, note=given.note,
+    )  # fmt: skip
+    if whose is None:
+        return _create_any(place, wide)
+    wide.team, wide.org, wide.tags = whose.team_id, whose.org_id, dict(whose.tags)
+    if whose.models is not None and given.models is None:
+        wide.models = list(whose.models)
+    wide.internal_only = given.internal_only or whose.residency == "internal_only"
+    return _create_any(place, wide)
+
+
+def _create_any(place: Place, given: AnyKey) -> dict[str, Any]:
+    spec = KeySpec(
+        name=given.name,
+        team=given.team,
+        org=given.org,
+        user=given.user,
+        scopes=_scopes(given),
+        models=None if given.models is None else tuple(given.models),
+        residency="internal_only" if given.internal_only else "any",
+        tags=tuple((given.tags or {}).items()),
+        expires_us=None if given.days is None else place.now_us + given.days * DAY_US,
+    )
+    for name in spec.models or ():
+        _refuse_unknown(place, name)
+    _refuse_excess(place.identity, spec.scopes, spec.models, spec.residency)
+    with Session(place.ledger) as session, session.begin():
+        made = keychanges.make(session, spec, _author(place, given.note), pepper=_pepper(place))
+    return _shown_once(made, spec.team, spec.org)
+
+
+def _rotate(place: Place, given: Rotating) -> dict[str, Any]:
+    ends_us = place.now_us + span_us(given.overlap)
+    expires_us = None if given.days is None else place.now_us + given.days * DAY_US
+    with Session(place.ledger) as session, session.begin():
+        old = _within_reach(place, session, given.key_id)
+        models = None if old.models is None else tuple(old.models)
+        _refuse_excess(place.identity, old.scopes, models, old.residency)
+        made = keychanges.rotate(
+            session, given.key_id, _author(place, given.note),
+            pepper=_pepper(place), ends_us=ends_us, expires_us=expires_us,
+        )  # fmt: skip
+        after = keychanges.find(session.connection(), given.key_id)
+    told = _shown_once(made, old.team, old.org)
+    return {**told, "replaces": given.key_id, "until": _moment(after.over_us or ends_us)}
+
+
+def _revoke(place: Place, given: Revoking) -> dict[str, Any]:
+    whose = place.identity
+    with Session(place.ledger) as session, session.begin():
+        old = _within_reach(place, session, given.key_id)
+        if whose is not None and not _acts_for_all(whose):
+            _refuse_excess(whose, old.scopes, None, "any", models_too=False)
+        keychanges.revoke(session, given.key_id, _author(place, given.note))
+    return {"key_id": given.key_id, "state": "revoked"}
+
+
+def _within_reach(place: Place, session: Session, key_id: str) -> KnownKey:
+    """A key of another team is told from none by nobody who acts for one team."""
+    whose, missing = place.identity, f"no key has the id `{key_id}`"
+    try:
+        found = keychanges.find(session.connection(), key_id)
+    except IdentityError:
+        raise Refused(missing, kind="no_such_key", param="key_id") from None
+    if whose is not None and not _acts_for_all(whose) and found.team != whose.team_id:
+        raise Refused(missing, kind="no_such_key", param="key_id")
+    return found
+
+
+def _refuse_excess(
+    whose: Identity | None,
+    scopes: tuple[str, ...] | list[str],
+    models: tuple[str, ...] | None,
+    residency: str,
+    *,
+    models_too: bool = True,
+) -> None:
+    """What a key may do is the most that it hands on; the host's own command line has no bounds."""
+    if whose is None:
+        return
+    if missing := lacking(whose.scopes, scopes):
+        words = f"this key lacks {', '.join(f'`{one}`' for one in missing)}, and cannot hand it on"
+        raise Refused(words, kind="forbidden", param="scopes")
+    if not models_too:
+        return
+    wide = models is None or not all(allowed(whose.models, name, name) for name in models)
+    if whose.models is not None and wide:
+        words = f"this key may use {', '.join(whose.models) or 'no model'} alone"
+        raise Refused(words, kind="forbidden", param="models")
+    if whose.residency == "internal_only" != residency:
+        words = "requests of this key never leave the network; nor do those of keys that it makes"
+        raise Refused(words, kind="forbidden", param="internal_only")
+
+
+def _scopes(given: AnyKey) -> tuple[str, ...]:
+    if given.role is not None and given.scopes is not None:
+        raise Refused("a role or scopes, not both: a role is a set of scopes", param="role")
+    if given.role is not None:
+        return tuple(sorted(ROLES[given.role]))
+    return tuple(str(one) for one in given.scopes or (Scope.INFERENCE,))
+
+
+def _refuse_unknown(place: Place, name: str) -> None:
+    """A key for a model that nobody has would be refused with every request."""
+    models = place.settings.models
+    if name not in models and resolve_model(place.settings, name) is None:
+        known = ", ".join(f"`{one}`" for one in models) or "none"
+        words = f"there is no model named `{name}`; the configuration has {known}"
+        raise Refused(words, param="models")
+
+
+def _acts_for_all(whose: Identity) -> bool:
+    return KEYS + EVERY_TEAM in whose.scopes
+
+
+def _author(place: Place, note: str | None) -> Author:
+    return Author(place.by, note, place.now_us)
+
+
+def _pepper(place: Place) -> bytes:
+    return load_pepper(place.settings.state.resolve())
+
+
+def _shown_once(made: CreatedKey, team: str, org: str) -> dict[str, Any]:
+    return {"key_id": made.key_id, "token": made.token, "team": team, "org": org}
+
+
+def _document(key: KnownKey, now_us: int) -> dict[str, Any]:
+    return {
+        "key_id": key.id,
+        "name": key.name,
+        "org": key.org,
+        "team": key.team,
+        "user": key.user,
+        "scopes": key.scopes,
+        "role": role_of(key.scopes),
+        "models": key.models,
+        "state": key.state(now_us),
+        "created": _day(key.created_us),
+        "expires": None if key.over_us is None else _day(key.over_us),
+    }
+
+
+def _day(at_us: int) -> str:
+    return datetime.fromtimestamp(at_us / 1e6, UTC).date().isoformat()
+
+
+def _moment(at_us: int) -> str:
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M:%S UTC}"
+
+
+LIST = Verb(
+    "keys_list", "GET", "/keys", "The team's keys, or with `keys:all` everybody's; never a token",
+    Nothing, _list,
+)  # fmt: skip
+CREATE = Verb(
+    "keys_create", "POST", "/keys", "Make a key of one's own team; its token is shown once",
+    TeamsKey, _create,
+)  # fmt: skip
+CREATE_ANY = Verb(
+    "keys_create_any", "POST", "/keys/any", "Make a key of any team; its token is shown once",
+    AnyKey, _create_any,
+)  # fmt: skip
+ROTATE = Verb(
+    "keys_rotate", "POST", "/keys/rotate",
+    "Make a key that may do the same; the old one goes on for a while", Rotating, _rotate,
+)  # fmt: skip
+REVOKE = Verb(
+    "keys_revoke", "POST", "/keys/revoke", "Revoke a key: every worker refuses it within a second",
+    Revoking, _revoke,
+)  # fmt: skip
+VERBS = (LIST, CREATE, CREATE_ANY, ROTATE, REVOKE)
