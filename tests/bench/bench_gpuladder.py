@@ -92,7 +92,8 @@ def ladder(bench: Bench) -> None:
     )
     all_rungs = rungs(bench.host, asked)
     for rung in all_rungs:
-        if rung.skipped is None and rung.name not in log.done and _time(bench, options.rung_s):
+        wanted = rung.skipped is None and rung.name not in options.without
+        if wanted and rung.name not in log.done and _time(bench, options.rung_s):
             asyncio.run(ladderrun.climb(made, [rung], log, bench.say))
         bench.keep("ladder", [asdict(line) for line in lines(all_rungs, log.done)])
     bench.keep("ladder flags", {name: one.get("flags") for name, one in log.done.items()})
@@ -138,6 +139,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--shape", default="8b", choices=list(gpumodel.SHAPES))
     parser.add_argument("--python", default=sys.executable, help="which has torch and vLLM")
     parser.add_argument("--only", nargs="*", default=list(STAGES), choices=STAGES)
+    parser.add_argument("--without", nargs="*", default=[], help="rungs for another call")
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--rung-s", type=float, default=90.0, help="that a server may take")
     parser.add_argument("--users", type=int, default=8)
