@@ -29,6 +29,7 @@ TURN_LIMIT_S = 1.0  # as long as some batches of a backlog
 CONNECT_TIMEOUT_S = 5
 CACHE_KIB = 65_536  # SQLite: a history's indexes stay in memory while it is written
 KEPT_CACHE_KIB = 4_096  # of a connection that stays open: what it ever held it holds for good
+KEPT_STATEMENTS = 24  # prepared by a connection: lists of ids make many of them, large ones
 SQLITE_STEPS = 20_000  # instructions between two looks at the clock: well under a millisecond
 _READING = "breakeven_reading"
 KEPT: dict[str, Any] = {"poolclass": QueuePool, "pool_use_lifo": True}
@@ -58,7 +59,10 @@ def make_engine(url: str, *, pool_size: int = 5, keep_open: bool = False) -> Eng
     if target.get_backend_name() == "sqlite":
         engine = create_engine(
             target,
-            connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
+            connect_args={
+                "timeout": BUSY_TIMEOUT_MS / 1000,
+                "cached_statements": KEPT_STATEMENTS,
+            },
             **(KEPT if keep_open else {"poolclass": NullPool}),
         )
         cache_kib = KEPT_CACHE_KIB if keep_open else CACHE_KIB
