@@ -10,7 +10,7 @@ What only reads is read-only on both, enforced by the database and not by good m
 import importlib
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -216,5 +216,7 @@ def _begin_sqlite(connection: Connection) -> None:
     if reads:
         connection.exec_driver_sql("BEGIN")
         return
-    with turn(turns_of(Path(connection.engine.url.database or "")), TURN_LIMIT_S):
+    name = connection.engine.url.database
+    alone = not name or name == ":memory:"
+    with nullcontext() if alone else turn(turns_of(Path(name or "")), TURN_LIMIT_S):
         connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -83,3 +83,13 @@ def test_only_who_writes_takes_a_turn(sqlite_url, reads) -> None:
         connection.execute(text("SELECT 1"))
     engine.dispose()
     assert file.exists() is not reads
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
+def test_a_database_in_memory_has_one_writer_and_no_file(url, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("SELECT 1"))
+    engine.dispose()
+    assert list(tmp_path.iterdir()) == []
