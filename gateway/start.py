@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.install import Progress
 from backends.engine.profiles import hardware
-from backends.engine.tinymodel import EMBEDDING, Shape, is_complete, make
+from backends.engine.tinymodel import EMBEDDING, is_complete, make
 from gateway.answering import until_answering
 from gateway.banner import banner, keys_line
 from gateway.clock import Clock
@@ -37,7 +37,7 @@ from ledger.identity import KeySpec, create_key, load_pepper
 CONFIG_NAME = "up.yaml"
 KEY_FILE = "dev-key"
 DONE = "done"  # the last word about an installation, whatever came of it
-TINY = {"tiny": Shape(), "tiny-embed": EMBEDDING}
+EMBEDDER = "tiny-embed"
 FIRST_TOKEN_PAUSE_S = 3.0
 
 
@@ -179,15 +179,15 @@ class Start:
     async def _models(
         self, settings: Settings, installing: Installing, installed: asyncio.Task[None]
     ) -> None:
-        """Before the first engine starts: its environment, and tiny models where none is named."""
+        """Before the first engine starts: its environment, and models where none is named."""
         if self._config is None:
-            for name, shape in TINY.items():
-                directory = settings.state.resolve() / "models" / name
-                if not is_complete(directory):
-                    self._say(f"   making the model {name}")
-                    await asyncio.to_thread(make, directory, seed=0, shape=shape)
+            directory = settings.state.resolve() / "models" / EMBEDDER
+            if not is_complete(directory):
+                self._say(f"   making the model {EMBEDDER}")
+                await asyncio.to_thread(make, directory, seed=0, shape=EMBEDDING)
             self._say(
-                "   The tiny model has random weights: its text is noise. Serve a real one with\n"
+                "   The model `tiny` learned from Python's documentation: it answers in words,\n"
+                f"   but is too small to be right. `{EMBEDDER}` has random weights. A real one:\n"
                 "   make run CONFIG=your.yaml, where pools.NAME.engine.model is its directory."
             )
         await asyncio.shield(installed)

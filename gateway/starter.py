@@ -1,6 +1,6 @@
-"""The configuration of a first start: no model named, so a tiny one is made on the spot.
+"""The configuration of a first start: no model named, so the small one that is shipped is served.
 
-Written once as a plain YAML file that a person can read and change. The tiny model is a logical
+Written once as a plain YAML file that a person can read and change. That small model is a logical
 model of its own and spills to a simulated provider only, never to a real one. Provider keys found
 in the environment become pass-through models, and only when asked for, under a hard budget.
 """
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+
+from backends.engine import shipped
 
 DAILY_BUDGET_USD = 1
 SUBSTITUTE = "openai/gpt-4o-mini"
@@ -98,7 +100,7 @@ def configuration(
         "dashboard": {"enabled": True, "port": ports.dashboard},
         "models": models,
         "pools": {
-            "tiny": _pool(state, engine, gpu, "tiny", 8100),
+            "tiny": _pool(shipped.DIRECTORY, engine, gpu, "tiny", 8100),
             "tiny-embed": _embedding_pool(state, engine, gpu, 8101),
         },
         "providers": providers,
@@ -116,23 +118,23 @@ _HEAD = """\
 """
 
 
-def _pool(state: Path, engine: str, gpu: str | None, model: str, port: int) -> dict[str, object]:
+def _pool(place: Path, engine: str, gpu: str | None, model: str, port: int) -> dict[str, object]:
     simulated = engine == "simulated"
     return {
         "engine": {
             "kind": engine,
-            "model": SIMULATED_PROFILE if simulated else str(state / "models" / model),
+            "model": SIMULATED_PROFILE if simulated else str(place),
             "served_name": model,
             "replicas": 1,
             "port": port,
-            **({} if simulated else {"flags": ["--max-model-len", "4096"]}),
+            **({} if simulated else {"flags": ["--max-model-len", str(shipped.CONTEXT_TOKENS)]}),
         },
         "gpu": _hardware(gpu),
     }
 
 
 def _embedding_pool(state: Path, engine: str, gpu: str | None, port: int) -> dict[str, object]:
-    pool = _pool(state, engine, gpu, "tiny-embed", port)
+    pool = _pool(state / "models" / "tiny-embed", engine, gpu, "tiny-embed", port)
     described = pool["engine"]
     assert isinstance(described, dict)
     described["kinds"] = ["embedding"]

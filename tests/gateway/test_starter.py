@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.engine import shipped
 from backends.simulator.profiles import PROFILES
 from gateway.prepare import contracts
 from gateway.settings import examine, parse, resolve_model
@@ -52,9 +53,8 @@ def test_every_first_configuration_is_valid(tmp_path, engine, gpu, keys):
 @pytest.mark.parametrize("engine", ["vllm", "simulated"])
 @pytest.mark.parametrize("gpu", [None, "NVIDIA H200", "NVIDIA H100 80GB HBM3 + NVIDIA L4"])
 def test_it_passes_its_check_without_a_warning_once_the_models_are_made(tmp_path, engine, gpu):
-    for name in ("tiny", "tiny-embed"):
-        (tmp_path / "models" / name).mkdir(parents=True)
-        (tmp_path / "models" / name / "config.json").write_text("{}")
+    (tmp_path / "models" / "tiny-embed").mkdir(parents=True)
+    (tmp_path / "models" / "tiny-embed" / "config.json").write_text("{}")
     path = tmp_path / "up.yaml"
     path.write_text(configuration(tmp_path, engine=engine, gpu=gpu, keys=PROVIDERS))
     assert examine(path, at_us=1_795_000_000_000_000).lines == []
@@ -122,7 +122,8 @@ def test_the_simulated_engine_is_one_that_exists(tmp_path):
     assert SIMULATED_PROFILE in PROFILES
 
 
-def test_real_engines_serve_the_models_that_are_made(tmp_path):
-    for name, pool in first(tmp_path).pools.items():
-        assert pool.engine.model == str(tmp_path / "models" / name)
-        assert pool.engine.served_name == name
+def test_real_engines_serve_the_model_that_is_shipped_and_the_one_that_is_made(tmp_path):
+    pools = first(tmp_path).pools
+    assert pools["tiny"].engine.model == str(shipped.DIRECTORY)
+    assert pools["tiny-embed"].engine.model == str(tmp_path / "models" / "tiny-embed")
+    assert [pool.engine.served_name for pool in pools.values()] == list(pools)

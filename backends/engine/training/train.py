@@ -28,6 +28,7 @@ from backends.engine.training.text import KINDS, Stream, Text, read, save_tokeni
 SHARES = {"chat": 0.5, "topic": 0.15, "source": 0.35}  # of the rows that are learned
 PEAK, WARM, DECAY = 4e-3, 0.02, 0.1
 LOOKS = 10
+SAMPLING = {"do_sample": True, "temperature": 0.6, "top_p": 0.9}  # where nobody says otherwise
 LAST_PHASE = 0.8  # of the budget: from here on, rows as long as the context
 _SAY_S = 5.0
 
@@ -207,7 +208,7 @@ def write(folder: Path, weights: dict[str, Any], text: Text, size: Size) -> int:
     tensors = checkpoint(weights)
     safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     for name, document in (
-        ("generation_config.json", ids),
+        ("generation_config.json", ids | SAMPLING),
         ("config.json", config(size, ids)),
     ):
         (folder / name).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
