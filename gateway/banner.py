@@ -13,13 +13,13 @@ Key        {token}
 curl {base}/chat/completions \\
   -H "Authorization: Bearer {token}" \\
   -H "Content-Type: application/json" \\
-  -d '{{"model": "{model}", "max_tokens": 20,
+  -d '{{"model": "{model}", "max_tokens": 40,
        "messages": [{{"role": "user", "content": "Hello"}}]}}'
 
 from openai import OpenAI
 client = OpenAI(base_url="{base}", api_key="{token}")
 answer = client.chat.completions.create(
-    model="{model}", messages=[{{"role": "user", "content": "Hello"}}], max_tokens=20)
+    model="{model}", messages=[{{"role": "user", "content": "Hello"}}], max_tokens=40)
 print(answer.choices[0].message.content)
 """
 

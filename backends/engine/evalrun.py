@@ -36,25 +36,19 @@ _FAULTS = (NoAnswer, CheckFailed, KeyError, ValueError, TypeError, LookupError)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One side: `target` is an address (`URL#MODEL`) or a directory; flags are the engine's."""
+    """One side: `target` is an address (`URL#MODEL`) or a directory; flags are the engine's.
+
+    `mark`: what it is, for a log; a directory whose files have changed is another subject.
+    """
 
     name: str
     target: str
+    mark: str
     flags: tuple[str, ...] = ()
 
     @property
     def is_address(self) -> bool:
-        return self.target.startswith(("http://", "https://"))
-
-    @property
-    def mark(self) -> str:
-        """What it is, for a log: a directory whose files have changed is another subject."""
-        if self.is_address:
-            return self.target
-        files = sorted(Path(self.target).glob("*.*"))
-        stats = [(one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in files]
-        of = json.dumps([self.target, self.flags, stats])
-        return hashlib.sha256(of.encode()).hexdigest()[:16]
+        return _is_address(self.target)
 
 
 def subject(words: str, name: str | None = None) -> Subject:
@@ -67,14 +61,22 @@ def subject(words: str, name: str | None = None) -> Subject:
     if not equals or "/" in label:
         label, target = "", head
     label = name or label or target.rstrip("/").rpartition("/")[2]
-    if "://" not in target:
-        target = str(Path(target).resolve())
-    made = Subject(label, target, rest)
-    if made.is_address and rest:
-        raise ValueError(f"{target} runs already: flags are for a directory")
-    if not made.is_address and not (Path(target) / "config.json").is_file():
+    if _is_address(target):
+        if rest:
+            raise ValueError(f"{target} runs already: flags are for a directory")
+        return Subject(label, target, target)
+    folder = Path(target).resolve()
+    if not (folder / "config.json").is_file():
         raise ValueError(f"{target} is neither an address nor a model: it has no config.json")
-    return made
+    stats = [
+        (one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in sorted(folder.glob("*.*"))
+    ]
+    of = json.dumps([str(folder), rest, stats])
+    return Subject(label, str(folder), hashlib.sha256(of.encode()).hexdigest()[:16], rest)
+
+
+def _is_address(target: str) -> bool:
+    return target.startswith(("http://", "https://"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ async def test_agreement_perplexity_and_kl_are_those_of_the_models(
 ):
     toys = Toy(0.7, vllm=vllm), Toy(0.55, vllm=vllm), Toy(0.1, vllm=vllm)
     first, near, far = (
-        Subject(name, serve(toy)) for name, toy in zip("abc", toys, strict=True)
+        subject(serve(toy), name) for name, toy in zip("abc", toys, strict=True)
     )  # fmt: skip
     log = WorkLog(tmp_path / "work.jsonl", {})
     said: list[str] = []
@@ -140,7 +140,7 @@ async def test_what_is_kept_is_not_asked_again_and_faults_leave_a_prompt_open(
     serve, asked, tmp_path
 ):
     toys = Toy(0.7, vllm=True), Toy(0.7, vllm=True)
-    first, second = (Subject(name, serve(toy)) for name, toy in zip("ab", toys, strict=True))
+    first, second = (subject(serve(toy), name) for name, toy in zip("ab", toys, strict=True))
     toys[1].broken = True
     log = WorkLog(tmp_path / "work.jsonl", {})
     faults = await evalrun.evaluate(asked, (first, [second]), log, lambda _: None)
@@ -168,7 +168,7 @@ async def test_a_checker_scores_both(serve, asked, tmp_path):
         PROMPTS[:2], WORDS, 2, asked.environment, "cpu", asked.logs, Checker.of(str(check))
     )
     toys = Toy(0.7, vllm=True), Toy(0.1, vllm=True)
-    first, second = (Subject(name, serve(toy)) for name, toy in zip("ab", toys, strict=True))
+    first, second = (subject(serve(toy), name) for name, toy in zip("ab", toys, strict=True))
     log = WorkLog(tmp_path / "work.jsonl", {})
     assert await evalrun.evaluate(made, (first, [second]), log, lambda _: None) == {}
     scores = figures(evalrun.items(made, (first, second), log)[0]).scores
@@ -183,10 +183,10 @@ def test_subjects_are_addresses_or_models(tmp_path):
     (tmp_path / "m" / "config.json").write_text("{}")
     made = subject(f"int8={tmp_path}/m --quantization fp8")
     assert (made.name, made.flags) == ("int8", ("--quantization", "fp8"))
-    before = made.mark
     (tmp_path / "m" / "config.json").write_text('{"x": 1}')
-    assert made.mark != before, "another model in the same place is another subject"
-    assert subject("http://a/v1#m=1") == Subject("v1#m=1", "http://a/v1#m=1")
+    again = subject(f"int8={tmp_path}/m --quantization fp8")
+    assert again.mark != made.mark, "another model in the same place is another subject"
+    assert subject("http://a/v1#m=1") == Subject("v1#m=1", "http://a/v1#m=1", "http://a/v1#m=1")
     assert subject("near=http://a/v1").name == "near"
     with pytest.raises(ValueError, match="runs already"):
         subject("http://a/v1 --flag")
