@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test test-long soak chaos check format settings lock clean
+.PHONY: help install run demo parts test screenshots test-long soak chaos check format settings lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test:  ## all tests, with every real part that this machine can have (ARGS="-k n
 
 test-long:  ## the tests that take longer than a commit should wait
 	@$(BOOTSTRAP) test -m "long or hypothesis" --hypothesis-profile=long $(ARGS)
+
+screenshots:  ## every dashboard page at three sizes, light and dark: build/screenshots, figures in build/screenshots.json
+	@$(BOOTSTRAP) test -m long -k pictures tests/dashboard/test_app.py
 
 soak:  ## random faults for three minutes (SECONDS=7200); STRIKES=0: none killed, what grows; FULL=1: thousands of clients too
 	@SOAK_SECONDS=$(or $(SECONDS),180) SOAK_FULL=$(or $(FULL),0) $(BOOTSTRAP) test -m long -s \

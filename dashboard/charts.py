@@ -15,11 +15,10 @@ from dashboard.look import (
     API,
     DOWN,
     IDLE,
-    INK,
-    MUTED,
     OWN,
     SAME_WEIGHTS,
     SUBSTITUTE,
+    inks,
 )
 from ledger.money import PUSD_PER_USD
 from ledger.series import Line
@@ -30,10 +29,12 @@ MONEY_COLOURS: Mapping[str, str] = {
     Line.UNAVAILABLE.value: DOWN,
     Line.API.value: API,
 }
-PALETTE = (OWN, API, SUBSTITUTE, "#B4478F", SAME_WEIGHTS, "#4C9F70", "#8A6D3B", "#A3A9B5")
+# Told apart by every kind of colour vision: tests/dashboard/test_look.py computes it.
+PALETTE = (OWN, API, SUBSTITUTE, SAME_WEIGHTS, "#745820", "#C8ACE4", "#20C890", "#902090")
 Records = Sequence[Mapping[str, Any]]
 Chart = Any  # Altair's charts, layers and concatenations have no common public type
 SHARE = ".0%"
+LONG = 20  # characters of a legend's name; two of them fit beside each other on a phone
 FEW = 0.04  # four ticks of whole percents need more
 HEIGHT = 300
 PLOT_WIDTH = 960  # pixels, about: bars are sized by it
@@ -124,7 +125,7 @@ def ranked(records: Records, *, value: str, title: str, form: str, colour: str) 
         ],
     )
     bars = base.mark_bar(color=colour, cornerRadiusEnd=3, height=18)
-    texts = base.mark_text(align="left", dx=5, color=MUTED, fontSize=12).encode(
+    texts = base.mark_text(align="left", dx=5, color=inks().muted, fontSize=12).encode(
         text=alt.Text(f"{value}:Q", format=form)
     )
     return clean(bars + texts)
@@ -150,7 +151,7 @@ def predictions(records: Records) -> Chart:
     diagonal = inline({"predicted": end, "observed": end} for end in (low, top))
     line = (
         alt.Chart(diagonal)
-        .mark_line(color=MUTED, strokeDash=[4, 4], strokeWidth=1)
+        .mark_line(color=inks().muted, strokeDash=[4, 4], strokeWidth=1)
         .encode(x=alt.X("predicted:Q", scale=scale), y=alt.Y("observed:Q", scale=scale))
     )
     return clean((line + dots).properties(height=330))
@@ -192,8 +193,9 @@ def break_even(
             ],
         )
     )
+    now = inks()
     points = alt.Chart(inline(_priced(marks))).encode(x=axis_x, y=axis_y)
-    dots = points.mark_point(size=150, filled=True, color=INK, opacity=1).encode(
+    dots = points.mark_point(size=150, filled=True, color=inks().ink, opacity=1).encode(
         shape=alt.Shape(
             "sort:N",
             legend=None,
@@ -205,12 +207,15 @@ def break_even(
             alt.Tooltip("shown:N", title="a month"),
         ],
     )  # fmt: skip
-    texts = [  # twice: a white outline under the words keeps them readable on lines
+    texts = [  # twice: an outline under the words keeps them readable on lines
         points.transform_filter(alt.datum.sort == sort)
         .mark_text(align="left", dx=9, dy=dy, fontSize=13, fontWeight=600, **outline)
         .encode(text="label:N")
         for sort, dy in (("here", 17), ("even", -15))
-        for outline in ({"stroke": "white", "strokeWidth": 5, "color": "white"}, {"color": INK})
+        for outline in (
+            {"stroke": now.card, "strokeWidth": 5, "color": now.card},
+            {"color": now.ink},
+        )
     ]
     return clean(alt.layer(*layers, dots, *texts).properties(height=430))
 
@@ -236,12 +241,14 @@ def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     return alt.InlineData(values=values)
 
 
-def coloured(colours: Mapping[str, str], *, columns: int = 4) -> alt.Color:
+def coloured(colours: Mapping[str, str], *, columns: int = 2) -> alt.Color:
+    """A legend does not wrap by itself: long names stand below each other, or a phone cuts them."""
+    columns = 1 if any(len(name) > LONG for name in colours) else columns
     return alt.Color(
         "kind:N",
         title=None,
         scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-        legend=alt.Legend(orient="top", labelLimit=420, symbolType="square", columns=columns),
+        legend=alt.Legend(orient="top", labelLimit=320, symbolType="square", columns=columns),
     )
 
 
@@ -278,11 +285,13 @@ def _moment(at_s: float) -> alt.DateTime:
 
 
 def clean(chart: Any) -> Any:
+    """Without frames, in the theme's inks."""
+    now = inks()
     return (
         chart.configure_view(strokeWidth=0)
         .configure_axis(
-            labelColor=MUTED, titleColor=MUTED, gridColor="#E8ECEA", domainColor="#CBD3D0",
+            labelColor=now.muted, titleColor=now.muted, gridColor=now.grid, domainColor=now.line,
             labelFontSize=12, titleFontSize=12, titleFontWeight="normal",
         )
-        .configure_legend(labelFontSize=12.5, labelColor=INK)
+        .configure_legend(labelFontSize=12.5, labelColor=now.ink)
     )  # fmt: skip

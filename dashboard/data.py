@@ -28,6 +28,8 @@ from ledger.overrides import Override
 from ledger.overrides import overrides as read_overrides
 from ledger.prices import PriceBook
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.queries_tags import Tagged
+from ledger.queries_tags import tagged as read_tagged
 from ledger.reconcile import Booked
 from ledger.registers import Change
 from ledger.registers import changes as read_changes
@@ -165,6 +167,12 @@ def attempts(
 
 
 @st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def attempts_of(view: View, request_id: str) -> list[queries.AttemptRow]:
+    """Every try of one request, the first one first."""
+    return attempts(view, (("request_id", request_id),), 50)[::-1]
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
 def details(url: str, attempt_id: str) -> tuple[list[queries.Compared], bytes | None]:
     with engine(url).connect() as connection:
         return (
@@ -197,6 +205,12 @@ def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow
             queries.engine_samples(connection, view.scope, bucket_us=bucket),
             bucket,
         )
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def tagged(view: View) -> list[Tagged]:
+    with snapshot(engine(view.url)) as connection:
+        return read_tagged(connection, view.scope)
 
 
 @st.cache_data(ttl=TTL_S, max_entries=4, show_spinner=False)

@@ -1,9 +1,10 @@
-"""The look: one palette, and the few blocks that Streamlit does not have.
+"""The look: one palette, light and dark, and the few blocks that Streamlit does not have.
 
 A colour means one thing on every page: green-blue is own, amber is an API, violet the substitute
 comparator, blue the same weights elsewhere. Every text that comes from the books is escaped.
 """
 
+from dataclasses import dataclass
 from html import escape
 
 import streamlit as st
@@ -14,44 +15,71 @@ FAR = 4.0  # times the larger of volume and break-even
 GAIN, LOSS = "#067647", "#B42318"
 UNSURE, API_DEEP = "#4A5652", "#9A5B13"
 
-_STYLE = f"""<style>
-[data-testid="stMainBlockContainer"] {{padding-top: 2.2rem; padding-bottom: 3rem;
-  max-width: 1500px;}}
-[data-stale="true"] {{opacity: 1 !important;}}
-[data-testid="stVerticalBlock"]:has(> [data-testid="stElementContainer"] .be-card) {{
-  background: #fff;}}
-.be-card h4 {{margin: 0 0 .35rem; padding: 0; font-size: .82rem; font-weight: 600; color: {MUTED};}}
-.be-big {{font-size: 2.3rem; font-weight: 720; line-height: 1.15; letter-spacing: -.02em;}}
-.be-mid {{font-size: 1.55rem; font-weight: 680; line-height: 1.25; letter-spacing: -.01em;}}
-.be-small {{font-size: .86rem; color: {MUTED}; line-height: 1.45;}}
-.be-small b {{color: {INK}; font-weight: 620;}}
-.be-gain {{color: {GAIN};}} .be-loss {{color: {LOSS};}}
-.be-answer {{border-radius: 14px; padding: 1.05rem 1.4rem; margin-bottom: .2rem; color: #fff;}}
-.be-answer .q {{font-size: .88rem; opacity: .85; font-weight: 560;}}
-.be-answer .a {{font-size: 1.7rem; font-weight: 720; line-height: 1.25; letter-spacing: -.015em;}}
-.be-answer .s {{font-size: .95rem; opacity: .92; margin-top: .2rem;}}
-.be-label {{border: 1px solid #B54708; background: #FFF4E5; color: #7A2E0E; font-weight: 620;
-  padding: .5rem .9rem; border-radius: 9px; font-size: .92rem;}}
-.be-track {{position: relative; height: 20px; background: #EDF1EF; border-radius: 6px;
-  margin: 1.75rem 0 1.75rem;}}
-.be-fill {{position: absolute; left: 0; top: 0; bottom: 0; border-radius: 6px;}}
-.be-mark {{position: absolute; top: -5px; bottom: -5px; width: 3px; margin-left: -1.5px;
-  border-radius: 2px; background: {INK};}}
-.be-tag {{position: absolute; font-size: .76rem; white-space: nowrap; color: {MUTED};}}
-.be-tag.up {{top: -23px;}} .be-tag.down {{top: 25px;}}
-.be-bar {{display: flex; height: 14px; border-radius: 5px; overflow: hidden; margin: .55rem 0;
-  background: #EDF1EF;}}
-.be-bar span {{display: block; height: 100%;}}
-.be-key {{display: inline-block; width: .62rem; height: .62rem; border-radius: 3px;
-  margin-right: .35rem;}}
-.be-rows {{width: 100%; font-size: .88rem; border-collapse: collapse;}}
-.be-rows td {{padding: .14rem 0; border: none;}} .be-rows td:last-child {{text-align: right;
-  font-variant-numeric: tabular-nums;}}
+_VARIABLES = ("ink", "muted", "card", "track", "gain", "loss")
+_STYLE = """<style>
+[data-testid="stMainBlockContainer"] {padding-top: 2.2rem; padding-bottom: 3rem;
+  max-width: 1500px;}
+[data-stale="true"] {opacity: 1 !important;}
+[data-testid="stVerticalBlock"]:has(> [data-testid="stElementContainer"] .be-card) {
+  background: var(--be-card);}
+.be-card h4 {margin: 0 0 .35rem; padding: 0; font-size: .82rem;
+  font-weight: 600; color: var(--be-muted);}
+.be-big {font-size: 2.3rem; font-weight: 720; line-height: 1.15; letter-spacing: -.02em;}
+.be-mid {font-size: 1.55rem; font-weight: 680; line-height: 1.25; letter-spacing: -.01em;}
+.be-small {font-size: .86rem; color: var(--be-muted); line-height: 1.45;}
+.be-small b {color: var(--be-ink); font-weight: 620;}
+.be-gain {color: var(--be-gain);} .be-loss {color: var(--be-loss);}
+.be-answer {border-radius: 14px; padding: 1.05rem 1.4rem; margin-bottom: .2rem; color: #fff;}
+.be-answer .q {font-size: .88rem; opacity: .85; font-weight: 560;}
+.be-answer .a {font-size: 1.7rem; font-weight: 720; line-height: 1.25; letter-spacing: -.015em;}
+.be-answer .s {font-size: .95rem; opacity: .92; margin-top: .2rem;}
+.be-label {border: 1px solid #B54708; background: #FFF4E5; color: #7A2E0E; font-weight: 620;
+  padding: .5rem .9rem; border-radius: 9px; font-size: .92rem;}
+.be-track {position: relative; height: 20px; background: var(--be-track); border-radius: 6px;
+  margin: 1.75rem 0 1.75rem;}
+.be-fill {position: absolute; left: 0; top: 0; bottom: 0; border-radius: 6px;}
+.be-mark {position: absolute; top: -5px; bottom: -5px; width: 3px; margin-left: -1.5px;
+  border-radius: 2px; background: var(--be-ink);}
+.be-tag {position: absolute; font-size: .76rem; white-space: nowrap; color: var(--be-muted);}
+.be-tag.up {top: -23px;} .be-tag.down {top: 25px;}
+.be-bar {display: flex; height: 14px; border-radius: 5px; overflow: hidden; margin: .55rem 0;
+  background: var(--be-track);}
+.be-bar span {display: block; height: 100%;}
+.be-key {display: inline-block; width: .62rem; height: .62rem; border-radius: 3px;
+  margin-right: .35rem;}
+.be-rows {width: 100%; font-size: .88rem; border-collapse: collapse;}
+.be-rows td {padding: .14rem 0; border: none;} .be-rows td:last-child {text-align: right;
+  font-variant-numeric: tabular-nums;}
 </style>"""
 
 
+@dataclass(frozen=True, slots=True)
+class Inks:
+    """What is written and drawn with, on light and on dark paper."""
+
+    ink: str
+    muted: str
+    card: str
+    track: str
+    grid: str
+    line: str
+    gain: str
+    loss: str
+
+
+LIGHT = Inks(INK, MUTED, "#FFFFFF", "#EDF1EF", "#E8ECEA", "#CBD3D0", GAIN, LOSS)
+DARK = Inks("#E6ECEA", "#A3B1AC", "#1A2220", "#2A3431", "#29332F", "#46534F", "#4ED6A0", "#FF9385")
+
+
+def inks() -> Inks:
+    """Of the theme that the viewer's browser shows."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
 def style() -> None:
-    st.html(_STYLE)
+    now = inks()
+    values = "".join(f"--be-{name}:{getattr(now, name)};" for name in _VARIABLES)
+    st.html(f"<style>:root{{{values}}}</style>{_STYLE}")
 
 
 def label(text: str) -> None:
@@ -123,7 +151,8 @@ def gauge(
     elif capacity is not None:
         parts.append(
             f'<div class="be-fill" style="left:{limit:.2f}%;width:{100 - limit:.2f}%;'
-            f"background:repeating-linear-gradient(45deg,#F6DAD5,#F6DAD5 5px,#fff 5px,#fff 10px);"
+            f"background:repeating-linear-gradient(45deg,{DOWN}66,{DOWN}66 5px,"
+            "var(--be-card) 5px,var(--be-card) 10px);"
             f'border-radius:0 6px 6px 0"></div>'
         )
         parts.append(_tag("down" if abs(limit - here) > 35 else "up", limit, texts[2]))

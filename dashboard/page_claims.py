@@ -54,7 +54,7 @@ def rows(found: Sequence[Claim]) -> list[dict[str, Any]]:
     return [
         {
             "claim": one.claim,
-            "stated": one.claimed,
+            "stated": stated(one.claimed),
             "follows from its inputs": figures(one, compute(one)),
             "unit": one.unit,
             "verdict": one.verdict,
@@ -62,6 +62,11 @@ def rows(found: Sequence[Claim]) -> list[dict[str, Any]]:
         }
         for one in found
     ]
+
+
+def stated(text: str) -> str:
+    """As the article has it; plain numbers get their thousands, `5e9` stays."""
+    return f"{int(text):,}" if text.isascii() and text.isdecimal() else text
 
 
 def figures(one: Claim, found: Sequence[Fraction]) -> str:

@@ -61,7 +61,7 @@ def _engine(row: EngineRow, now_us: int, note: Note | None) -> None:
     look.card(
         f"{row.engine}{' (simulated)' if row.simulated else ''}",
         look.big(health, size="mid"),
-        look.shares((kv or 0.0, colour), (1 - (kv or 0.0), "#EDF1EF")),
+        look.shares((kv or 0.0, colour), (1 - (kv or 0.0), "transparent")),
         look.rows(
             ("KV cache in use", words.percent(kv), None),
             ("Running", _number(row.running), None),

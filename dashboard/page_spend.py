@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import streamlit as st
 
-from dashboard import charts, data, look, team, words
+from dashboard import charts, data, downloads, look, movement, team, words
 from dashboard.data import View
 from dashboard.figures import (
     dollars,
@@ -27,6 +27,7 @@ from ledger.rows import DISPUTED
 from ledger.survey import Survey
 
 ROWS = 200
+BIND: Any = "query-params"
 GROUPS: dict[str, Callable[[Cell], str]] = {
     "team": lambda cell: cell.team,
     "model": lambda cell: cell.model,
@@ -57,7 +58,26 @@ def show(view: View) -> None:
     ):
         with tab:
             _table(survey, name, key)
+    st.subheader("What a token cost", anchor=False)
+    movement.unit_costs_of(survey)
+    _movement(view)
+    st.subheader("Single requests", anchor=False)
     _requests(view, survey)
+    st.subheader("As files", anchor=False)
+    downloads.offer(view, survey)
+
+
+def _movement(view: View) -> None:
+    st.subheader("What moved, what stands out", anchor=False)
+    by = st.segmented_control("Of", list(GROUPS), default="team", required=True, key="moved-by")
+    left, right = st.columns(2)
+    with left:
+        movement.moved(view, by)
+    with right:
+        movement.unusual(view, by)
+    st.subheader("By hour and by tag", anchor=False)
+    movement.by_hour(view)
+    movement.by_tag(view)
 
 
 def _totals(survey: Survey) -> None:
@@ -162,7 +182,15 @@ def _charged(survey: Survey, name: str) -> str:
 
 
 def _requests(view: View, survey: Survey) -> None:
-    st.subheader("Single requests", anchor=False)
+    asked = st.text_input(
+        "Request id",
+        key="request",
+        bind=BIND,
+        placeholder="x-request-id of an answer, or choose below",
+    )
+    if asked:
+        _one(view, asked.strip())
+        return
     marks = data.flagged(view)
     choices = {**_choices(survey), "flag": sorted({one.flag for one in marks})}
     columns = st.columns(len(choices))
@@ -192,10 +220,28 @@ def _requests(view: View, survey: Survey) -> None:
             **_dollar_columns(frame, ("cost", "at the comparator")),
         },
     )
-    st.caption(f"The latest {len(found)}, newest first. Select a row to see why it went there.")
+    st.caption(
+        f"The latest {len(found)}, newest first. Select a row to see why it went there; "
+        "`spend?request=ID` links to one request and its decision."
+    )
     chosen_rows = event["selection"]["rows"]
     if chosen_rows and chosen_rows[0] < len(found):
         _detail(view, found[chosen_rows[0]])
+
+
+def _one(view: View, request_id: str) -> None:
+    """A single request with all its tries; the address links to it and so to its decisions."""
+    found = data.attempts_of(view, request_id)
+    if not found:
+        st.info(
+            f"No attempt of `{request_id}` is in this period and team. Choose a longer period; "
+            "single attempts that were retired are gone.",
+            icon=":material/search_off:",
+        )
+        return
+    st.caption("Every try of this request. The address of this page links to it.")
+    for row in found:
+        _detail(view, row)
 
 
 def _choices(survey: Survey) -> dict[str, list[str]]:

@@ -48,7 +48,7 @@ HOUR_US = 3_600 * 10**6
 # Peaks of ten minutes were measured at 1.9 to 3.3 times the mean: where an export hides them,
 # two fifths of what a GPU can serve is what it will.
 HIDDEN_PEAKS_DUTY = Fraction(2, 5)
-COLOURS = {Way.STAY: "#E0912F", Way.RENT: "#2E75D6", Way.RESERVE: "#0F766E", Way.BUY: "#B4478F"}
+COLOURS = {Way.STAY: "#E0912F", Way.RENT: "#2E75D6", Way.RESERVE: "#0F766E", Way.BUY: "#7A5AF8"}
 MORE_RESERVED = "#6FB5AC"
 
 

@@ -133,7 +133,7 @@ class Traffic:
             policy_version="v1",
             reason="cheapest" if own or spill is None else "best_effort",
             spill_reason=spill,
-            price_version=None if own else 1,
+            price_version=None if own else 1 + list(PRICES).index(target),
             bound_pusd=10**12,
             prompt_tokens_estimate=tokens.input,
             ttft_predicted_us=predicted,

@@ -3,6 +3,7 @@
 Pictures of all pages are left in `build/screenshots`, for a person to look at.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -10,11 +11,20 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 from sqlalchemy import create_engine, text
+
+from ledger import invoices
+from ledger.database import make_engine
+from ledger.invoicefile import parse
+from ledger.money import pusd_to_usd
+from ledger.registers import Registers
+from ledger.verifications import record_verification
+from ledger.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "build" / "screenshots"
@@ -314,3 +324,71 @@ def test_a_chart_that_the_browser_cannot_draw_is_a_fault(
         browser_page.wait_for_timeout(100)
     assert any("Expression parse error" in one for one in faults)
     faults.clear()
+
+
+SIZES = ((1920, 1080), (1366, 768), (390, 844))
+SHOWN = ROOT / "build" / "screenshots.json"
+HEADLINE = ".be-answer .a, .be-big, .be-mid"
+
+
+def looked_at(filled) -> None:
+    """What only people bring into books: a bill, its posting, a verification, the changes."""
+    engine = make_engine(filled.url)
+    sums: dict[str, int] = {}
+    for first, last in filled.pairs:
+        if first.provider == "anthropic":
+            day = datetime.fromtimestamp(last.settled_us / 1e6, tz=UTC).date().isoformat()
+            sums[day] = sums.get(day, 0) + (last.cost_pusd or 0)
+    lines = ["date,item,amount"]
+    for n, (day, pusd) in enumerate(sorted(sums.items())):
+        billed = pusd if n % 5 else pusd * 103 // 100
+        lines.append(f"{day},claude-haiku-4-5,{pusd_to_usd(billed):f}")
+    bill = parse("\n".join(lines))
+    invoices.store(engine, bill, party="provider:anthropic", name="november.csv", by="ada",
+                   at_us=filled.now_us)  # fmt: skip
+    with engine.connect() as connection:
+        result = verify(connection)
+    record_verification(engine, result, actor="ada", at_us=filled.now_us)
+    Registers(engine).follow(at_us=filled.now_us)
+    engine.dispose()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pictures_of_every_page_at_every_size(served, browser: Browser, books, scheme: str) -> None:
+    """`make screenshots`: for a person's eye; nothing may stick out of a page at any size."""
+    filled = books(peak=40.0, days=20)
+    looked_at(filled)
+    address = served(filled.url)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    told = json.loads(SHOWN.read_text()) if SHOWN.exists() else {}
+    wide = []
+    for width, height in SIZES:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
+        page = context.new_page()
+        page.set_default_timeout(90_000)
+        for name, path in PATHS.items():
+            started = time.monotonic()
+            open_page(page, address, path)
+            drawn = time.monotonic() - started
+            page.wait_for_timeout(400)  # charts draw after their page
+            kept = f"{name}-{width}x{height}-{scheme}.png"
+            whole = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+            over = page.evaluate(
+                "(one => one.scrollWidth - one.clientWidth)"
+                "(document.querySelector('[data-testid=stMain]'))"
+            )
+            page.set_viewport_size({"width": width, "height": max(height, min(whole + 20, 6000))})
+            page.wait_for_timeout(400)
+            page.screenshot(path=PICTURES / kept)
+            page.set_viewport_size({"width": width, "height": height})
+            wide += [kept] if over > 0 else []
+            first = page.locator(HEADLINE).first
+            one = told.setdefault(name, {"pictures": {}})
+            one["figure"] = first.inner_text() if first.count() else None
+            one["pictures"][kept] = {"drawn_s": round(drawn, 2), "height": whole}
+        context.close()
+    SHOWN.write_text(json.dumps(told, indent=2) + "\n")
+    assert wide == [], "wider than the screen"

@@ -1,8 +1,14 @@
 """Blocks of HTML: text from the books is escaped, gauges keep their order."""
 
+import itertools
+import math
 import re
 
+import pytest
+
 from dashboard import look
+from dashboard.charts import PALETTE
+from dashboard.planning import COLOURS, MORE_RESERVED
 
 
 def test_text_from_the_books_is_escaped() -> None:
@@ -50,3 +56,69 @@ def test_a_capacity_far_away_is_named_at_the_edge() -> None:
     assert "repeating-linear-gradient" not in block
     assert "capacity &gt;" in block
     assert widths(block, "width")[0] > 50
+
+
+# Severe protanopia, deuteranopia, tritanopia (Machado, Oliveira, Fernandes 2009), on linear RGB.
+VISIONS = {
+    "normal": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protan": ((0.152, 1.053, -0.205), (0.115, 0.786, 0.099), (-0.004, -0.048, 1.052)),
+    "deutan": ((0.367, 0.861, -0.228), (0.280, 0.673, 0.047), (-0.012, 0.043, 0.969)),
+    "tritan": ((1.256, -0.077, -0.179), (-0.078, 0.931, 0.148), (0.005, 0.691, 0.304)),
+}
+TOGETHER = {
+    "money": (look.OWN, look.IDLE, look.DOWN, look.API),
+    "break-even": (look.OWN, "#6FB5AC", look.SUBSTITUTE, look.SAME_WEIGHTS),
+    "plan": (*COLOURS.values(), MORE_RESERVED),
+    "palette": PALETTE,
+}
+APART = 14.0  # CIE76; 2.3 is just noticeable side by side
+
+
+def linear(colour: str) -> list[float]:
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+
+
+def lab(colour: str, vision: str) -> tuple[float, float, float]:
+    rgb = linear(colour)
+    r, g, b = (
+        min(1.0, max(0.0, sum(a * one for a, one in zip(row, rgb, strict=True))))
+        for row in VISIONS[vision]
+    )
+    x = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505
+    y = 0.2126 * r + 0.7152 * g + 0.0722 * b
+    z = (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.0888
+    fx, fy, fz = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in (x, y, z))
+    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
+
+
+def nearest(colours, vision: str) -> float:
+    pairs = itertools.combinations(colours, 2)
+    return min(math.dist(lab(one, vision), lab(other, vision)) for one, other in pairs)
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+@pytest.mark.parametrize("chart", TOGETHER)
+def test_colours_of_one_chart_are_told_apart_by_everyone(chart: str, vision: str) -> None:
+    assert nearest(TOGETHER[chart], vision) > APART
+
+
+def test_green_and_magenta_of_one_lightness_would_be_found() -> None:
+    assert nearest(("#0F766E", "#B4478F"), "normal") > APART
+    assert nearest(("#0F766E", "#B4478F"), "deutan") < APART
+
+
+def contrast(one: str, other: str) -> float:
+    light = sorted(
+        sum(k * c for k, c in zip((0.2126, 0.7152, 0.0722), linear(colour), strict=True))
+        for colour in (one, other)
+    )
+    return (light[1] + 0.05) / (light[0] + 0.05)
+
+
+@pytest.mark.parametrize("inks", [look.LIGHT, look.DARK], ids=["light", "dark"])
+def test_words_are_readable_on_their_paper(inks) -> None:
+    for word in (inks.ink, inks.muted, inks.gain, inks.loss):
+        assert contrast(word, inks.card) >= 4.5
+    for colour in (look.OWN, look.SUBSTITUTE, look.SAME_WEIGHTS):
+        assert contrast(colour, inks.card) >= 2.9, "a line on its paper"

@@ -135,10 +135,22 @@ def test_every_grouping_draws(page, month, by_what: str) -> None:
     test = page("spend", month.url)
     test.segmented_control(key="spend-by").set_value(by_what).run()
     assert not test.exception
-    assert len(test.get("vega_lite_chart")) == 1
+    assert len(test.get("vega_lite_chart")) == 2, "over time, and the hours of the week"
 
 
 def test_nothing_spent_says_what_to_do(page, tmp_path, text_of) -> None:
     url = f"sqlite:///{tmp_path / 'empty.db'}"
     migrate(url)
     assert "No requests in this period." in text_of(page("spend", url))
+
+
+def test_one_request_is_found_by_its_id_with_its_decision(page, month, text_of) -> None:
+    test = page("spend", month.url)
+    first = month.opened[-1]
+    test.text_input(key="request").set_value(first.request_id).run()
+    assert not test.exception
+    shown = text_of(test)
+    assert f"Attempt {first.attempt_id}" in shown
+    assert "The address of this page links to it" in shown
+    test.text_input(key="request").set_value("nonesuch").run()
+    assert "No attempt of `nonesuch`" in text_of(test)

@@ -1,0 +1,68 @@
+"""Charts of spending: what moved, and the hours of a week."""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from dashboard.charts import Chart, Records, axis_of, clean, coloured, dollar_text, inline
+from dashboard.look import API, OWN
+
+DAYS: Sequence[str] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MORE, LESS = "more than before", "less than before"
+
+
+def changes(records: Records) -> Chart:
+    """`name`, `usd` (change): bars to both sides of nothing, the longest first."""
+    data = inline(
+        {
+            **record,
+            "shown": dollar_text(record["usd"]),
+            "kind": MORE if record["usd"] > 0 else LESS,
+        }
+        for record in records
+    )
+    names = [record["name"] for record in records]
+    axis = alt.Axis(labelLimit=220, ticks=False)
+    chart = (
+        alt.Chart(data, height=alt.Step(30))
+        .mark_bar(cornerRadius=2, height=17)
+        .encode(
+            y=alt.Y("name:N", sort=names, title=None, axis=axis),
+            x=alt.X("usd:Q", title="change, dollars", axis=axis_of(money=True)),
+            color=coloured({MORE: API, LESS: OWN}),
+            tooltip=[
+                alt.Tooltip("name:N", title="what"),
+                alt.Tooltip("shown:N", title="change"),
+            ],
+        )
+    )
+    return clean(chart)
+
+
+def week(records: Records) -> Chart:
+    """`day` (0 is Monday), `hour`, `usd`: one square an hour."""
+    data = inline(
+        {**record, "name": DAYS[record["day"]], "shown": dollar_text(record["usd"])}
+        for record in records
+    )
+    chart = (
+        alt.Chart(data, height=alt.Step(24))
+        .mark_rect(cornerRadius=2)
+        .encode(
+            x=alt.X("hour:O", title="hour of the day (UTC)", axis=alt.Axis(labelAngle=0,
+                    labelOverlap=True)),
+            y=alt.Y("name:O", sort=list(DAYS), title=None),
+            color=alt.Color(
+                "usd:Q",
+                title="dollars an hour",
+                scale=alt.Scale(scheme="viridis", reverse=True),
+                legend=alt.Legend(orient="top", gradientLength=180),
+            ),
+            tooltip=[
+                alt.Tooltip("name:N", title="day"),
+                alt.Tooltip("hour:O", title="hour"),
+                alt.Tooltip("shown:N", title="dollars an hour"),
+            ],
+        )
+    )  # fmt: skip
+    return clean(chart)

@@ -1,0 +1,101 @@
+"""The books as files: attempts as CSV and Parquet, costs as FOCUS 1.2; made when asked for.
+
+A browser's download is made in memory, so it ends at a number of rows; beyond it the command line
+writes the same file in any size.
+"""
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from dashboard import data, words
+from dashboard.data import View
+from ledger.database import snapshot
+from ledger.exports_attempts import COLUMNS, attempt_rows
+from ledger.exports_csv import csv_lines
+from ledger.exports_focus import focus_rows
+from ledger.exports_focus_columns import COLUMNS as FOCUS_COLUMNS
+from ledger.exports_parquet import write_parquet
+from ledger.queries import DAY_US, HOUR_US, Scope
+from ledger.survey import Survey
+
+MOST_ROWS = 200_000
+
+
+def offer(view: View, survey: Survey) -> None:
+    """Three buttons, or how to get the file where it is too large for a browser."""
+    count = sum(cell.attempts for cell in survey.cells)
+    if count > MOST_ROWS:
+        st.info(
+            f"{count:,} attempts are more than a browser should hold. `breakeven ledger export "
+            "--format csv|parquet|focus --from DAY --to DAY --out FILE` writes them in any number.",
+            icon=":material/download:",
+        )
+        return
+    whose = "" if view.team is None else f"-{view.team}"
+    files: tuple[tuple[str, str, Callable[[View], bytes], str], ...] = (
+        ("Attempts, CSV", f"attempts{whose}.csv", attempts_csv, "text/csv"),
+        (
+            "Attempts, Parquet",
+            f"attempts{whose}.parquet",
+            attempts_parquet,
+            "application/octet-stream",
+        ),
+        ("Costs, FOCUS 1.2 (CSV)", f"focus{whose}.csv", focus_csv, "text/csv"),
+    )
+    for column, (label, name, make, mime) in zip(st.columns(3), files, strict=True):
+        column.download_button(
+            label,
+            _later(make, view),
+            file_name=name,
+            mime=mime,
+            icon=":material/download:",
+            on_click="ignore",
+            key=f"download-{name}",
+            width="stretch",
+        )
+    st.caption(
+        f"Of this period{'' if view.team is None else f' and team {view.team}'}: "
+        f"{words.plural(count, 'attempt')}. FOCUS has whole days and closed GPU hours only; what "
+        "was not settled or has no price is not in it."
+    )
+
+
+def _later(make: Callable[[View], bytes], view: View) -> Any:
+    """Streamlit calls it when the button is pressed."""
+    return lambda: make(view)
+
+
+def attempts_csv(view: View) -> bytes:
+    with snapshot(data.engine(view.url)) as connection:
+        rows = attempt_rows(connection, view.scope, _unheard)
+        return "".join(csv_lines(COLUMNS, rows)).encode()
+
+
+def attempts_parquet(view: View) -> bytes:
+    file = io.BytesIO()
+    with snapshot(data.engine(view.url)) as connection:
+        write_parquet(file, COLUMNS, attempt_rows(connection, view.scope, _unheard))
+    return file.getvalue()
+
+
+def focus_csv(view: View) -> bytes:
+    """Full hours: GPUs are billed by them."""
+    scope = _full_hours(view.scope)
+    with snapshot(data.engine(view.url)) as connection:
+        rows = focus_rows(connection, scope, _unheard, period_us=DAY_US)
+        return "".join(csv_lines(FOCUS_COLUMNS, rows)).encode()
+
+
+def _full_hours(scope: Scope) -> Scope:
+    start_us = -(-scope.start_us // HOUR_US) * HOUR_US
+    return replace(
+        scope, start_us=start_us, end_us=max(start_us, scope.end_us // HOUR_US * HOUR_US)
+    )
+
+
+def _unheard(_: int) -> None:
+    """A page has a spinner, no bar."""

@@ -1,0 +1,161 @@
+"""Below the spending: unit costs, what moved, what stands out, the hours of the week, tags."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from fractions import Fraction
+
+import streamlit as st
+
+from dashboard import charts_spend, data, look, words
+from dashboard.data import View
+from dashboard.figures import dollars
+from dashboard.unitcosts import unit_costs
+from ledger.economics import TokenBasis
+from ledger.movements import LEAST_BUCKETS, anomalies, movers
+from ledger.queries import DAY_US, HOUR_US
+from ledger.survey import Survey
+
+SHOWN = 8
+MILLION = 10**6
+SHORT_DAYS = 3
+
+
+def unit_costs_of(survey: Survey) -> None:
+    """Both token bases side by side, each named; what is not known asks for its rate."""
+    found = unit_costs(survey)
+    if not found:
+        st.caption("No chat was answered in this period: no token has a cost.")
+        return
+    for column, basis in zip(st.columns(2), TokenBasis, strict=True):
+        with column:
+            look.card(
+                f"Dollars per 1M tokens, {basis}",
+                look.rows(*((one.name, _price(one.per_token[basis]), None) for one in found)),
+            )
+    st.caption("A figure per output token is never compared with one per token of any kind.")
+
+
+def _price(pusd: Fraction | None) -> str:
+    return "enter the rate" if pusd is None else words.usd(pusd * MILLION)
+
+
+def moved(view: View, by: str) -> None:
+    """The period beside the one of the same length before it."""
+    now, before = _sums(view, by), _sums(_earlier(view), by)
+    found = movers(before, now)[:SHOWN]
+    span = data.PERIOD_WORDS[view.period]
+    if not before:
+        st.caption(f"Nothing is in the books of the {span} before: nothing to compare with.")
+        return
+    if not found:
+        st.caption("Nothing moved.")
+        return
+    records = [{"name": one.name, "usd": dollars(one.change_pusd)} for one in found]
+    st.altair_chart(charts_spend.changes(records), width="stretch")
+    top = found[0]
+    st.caption(
+        f"Change of spending against the {span} before, by {by}; own engines at their provisional "
+        f"charge. The most: {top.name}, from {words.usd(top.before_pusd)} to "
+        f"{words.usd(top.now_pusd)}.".replace("$", r"\$")
+    )
+
+
+def _earlier(view: View) -> View:
+    return replace(view, now_us=view.scope.start_us)
+
+
+def _sums(view: View, by: str) -> dict[str, int]:
+    sums = Counter[str]()
+    for one in data.spent(view, by, DAY_US):
+        sums[one.name] += one.cost_pusd
+    return sums
+
+
+def unusual(view: View, by: str) -> None:
+    """Days, or hours of a short period, far above what is usual for each."""
+    width = DAY_US if view.span_us > SHORT_DAYS * DAY_US else HOUR_US
+    scope, name = view.scope, "day" if width == DAY_US else "hour"
+    if scope.end_us - scope.start_us < LEAST_BUCKETS * width:
+        st.caption(f"Fewer than {LEAST_BUCKETS} whole {name}s: too few to call any unusual.")
+        return
+    spent = [(one.start_us, one.name, one.cost_pusd) for one in data.spent(view, by, width)]
+    found = anomalies(spent, start_us=scope.start_us, end_us=scope.end_us, bucket_us=width)
+    if not found:
+        st.caption(f"No {name} of any {by} is far above its usual one.")
+    else:
+        form = "%d %b" if width == DAY_US else "%d %b %H:%M"
+        look.card(
+            f"Far above their usual {name}",
+            look.rows(
+                *(
+                    (
+                        f"{one.name}, {words.instant(one.start_us).strftime(form)}",
+                        f"{words.usd(one.pusd)} (usual {words.usd(one.usual_pusd)})",
+                        None,
+                    )
+                    for one in found[:SHOWN]
+                )
+            ),
+        )
+    st.caption(
+        f"Above the median {name} by five scaled median absolute deviations, and twice it at least."
+    )
+
+
+def by_hour(view: View) -> None:
+    """Spending by weekday and hour (UTC), the mean of each."""
+    sums = Counter[tuple[int, int]]()
+    counts = Counter[tuple[int, int]]()
+    at = words.instant(view.scope.start_us)
+    end = words.instant(view.scope.end_us)
+    while at < end:
+        counts[at.weekday(), at.hour] += 1
+        at += timedelta(hours=1)
+    for one in data.spent(view, "backend", HOUR_US):
+        moment = words.instant(one.start_us)
+        sums[moment.weekday(), moment.hour] += one.cost_pusd
+    records = [
+        {"day": day, "hour": hour, "usd": dollars(sums[day, hour] / count)}
+        for (day, hour), count in sorted(counts.items())
+    ]
+    if not records or not sums:
+        st.caption("Nothing was spent.")
+        return
+    st.altair_chart(charts_spend.week(records), width="stretch")
+    st.caption(
+        "Mean spending of each hour of the week, UTC; own engines at their provisional charge."
+    )
+
+
+def by_tag(view: View) -> None:
+    """Read on demand: tags are in no sum."""
+    if not st.toggle("Add up by tag (reads every attempt of the period)", key="tags"):
+        return
+    with st.spinner("Reading tags ..."):
+        found = data.tagged(view)
+    if not found:
+        st.info(
+            "No request of this period carries a tag. `breakeven keys create --tag app=web` marks "
+            "what a key asks for.",
+            icon=":material/sell:",
+        )
+        return
+    st.dataframe(
+        [
+            {
+                "tag": one.tag,
+                "spend": dollars(one.cost_pusd),
+                "attempts": one.attempts,
+                "input tokens": one.input_tokens,
+                "output tokens": one.output_tokens,
+            }
+            for one in found
+        ],
+        hide_index=True,
+        width="stretch",
+        column_config={"spend": st.column_config.NumberColumn(format="$%.4f")},
+    )
+    st.caption(
+        "A request with two tags counts under each; own engines at their provisional charge."
+    )

@@ -1,0 +1,53 @@
+"""What a token cost: own engines and APIs, on both token bases side by side; pure.
+
+The allocation basis (the whole bill over what was served) is the one to hold against an API. The
+usage basis counts busy time alone: it tunes engines and is never compared. A figure per output
+token is never set against one per token of any kind.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ledger.economics import TokenBasis, Volume, allocation_unit_cost
+from ledger.queries import CONVERSATION, Cell
+from ledger.survey import Survey
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCost:
+    """pico-USD per token on each basis; `None` where nothing was served or no rate is known."""
+
+    name: str
+    per_token: dict[TokenBasis, Fraction | None]
+
+
+def unit_costs(survey: Survey) -> list[UnitCost]:
+    """Chats and completions; own ones inside their SLO."""
+    own = [cell for cell in survey.cells if cell.avoids and cell.kind in CONVERSATION]
+    api = [cell for cell in survey.cells if cell.backend == "api" and cell.answered
+           and cell.kind in CONVERSATION]  # fmt: skip
+    standing = survey.standing
+    rated = any(bill.rated for bill in standing.bills)
+    found = []
+    if own and survey.scope.team is None:
+        whole = Fraction(standing.fixed.total_pusd) if rated else None
+        used = Fraction(sum(bill.used_pusd for bill in standing.bills)) if rated else None
+        found += [
+            UnitCost("Own, allocation basis (whole bill, idle and ops in it)", _both(own, whole)),
+            UnitCost("Own, usage basis (busy time alone; never to compare)", _both(own, used)),
+        ]
+    if api:
+        paid = Fraction(sum(cell.cost_pusd for cell in api))
+        found.append(UnitCost("APIs, as charged", _both(api, paid)))
+    return found
+
+
+def _both(cells: list[Cell], pusd: Fraction | None) -> dict[TokenBasis, Fraction | None]:
+    return {basis: _each(cells, pusd, basis) for basis in TokenBasis}
+
+
+def _each(cells: list[Cell], pusd: Fraction | None, basis: TokenBasis) -> Fraction | None:
+    output = basis is TokenBasis.OUTPUT
+    served = Volume(sum(one.output_tokens if output else one.tokens for one in cells), basis)
+    cost = None if pusd is None else allocation_unit_cost(fixed_pusd=pusd, served=served)
+    return None if cost is None else Fraction(cost.pusd_per_token)

@@ -1,0 +1,79 @@
+"""What moved between two periods, and what stands out of its own past. Pure.
+
+A mover is judged by dollars, not by percent: what tripled from a cent moves nothing. A bucket is an
+anomaly when it lies above the median of its series by more than `SPREADS` times the median
+absolute deviation (scaled to a standard deviation), is at least twice the median, and more than a
+hundredth of what all series spent in a bucket at the median: one outlier does not hide the next.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import median
+
+SPREADS = Fraction(5)
+SCALE = Fraction(14826, 10000)  # a normal distribution's standard deviation over its MAD
+LEAST_BUCKETS = 7
+LEAST_SHARE = Fraction(1, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Mover:
+    name: str
+    before_pusd: int
+    now_pusd: int
+
+    @property
+    def change_pusd(self) -> int:
+        return self.now_pusd - self.before_pusd
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """`usual_pusd` is the median of the series' other whole buckets."""
+
+    start_us: int
+    name: str
+    pusd: int
+    usual_pusd: Fraction
+
+
+def movers(before: Mapping[str, int], now: Mapping[str, int]) -> list[Mover]:
+    """Everything that changed, what moved most dollars first; names break ties."""
+    found = [Mover(name, before.get(name, 0), now.get(name, 0)) for name in sorted({*before, *now})]
+    moved = [one for one in found if one.change_pusd]
+    return sorted(moved, key=lambda one: -abs(one.change_pusd))
+
+
+def anomalies(
+    spent: Iterable[tuple[int, str, int]], *, start_us: int, end_us: int, bucket_us: int
+) -> list[Anomaly]:
+    """`spent` are (start, name, pico-USD) by bucket; only whole buckets within the span count.
+
+    A bucket without spending counts as one of $0. The dearest above its usual comes first.
+    """
+    first = -(-start_us // bucket_us) * bucket_us
+    starts = range(first, end_us - bucket_us + 1, bucket_us)
+    if len(starts) < LEAST_BUCKETS:
+        return []
+    series: dict[str, dict[int, int]] = {}
+    for at_us, name, pusd in spent:
+        if at_us in starts:
+            known = series.setdefault(name, dict.fromkeys(starts, 0))
+            known[at_us] += pusd
+    whole = [sum(one[at_us] for one in series.values()) for at_us in starts]
+    least = LEAST_SHARE * Fraction(median(whole)) if whole else Fraction(0)
+    found = [
+        one
+        for name, values in series.items()
+        for one in _outliers(name, values)
+        if one.pusd > least
+    ]
+    return sorted(found, key=lambda one: (one.usual_pusd - one.pusd, one.name, one.start_us))
+
+
+def _outliers(name: str, values: Mapping[int, int]) -> list[Anomaly]:
+    middle = Fraction(median(values.values()))
+    spread = SCALE * Fraction(median(abs(one - middle) for one in values.values()))
+    limit = max(middle + SPREADS * spread, 2 * middle)
+    return [Anomaly(at_us, name, pusd, middle) for at_us, pusd in values.items() if pusd > limit]

@@ -1,0 +1,49 @@
+"""Downloads are the exports of the command line, of the period that is looked at."""
+
+import csv
+import io
+
+import pyarrow.parquet as pq
+
+from dashboard import data, downloads
+from dashboard.downloads import attempts_csv, attempts_parquet, focus_csv
+from ledger.money import pusd_to_usd
+
+
+def view_of(month, team: str | None = None) -> data.View:
+    return data.View(month.url, "30 d", team, month.now_us)
+
+
+def rows(text: bytes) -> list[dict]:
+    return list(csv.DictReader(io.StringIO(text.decode())))
+
+
+def test_attempts_are_those_of_the_journal(month) -> None:
+    found = rows(attempts_csv(view_of(month)))
+    assert {one["request_id"] for one in found} == {one.request_id for one in month.opened}
+    table = pq.read_table(io.BytesIO(attempts_parquet(view_of(month))))
+    assert table.num_rows == len(found)
+    paid = sum(last.cost_pusd or 0 for _, last in month.pairs)
+    assert sum(one for one in table["cost_usd"].to_pylist() if one) == pusd_to_usd(paid)
+
+
+def test_a_teams_file_has_its_rows_alone(month) -> None:
+    found = rows(attempts_csv(view_of(month, "finance")))
+    assert {one["team_id"] for one in found} == {"finance"}
+    assert {one["SubAccountId"] for one in rows(focus_csv(view_of(month, "finance")))} <= {
+        "finance"
+    }
+
+
+def test_focus_has_what_apis_charged(month) -> None:
+    found = [one for one in rows(focus_csv(view_of(month))) if one["x_Backend"] == "api"]
+    paid = sum(last.cost_pusd or 0 for one, last in month.pairs if one.backend == "api")
+    assert sum(round(float(one["BilledCost"]) * 1e12) for one in found) == paid
+
+
+def test_the_page_offers_them_or_says_how(page, month, text_of, monkeypatch) -> None:
+    assert len(page("spend", month.url).get("download_button")) == 3
+    monkeypatch.setattr(downloads, "MOST_ROWS", 10)
+    test = page("spend", month.url)
+    assert "breakeven ledger export" in text_of(test)
+    assert len(test.get("download_button")) == 0

@@ -1,0 +1,67 @@
+"""Below the spending: what moved is the books' difference, tags are read when asked for."""
+
+import re
+
+from sqlalchemy import create_engine, text
+
+from dashboard.words import usd
+from ledger.queries import DAY_US
+
+
+def spent(url: str, team: str, start_us: int, end_us: int) -> int:
+    engine = create_engine(url)
+    statement = (
+        "SELECT coalesce(sum(cost_pusd), 0) FROM attempts WHERE team_id = :team"
+        " AND opened_us >= :start AND opened_us < :end"
+    )
+    with engine.connect() as connection:
+        asked = {"team": team, "start": start_us, "end": end_us}
+        found = connection.execute(text(statement), asked).scalar_one()
+    engine.dispose()
+    return int(found)
+
+
+def test_movers_are_the_difference_to_the_period_before(page, books, text_of) -> None:
+    filled = books(peak=6.0, days=16)
+    shown = text_of(page("spend", filled.url, period="7 d"))
+    named = re.search(r"The most: (\w+), from \S+ to \\?(\S+)\.", shown)
+    start = (filled.now_us - 7 * DAY_US) // (3600 * 10**6) * 3600 * 10**6
+    now = spent(filled.url, named.group(1), start, filled.now_us + DAY_US)
+    assert named.group(2) == usd(now)
+
+
+def test_the_first_period_has_nothing_to_compare_with(page, month, text_of) -> None:
+    assert "nothing to compare with" in text_of(page("spend", month.url))
+
+
+def test_a_day_far_above_the_usual_is_named(page, books, text_of) -> None:
+    filled = books(peak=4.0, days=12)
+    engine = create_engine(filled.url)
+    day = filled.now_us // DAY_US * DAY_US - 3 * DAY_US
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "UPDATE attempts SET cost_pusd = 9000000000000 WHERE team_id = 'finance'"
+                " AND opened_us >= :a AND opened_us < :b"
+            ),
+            {"a": day, "b": day + DAY_US},
+        )
+    engine.dispose()
+    shown = text_of(page("spend", filled.url))
+    assert re.search(r"finance, \d\d \w+\s+\$", shown)
+
+
+def test_tags_are_added_up_when_asked_for(page, month, text_of) -> None:
+    test = page("spend", month.url)
+    test.segmented_control(key="moved-by").set_value("backend")
+    test.toggle(key="tags").set_value(True).run()
+    assert not test.exception
+    assert "No request of this period carries a tag" in text_of(test)
+    assert "Mean spending of each hour of the week" in text_of(test)
+
+
+def test_unit_costs_stand_on_both_bases(page, month, text_of) -> None:
+    shown = text_of(page("spend", month.url))
+    for basis in ("input + output", "output only"):
+        assert f"Dollars per 1M tokens, {basis}" in shown
+    assert "never to compare" in shown
