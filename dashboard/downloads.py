@@ -13,6 +13,7 @@ import streamlit as st
 
 from dashboard import data, words
 from dashboard.data import View
+from dashboard.figures import own_hardware
 from ledger.database import snapshot
 from ledger.exports_attempts import COLUMNS, attempt_rows
 from ledger.exports_csv import csv_lines
@@ -59,8 +60,8 @@ def offer(view: View, survey: Survey) -> None:
         )
     st.caption(
         f"Of this period{'' if view.team is None else f' and team {view.team}'}: "
-        f"{words.plural(count, 'attempt')}. FOCUS has whole days and closed GPU hours only; what "
-        "was not settled or has no price is not in it."
+        f"{words.plural(count, 'attempt')}. FOCUS has full hours, of own "
+        f"{own_hardware(survey)} closed ones; what was not settled or has no price is not in it."
     )
 
 
