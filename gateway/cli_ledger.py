@@ -14,7 +14,9 @@ from rich.console import Console
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from gateway.admin import books
 from gateway.cli_config import Config, ledger_engine, ledger_reader, load_or_fail
+from gateway.cli_desk import looking
 from gateway.cli_export import export
 from gateway.cli_output import AsJson, console, emit, fail, table
 from gateway.clock import Clock
@@ -24,7 +26,7 @@ from ledger.condense import Condenser
 from ledger.database import make_engine
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries import Flagged, Scope
-from ledger.registers import changes, register_head
+from ledger.registers import register_head
 from ledger.report import Line, PoolLine, Report
 from ledger.report import report as report_of
 from ledger.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
@@ -121,24 +123,25 @@ def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> No
 
 @app.command("changes")
 def changes_(
-    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=books.LISTED_MOST, help="The newest so many.")
+    ] = books.LISTED,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
     """Who changed contracts, prices, policies and keys, from what to what; never a secret."""
-    with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
-        found = changes(connection, limit)
+    with looking(config) as desk:
+        found = desk.do(books.CHANGES_LIST, books.Newest(limit))["data"]
     rows = [
         [
-            str(one.number), _moment(one.at_us), one.actor or "-", f"{one.register} {one.row}",
-            one.event,
-            "; ".join(f"{name}: {_short(old)} -> {_short(new)}" for name, old, new in one.fields),
+            str(one["number"]), _moment(one["at_us"]), one["actor"] or "-",
+            f"{one['register']} {one['row']}", one["event"],
+            "; ".join(f"{n}: {_short(old)} -> {_short(new)}" for n, old, new in one["fields"]),
         ]
         for one in found
     ]  # fmt: skip
     columns = (">entry", "=entered", "by", "=what", "event", "from -> to")
-    emit([asdict(one) for one in found], as_json=as_json,
-         show=lambda out: out.print(table("Changes", columns, rows)))  # fmt: skip
+    emit(found, as_json=as_json, show=lambda out: out.print(table("Changes", columns, rows)))
 
 
 @app.command()

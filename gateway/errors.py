@@ -48,6 +48,7 @@ TABLE: dict[str, Row] = {
     "slow_client": Row(408, "invalid_request_error", "request_timeout"),
     "duplicate_request": Row(409, "invalid_request_error", "duplicate_request"),
     "policies_moved": Row(409, "invalid_request_error", "policies_moved"),
+    "prices_moved": Row(409, "invalid_request_error", "prices_moved"),
     "too_large": Row(413, "invalid_request_error", "request_too_large"),
     "media_type": Row(415, "invalid_request_error", "unsupported_media_type"),
     "reused_key": Row(422, "invalid_request_error", "idempotency_key_reused"),

@@ -3,10 +3,10 @@
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from hashlib import sha256
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from gateway.prices import actor
 from ledger import genaimap, pricebook
@@ -18,6 +18,7 @@ from ledger.pricefile import parse_price_file
 from ledger.prices import Price, PriceBook, PriceError
 
 LITELLM, GENAI = "litellm", "genai-prices"
+KINDS = (".csv", ".yaml", ".yml", ".json")
 GENAI_INSTALL = (
     "`genai-prices` is not installed here: `uv pip install --require-hashes "
     "-r deploy/prices/requirements.lock`, or `pip install 'breakeven[prices]'`"
@@ -34,6 +35,15 @@ class Source:
     refused: tuple[Remark, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PriceText:
+    """A file of prices: its name without a folder, its bytes, and the day that it is of."""
+
+    name: str
+    data: bytes
+    read_on: str | None = None
+
+
 def read_source(
     name: str, book: str | None, configured: Sequence[str], stored: Sequence[Price], at_us: int
 ) -> Source:
@@ -41,31 +51,64 @@ def read_source(
 
     Raises `PriceError` with every fault, a line each.
     """
-    if name == LITELLM:
+    return source_of(read_text(name) or name, book, configured, stored, at_us)
+
+
+def read_text(name: str) -> PriceText | None:
+    """The file that `--from` names; None for what is no file. Raises `PriceError`."""
+    if name in (LITELLM, GENAI):
+        return None
+    path = Path(name)
+    if path.suffix.lower() not in KINDS:
+        raise PriceError(f"--from {name}: name `{LITELLM}`, `{GENAI}`, or a CSV, YAML or JSON file")
+    data = _read(path)
+    day = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC).date().isoformat()
+    return PriceText(path.name, data, day)
+
+
+def source_of(
+    given: str | PriceText,
+    book: str | None,
+    configured: Sequence[str],
+    stored: Sequence[Price],
+    at_us: int,
+) -> Source:
+    """The same of a file that was read already; nothing is read from a path here."""
+    if given == LITELLM:
         stamp = Stamp(actor(), f"litellm {version('litellm')}", read_on=_released())
         seed = bundled_seed()
         return Source(pricebook.BOOK, seed.drafts, stamp, seed.refused)
-    if name == GENAI:
+    if given == GENAI:
         return _genai(stored, at_us)
-    path = Path(name)
-    kind = path.suffix.lower()
-    if kind not in (".csv", ".yaml", ".yml", ".json"):
-        raise PriceError(f"--from {name}: name `{LITELLM}`, `{GENAI}`, or a CSV, YAML or JSON file")
-    data = _read(path)
-    stamp = Stamp(actor(), path.name, digest=sha256(data).hexdigest())
+    if isinstance(given, str):
+        raise PriceError(f"`{given}` is neither `{LITELLM}` nor `{GENAI}`: send a file's content")
+    kind = PurePath(given.name).suffix.lower()
+    if kind not in KINDS:
+        raise PriceError(f"`{given.name}` is no CSV, YAML or JSON file")
+    stamp = Stamp(actor(), given.name, digest=sha256(given.data).hexdigest())
     if kind == ".json":
-        day = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC).date().isoformat()
-        seed = seed_from_map(_text(data, path), source_date=day)
+        day = _day(given.read_on, at_us)
+        seed = seed_from_map(_text(given), source_date=day)
         return Source(pricebook.BOOK, seed.drafts, replace(stamp, read_on=day), seed.refused)
-    chosen = book or path.name
+    chosen = book or given.name
     if chosen in (*(Path(one).name for one in configured), LITELLM, GENAI):
         raise PriceError(f"`{chosen}` is a book of its own already: name another with --book")
     if kind == ".csv":
-        return Source(chosen, parse_price_csv(data, book=chosen), stamp)
-    found = parse_price_file(_text(data, path), book=chosen, rank=APPROVED_RANK)
+        return Source(chosen, parse_price_csv(given.data, book=chosen), stamp)
+    found = parse_price_file(_text(given), book=chosen, rank=APPROVED_RANK)
     if found.aliases:
         raise PriceError(f"{chosen}: `aliases` belong into a file that the configuration names")
     return Source(chosen, found.drafts, stamp)
+
+
+def _day(said: str | None, at_us: int) -> str:
+    try:
+        found = (
+            date.fromisoformat(said) if said else datetime.fromtimestamp(at_us / 1e6, UTC).date()
+        )
+    except ValueError:
+        raise PriceError(f"`{said}` is no day: YYYY-MM-DD") from None
+    return found.isoformat()
 
 
 def _genai(stored: Sequence[Price], at_us: int) -> Source:
@@ -101,8 +144,8 @@ def _read(path: Path) -> bytes:
         raise PriceError(f"{path}: {error.strerror}") from error
 
 
-def _text(data: bytes, path: Path) -> str:
+def _text(given: PriceText) -> str:
     try:
-        return data.decode("utf-8-sig")
+        return given.data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise PriceError(f"{path}: is not UTF-8") from None
+        raise PriceError(f"{given.name}: is not UTF-8") from None

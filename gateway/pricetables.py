@@ -59,9 +59,12 @@ def beginning(price: Price) -> str | None:
 # -- changes ----------------------------------------------------------------------------------
 
 
-def show_plan(out: Console, plan: Plan, now_us: int) -> None:
-    """Old and new in USD per million tokens, but where the kind says otherwise."""
-    rows = [row for entry in plan.entries for row in _entry_rows(entry, now_us)]
+def show_plan(out: Console, plan: dict[str, Any], now_us: int) -> None:
+    """Old and new in USD per million tokens, but where the kind says otherwise.
+
+    `plan`: as `plan_json` tells it.
+    """
+    rows = [row for entry in plan["entries"] for row in _entry_rows(entry, now_us)]
     if rows:
         columns = ("=name", "status", "kind", ">old", ">new", ">change", "=from", "price of")
         out.print(table("USD per million tokens", columns, rows))
@@ -70,40 +73,46 @@ def show_plan(out: Console, plan: Plan, now_us: int) -> None:
     out.print(summary(plan), markup=False)
 
 
-def show_doubts(out: Console, plan: Plan) -> None:
+def show_doubts(out: Console, plan: dict[str, Any]) -> None:
     """What cannot well be right, before anybody approves it."""
-    if plan.doubts:
-        rows = [[name, words] for name, words in plan.doubts]
+    if plan["implausible"]:
+        rows = [[one["name"], one["detail"]] for one in plan["implausible"]]
         out.print(table("Look again: these cannot well be right", ("=name", "why"), rows))
         out.print()
 
 
-def summary(plan: Plan) -> str:
-    counts = [f"{count} {status}" for status in Status if (count := plan.count(status))]
-    counts.append(f"{plan.changes.unchanged} unchanged")
-    if plan.doubts:
-        counts.append(f"{len(plan.doubts)} implausible")
-    return f"{plan.book}: {', '.join(counts)}."
+def summary(plan: dict[str, Any]) -> str:
+    stated = [entry["status"] for entry in plan["entries"]]
+    counts = [f"{count} {status}" for status in Status if (count := stated.count(status.value))]
+    counts.append(f"{plan['unchanged']} unchanged")
+    if plan["implausible"]:
+        counts.append(f"{len(plan['implausible'])} implausible")
+    return f"{plan['book']}: {', '.join(counts)}."
 
 
-def _entry_rows(entry: Entry, now_us: int) -> Iterable[list[str]]:
-    since = "now" if entry.since_us <= now_us else day(entry.since_us)
-    note = _NOTES.get(entry.status) or _books(entry)
-    first = [entry.name, entry.status.value]
+def _entry_rows(entry: dict[str, Any], now_us: int) -> Iterable[list[str]]:
+    since = "now" if _us(entry["from"]) <= now_us else entry["from"][:10]
+    note = _NOTES.get(Status(entry["status"])) or _books(entry)
+    first = [entry["name"], entry["status"]]
     last = [since, note]
-    if not entry.amounts:
+    if not entry["prices"]:
         yield [*first, "-", "-", "-", "-", *last]
-    for place, one in enumerate(entry.amounts):
-        change = "-" if one.percent is None else f"{one.percent:+g} %"
-        cells = [kind_text(one), amount_text(one.old, one.unit), amount_text(one.new, one.unit)]
+    for place, one in enumerate(entry["prices"]):
+        change = "-" if one["percent"] is None else f"{one['percent']:+g} %"
+        kind = Amount(one["tier"], one["above_tokens"], one["kind"], one["unit"], None, None)
+        cells = [kind_text(kind), one["old"] or "-", one["new"] or "-"]
         yield [*(first if place == 0 else ["", ""]), *cells, change,
                *(last if place == 0 else ["", ""])]  # fmt: skip
 
 
-def _books(entry: Entry) -> str:
-    before = entry.before.book if entry.before else None
-    after = entry.after.book if entry.after else "nothing"
-    return after if before in (None, after) else f"{before}, then {after}"
+def _us(moment: str) -> int:
+    return int(datetime.fromisoformat(moment).timestamp()) * 1_000_000
+
+
+def _books(entry: dict[str, Any]) -> str:
+    before = entry["before"]["book"] if entry["before"] else None
+    after = entry["after"]["book"] if entry["after"] else "nothing"
+    return str(after) if before in (None, after) else f"{before}, then {after}"
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:

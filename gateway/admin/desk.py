@@ -20,7 +20,6 @@ from gateway.errors import RequestError
 from gateway.settings import Settings
 from ledger.identity import Identity
 
-BODY_LIMIT = 1024 * 1024
 AT_ONCE = 8  # in work and waiting
 RETRY_S = 2.0
 _AT_FAULT = re.compile(r"`\$\.(\w+)|field `(\w+)`")
@@ -84,27 +83,27 @@ class AdminDesk:
         try:
             if verb.method == "GET":
                 return msgspec.convert(_query(request), verb.given, strict=False)
-            return msgspec.json.decode(await self._body(request), type=verb.given)
+            return msgspec.json.decode(await self._body(request, verb.largest), type=verb.given)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             found = _AT_FAULT.search(str(error))
             where = "The query" if verb.method == "GET" else "The body"
             param = (found[1] or found[2]) if found else None
             raise RequestError("bad_request", f"{where}: {error}.", param=param) from error
 
-    async def _body(self, request: Request) -> bytes:
-        text = b""
+    async def _body(self, request: Request, largest: int) -> bytes:
+        text = bytearray()
         try:
             async with asyncio.timeout(self._settings.server.timeouts.receive_s):
                 async for part in request.stream():
                     text += part
-                    if len(text) > BODY_LIMIT:
-                        words = f"The body is larger than {BODY_LIMIT} bytes."
+                    if len(text) > largest:
+                        words = f"The body is larger than {largest} bytes."
                         raise RequestError("too_large", words)
         except TimeoutError as error:
             raise RequestError("slow_client", "The body did not arrive in time.") from error
         except ClientDisconnect as error:
             raise RequestError("bad_request", "The client hung up.") from error
-        return text
+        return bytes(text)
 
 
 def actor(identity: Identity) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.admin import engines, keys, overrides, policies
+from gateway.admin import books, engines, invoices, keys, overrides, policies, prices
 from gateway.admin.verb import Verb
 
 VERBS: tuple[Verb[Any], ...] = (
@@ -10,4 +10,7 @@ VERBS: tuple[Verb[Any], ...] = (
     *overrides.VERBS,
     *engines.VERBS,
     *keys.VERBS,
+    *prices.VERBS,
+    *invoices.VERBS,
+    *books.VERBS,
 )

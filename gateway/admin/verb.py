@@ -17,7 +17,11 @@ from gateway import overrideverbs, policyverbs
 from gateway.admin.enginehost import EngineHost
 from gateway.errors import RequestError
 from gateway.settings import Settings
+from ledger.book import BookMovedError
 from ledger.identity import Identity, IdentityError
+from ledger.invoicefile import InvoiceError
+from ledger.invoices import InvoiceStateError
+from ledger.prices import PriceError
 
 PREFIX = "/v1/organization"
 NOTE_LIMIT = 500  # characters
@@ -64,6 +68,7 @@ class Verb(Generic[G]):
     summary: str
     given: type[G]
     work: Callable[[Place, G], dict[str, Any]]
+    largest: int = 1024 * 1024  # bytes of a body
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):
@@ -75,6 +80,10 @@ KINDS: dict[type[Exception], str] = {
     policyverbs.Impossible: "bad_request",
     overrideverbs.Impossible: "bad_request",
     IdentityError: "bad_request",
+    PriceError: "bad_request",
+    BookMovedError: "prices_moved",
+    InvoiceError: "bad_request",
+    InvoiceStateError: "bad_request",
 }
 
 

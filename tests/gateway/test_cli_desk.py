@@ -9,6 +9,7 @@ from gateway.cli import app
 from gateway.roles import ROLES, Role
 
 CALM = "policies: [{name: calm, slo: {ttft_ms: 5000}}]\n"
+DEAL = "name,input_usd_per_million,output_usd_per_million\nopenai/gpt-4o,1,2\n"
 BAD = "policies: [{name: calm, match: {when: 'prompt_tokens >'}}]\n"
 
 
@@ -34,7 +35,10 @@ def there(stack, admin):
 def files(tmp_path):
     (tmp_path / "calm.yaml").write_text(CALM)
     (tmp_path / "bad.yaml").write_text(BAD)
-    return {"calm": str(tmp_path / "calm.yaml"), "bad": str(tmp_path / "bad.yaml")}
+    (tmp_path / "deal.csv").write_text(DEAL)
+    return {
+        name: str(found) for name in ("calm", "bad", "deal") for found in tmp_path.glob(f"{name}.*")
+    }
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])
@@ -53,6 +57,16 @@ def files(tmp_path):
         ("target", "enable", "alpha"),
         ("route", "list"),
         ("route", "force", "own", "--model", "api"),
+        ("prices", "show"),
+        ("prices", "show", "openai/gpt-4o-mini"),
+        ("prices", "check"),
+        ("prices", "diff", "--from", "deal"),
+        ("prices", "diff", "--from", "none.csv"),
+        ("prices", "import", "--from", "deal"),
+        ("ledger", "changes"),
+        ("invoices", "list"),
+        ("invoices", "show", "9"),
+        ("invoices", "import", "deal", "--provider", "alpha"),
         ("engine", "drain", "pool:main", "--timeout", "a while"),
         ("keys", "list"),
         ("keys", "revoke", "none"),
@@ -109,7 +123,7 @@ def test_a_key_is_needed_and_must_do(stack) -> None:
     assert ask("").exit_code == ask("gw_0_0").exit_code == ask(stack.token).exit_code == 1
 
 
-@pytest.mark.parametrize("words", [("ledger", "verify"), ("serve",), ("prices", "check")])
+@pytest.mark.parametrize("words", [("ledger", "verify"), ("serve",), ("policy", "explain", "x")])
 def test_what_works_on_its_host_alone_does_nothing_here_instead(there, words) -> None:
     answer = there(*words)
     assert (answer.exit_code, "works where the gateway runs" in answer.stderr) == (1, True)

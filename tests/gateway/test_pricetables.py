@@ -16,7 +16,7 @@ NAME = "openai/gpt-4o"
 
 def shown(plan) -> str:
     out = io.StringIO()
-    show_plan(Console(file=out, width=200), plan, 100)
+    show_plan(Console(file=out, width=200), plan_json(plan), 100)
     return out.getvalue()
 
 
@@ -64,7 +64,7 @@ def test_a_plan_for_people():
     assert "openai/gpt-4o  changed  input         0.15  0.12   -20 %  now" in text
     assert "batch output     -   0.3       -" in text
     assert "2033-05-18" in text
-    assert summary(plan()) == "deal.csv: 1 added, 1 changed, 0 unchanged."
+    assert summary(plan_json(plan())) == "deal.csv: 1 added, 1 changed, 0 unchanged."
 
 
 def test_a_plan_for_programs():
@@ -88,6 +88,6 @@ def test_what_cannot_well_be_right_stands_below_the_changes():
     text = shown(made)
     assert "Look again: these cannot well be right" in text
     assert "a price per 1M tokens where one per 1K tokens is meant?" in text
-    assert summary(made) == "deal.csv: 1 changed, 0 unchanged, 1 implausible."
+    assert summary(plan_json(made)) == "deal.csv: 1 changed, 0 unchanged, 1 implausible."
     (odd,) = plan_json(made)["implausible"]
     assert (odd["name"], odd["detail"][:33]) == (NAME, "input, output: 1,000 times more t")

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from gateway.admin import overrides
-from gateway.admin.desk import AT_ONCE, BODY_LIMIT, actor
+from gateway.admin.desk import AT_ONCE, actor
 from gateway.roles import ROLES, Role
 
 FOR = "/v1/organization"
@@ -37,7 +37,7 @@ def test_an_error_names_the_member_at_fault(stack, admin, path, body, param) -> 
 
 
 def test_bodies_are_bounded(stack, admin) -> None:
-    large = {"target": "x" * BODY_LIMIT}
+    large = {"target": "x" * overrides.DISABLE.largest}
     assert stack.post(FOR + "/targets/disable", large, admin).status_code == 413
 
 

@@ -1,0 +1,97 @@
+"""What the books are kept by, to look at: budgets, GPU contracts, the log of changes."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, cast
+
+import msgspec
+from sqlalchemy import and_, func, select
+
+from gateway.admin.verb import Nothing, Place, Verb, listed
+from gateway.auth import BUDGETS, EVERY_TEAM
+from ledger.money import usd_exact
+from ledger.orm import Budget, BudgetWindow, GpuContract
+from ledger.registers import changes
+from ledger.windows import Period, window_at
+
+LISTED, LISTED_MOST = 50, 1_000
+
+
+class Newest(msgspec.Struct, forbid_unknown_fields=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MOST)] = LISTED
+
+
+def _budgets(place: Place, _: Nothing) -> dict[str, Any]:
+    """With what the window that holds this moment has seen; of one's own team, or all."""
+    query = select(Budget).where(Budget.retired_us.is_(None)).order_by(Budget.id)
+    whose = place.identity
+    if whose is not None and BUDGETS + EVERY_TEAM not in whose.scopes:
+        query = query.where(Budget.scope == f"team:{whose.team_id}")
+    with place.ledger.connect() as connection:
+        found = connection.execute(query.with_only_columns(*Budget.__table__.columns)).mappings()
+        told = []
+        for row in [dict(one) for one in found]:
+            window = window_at(
+                cast("Period", row["period"]), row["timezone"], place.now_us // 10**6
+            )
+            spent = select(BudgetWindow.spent_pusd).where(
+                BudgetWindow.budget_id == row["id"], BudgetWindow.window == window.start_s
+            )
+            spent_pusd = connection.execute(spent).scalar_one_or_none() or 0
+            told.append(
+                {
+                    "budget": row["id"],
+                    "scope": row["scope"],
+                    "period": row["period"],
+                    "timezone": row["timezone"],
+                    "hard": row["hard"],
+                    "limit_usd": usd_exact(row["limit_pusd"]),
+                    "spent_usd": usd_exact(spent_pusd),
+                    "since": _moment(window.start_s),
+                    "until": _moment(window.end_s),
+                }
+            )
+    return listed(told)
+
+
+def _contracts(place: Place, _: Nothing) -> dict[str, Any]:
+    """The newest of each pool."""
+    table = GpuContract
+    newest = select(table.pool, func.max(table.id).label("id")).group_by(table.pool).subquery()
+    query = (
+        select(*table.__table__.columns)
+        .join(newest, and_(newest.c.pool == table.pool, newest.c.id == table.id))
+        .order_by(table.pool)
+    )
+    with place.ledger.connect() as connection:
+        rows = [dict(row) for row in connection.execute(query).mappings()]
+    for row in rows:
+        for name in ("pusd_per_hour", "ops_pusd_per_hour"):
+            pusd = row.pop(name)
+            row[name.replace("pusd", "usd")] = None if pusd is None else usd_exact(pusd)
+    found: list[dict[str, Any]] = msgspec.to_builtins(rows)
+    return listed(found)
+
+
+def _changes(place: Place, given: Newest) -> dict[str, Any]:
+    with place.ledger.connect() as connection:
+        found = changes(connection, given.limit)
+    return listed(msgspec.to_builtins(found))
+
+
+def _moment(at_s: int) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds")
+
+
+BUDGETS_LIST = Verb(
+    "budgets_list", "GET", "/budgets",
+    "The team's budgets and what was spent, or with `budgets:all` everybody's", Nothing, _budgets,
+)  # fmt: skip
+CONTRACTS_LIST = Verb(
+    "contracts_list", "GET", "/contracts", "What own GPUs cost, by pool", Nothing, _contracts
+)
+CHANGES_LIST = Verb(
+    "changes_list", "GET", "/changes",
+    "Who changed contracts, prices, policies and keys, from what to what; never a secret",
+    Newest, _changes,
+)  # fmt: skip
+VERBS = (BUDGETS_LIST, CONTRACTS_LIST, CHANGES_LIST)

@@ -1,0 +1,144 @@
+"""The verbs of `breakeven invoices`: what providers and clouds billed, beside the books."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import date
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
+from gateway.settings import Settings
+from ledger import invoices
+from ledger.invoicefile import FORMATS, InvoiceError, InvoiceLine, parse
+from ledger.invoices import GPU, PROVIDER, Manner, Stored
+from ledger.reconcile import Booked, Row, by_day_and_model, by_key, mapped, model_of
+
+LARGEST = 16 * 1024 * 1024  # bytes of a body
+By = Literal["day", "model", "project"]
+_Number = Annotated[int, msgspec.Meta(ge=1, description="as the list has it")]
+KEYS: dict[By, tuple[Callable[[InvoiceLine], str], Callable[[Booked], str]]] = {
+    "model": (lambda line: model_of(line.item), lambda one: model_of(one.model)),
+    "project": (lambda line: line.project or "", lambda one: one.project),
+}
+
+
+class Importing(msgspec.Struct, forbid_unknown_fields=True):
+    content: Annotated[str, msgspec.Meta(description="OpenAI's costs as JSON, a CSV, or FOCUS")]
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="the file's")]
+    provider: Annotated[str, msgspec.Meta(description="that sent it")] | None = None
+    pool: Annotated[str, msgspec.Meta(description="whose GPUs it is for")] | None = None
+    format: (
+        Annotated[str, msgspec.Meta(description=f"{', '.join(FORMATS)}; told from it")] | None
+    ) = None
+
+
+class Comparing(msgspec.Struct, forbid_unknown_fields=True):
+    invoice: _Number
+    by: By = "day"
+    projects: Annotated[dict[str, str], msgspec.Meta(description="teams by project")] = {}
+
+
+class Posting(msgspec.Struct, forbid_unknown_fields=True):
+    invoice: _Number
+    manner: Annotated[
+        Literal["whole", "replaces", "adds"],
+        msgspec.Meta(description="adds: owed beside the books; replaces: corrects another"),
+    ] = "whole"
+    look: Annotated[bool, msgspec.Meta(description="only say what it would add, by day")] = False
+
+
+def _list(place: Place, _: Nothing) -> dict[str, Any]:
+    with place.ledger.connect() as connection:
+        return listed(msgspec.to_builtins([asdict(one) for one in invoices.stored(connection)]))
+
+
+def _import(place: Place, given: Importing) -> dict[str, Any]:
+    party = _party(place.settings, given.provider, given.pool)
+    if given.format is not None and given.format not in FORMATS:
+        words = f"there is no format `{given.format}`; there are {', '.join(FORMATS)}"
+        raise Refused(words, param="format")
+    try:
+        found = parse(given.content, given.format)
+    except InvoiceError as error:
+        words = f"{given.name} is no invoice that can be read; nothing was imported\n{error}"
+        raise Refused(words, param="content") from error
+    number = invoices.store(
+        place.ledger, found, party=party, name=given.name, by=place.by, at_us=place.now_us
+    )
+    return {"invoice": number, "lines": len(found.lines), "total_pusd": found.total_pusd}
+
+
+def _compare(place: Place, given: Comparing) -> dict[str, Any]:
+    with place.ledger.connect() as connection:
+        invoice = invoices.find(connection, given.invoice)
+        lines = mapped(invoices.lines_of(connection, given.invoice), given.projects)
+        booked = invoices.booked(connection, invoice.party, invoice.first_day, invoice.last_day)
+    if invoice.party.startswith(GPU):  # a resource of a cloud is no model: days are compared
+        lines = [replace(line, item=invoice.party.removeprefix(GPU)) for line in lines]
+    rows = [_told(*row) for row in _rows(invoice, lines, booked, given.by)]
+    found: dict[str, Any] = msgspec.to_builtins(
+        {"invoice": asdict(invoice), "by": given.by, "rows": rows}
+    )
+    return found
+
+
+def _post(place: Place, given: Posting) -> dict[str, Any]:
+    manner, number = Manner(given.manner), given.invoice
+    if given.look:
+        with place.ledger.connect() as connection:
+            invoice = invoices.find(connection, number)
+            days = invoices.differences(connection, invoice, manner)
+        found: dict[str, Any] = msgspec.to_builtins(asdict(invoice))
+        return {"invoice": number, "posted_pusd": _by_day(days), "of": found}
+    days = invoices.post(place.ledger, number, by=place.by, at_us=place.now_us, manner=manner)
+    return {"invoice": number, "posted_pusd": _by_day(days)}
+
+
+def _by_day(days: dict[date, int]) -> dict[str, int]:
+    return {str(day): pusd for day, pusd in days.items()}
+
+
+def _party(settings: Settings, provider: str | None, pool: str | None) -> str:
+    if (provider is None) == (pool is None):
+        raise Refused("say whose invoice it is: --provider NAME, or --pool NAME for GPUs")
+    if provider is not None:
+        if provider not in settings.providers:
+            words = f"there is no provider `{provider}` in the configuration"
+            raise Refused(words, param="provider")
+        return f"{PROVIDER}{provider}"
+    if pool not in settings.pools:
+        raise Refused(f"there is no pool `{pool}` in the configuration", param="pool")
+    return f"{GPU}{pool}"
+
+
+def _rows(
+    invoice: Stored, lines: list[InvoiceLine], booked: list[Booked], by: By
+) -> list[tuple[str, Row]]:
+    if by in KEYS:
+        return [("", row) for row in by_key(lines, booked, KEYS[by])]
+    days = by_day_and_model(lines, booked, places=invoice.places)
+    return [(str(day), row) for day, rows in days.items() for row in rows]
+
+
+def _told(day: str, row: Row) -> dict[str, Any]:
+    told = asdict(row) | {"difference_pusd": row.difference_pusd}
+    return {"day": day, **told} if day else told
+
+
+LIST = Verb(
+    "invoices_list", "GET", "/invoices", "Every imported invoice, the latest first", Nothing, _list
+)
+COMPARE = Verb(
+    "invoices_compare", "POST", "/invoices/compare",
+    "What differs from the books, where, and what explains it", Comparing, _compare,
+)  # fmt: skip
+IMPORT = Verb(
+    "invoices_import", "POST", "/invoices/import", "Read an invoice; it is beside the books until "
+    "it is posted", Importing, _import, LARGEST,
+)  # fmt: skip
+POST = Verb(
+    "invoices_post", "POST", "/invoices/post",
+    "Bring the books to an invoice by adjustments, one a day", Posting, _post,
+)  # fmt: skip
+VERBS = (LIST, COMPARE, IMPORT, POST)
