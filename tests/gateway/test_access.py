@@ -1,8 +1,10 @@
 """Each route says who may call it: the matrix of roles and routes, made from the routes."""
 
 import re
+from collections.abc import Iterator
 from types import SimpleNamespace
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy.orm import Session
@@ -18,6 +20,13 @@ VARIABLE = re.compile(r"\{[^}]*\}")
 BODY = {"model": "nothing-here"}  # refused by whatever reads it, after whom it let in
 
 
+@pytest.fixture(scope="module", autouse=True)
+def lasting(stack) -> Iterator[None]:
+    """A connection that goes on: there are some hundred requests."""
+    with httpx.Client(trust_env=False, timeout=60) as stack.lasting:
+        yield
+
+
 @pytest.fixture(scope="module")
 def tokens(stack) -> dict[str, str]:
     """One key a role, of a team of its own."""
@@ -29,7 +38,7 @@ def tokens(stack) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def nobodies(stack, patiently) -> dict[str, str | None]:
-    """Who is let in nowhere: without a key, with none of ours, and with an admin's that is over."""
+    """Who is let in nowhere: with an admin's key that is over, or with half of one."""
     every, now_us = tuple(ROLES[Role.ADMIN]), Clock().wall_us()
     expired = stack.key("expired", scopes=every, expires_us=now_us + 1_500_000)
     revoked, rotated = (stack.key(name, scopes=every) for name in ("revoked", "rotated"))
@@ -40,23 +49,31 @@ def nobodies(stack, patiently) -> dict[str, str | None]:
     spoilt = stack.key("spoilt", scopes=every).token[:-1] + "x"
     found = {"expired": expired.token, "revoked": revoked.token, "rotated": rotated.token}
     patiently(lambda: {called(stack, "GET /v1/models", one) for one in found.values()} == {401})
-    return {**found, "nobody": None, "stranger": "gw_0_0", "spoilt": spoilt}
+    return {**found, "spoilt": spoilt}
 
 
-def called(stack, name: str, token: str | None) -> int:
+def called(stack, name: str, token: str | None, client: httpx.Client | None = None) -> int:
     method, _, path = name.partition(" ")
     url = stack.url + VARIABLE.sub("none", path)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     given = {"json": BODY} if method == "POST" else {}
-    return stack.client.request(method, url, headers=headers, **given).status_code
+    return (client or stack.lasting).request(method, url, headers=headers, **given).status_code
 
 
-def test_every_role_on_every_route(stack, tokens, nobodies) -> None:
+def test_a_key_that_is_over_opens_no_route(stack, nobodies) -> None:
+    """All routes of a scope have the same guard: one of each is asked."""
+    one_each = {scope: name for name, scope in ROUTES.items() if scope != PUBLIC}
+    for name in one_each.values():
+        for token in nobodies.values():
+            assert called(stack, name, token) == 401
+
+
+def test_every_role_on_every_route(stack, tokens) -> None:
     """Whoever is let in is told of the body, or served; nobody else gets so far."""
     found, told = {}, {}
     for name, _ in operations(stack.app):
         needed = ROUTES[name]
-        for role, token in {**tokens, **nobodies}.items():
+        for role, token in {**tokens, "nobody": None, "stranger": "gw_0_0"}.items():
             status = called(stack, name, token)
             found[name, role] = {401: "who", 403: "no"}.get(status, "yes")
             if needed == PUBLIC:
@@ -138,7 +155,8 @@ def test_the_matrix_sees_a_guard_that_is_missing(stack, tokens) -> None:
     assert called(stack, name, None) == 401
     route.app = guarded._app
     try:
-        assert called(stack, name, None) == 500  # it has no caller to answer to
+        broken = called(stack, name, None, stack.client)  # which ends the connection
+        assert broken == 500  # it has no caller to answer to
     finally:
         route.app = guarded
     guarded.scope = "inference"

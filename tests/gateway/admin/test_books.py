@@ -5,22 +5,12 @@ import pytest
 from gateway.roles import ROLES, Role
 
 FOR = "/v1/organization"
-BUDGETS = [
-    {"scope": "team:search", "usd": 50, "period": "month", "hard": True},
-    {"scope": "team:ads", "usd": "0.5", "period": "day", "hard": False},
-]
-
-
-@pytest.fixture(scope="module")
-def stack(running, tmp_path_factory):
-    with running(tmp_path_factory.mktemp("books"), budgets=BUDGETS) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
 def tokens(stack):
     return {
-        role: stack.key(role, team="search", scopes=tuple(sorted(ROLES[role]))).token
+        role: stack.key(f"books {role}", team="search", scopes=tuple(sorted(ROLES[role]))).token
         for role in (Role.ADMIN, Role.FINANCE, Role.TEAM_ADMIN)
     }
 

@@ -13,7 +13,7 @@ FOR = "/v1/organization"
 
 @pytest.fixture(scope="module")
 def admin(stack) -> str:
-    return stack.key("admin", scopes=tuple(ROLES[Role.ADMIN])).token
+    return stack.key("desk", scopes=tuple(ROLES[Role.ADMIN])).token
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ FOR = "/v1/organization/engines"
 
 @pytest.fixture(scope="module")
 def operator(stack) -> str:
-    return stack.key("operator", scopes=("operations:apply",)).token
+    return stack.key("engines", scopes=("operations:apply",)).token
 
 
 def test_each_engine_is_shown(stack, operator) -> None:

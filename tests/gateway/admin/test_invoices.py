@@ -9,7 +9,7 @@ FOR = "/v1/organization/invoices"
 
 @pytest.fixture(scope="module")
 def finance(stack):
-    return stack.key("finance", scopes=("invoices:apply",))
+    return stack.key("invoices", scopes=("invoices:apply",))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ PATH = "/v1/organization/keys"
 @pytest.fixture(scope="module")
 def tokens(stack) -> dict[str, Any]:
     def key(name: str, role: Role, **spec: Any) -> Any:
-        return stack.key(name, scopes=tuple(sorted(ROLES[role])), **spec)
+        return stack.key(f"keys {name}", scopes=tuple(sorted(ROLES[role])), **spec)
 
     return {
         "admin": key("admin", Role.ADMIN, team="platform"),
@@ -122,7 +122,7 @@ def test_a_key_of_another_team_is_told_from_none_by_nobody(ask, tokens, verb) ->
 @pytest.mark.parametrize("verb", ["/rotate", "/revoke"])
 def test_a_wider_key_of_the_own_team_is_out_of_reach(stack, ask, verb) -> None:
     """To rotate an admin's key would be to be given it."""
-    wide = stack.key("wide", team="search", scopes=tuple(ROLES[Role.ADMIN]))
+    wide = stack.key("keys wide", team="search", scopes=tuple(ROLES[Role.ADMIN]))
     answer = ask("lead", verb, key_id=wide.key_id)
     assert (answer.status_code, answer.json()["error"]["param"]) == (403, "scopes")
 

@@ -7,7 +7,7 @@ FOR = "/v1/organization"
 
 @pytest.fixture(scope="module")
 def operator(stack):
-    return stack.key("operator", scopes=("operations:apply",))
+    return stack.key("overrides", scopes=("operations:apply",))
 
 
 def test_a_target_is_taken_out_and_put_back(stack, operator, patiently) -> None:

@@ -10,9 +10,9 @@ BAD = "policies: [{name: calm, match: {when: 'prompt_tokens >'}}]"
 @pytest.fixture(scope="module")
 def tokens(stack) -> dict[str, str]:
     return {
-        "reader": stack.key("reader", scopes=("policies",)).token,
-        "writer": stack.key("writer", scopes=("policies:apply",), user="ann").token,
-        "other": stack.key("other", scopes=("usage:all",)).token,
+        "reader": stack.key("policies reader", scopes=("policies",)).token,
+        "writer": stack.key("policies writer", scopes=("policies:apply",), user="ann").token,
+        "other": stack.key("policies other", scopes=("usage:all",)).token,
     }
 
 

@@ -14,7 +14,7 @@ DEAL = (
 
 @pytest.fixture(scope="module")
 def finance(stack):
-    return stack.key("finance", scopes=("prices:apply",))
+    return stack.key("prices", scopes=("prices:apply",))
 
 
 def stated(text: str = DEAL, **more) -> dict:
