@@ -40,6 +40,7 @@ from ledger.verifications import Verified
 from ledger.verifications import verifications as read_verifications
 from ledger.verify import Result
 from ledger.verify import verify as verify_books
+from ledger.waterfall import Try, waterfall
 
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
 # Not there, not reachable, not ours, or its driver is not installed.
@@ -179,6 +180,20 @@ def details(url: str, attempt_id: str) -> tuple[list[queries.Compared], bytes | 
             queries.compared_costs(connection, attempt_id),
             queries.decision(connection, attempt_id),
         )
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def round_trips(url: str) -> dict[str, int]:
+    """To each engine, in microseconds."""
+    with engine(url).connect() as connection:
+        return queries.round_trips(connection)
+
+
+@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+def tries(url: str, request_id: str) -> list[Try]:
+    """Where the time of one request went."""
+    with engine(url).connect() as connection:
+        return waterfall(connection, request_id)
 
 
 @st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)

@@ -14,8 +14,10 @@ from dashboard.data import View
 from dashboard.figures import labels
 from ledger.queries import EngineRow
 from ledger.upkeepnotes import Note
+from ledger.waterfall import far
 
 STALE_US = 60 * 10**6
+PROMISED_US = 100_000  # a first token that users take for at once
 HEALTH = {
     "healthy": look.GAIN, "loading": "#B54708", "draining": "#B54708", "off": "#667085",
 }  # fmt: skip
@@ -34,11 +36,11 @@ def show(view: View) -> None:
             icon=":material/memory:",
         )
         return
-    notes = data.upkeep()
+    notes, trips = data.upkeep(), data.round_trips(view.url)
     for start in range(0, len(now), 3):
         for column, row in zip(st.columns(3), now[start : start + 3], strict=False):
             with column:
-                _engine(row, view.now_us, notes.get(row.engine))
+                _engine(row, view.now_us, notes.get(row.engine), trips.get(row.engine))
     if len(history) < 2 * len(now):
         st.info("No samples in this period; choose a longer one.", icon=":material/monitoring:")
         return
@@ -52,7 +54,7 @@ def show(view: View) -> None:
         _chart("Preemptions", _steps(history, "preemptions_total"), "preemptions", ",.0f")
 
 
-def _engine(row: EngineRow, now_us: int, note: Note | None) -> None:
+def _engine(row: EngineRow, now_us: int, note: Note | None, rtt_us: int | None) -> None:
     stale = now_us - row.at_us > STALE_US
     health = f"no sample since {words.ago(row.at_us, now_us)}" if stale else row.health
     kv = None if row.kv_usage_ppm is None else row.kv_usage_ppm / 1e6
@@ -69,9 +71,16 @@ def _engine(row: EngineRow, now_us: int, note: Note | None) -> None:
             ("Preemptions since its start", _number(row.preemptions_total), None),
             ("Prefix cache hits", words.percent(hits), None),
             ("Sampled", words.ago(row.at_us, now_us), None),
+            ("Round trip", _way(rtt_us), look.LOSS if far(rtt_us, PROMISED_US) else None),
             *kept(note),
         ),
     )
+
+
+def _way(rtt_us: int | None) -> str:
+    if rtt_us is None:
+        return "unknown"
+    return f"{rtt_us / 1e3:.2f} ms{', much of a first token' if far(rtt_us, PROMISED_US) else ''}"
 
 
 def kept(note: Note | None) -> list[tuple[str, str, str | None]]:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import streamlit as st
 
-from dashboard import charts, data, downloads, look, movement, team, words
+from dashboard import charts, data, downloads, look, movement, team, timeline, words
 from dashboard.data import View
 from dashboard.figures import (
     dollars,
@@ -299,3 +299,4 @@ def _detail(view: View, row: AttemptRow) -> None:
                 st.json(msgspec.msgpack.decode(blob), expanded=2)
             else:
                 st.caption("The frozen decision of this request is not kept any more.")
+        timeline.show(data.tries(view.url, row.request_id))

@@ -193,7 +193,7 @@ def _table(found: Sequence[dict[str, Any]]) -> Any:
         [
             one["engine"], one["state"], str(one["in_flight"]), str(one["running"]),
             "-" if one["kv_usage"] is None else f"{one['kv_usage']:.0%}",
-            str(one["life"] or "-"), one["override"] or "", _upkeep(one["upkeep"]),
+            _way(one), str(one["life"] or "-"), one["override"] or "", _upkeep(one["upkeep"]),
         ]
         for one in found
     ]  # fmt: skip
@@ -203,11 +203,19 @@ def _table(found: Sequence[dict[str, Any]]) -> Any:
         ">in flight",
         ">running",
         ">KV",
+        ">round trip",
         ">life",
         "held over it",
         "upkeep",
     )
     return table("Engines", columns, rows)
+
+
+def _way(one: dict[str, Any]) -> str:
+    """Marked where it is much of the tightest first token that is promised."""
+    if one["round_trip_us"] is None:
+        return "-"
+    return f"{one['round_trip_us'] / 1e3:.2f} ms{' FAR' if one['far'] else ''}"
 
 
 def _upkeep(note: dict[str, Any] | None) -> str:

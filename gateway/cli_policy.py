@@ -1,5 +1,6 @@
 """`breakeven policy`: why a request went where it went, or would go; which sets are in force."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,8 @@ from gateway.cli_config import Config, ledger_reader, load_or_fail
 from gateway.cli_output import AsJson, emit, fail
 from gateway.hypothetical import Question, explain
 from ledger.orm_books import Attempt, AttemptDecision
+from ledger.waterfall import lines as drawn
+from ledger.waterfall import waterfall
 from router.explain import as_dict, as_lines, unpack
 from router.packed import NUMBERS
 
@@ -81,6 +84,7 @@ def _recorded(engine: Engine, request_id: str) -> dict[str, Any]:
     )
     with engine.connect() as connection:
         rows = connection.execute(query).all()
+        tries = waterfall(connection, request_id)
     if not rows:
         fail(f"the ledger has no request `{request_id}` (its rows arrive within a second)")
     documents, lines = [], []
@@ -103,7 +107,10 @@ def _recorded(engine: Engine, request_id: str) -> dict[str, Any]:
             document["shadow"] = {"policy": policy, "target": would, "reason": why}
             lines.append(_shadow_line(policy, would, why))
         documents.append(document)
-    return {"json": documents, "lines": lines}
+    for document, one in zip(documents, tries, strict=True):
+        document["waterfall"] = [asdict(span) for span in one.spans]
+        document["warning"] = one.warning
+    return {"json": documents, "lines": [*lines, "", "where its time went:", *drawn(tries)]}
 
 
 def _again(inputs: bytes | None, blob: bytes) -> tuple[dict[str, Any] | None, list[str]]:

@@ -17,6 +17,7 @@ from router.feedback import HitTrust, Loops, Sums
 
 EXCESS_KEPT = 3
 TAKE_OVER_S = 60.0  # what a telemetry before published is believed for so long
+SAME_RTT_US, SAME_RTT = 500, 0.25  # changes of a round trip that are none
 STARTED_SLACK_S = 1.0  # the same process's start as different clocks' roundings tell it
 
 
@@ -40,6 +41,8 @@ class Watch:
         self.limits = limits
         self.simulated = simulated
         self.page = METRICS_PATH  # where its metrics are
+        self.round_trip_s: float | None = None
+        self._told_rtt_us: int | None = None
         self.health = "unknown"
         self._busy_s = 0.0
         self._started_s = 0.0
@@ -125,6 +128,7 @@ class Watch:
             Published.MAX_NUM_SEQS: float(self.limits.max_num_seqs),
             Published.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),
             Published.CONTEXT_TOKENS: float(self.limits.context_tokens),
+            Published.ROUND_TRIP_S: self.round_trip_s or 0.0,
         }
         board.publish(self.row, cells)
 
@@ -158,6 +162,16 @@ class Watch:
             age_us=None if self.read_s is None else round((now_s - self.read_s) * 1e6),
             simulated=self.simulated,
         )
+
+    def new_round_trip_us(self) -> int | None:
+        """The round trip where it is another than was told last; small ones wander."""
+        if self.round_trip_s is None:
+            return None
+        found, before = round(self.round_trip_s * 1e6), self._told_rtt_us
+        if before is not None and abs(found - before) <= max(SAME_RTT_US, SAME_RTT * before):
+            return None
+        self._told_rtt_us = found
+        return found
 
     def _foreign_kv(self, board: Board, foreign: float) -> float:
         """KV beyond our own sequences' blocks; without foreign sequences it is only rounding.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from router.market import CELLS as MARKET_CELLS
 
-MAGIC = 0xB4EA_000D
+MAGIC = 0xB4EA_000E
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 
 
@@ -110,6 +110,7 @@ class Published(IntEnum):
     TIGHTEST_TTFT_MS = 22  # of the classes that are asked of its pool, 0: none
     STARTED_S = 23  # its process's start by the epoch, 0: it does not say
     LIFE = 24  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
+    ROUND_TRIP_S = 25  # of the scrape's connection, 0: not known
 
 
 class Owned(IntEnum):

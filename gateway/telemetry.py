@@ -24,6 +24,7 @@ from sqlalchemy.exc import DBAPIError
 from backends import health
 from backends.health import Health, Probe, State
 from backends.metrics import VLLM, ProbeFailed, is_json, parse, path_of
+from backends.roundtrip import round_trip_s
 from gateway.alerts import Alerts
 from gateway.clock import Clock
 from gateway.demanded import Markets
@@ -33,7 +34,7 @@ from gateway.settings import Settings, load
 from gateway.slots import HEALTHS, Board
 from gateway.stepfits import Fitted, StepFits
 from ledger.database import make_engine
-from ledger.samples import add_capacity, add_catalog, add_samples
+from ledger.samples import add_capacity, add_catalog, add_round_trips, add_samples
 from router.market import TICK_S
 
 SAMPLE_S = 10.0
@@ -155,6 +156,7 @@ class Telemetry:
             if answer.is_success:
                 watch.page = PROMETHEUS_PATH
         answer.raise_for_status()
+        watch.round_trip_s = round_trip_s(answer)
         return answer.text
 
     async def _meet(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
@@ -191,6 +193,9 @@ class Telemetry:
             rows = [watch.row_for(self._board, at_us=at_us, now_s=now_s) for watch in self._watches]
             try:
                 await asyncio.to_thread(add_samples, self._ledger, rows)
+                trips = {one.name: one.new_round_trip_us() for one in self._watches}
+                told = {name: rtt_us for name, rtt_us in trips.items() if rtt_us is not None}
+                await asyncio.to_thread(add_round_trips, self._ledger, at_us, told)
             except DBAPIError as error:
                 log.warning("samples of %d engines were not stored: %s", len(rows), error.orig)
 

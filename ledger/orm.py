@@ -34,6 +34,7 @@ from ledger.orm_fleet import (
     GpuContract,
     GpuHour,
     GpuHourTeam,
+    RoundTrip,
 )
 from ledger.orm_identity import (
     KeptAnswer,
@@ -134,6 +135,7 @@ __all__ = [
     "RollupQuarter",
     "RollupWaiting",
     "RollupWeek",
+    "RoundTrip",
     "Seal",
     "SealMark",
     "Submission",

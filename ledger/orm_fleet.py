@@ -107,6 +107,16 @@ class EngineSample(Base):
     simulated: Mapped[bool] = mapped_column(default=False)
 
 
+class RoundTrip(Base):
+    """The round trip of an engine's scrape, from then on: a row where it changed."""
+
+    __tablename__ = "round_trips"
+
+    engine: Mapped[str] = mapped_column(primary_key=True)
+    at_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    rtt_us: Mapped[int] = mapped_column(BigInteger)
+
+
 class EngineSampleHour(Base):
     """Of one engine's samples in an hour that is over: the last, and the highest KV usage."""
 

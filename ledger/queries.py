@@ -30,6 +30,7 @@ from ledger.queries_fleet import (
     first_sample_us,
     hours,
     hours_by_team,
+    round_trips,
     samples_bucket_us,
 )
 from ledger.queries_health import Freshness, Refused, freshness, refusals
@@ -86,6 +87,7 @@ __all__ = [
     "hours_by_team",
     "loads",
     "refusals",
+    "round_trips",
     "samples_bucket_us",
     "spent",
     "teams",

@@ -19,6 +19,7 @@ from ledger.orm import (
     GpuContract,
     GpuHour,
     GpuHourTeam,
+    RoundTrip,
     exact_sum,
 )
 from ledger.queries_scope import HOUR_US, Scope, rows, total
@@ -287,3 +288,12 @@ def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> l
             for seq, *row in rows(connection, statement)
         ]
     return sorted(found, key=lambda row: (row.at_us, row.engine))[:SAMPLES_LIMIT]
+
+
+def round_trips(connection: Connection) -> dict[str, int]:
+    """To each engine, in microseconds, as it was measured last."""
+    newest = select(RoundTrip.engine, func.max(RoundTrip.at_us)).group_by(RoundTrip.engine)
+    query = select(RoundTrip.engine, RoundTrip.rtt_us).where(
+        tuple_(RoundTrip.engine, RoundTrip.at_us).in_(newest)
+    )
+    return {row.engine: row.rtt_us for row in connection.execute(query)}

@@ -40,6 +40,14 @@ class Sample:
     simulated: bool = False
 
 
+def add_round_trips(engine: Engine, at_us: int, rtt_us: Mapping[str, int]) -> None:
+    """By engine, those that changed."""
+    if rtt_us:
+        rows = [{"engine": name, "at_us": at_us, "rtt_us": one} for name, one in rtt_us.items()]
+        with engine.begin() as connection:
+            connection.execute(insert(orm.RoundTrip), rows)
+
+
 def add_samples(engine: Engine, samples: Sequence[Sample]) -> None:
     """Append; one transaction."""
     if samples:

@@ -56,6 +56,10 @@ class EngineHost:
         """When the process that serves was started, by the epoch; 0: it does not say."""
         return int(self._board.published(row)[Published.STARTED_S] * 1e6)
 
+    def round_trip_us(self, row: int) -> int | None:
+        """Of the connection by which its metrics are read; `None`: not known."""
+        return round(self._board.published(row)[Published.ROUND_TRIP_S] * 1e6) or None
+
     def order(self, row: int, verb: str = "") -> None:
         """Ask the host's parent process, which alone starts and ends engines, for its next life.
 

@@ -17,9 +17,11 @@ from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
 from gateway.following import FOLLOW_S
 from gateway.overrides import TARGET, barred
 from gateway.runtime import EngineSeat
+from gateway.settings import Settings
 from ledger.overrides import Override
 from ledger.upkeepnotes import Note as UpkeepNote
 from ledger.upkeepnotes import read_notes
+from ledger.waterfall import far
 from router.types import EngineState, Health
 
 _Name = Annotated[
@@ -43,7 +45,15 @@ def _status(place: Place, _: Nothing) -> dict[str, Any]:
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)
         notes = read_notes(host.runtime.run_dir)
-        return listed([_seen(one, stands) | _upkeep(one, notes) for one in host.every()])
+        promised_us = _promised_us(place.settings)
+        return listed(
+            [
+                _seen(one, stands)
+                | _upkeep(one, notes)
+                | _way(host.round_trip_us(one.row), promised_us)
+                for one in host.every()
+            ]
+        )
 
 
 def _drain(place: Place, given: Named) -> dict[str, Any]:
@@ -95,6 +105,17 @@ def _seen(one: Seen, stands: Sequence[Override]) -> dict[str, Any]:
 def _upkeep(one: Seen, notes: Mapping[str, UpkeepNote]) -> dict[str, Any]:
     note = notes.get(one.seat.name)
     return {"upkeep": None if note is None else msgspec.to_builtins(note)}
+
+
+def _promised_us(settings: Settings) -> int | None:
+    """The tightest first token that a policy promises."""
+    promised = [rule.slo.ttft_ms for rule in settings.policies if rule.slo.ttft_ms is not None]
+    return round(min(promised) * 1e3) if promised else None
+
+
+def _way(round_trip_us: int | None, promised_us: int | None) -> dict[str, Any]:
+    """The round trip, and whether it is much of the tightest promise."""
+    return {"round_trip_us": round_trip_us, "far": far(round_trip_us, promised_us)}
 
 
 def _usage(state: EngineState) -> float | None:

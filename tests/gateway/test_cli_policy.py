@@ -46,6 +46,21 @@ def test_a_past_request_is_explained_with_every_candidate(stack, explain):
     assert any(line.strip().startswith(f"{row['target']}: {row['reason']} ") for line in lines)
 
 
+def test_a_past_request_tells_where_its_time_went(stack, explain):
+    answer = stack.chat("own", stream=True)
+    stack.settled(answer)
+    name = answer.headers["x-request-id"]
+    (attempt,) = json.loads(explain(name, "--json").stdout)
+    spans = {span["what"]: span for span in attempt["waterfall"]}
+    assert {"gateway", "prefill", "decode"} <= set(spans)
+    assert spans["prefill"]["how"] == "by its step model"
+    assert attempt["warning"] is None
+    lines = explain(name).stdout.splitlines()
+    drawn = lines[lines.index("where its time went:") + 1 :]
+    assert drawn[0] == "pool:main/0: finished"
+    assert [line.split("|")[0].strip() for line in drawn[1:]] == list(spans)
+
+
 def test_the_cap_that_money_put_on_an_answer_is_told(run_stack):
     budget = {"scope": "provider:alpha", "usd": "0.001", "period": "day", "hard": True}
     with run_stack(budgets=[budget]) as stack:

@@ -118,6 +118,21 @@ def test_counters_that_fall_tell_of_a_restart_where_no_start_is_told(watch, boar
     assert watch.sample is not None
 
 
+def test_the_round_trip_is_published_and_told_where_it_changed(watch, board) -> None:
+    watch.saw(SAMPLE, board, 1.0)
+    watch.publish(board)
+    assert board.published(0)[Published.ROUND_TRIP_S] == 0.0
+    assert watch.new_round_trip_us() is None
+    watch.round_trip_s = 0.00042
+    watch.publish(board)
+    assert board.published(0)[Published.ROUND_TRIP_S] == 0.00042
+    told = []
+    for seconds in (0.00042, 0.0008, 0.02, 0.024, 0.026, 0.0004):
+        watch.round_trip_s = seconds
+        told.append(watch.new_round_trip_us())
+    assert told == [420, None, 20_000, None, 26_000, 400]
+
+
 def test_a_failed_scrape_keeps_the_old_time(watch, board) -> None:
     watch.saw(SAMPLE, board, 1.0)
     watch.publish(board)

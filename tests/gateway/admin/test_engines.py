@@ -14,6 +14,9 @@ def test_each_engine_is_shown(stack, operator) -> None:
     main, embed = stack.get(FOR, operator).json()["data"]
     assert (main["engine"], main["state"], main["managed"]) == ("pool:main/0", "healthy", False)
     assert (embed["override"], embed["held"]) == (None, False)
+    assert main["upkeep"] is None
+    assert main["round_trip_us"] > 0  # of a real connection, on this machine
+    assert main["far"] is False
 
 
 def test_a_drain_is_held_until_it_is_resumed(stack, operator) -> None:
