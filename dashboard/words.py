@@ -40,6 +40,7 @@ REASONS = {
     "tpot": "tokens would come too slowly",
     "salt": "cache cannot be isolated for this team",
     "rate": "too many requests at once",
+    "over_rate": "over the limit of requests or tokens a minute",
     "fallback": "another target failed first",
     "weight": "its share of the policy's weights",
     "canary": "the canary's share",

@@ -72,10 +72,11 @@ class Admission:
 
 def scopes(identity: Identity, model: str, target: Target) -> tuple[str, ...]:
     """Every scope the attempt is counted on, whether or not a budget exists there."""
-    return (*_anywhere(identity, model), *_there(target))
+    return (*anywhere(identity, model), *_there(target))
 
 
-def _anywhere(identity: Identity, model: str) -> tuple[str, ...]:
+def anywhere(identity: Identity, model: str) -> tuple[str, ...]:
+    """What the request falls under, wherever it goes."""
     found: tuple[str, ...] = (
         "global",
         f"org:{identity.org_id}",

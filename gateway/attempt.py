@@ -59,6 +59,7 @@ class Attempt:
     told_events: int = 0
     tries: Tries | None = None
     waited_s: float = 0.0
+    tokens: int = 0  # once it is settled: all that it took
     id: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -57,6 +57,7 @@ from gateway.overruling import Overruling, ReadOverrides
 from gateway.plan import Learned, Planner
 from gateway.policysets import rules_of
 from gateway.prefixes import PREFIXES_FILE, Prefixes
+from gateway.ratelimits import open_limits
 from gateway.recording import JOURNAL, Recording
 from gateway.repolicing import ReadPolicies, Repolicing
 from gateway.repricing import ReadNewer, Repricing
@@ -122,15 +123,14 @@ def build(
 ) -> Gateway:
     """One worker's application; what it opens is closed when its lifespan ends."""
     limits = settings.server.timeouts
-    board = Board(runtime.run_dir / "board", runtime.layout)
+    board, clock = Board(runtime.run_dir / "board", runtime.layout), Clock()
+    rates = open_limits(settings.limits, runtime.run_dir, clock)
     prefixes = Prefixes(runtime.run_dir / PREFIXES_FILE, board)
     journal = _journal(settings, runtime, worker)
-    recording = Recording(journal)
-    desk = _desk(runtime, worker, journal)
+    desk, recording = _desk(runtime, worker, journal), Recording(journal)
     clients = Clients(HttpClient(), HttpClient(Limits(idle_s=API_IDLE_S)))
     fleet = Fleet(settings, runtime, _backends(clients, environ))
     admission = Admission(desk)
-    clock = Clock()
     experience = Experience(board, worker, clock)
     learned = Learned(TokenRatio(), known_lengths(ledger.lengths))
     metrics = _metrics(settings, runtime, exposition)
@@ -152,6 +152,7 @@ def build(
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         clock=clock,
         waiting=_waiting_room(settings, metrics, clock),
+        limits=rates,
         demanded=Demanded(board, worker),
     )
     hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
@@ -172,9 +173,9 @@ def build(
         await desk.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
-        journal.close()
-        prefixes.close()
-        board.close()
+        for part in (journal, prefixes, rates, board):
+            if part is not None:
+                part.close()
 
     render = partial(_rendered, exposition, metrics)
     operations = Operations(render, partial(readiness, hot, desk, recording))

@@ -1,37 +1,56 @@
-"""Budgets and teams of a configuration: scopes that nothing can fall under, windows stated twice.
+"""Budgets, rates and teams of a configuration: scopes nothing falls under, what is stated twice.
 
 Pure checks from settings to faults, like those of `gateway.crosschecks`, which lists them. A scope
 that names nothing would never limit anything, and nobody would notice.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gateway.aliases import resolve_model
 from gateway.faults import Fault, Place, nearest
-from gateway.schema import Model, Settings
+from gateway.schema import EACH, Model, Settings
 from ledger.escrow import SCOPE_KINDS
 from ledger.identity import PUBLIC_BYTES, TEXT_LIMIT
 from ledger.windows import WindowError, zone_named
 
 NAMELESS = ("global", "external")
+# What is known of a request before it goes anywhere.
+RATE_KINDS = ("global", "org", "team", "user", "key", "model", "tag")
 ID_CHARACTERS = 128  # of an organisation, team or user, as `keys create` accepts them
 KEY_DIGITS = 2 * PUBLIC_BYTES
 
 
 def scopes(settings: Settings) -> Iterator[Fault]:
     for index, budget in enumerate(settings.budgets):
-        place = ("budgets", index, "scope")
-        kind, colon, name = budget.scope.partition(":")
-        if kind not in SCOPE_KINDS:
-            yield Fault(place, f"`{kind}` is no kind of scope{nearest(kind, SCOPE_KINDS)}")
-        elif kind in NAMELESS:
-            if colon:
-                yield Fault(place, f"`{kind}` takes no name")
-        elif not name.strip():
-            yield Fault(place, f"`{kind}` needs a name: `{kind}:NAME`")
-        else:
-            yield from _NAMED[kind](settings, place, name)
+        yield from _scope(settings, ("budgets", index, "scope"), budget.scope, SCOPE_KINDS)
+
+
+def rates(settings: Settings) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for index, limit in enumerate(settings.limits):
+        place = ("limits", index)
+        kind, _, name = limit.scope.partition(":")
+        if name != EACH or kind not in RATE_KINDS or kind in NAMELESS:
+            yield from _scope(settings, (*place, "scope"), limit.scope, RATE_KINDS)
+        if limit.requests_per_minute is None and limit.tokens_per_minute is None:
+            yield Fault(place, "limits nothing: set `requests_per_minute` or `tokens_per_minute`")
+        if limit.scope in seen:
+            yield Fault(place, f"`{limit.scope}` is limited already: keep one of them")
+        seen.add(limit.scope)
+
+
+def _scope(settings: Settings, place: Place, scope: str, kinds: Sequence[str]) -> Iterator[Fault]:
+    kind, colon, name = scope.partition(":")
+    if kind not in kinds:
+        yield Fault(place, f"`{kind}` is no kind of scope{nearest(kind, kinds)}")
+    elif kind in NAMELESS:
+        if colon:
+            yield Fault(place, f"`{kind}` takes no name")
+    elif not name.strip():
+        yield Fault(place, f"`{kind}` needs a name: `{kind}:NAME`")
+    else:
+        yield from _NAMED[kind](settings, place, name)
 
 
 def windows(settings: Settings) -> Iterator[Fault]:
@@ -100,4 +119,4 @@ _NAMED: Mapping[str, Callable[[Settings, Place, str], Iterator[Fault]]] = {
     "user": lambda _, place, name: _identity("user", place, name),
 }
 
-BUDGET_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (scopes, windows, teams)
+BUDGET_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (scopes, windows, rates, teams)

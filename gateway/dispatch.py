@@ -24,6 +24,7 @@ from gateway.flight import Flights
 from gateway.intake import Asked, body_for
 from gateway.metering import Metering
 from gateway.plan import Plan, Plans, Step
+from gateway.ratelimits import RateLimits, over_rate
 from gateway.refusals import failed, infeasible, no_place, over_budget, status_of
 from gateway.relay import error_event
 from gateway.reply import Reply
@@ -65,6 +66,7 @@ class Dispatcher:
     deadlines: Deadlines
     clock: Clock
     waiting: WaitingRoom
+    limits: RateLimits | None  # `None`: nothing limits the rate of what is dispatched
     demanded: Demanded | None  # `None`: what is dispatched is no demand that moves a price
 
     async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
@@ -110,6 +112,8 @@ class Dispatcher:
     async def _planned(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
         """A plan with at least one step; waits when the policy says `queue` and it can help."""
         plan = self._plan(asked, identity, reply)
+        if self.limits is not None:
+            self._count(self.limits, plan, reply)
         if self._lines_up(plan):
             due_s = reply.opened_s + plan.terms.rule.queue_ms / 1e3
             again = partial(self._plan, asked, identity, reply)
@@ -133,6 +137,16 @@ class Dispatcher:
             error = infeasible(plan)
         self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, scope=scope)
         raise error
+
+    def _count(self, limits: RateLimits, plan: Plan, reply: Reply) -> None:
+        """Once a request, before it waits for anything."""
+        reply.use = limits.count(plan.identity, plan.model, counted_tokens(plan.request))
+        over = None if reply.use is None else reply.use.counted.over
+        if over is not None:
+            self._note(plan)
+            told, scope = over_rate(over), over.account.name
+            self.metering.refuse(plan, reason="over_rate", http_status=told.row.status, scope=scope)
+            raise told
 
     def _plan(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
         return self.planner.plan(
@@ -231,6 +245,8 @@ class Dispatcher:
                 await exchange.aclose()
             # A defect above must not leave the row open; after a settle this does nothing.
             self.metering.settle_later(attempt, Outcome.cut(attempt, "upstream_error", 500))
+            if reply.use is not None:
+                reply.use.tokens += attempt.tokens
         if attempt.plan.sticky_key is not None:
             self.sessions.remember(attempt.plan.sticky_key, attempt.step.frozen.target.name)
         return None

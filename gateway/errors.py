@@ -54,6 +54,7 @@ TABLE: dict[str, Row] = {
     "reused_key": Row(422, "invalid_request_error", "idempotency_key_reused"),
     "head_too_large": Row(431, "invalid_request_error", "request_headers_too_large"),
     "budget": Row(429, "insufficient_quota", "budget_exceeded"),
+    "rate": Row(429, "rate_limit_error", "rate_limit_exceeded"),
     "too_many_batches": Row(429, "rate_limit_error", "too_many_batches"),
     "no_capacity": Row(429, "rate_limit_error", "no_feasible_target"),
     "internal": Row(500, "server_error", "internal_error"),

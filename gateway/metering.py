@@ -132,6 +132,7 @@ class Metering:
             disputed=bill.disputed,
         )
         attempt.settled = True
+        attempt.tokens = _prompt(tokens) + tokens.audio_input + tokens.output
         return record
 
     def _ended(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
@@ -185,7 +186,7 @@ class Metering:
         plan, target, tokens = attempt.plan, attempt.step.frozen.target, record.tokens
         finished = outcome.status == "finished"
         if finished and record.basis == "reported" and not record.disputed:
-            prompt = tokens.input + tokens.cached + tokens.cache_write + tokens.cache_write_1h
+            prompt = _prompt(tokens)
             self._learned.ratio.observe(plan.learning_key, plan.asked.prompt_bytes, prompt)
             choice = round(tokens.output / plan.request.n)
             cut = outcome.finish_reason == "length"
@@ -293,6 +294,10 @@ def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
         inputs=plan.inputs,
         **_shadow(plan),
     )
+
+
+def _prompt(tokens: Tokens) -> int:
+    return tokens.input + tokens.cached + tokens.cache_write + tokens.cache_write_1h
 
 
 def _backend(attempt: Attempt) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
 from gateway.connection import Connection, Header
+from gateway.ratelimits import Use
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -19,11 +20,11 @@ class Reply:
     """One answer. `task` is the request's task: cancelling it ends the request everywhere.
 
     `charged`, kept once `through` was called: a target may charge for an attempt that failed.
-    `broken`, likewise: the answer had begun and ends with an error.
+    `broken`, likewise: the answer had begun and ends with an error. `use`: of limits of its rate.
     """
 
     __slots__ = ("_clock", "_connection", "_send", "broken", "charged", "ended_by", "finished",
-                 "opened_s", "request_id", "sending_since", "started", "task")  # fmt: skip
+                 "opened_s", "request_id", "sending_since", "started", "task", "use")  # fmt: skip
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Reply:
         self.sending_since: float | None = None
         self.started = False
         self.finished = False
+        self.use: Use | None = None
         self.ended_by: str | None = None  # "client_gone", "client_stall", "total", "drain"
 
     def end(self, why: str) -> None:
@@ -59,6 +61,8 @@ class Reply:
     def let_go(self) -> None:
         """Nothing more is sent: what `through` put in the way knows this reply, and holds it."""
         self._send = _over
+        if self.use is not None:
+            self.use.end()
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         self.started = True
@@ -66,7 +70,7 @@ class Reply:
             {
                 "type": "http.response.start",
                 "status": status,
-                "headers": [(b"x-request-id", self.request_id.encode()), *headers],
+                "headers": self._marked(headers),
             }
         )
 
@@ -86,14 +90,17 @@ class Reply:
         self.sending_since = None
 
     async def whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
-        named = (b"x-request-id", self.request_id.encode())
         if self._connection is not None and self._connection.answer(
-            status, [named, *headers], data
+            status, self._marked(headers), data
         ):
             self.started = self.finished = True
             return
         await self.start(status, [*headers, (b"content-length", str(len(data)).encode())])
         await self.body(data, more=False)
+
+    def _marked(self, headers: Sequence[Header]) -> list[Header]:
+        named = (b"x-request-id", self.request_id.encode())
+        return [named, *headers] if self.use is None else [named, *headers, *self.use.headers]
 
     async def again(self, status: int, headers: Sequence[Header], data: bytes) -> None:
         """Another request's answer, as it was sent: with that one's id, and in this dialect."""

@@ -315,6 +315,22 @@ class Budget(Section):
     )
 
 
+EACH = "*"  # in place of a name in a limit's scope: each of that kind by itself
+
+
+class RateLimit(Section):
+    scope: str = Field(
+        description="`key:*` (each key by itself), `team:search`, `model:chat`, `user:*`, "
+        "`tag:app=web`, `org:acme`, `global`; a name goes before `*`",
+    )
+    requests_per_minute: Annotated[int, Field(gt=0, le=10**9)] | None = Field(
+        None, description="that are let in within any 60 s"
+    )
+    tokens_per_minute: Annotated[int, Field(gt=0, le=10**12)] | None = Field(
+        None, description="of prompts and answers, counted ahead and corrected at the end"
+    )
+
+
 class Alerts(Section):
     webhook_env: Variable | None = Field(
         None, description="environment variable with the address that budget alerts are posted to"
@@ -345,6 +361,7 @@ class Settings(Section):
     providers: dict[Named, Provider] = Field(default_factory=dict, description="external APIs")
     policies: tuple[PolicyRule, ...] = Field((), description="first match wins")
     budgets: tuple[Budget, ...] = Field((), description="limits on spend")
+    limits: tuple[RateLimit, ...] = Field((), description="limits on requests and tokens, a host")
     alerts: Alerts = Alerts()
     prices: tuple[str, ...] = Field(
         (), description="further price files (YAML), applied over the bundled book"

@@ -96,7 +96,7 @@ def serve_batches(
 
     flights = LineFlights(host.board, host.worker)
     promises = in_force.hold(_promises)
-    lines = replace(dispatcher, flights=flights)
+    lines = replace(dispatcher, flights=flights, limits=None)
     entrance = _entrance(host, lines, in_force, plans_for)
     return ServedBatches(
         (

@@ -51,6 +51,7 @@ def test_every_kind_is_answered_and_booked_as_the_target_said(stack, path, body,
     assert row["output_tokens"] == usage.get("completion_tokens", 0)
     assert row["target"] == answer.headers["x-breakeven-backend"]
     assert row["policy"] == answer.headers["x-breakeven-policy"] == "plain"
+    assert not [name for name in answer.headers if name.startswith("x-ratelimit")], "no limits"
     assert answer.headers["x-breakeven-decision"]
 
 
