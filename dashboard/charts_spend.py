@@ -56,7 +56,7 @@ def week(records: Records) -> Chart:
                 "usd:Q",
                 title="dollars an hour",
                 scale=alt.Scale(scheme="viridis", reverse=True),
-                legend=alt.Legend(orient="top", gradientLength=180),
+                legend=alt.Legend(orient="top", gradientLength=180, format="$.2~r"),
             ),
             tooltip=[
                 alt.Tooltip("name:N", title="day"),

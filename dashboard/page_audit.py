@@ -94,15 +94,29 @@ def _verified(view: View) -> None:
             "run the checks from here.",
             icon=":material/rule:",
         )
-    if st.button("Run the checks now", icon=":material/rule:", key="verify",
-                 help="Reads all books; long where they are large."):  # fmt: skip
+    _checked_here(view)
+
+
+def _checked_here(view: View) -> None:
+    """What was found from here stays until it is run again: pages refresh by themselves."""
+    pressed = st.button(
+        "Run the checks now",
+        icon=":material/rule:",
+        key="verify",
+        help="Reads all books; long where they are large.",
+    )
+    if pressed:
         with st.spinner("Checking all books ..."):
-            result = data.verify_now(view.url)
-        if result.holds:
-            st.success(f"{len(result.checks)} checks over all books: all hold.")
-        else:
-            st.error(f"{words.plural(len(result.findings), 'finding')}.")
-            _findings(result.findings)
+            st.session_state["checked"] = view.url, view.now_us, data.verify_now(view.url)
+    url, at_us, result = st.session_state.get("checked", (None, 0, None))
+    if result is None or url != view.url:
+        return
+    when = f"{words.ago(at_us, view.now_us)}, from here"
+    if result.holds:
+        st.success(f"{len(result.checks)} checks over all books {when}: all hold.")
+        return
+    st.error(f"{words.plural(len(result.findings), 'finding')} {when}.")
+    _findings(result.findings)
 
 
 def _findings(findings: Sequence[Finding]) -> None:

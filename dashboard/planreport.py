@@ -3,6 +3,7 @@
 It needs nothing but itself: no script, no address, the chart drawn as SVG. Every text is escaped.
 """
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -10,8 +11,9 @@ from dashboard import words
 from dashboard.planning import Plan, cumulative_records, number_of, verdict
 
 Row = tuple[str, str]
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 760.0, 300.0, 76.0, 34.0, 12.0
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 760.0, 300.0, 92.0, 34.0, 18.0
 _TICKS = 4
+SHORT_USD = 1_000
 _STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#1B2421;max-width:820px;margin:2rem auto;
 padding:0 1rem}h1{font-size:1.5rem;margin:0}h2{font-size:1.05rem;margin:1.6rem 0 .4rem}
 table{border-collapse:collapse;width:100%}
@@ -19,6 +21,7 @@ td,th{padding:.28rem .5rem;border-bottom:1px solid #dde3e0;
 text-align:left;vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 .b{font-weight:650}.m{color:#5b6763}svg{width:100%;height:auto}code{font-size:.88em}
 .k{display:inline-block;width:1.4em;height:.28em;margin-right:.45em;vertical-align:middle}
+@media (max-width:600px){td,th{padding:.2rem .25rem;font-size:.78rem}svg text{font-size:20px}}
 @media print{body{margin:0;max-width:none}h2{break-after:avoid}table,svg{break-inside:avoid}}"""
 FORMULAS: tuple[Row, ...] = (
     ("Volume of month k", "V x (1 + growth)^(k - 1), a month being 8,760 / 12 hours"),
@@ -74,9 +77,22 @@ def _table(rows: Sequence[Row]) -> str:
     return f"<table>{cells}</table>"
 
 
+def _tick(usd: float, top: float) -> str:
+    """`$250k` on a long axis, `$2.50` on a short one."""
+    return f"${words.tokens(round(usd))}" if top >= SHORT_USD else words.usd(round(usd * 10**12))
+
+
+def round_top(usd: float) -> float:
+    """The axis' end: the least of 1, 2, 4, 6, 8 times a power of ten that holds it all."""
+    if usd <= 0:
+        return 1.0
+    power: float = 10.0 ** math.floor(math.log10(usd))
+    return next(one * power for one in (1, 2, 4, 6, 8, 10) if one * power >= usd)
+
+
 def _chart(found: Plan) -> str:
     records, colours = cumulative_records(found)
-    top = max(record["usd"] for record in records) or 1.0
+    top = round_top(max(record["usd"] for record in records))
     months = found.figures.months
 
     def x(month: float) -> float:
@@ -91,7 +107,7 @@ def _chart(found: Plan) -> str:
         parts.append(
             f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y(usd):.1f}" y2="{y(usd):.1f}" '
             f'stroke="#dde3e0"/><text x="{_LEFT - 6}" y="{y(usd) + 4:.1f}" text-anchor="end" '
-            f'font-size="12" fill="#5b6763">{escape(words.usd(round(usd * 10**12)))}</text>'
+            f'font-size="12" fill="#5b6763">{escape(_tick(usd, top))}</text>'
         )
     for month in sorted({0, months, *(months * n // _TICKS for n in range(1, _TICKS))}):
         anchor = "end" if month == months else "middle"

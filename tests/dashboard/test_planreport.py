@@ -8,7 +8,7 @@ import pytest
 
 from dashboard import words
 from dashboard.planning import BASIS, Figures, Traffic, plan
-from dashboard.planreport import report
+from dashboard.planreport import report, round_top
 from ledger.economics import UnitPrice
 from ledger.purchase import Commitment, Purchase
 
@@ -47,3 +47,10 @@ def test_it_needs_nothing_from_anywhere(made) -> None:
 def test_a_single_way_has_its_report_too(made) -> None:
     alone = replace(made, ways=made.ways[:1])
     assert "Enter your GPU rate" in report(alone, "H100", [], "Made today")
+
+
+@pytest.mark.parametrize(
+    ("usd", "top"), [(0.0, 1.0), (1.0, 1.0), (892_729.0, 1_000_000.0), (5.5, 6.0), (0.03, 0.04)]
+)
+def test_the_axis_ends_at_a_round_figure(usd: float, top: float) -> None:
+    assert round_top(usd) == pytest.approx(top)
