@@ -37,7 +37,7 @@ SHARE = ".0%"
 LONG = 20  # characters of a legend's name; two of them fit beside each other on a phone
 FEW = 0.04  # four ticks of whole percents need more
 HEIGHT = 300
-PLOT_WIDTH = 960  # pixels, about: bars are sized by it
+GAP = 0.12  # of a bar, between it and the next
 _TIME = "%d %b %H:%M"
 MOST_TICKS = 10
 _STEPS_S = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200,
@@ -55,25 +55,15 @@ def stacked(
     """Bars over time: `at`, `kind` and a value; kinds stack in the order of `colours`."""
     order = {kind: place for place, kind in enumerate(colours)}
     ends = [record["at"] for record in records] + [record["until"] for record in records]
-    width = max(record["until"] - record["at"] for record in records)
-    bars = max(1.0, (max(ends) - min(ends)) / width)
-    data = inline(
-        {
-            **record,
-            "order": order[record["kind"]],
-            "shown": dollar_text(record[value]) if money else words.count(round(record[value])),
-            "middle": record["at"] + (record["until"] - record["at"]) / 2,
-        }
-        for record in records
-    )
     chart = (
-        alt.Chart(data, height=HEIGHT)
-        .mark_bar(cornerRadius=1, size=max(1.5, min(46.0, 0.85 * PLOT_WIDTH / bars)))
+        alt.Chart(inline(_piled(records, value, order, money=money)), height=HEIGHT)
+        .mark_rect(cornerRadius=1)
         .encode(
-            x=_time("middle", ends),
-            y=alt.Y(f"{value}:Q", title=title, axis=axis_of(money=money), stack="zero"),
+            x=_time("left", ends),
+            x2="right:T",
+            y=alt.Y("low:Q", title=title, axis=axis_of(money=money)),
+            y2="high:Q",
             color=coloured(colours),
-            order=alt.Order("order:Q"),
             tooltip=[
                 alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="from (UTC)", format=_TIME),
                 alt.Tooltip("kind:N", title="what"),
@@ -82,6 +72,33 @@ def stacked(
         )
     )
     return clean(chart)
+
+
+def _piled(
+    records: Records, value: str, order: Mapping[str, int], *, money: bool
+) -> list[dict[str, Any]]:
+    """Each as a box over its time, on top of those before it: as wide as the plot makes it.
+
+    Bars of so many pixels would overlap on a phone.
+    """
+    heights: dict[datetime, float] = {}
+    found = []
+    for record in sorted(records, key=lambda one: order[one["kind"]]):
+        gap = (record["until"] - record["at"]) * GAP / 2
+        low = heights.get(record["at"], 0.0)
+        heights[record["at"]] = high = low + record[value]
+        found.append(
+            {
+                **record,
+                "order": order[record["kind"]],
+                "shown": dollar_text(record[value]) if money else words.count(round(record[value])),
+                "left": record["at"] + gap,
+                "right": record["until"] - gap,
+                "low": low,
+                "high": high,
+            }
+        )
+    return found
 
 
 def lines(

@@ -89,7 +89,7 @@ def _speed(
 
 
 def figures_of(survey: Survey, chosen: Chosen, traffic: Traffic) -> Figures:
-    first, second, third, fourth = st.columns(4)
+    first, second, third, fourth = st.columns(4, vertical_alignment="bottom")
     suffix = f"{chosen.gpu}"
     rate = first.number_input(
         "Rate, USD per GPU-hour", min_value=0.0, step=0.1, value=chosen.usd_per_hour,
@@ -128,7 +128,7 @@ def figures_of(survey: Survey, chosen: Chosen, traffic: Traffic) -> Figures:
 
 
 def _terms() -> tuple[float, float, float, float]:
-    columns = st.columns(4)
+    columns = st.columns(4, vertical_alignment="bottom")
     return (
         columns[0].number_input(
             "Growth, % a month", -50.0, 100.0, 0.0, step=1.0, key="growth", bind=BIND
@@ -146,7 +146,7 @@ def _terms() -> tuple[float, float, float, float]:
 
 
 def _purchase() -> Purchase | None:
-    columns = st.columns(4)
+    columns = st.columns(4, vertical_alignment="bottom")
     price = columns[0].number_input(
         "Price of one GPU with its share of the machine, USD", min_value=0.0, step=1000.0,
         value=None, placeholder="enter to compare buying", key="price", bind=BIND,
@@ -166,7 +166,7 @@ def _purchase() -> Purchase | None:
 
 def _operations(survey: Survey) -> dict[str, Any]:
     """As the contracts say; where there are none, a morning a week."""
-    columns = st.columns(4)
+    columns = st.columns(4, vertical_alignment="bottom")
     paid = [one for one in survey.contracts if one.ops_seconds_per_week]
     week = sum(one.ops_seconds_per_week for one in paid) / SECONDS_PER_HOUR
     each = max((one.ops_pusd_per_hour for one in paid), default=95 * 10**12) / 10**12

@@ -70,7 +70,7 @@ def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
 
 def _turned(case: Case) -> Case:
     """The case as the sliders have it; each begins where the books are."""
-    one = st.columns(4)
+    one = st.columns(4, vertical_alignment="bottom")
     rate = one[0].number_input(
         "GPU rate, USD an hour", min_value=0.0, step=0.05, value=_usd(case.gpu_pusd_per_hour),
         format="%.3f", key="x-rate", bind=BIND,
@@ -81,7 +81,7 @@ def _turned(case: Case) -> Case:
         "Ops, hours a week", min_value=0.0, max_value=500.0, step=0.5,
         value=float(case.ops_hours_per_week), key="x-ops", bind=BIND,
     )  # fmt: skip
-    two = st.columns(4)
+    two = st.columns(4, vertical_alignment="bottom")
     duty = two[0].slider("Duty, %", 1, 100, _percent(case.duty), key="x-duty", bind=BIND)
     mix = two[1].slider(
         "Input, % of tokens", 0, 100, _percent(case.input_share), key="x-mix", bind=BIND

@@ -328,6 +328,10 @@ def test_a_chart_that_the_browser_cannot_draw_is_a_fault(
 
 SIZES = ((1920, 1080), (1366, 768), (390, 844))
 SHOWN = ROOT / "build" / "screenshots.json"
+DRAWN = (
+    "[...document.querySelectorAll('[data-testid=stVegaLiteChart]')]"
+    ".every(one => one.querySelector('canvas, svg'))"
+)
 HEADLINE = ".be-answer .a, .be-big, .be-mid"
 
 
@@ -373,7 +377,8 @@ def test_pictures_of_every_page_at_every_size(served, browser: Browser, books, s
             started = time.monotonic()
             open_page(page, address, path)
             drawn = time.monotonic() - started
-            page.wait_for_timeout(400)  # charts draw after their page
+            page.wait_for_function(DRAWN)
+            page.wait_for_timeout(400)  # the layout follows its charts
             kept = f"{name}-{width}x{height}-{scheme}.png"
             whole = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
             over = page.evaluate(

@@ -30,7 +30,22 @@ def test_stacked_bars() -> None:
     (values,) = spec["datasets"].values()
     assert len(values) == len(RECORDS)
     assert values[0]["at"] == DAY.timestamp() * 1000
-    assert [row["order"] for row in values[:4]] == [0, 1, 2, 3]
+    order = {row["kind"]: row["order"] for row in values}
+    assert list(order) == [kind for kind in charts.MONEY_COLOURS if kind in order]
+
+
+def test_a_pile_has_no_gap_and_keeps_to_its_time() -> None:
+    """Bars of so many pixels lay over each other on a phone."""
+    spec = charts.stacked(
+        RECORDS, value="usd", colours=charts.MONEY_COLOURS, title="dollars"
+    ).to_dict()
+    (values,) = spec["datasets"].values()
+    piles: dict[float, float] = {}
+    for row in values:
+        assert row["low"] == pytest.approx(piles.get(row["at"], 0.0))
+        piles[row["at"]] = row["high"]
+        assert row["high"] - row["low"] == pytest.approx(row["usd"])
+        assert row["at"] < row["left"] < row["right"] < row["until"]
 
 
 @pytest.mark.parametrize("bars", [1, 2, 5, 10, 59, 60, 61, 120, 300, 1439, 5000, 43_200, 500_000])
