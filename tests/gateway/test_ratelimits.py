@@ -110,6 +110,15 @@ def test_many_at_once_are_exactly_so_many(limited) -> None:
     assert (codes.count(200), codes.count(429)) == (6, 34)
 
 
+@pytest.mark.long
+def test_all_workers_of_a_host_count_as_one(make_host) -> None:
+    server = {"port": 0, "workers": 2, "timeouts": {"drain_s": 8}}
+    host = make_host(server=server, limits=[{"scope": "team:*", "requests_per_minute": 100}])
+    host.start()
+    codes = ask_all(host.url, host.key("crowd", team="crowd"), 300)
+    assert (codes.count(200), codes.count(429)) == (100, 200)
+
+
 @pytest.mark.parametrize(
     ("limit", "words"),
     [

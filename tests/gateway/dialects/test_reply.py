@@ -149,11 +149,14 @@ def test_a_function_is_called_and_its_output_sent_back(stack, stream: bool) -> N
 def test_tools_are_called(stack, stream: bool) -> None:
     asked = {"model": "own", **ASKED, "max_tokens": 60, "tools": [TOOL]}
     asked["tool_choice"] = {"type": "any"}
-    answer = stack.post(MESSAGES, {**asked, "stream": stream})
-    if stream:
-        events = told(answer.content)
-        starts = [event for event in events if event["type"] == "content_block_start"]
+    for _ in range(5):  # an engine that fell behind on a busy machine says several tokens at once
+        answer = stack.post(MESSAGES, {**asked, "stream": stream})
+        events = told(answer.content) if stream else []
         parts = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+        if not stream or len(parts) > 1:
+            break
+    if stream:
+        starts = [event for event in events if event["type"] == "content_block_start"]
         assert len(parts) > 1
         block = starts[-1]["content_block"]
         block["input"] = json.loads("".join(part["partial_json"] for part in parts))
