@@ -188,4 +188,5 @@ def _cells(one: dict[str, Any]) -> list[str]:
 def _share(figure: dict[str, float] | None) -> str:
     if figure is None:
         return "-"
-    return f"{figure['value']:+.2%} ({figure['low']:+.2%} to {figure['high']:+.2%})"
+    value, low, high = (round(figure[name], 4) + 0.0 for name in ("value", "low", "high"))
+    return f"{value:+.2%} ({low:+.2%} to {high:+.2%})"

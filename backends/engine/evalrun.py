@@ -31,6 +31,7 @@ BASELINE = "baseline"
 NAME = "eval"
 DRAIN_S = 2.0
 TIMEOUT_S = 300.0
+_READ_WHOLE = 64 << 20  # bytes
 _FAULTS = (NoAnswer, CheckFailed, KeyError, ValueError, TypeError, LookupError)
 
 
@@ -68,11 +69,20 @@ def subject(words: str, name: str | None = None) -> Subject:
     folder = Path(target).resolve()
     if not (folder / "config.json").is_file():
         raise ValueError(f"{target} is neither an address nor a model: it has no config.json")
-    stats = [
-        (one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in sorted(folder.glob("*.*"))
-    ]
-    of = json.dumps([str(folder), rest, stats])
-    return Subject(label, str(folder), hashlib.sha256(of.encode()).hexdigest()[:16], rest)
+    return Subject(label, str(folder), _digest(folder, rest), rest)
+
+
+def _digest(folder: Path, flags: tuple[str, ...]) -> str:
+    """Of what the files hold; of large ones, of when they were written."""
+    found = hashlib.sha256(json.dumps([str(folder), flags]).encode())
+    for path in sorted(folder.glob("*.*")):
+        stat = path.stat()
+        found.update(f"{path.name} {stat.st_size} ".encode())
+        if stat.st_size <= _READ_WHOLE:
+            found.update(path.read_bytes())
+        else:
+            found.update(str(stat.st_mtime_ns).encode())
+    return found.hexdigest()[:16]
 
 
 def _is_address(target: str) -> bool:

@@ -35,6 +35,14 @@ def run(unpacked: Path, script: str) -> str:
     return answer.stdout
 
 
+def test_the_shipped_model_is_in_it(unpacked: Path) -> None:
+    script = (
+        "from backends.engine import shipped\n"
+        "print((shipped.DIRECTORY / 'model.safetensors').stat().st_size)"
+    )
+    assert int(run(unpacked, script)) > 5_000_000
+
+
 def test_only_our_packages_are_in_it(unpacked: Path) -> None:
     ours = {"gateway", "backends", "router", "ledger", "dashboard"}
     assert {path.name for path in unpacked.iterdir() if ".dist-info" not in path.name} == ours

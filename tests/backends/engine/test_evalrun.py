@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -183,6 +184,8 @@ def test_subjects_are_addresses_or_models(tmp_path):
     (tmp_path / "m" / "config.json").write_text("{}")
     made = subject(f"int8={tmp_path}/m --quantization fp8")
     assert (made.name, made.flags) == ("int8", ("--quantization", "fp8"))
+    os.utime(tmp_path / "m" / "config.json", (1, 1))
+    assert subject(f"int8={tmp_path}/m --quantization fp8") == made, "a checkout sets times anew"
     (tmp_path / "m" / "config.json").write_text('{"x": 1}')
     again = subject(f"int8={tmp_path}/m --quantization fp8")
     assert again.mark != made.mark, "another model in the same place is another subject"
