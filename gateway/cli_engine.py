@@ -22,6 +22,7 @@ from gateway.cli_engineeval import evaluate
 from gateway.cli_enginefit import fit
 from gateway.cli_engineladder import ladder
 from gateway.cli_engineprobe import probe
+from gateway.cli_engineprofile import profile
 from gateway.cli_enginetune import tune
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.settings import Settings
@@ -30,7 +31,7 @@ app = typer.Typer(
     help="Own engines: install, probe, plan, bench, tune, eval, operate.", no_args_is_help=True
 )
 for command in (
-    bench, fit, probe, ladder, tune,
+    bench, fit, probe, profile, ladder, tune,
     cli_engineops.status, cli_engineops.drain, cli_engineops.resume, cli_engineops.restart,
     cli_engineops.logs,
 ):  # fmt: skip

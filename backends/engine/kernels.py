@@ -1,0 +1,102 @@
+"""What a torch profiler's trace says of its kernels: which took the time, and how often each ran.
+
+Traces are Chrome's format, as vLLM writes them. On a GPU its kernels and copies count; without one
+the processor's operations, each by its own time: what it called in turn is left out, so that the
+shares add up. Annotations and waiting are no work.
+"""
+
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+CPU = "cpu_op"
+NAMES = ("*.pt.trace.json", "*.pt.trace.json.gz")
+
+
+class TraceError(Exception):
+    """The file is no trace, or holds nothing that ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    name: str
+    calls: int
+    total_us: float
+    share: float  # of the time of all kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """`device` is `gpu` or `cpu`; `span_us` from the first kernel's start to the last one's end."""
+
+    device: str
+    kernels: tuple[Kernel, ...]
+    total_us: float
+    span_us: float
+
+
+def traces(folder: Path, since_s: float) -> list[Path]:
+    """Those written since then, each once, largest first: the worker's before the front end's."""
+    found = [
+        path for name in NAMES for path in folder.rglob(name) if path.stat().st_mtime >= since_s
+    ]
+    return sorted(found, key=lambda path: path.stat().st_size, reverse=True)
+
+
+def read(path: Path) -> Profile:
+    """Raises `TraceError`."""
+    try:
+        raw = path.read_bytes()
+        document = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+        events = document["traceEvents"]
+    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        raise TraceError(f"{path.name} is no trace: {type(error).__name__} {error}") from error
+    return summary(events)
+
+
+def summary(events: Iterable[Mapping[str, Any]]) -> Profile:
+    """By name, the dearest first. Raises `TraceError` where nothing ran."""
+    whole = [one for one in events if one.get("ph") == "X" and "dur" in one]
+    ran = [one for one in whole if one.get("cat") in GPU]
+    device = "gpu" if ran else "cpu"
+    if not ran:
+        ran = [one for one in whole if one.get("cat") == CPU]
+    if not ran:
+        raise TraceError("the trace holds neither kernels nor operations")
+    own = {id(one): float(one["dur"]) for one in ran} if device == "gpu" else _own_us(ran)
+    calls: defaultdict[str, int] = defaultdict(int)
+    times: defaultdict[str, float] = defaultdict(float)
+    for one in ran:
+        calls[one["name"]] += 1
+        times[one["name"]] += own[id(one)]
+    total = sum(times.values())
+    kernels = [
+        Kernel(name, calls[name], spent, spent / total if total else 0.0)
+        for name, spent in times.items()
+    ]
+    first = min(float(one["ts"]) for one in ran)
+    last = max(float(one["ts"]) + float(one["dur"]) for one in ran)
+    ordered = sorted(kernels, key=lambda one: one.total_us, reverse=True)
+    return Profile(device, tuple(ordered), total, last - first)
+
+
+def _own_us(ran: Sequence[Mapping[str, Any]]) -> dict[int, float]:
+    """An operation's time without that of the operations it called, thread by thread."""
+    own = {id(one): float(one["dur"]) for one in ran}
+    threads: defaultdict[tuple[Any, Any], list[Mapping[str, Any]]] = defaultdict(list)
+    for one in ran:
+        threads[one.get("pid"), one.get("tid")].append(one)
+    for thread in threads.values():
+        stack: list[Mapping[str, Any]] = []
+        for one in sorted(thread, key=lambda event: (float(event["ts"]), -float(event["dur"]))):
+            while stack and float(stack[-1]["ts"]) + float(stack[-1]["dur"]) <= float(one["ts"]):
+                stack.pop()
+            if stack:
+                own[id(stack[-1])] -= float(one["dur"])
+            stack.append(one)
+    return {key: max(0.0, value) for key, value in own.items()}
