@@ -112,6 +112,31 @@ def test_an_engine_that_is_drained_stays_so_when_it_is_restarted(served, engine,
     assert engine("resume", "pool:main/1").exit_code == 0
 
 
+@pytest.fixture
+def elsewhere(served):
+    """The same without a configuration, by a key that may."""
+    env = {"BREAKEVEN_API_KEY": served.key("operator", scopes=("operations:apply",))}
+
+    def run(verb: str, *words: str):
+        return CliRunner().invoke(app, ["--gateway", served.url, "engine", verb, *words], env=env)
+
+    return run
+
+
+def test_an_engine_is_restarted_from_elsewhere_as_it_is_here(
+    served, engine, elsewhere, patiently
+) -> None:
+    before = patiently(lambda: healthy(engine))
+    assert elsewhere("status").stdout == engine("status").stdout
+    answer = elsewhere("restart", "pool:main/1", "--timeout", "60s")
+    assert (answer.exit_code, answer.stdout) == (0, "pool:main/1 serves again.\n"), answer.stderr
+    after = healthy(elsewhere)
+    assert [one["life"] for one in after] == [before[0]["life"], before[1]["life"] + 1]
+    for verb in ("drain", "restart"):
+        one, other = (run(verb, "pool:other") for run in (engine, elsewhere))
+        assert (one.exit_code, one.stderr) == (other.exit_code, other.stderr)
+
+
 def test_a_drain_that_takes_too_long_says_what_is_left(served, engine, patiently) -> None:
     patiently(lambda: healthy(engine))
     crowd = Crowd(served, tokens=2500, clients=2)  # for seconds
