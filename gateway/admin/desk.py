@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from fastapi import Request
@@ -22,6 +22,7 @@ from ledger.identity import Identity
 
 AT_ONCE = 8  # in work and waiting
 RETRY_S = 2.0
+T = TypeVar("T", bound=msgspec.Struct)
 _AT_FAULT = re.compile(r"`\$\.(\w+)|field `(\w+)`")
 
 
@@ -79,11 +80,12 @@ class AdminDesk:
         yield self._host
 
     async def _given(self, verb: Verb[Any], request: Request) -> Any:
-        """Within the size limit and the receive deadline; every member known."""
+        """Within the size limit and the receive deadline; every member known, and storable."""
         try:
             if verb.method == "GET":
-                return msgspec.convert(_query(request), verb.given, strict=False)
-            return msgspec.json.decode(await self._body(request, verb.largest), type=verb.given)
+                return _storable(msgspec.convert(_query(request), verb.given, strict=False))
+            body = await self._body(request, verb.largest)
+            return _storable(msgspec.json.decode(body, type=verb.given))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             found = _AT_FAULT.search(str(error))
             where = "The query" if verb.method == "GET" else "The body"
@@ -109,6 +111,19 @@ class AdminDesk:
 def actor(identity: Identity) -> str:
     """Who acts, as the books have it: a key's user, else the key."""
     return identity.user_id or f"key:{identity.key_id}"
+
+
+def _storable(given: T) -> T:
+    """No text with a NUL, which PostgreSQL does not store, nor a note that steers a terminal."""
+    for name, value in msgspec.structs.asdict(given).items():
+        texts = value if isinstance(value, list) else [value]
+        if isinstance(value, dict):
+            texts = [*value, *value.values()]
+        if any(isinstance(one, str) and "\0" in one for one in texts):
+            raise RequestError("bad_request", f"`{name}` holds a NUL.", param=name)
+        if name == "note" and value is not None and not value.isprintable():
+            raise RequestError("bad_request", "`note` is one printable line.", param=name)
+    return given
 
 
 def _query(request: Request) -> dict[str, str]:

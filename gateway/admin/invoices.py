@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
+from gateway.admin.verb import NUMBER_LIMIT, Nothing, Place, Refused, Verb, listed
 from gateway.settings import Settings
 from ledger import invoices
 from ledger.invoicefile import FORMATS, InvoiceError, InvoiceLine, parse
@@ -16,7 +16,7 @@ from ledger.reconcile import Booked, Row, by_day_and_model, by_key, mapped, mode
 
 LARGEST = 16 * 1024 * 1024  # bytes of a body
 By = Literal["day", "model", "project"]
-_Number = Annotated[int, msgspec.Meta(ge=1, description="as the list has it")]
+_Number = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_LIMIT, description="as the list has it")]
 KEYS: dict[By, tuple[Callable[[InvoiceLine], str], Callable[[Booked], str]]] = {
     "model": (lambda line: model_of(line.item), lambda one: model_of(one.model)),
     "project": (lambda line: line.project or "", lambda one: one.project),

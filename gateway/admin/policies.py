@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway import policyverbs as verbs
-from gateway.admin.verb import NOTE_LIMIT, Nothing, Place, Verb, listed
+from gateway.admin.verb import NOTE_LIMIT, NUMBER_LIMIT, Nothing, Place, Verb, listed
 from gateway.following import FOLLOW_S
 from gateway.policysets import examine_set
 from gateway.settings import version
@@ -20,7 +20,17 @@ _Name = Annotated[
 ]
 Note = Annotated[str, msgspec.Meta(max_length=NOTE_LIMIT, description="why")]
 _Follows = Annotated[
-    int, msgspec.Meta(description="the set that its author saw in force; another by now is a 409")
+    int,
+    msgspec.Meta(
+        ge=0,
+        le=NUMBER_LIMIT,
+        description="the set that its author saw in force; another by now is a 409",
+    ),
+]
+
+
+_Set = Annotated[
+    int, msgspec.Meta(ge=0, le=NUMBER_LIMIT, description="of the history; default: the last")
 ]
 
 
@@ -37,7 +47,7 @@ class GivenSet(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class GoingBack(msgspec.Struct, forbid_unknown_fields=True):
-    set: Annotated[int, msgspec.Meta(description="of the history; default: the last")] | None = None
+    set: _Set | None = None
     to_file: Annotated[bool, msgspec.Meta(description="those of the configuration file")] = False
     note: Note | None = None
     follows: _Follows | None = None

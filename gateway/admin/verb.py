@@ -25,6 +25,7 @@ from ledger.prices import PriceError
 
 PREFIX = "/v1/organization"
 NOTE_LIMIT = 500  # characters
+NUMBER_LIMIT = 2**31 - 1  # of what the ledger counts
 G = TypeVar("G", bound=msgspec.Struct)
 
 

@@ -2,10 +2,12 @@
 
 import threading
 
+import msgspec
 import pytest
 
 from gateway.admin import overrides
 from gateway.admin.desk import AT_ONCE, actor
+from gateway.admin.every import VERBS
 from gateway.roles import ROLES, Role
 
 FOR = "/v1/organization"
@@ -34,6 +36,33 @@ def test_an_error_names_the_member_at_fault(stack, admin, path, body, param) -> 
     asked = stack.get(FOR + path, admin) if body is None else stack.post(FOR + path, body, admin)
     assert asked.status_code == 400
     assert asked.json()["error"]["param"] == param
+
+
+LEAST = {
+    "policies": "policies: []", "name": "x", "target": "alpha", "to": "own", "engine": "pool:main",
+    "key_id": "none", "source": "a.csv", "content": "YQ==", "invoice": 1, "approves": "x",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "verb", [one for one in VERBS if one.method == "POST"], ids=lambda one: one.name
+)
+def test_no_value_of_a_member_is_an_error_of_ours(stack, admin, verb) -> None:
+    """Numbers that no ledger has, texts that PostgreSQL does not store."""
+    members = msgspec.structs.fields(verb.given)
+    least = {one.name: LEAST[one.name] for one in members if one.required}
+    for one in members:
+        for odd in (2**63, "\0"):
+            answer = stack.post(FOR + verb.path, {**least, one.name: odd}, admin)
+            assert answer.status_code == 400, (one.name, odd, answer.text)
+            assert answer.json()["error"]["param"] == one.name
+
+
+def test_a_note_is_one_line_that_steers_no_terminal(stack, admin) -> None:
+    for note in ("a\nb", "\x1b[2J", "\u202e"):
+        given = {"target": "alpha", "note": note}
+        answer = stack.post(FOR + "/targets/disable", given, admin)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "note")
 
 
 def test_bodies_are_bounded(stack, admin) -> None:
