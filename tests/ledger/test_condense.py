@@ -21,7 +21,7 @@ LATER_US = 2**62
 @pytest.fixture
 def books(make_random_ledger, engine, seal_all, refused):
     """Two days with refusals; sealed in small links, added up, every attempt retired that may."""
-    random = make_random_ledger(7, 120)
+    random = make_random_ledger(7, 70)
     random.adjusted = {}  # postings of invoices that are not there
     random.fill(engine)
     start, day = random.START_US, 2 * DAY_US
@@ -91,30 +91,8 @@ def rows(engine, table) -> int:
         return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
-@pytest.mark.parametrize("at_once", [40, 10**6])
-def test_balances_figures_and_proof_outlive_the_rows(books, at_once) -> None:
-    engine, before, said = books.engine, balances(books.engine), refusals(books)
-    assert findings(engine) == set()
-    assert condense(engine) == (0, 0, "attempts of seal 1 are not retired")
-    retire(engine)
-    there = rows(engine, orm.Posting)
-    postings, refused, why = condense(engine, rows_at_once=at_once)
-    # The very last seal's day has not ended; the fixture seals all within one.
-    assert why == "there is no later seal"
-    if at_once == 40:
-        assert postings > 80
-        assert refused == 29, "all but the last"
-        assert rows(engine, orm.Posting) == there - postings
-        assert rows(engine, orm.CondensedPosting) < postings / 2
-    assert balances(engine) == before
-    assert refusals(books) == said
-    assert findings(engine) == set()
-
-
-def test_what_stays_is_of_closed_hours_of_lost_attempts_and_the_last(books) -> None:
-    engine = books.engine
-    retire(engine)
-    condense(engine, rows_at_once=40)
+def only_what_must_stay_is_there(engine) -> None:
+    """Under condensed links: entries of closed hours, and of attempts that are there."""
     with engine.connect() as connection:
         until = select(orm.Seal.postings_to).where(
             orm.Seal.number == select(func.max(orm.Condensing.last_link)).scalar_subquery()
@@ -127,16 +105,37 @@ def test_what_stays_is_of_closed_hours_of_lost_attempts_and_the_last(books) -> N
     assert of_attempts <= there
 
 
-def test_only_what_is_old_goes(books) -> None:
-    retire(books.engine)
-    postings, _, why = condense(books.engine, books.START_US + DAY_US // 4, rows_at_once=40)
-    assert (postings, "not old enough" in why) == (0, True)
+@pytest.mark.parametrize("at_once", [40, pytest.param(10**6, marks=pytest.mark.long)])
+def test_balances_figures_and_proof_outlive_the_rows(books, at_once) -> None:
+    engine, before, said = books.engine, balances(books.engine), refusals(books)
+    assert findings(engine) == set()
+    assert condense(engine) == (0, 0, "attempts of seal 1 are not retired")
+    retire(engine)
+    young = condense(engine, books.START_US + DAY_US // 4, rows_at_once=40)
+    assert (young[0], "not old enough" in young[2]) == (0, True)
+    there = rows(engine, orm.Posting)
+    postings, refused, why = condense(engine, rows_at_once=at_once)
+    # The very last seal's day has not ended; the fixture seals all within one.
+    assert why == "there is no later seal"
+    if at_once == 40:
+        assert postings > 50
+        assert refused == 29, "all but the last"
+        assert rows(engine, orm.Posting) == there - postings
+        assert rows(engine, orm.CondensedPosting) < postings / 2
+        only_what_must_stay_is_there(engine)
+    assert balances(engine) == before
+    assert refusals(books) == said
+    assert findings(engine) == set()
 
 
 @pytest.mark.parametrize(
     ("statement", "check"),
     [
-        ("UPDATE condensings SET postings = postings + 1 WHERE number = 2", "condensings_hold"),
+        pytest.param(
+            "UPDATE condensings SET postings = postings + 1 WHERE number = 2",
+            "condensings_hold",
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             "DELETE FROM condensings WHERE number = 2", "condensings_hold", marks=pytest.mark.long
         ),
@@ -146,16 +145,19 @@ def test_only_what_is_old_goes(books) -> None:
             "condensings_hold",
             marks=pytest.mark.long,
         ),
-        ("DELETE FROM condensed_postings", "entries_have_a_cause"),
+        pytest.param(
+            "DELETE FROM condensed_postings", "entries_have_a_cause", marks=pytest.mark.long
+        ),
         pytest.param("DELETE FROM condensings", "seals_hold", marks=pytest.mark.long),
         pytest.param(
             "UPDATE postings SET at_us = at_us + 1 WHERE entry_id LIKE 'gpu:%'",
             "seals_hold",
             marks=pytest.mark.long,
         ),
-        (
+        pytest.param(
             "DELETE FROM postings WHERE entry_id IN (SELECT attempt_id FROM attempts)",
             "seals_hold",
+            marks=pytest.mark.long,
         ),
     ],
 )
@@ -195,6 +197,7 @@ def test_killed_before_its_commit_nothing_is_half_gone(books) -> None:
     assert findings(engine) == set()
 
 
+@pytest.mark.long
 def test_an_hour_is_corrected_after_its_postings_went(books) -> None:
     engine = books.engine
     retire(engine)
