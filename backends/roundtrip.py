@@ -1,23 +1,34 @@
-"""How long the way to a server and back takes, by the kernel's own account of a connection.
+"""How long the way to a server and back takes, by the kernels at both ends.
 
-A request's time holds what the server did; the kernel times its segments' acknowledgements, which
-nobody's program delays. Linux only: elsewhere it is not known.
+A connection is opened and closed again: the other kernel answers it at once, whatever its programs
+do. The round trip of a connection in use would be another figure: acknowledgements wait for the
+answer and ride on it, so it holds the time that the server took. Linux only: elsewhere unknown.
 """
 
+import asyncio
 import socket
 import struct
+from contextlib import suppress
 from typing import Any, Final
-
-import httpx
 
 RTT_AT: Final = 68  # of `struct tcp_info`: eight bytes and fifteen words before it
 LEAST_BYTES: Final = 72
+TIMEOUT_S: Final = 5.0
 
 
-def round_trip_s(answer: httpx.Response) -> float | None:
-    """Smoothed over the connection that the answer came by; `None` where nobody measured it."""
-    stream = answer.extensions.get("network_stream")
-    return None if stream is None else of_socket(stream.get_extra_info("socket"))
+async def round_trip_s(host: str, port: int) -> float | None:
+    """Of one new connection; `None` where there is none to be had, or nobody measured it."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            _, writer = await asyncio.open_connection(host, port)
+    except (OSError, TimeoutError):
+        return None
+    try:
+        return of_socket(writer.get_extra_info("socket"))
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 def of_socket(connection: Any) -> float | None:

@@ -42,6 +42,7 @@ class Watch:
         self.simulated = simulated
         self.page = METRICS_PATH  # where its metrics are
         self.round_trip_s: float | None = None
+        self.way_measured_s: float | None = None
         self._told_rtt_us: int | None = None
         self.health = "unknown"
         self._busy_s = 0.0

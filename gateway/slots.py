@@ -110,7 +110,7 @@ class Published(IntEnum):
     TIGHTEST_TTFT_MS = 22  # of the classes that are asked of its pool, 0: none
     STARTED_S = 23  # its process's start by the epoch, 0: it does not say
     LIFE = 24  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
-    ROUND_TRIP_S = 25  # of the scrape's connection, 0: not known
+    ROUND_TRIP_S = 25  # of a new connection, 0: not known
 
 
 class Owned(IntEnum):

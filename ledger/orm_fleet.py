@@ -108,7 +108,7 @@ class EngineSample(Base):
 
 
 class RoundTrip(Base):
-    """The round trip of an engine's scrape, from then on: a row where it changed."""
+    """The round trip to an engine, from then on: a row where it changed."""
 
     __tablename__ = "round_trips"
 

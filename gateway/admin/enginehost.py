@@ -57,7 +57,7 @@ class EngineHost:
         return int(self._board.published(row)[Published.STARTED_S] * 1e6)
 
     def round_trip_us(self, row: int) -> int | None:
-        """Of the connection by which its metrics are read; `None`: not known."""
+        """Of a connection that telemetry opened within the last minute; `None`: not known."""
         return round(self._board.published(row)[Published.ROUND_TRIP_S] * 1e6) or None
 
     def order(self, row: int, verb: str = "") -> None:

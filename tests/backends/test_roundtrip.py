@@ -1,8 +1,9 @@
 """The kernel's word on a connection: there for TCP, and nothing where there is none."""
 
+import asyncio
 import socket
+import time
 
-import httpx
 import pytest
 
 from backends.roundtrip import of_socket, round_trip_s
@@ -31,33 +32,39 @@ def test_a_kernel_that_tells_less_tells_nothing(told):
     assert of_socket(Short()) is None
 
 
+async def test_a_server_that_takes_its_time_is_as_near_as_one_that_does_not():
+    """The kernel answers; the control is the same connection in use, which waits for the answer."""
+
+    async def serve(reader, writer):
+        await asyncio.sleep(0.3)
+        await reader.readline()
+        writer.write(b"late\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        found = await round_trip_s("127.0.0.1", port)
+        began_s = time.monotonic()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"x\n")
+        await reader.readline()
+        assert time.monotonic() - began_s >= 0.3
+        writer.close()
+        await writer.wait_closed()
+    assert found is not None
+    assert 0.0 < found < 0.3
+
+
+async def test_where_nobody_listens_nothing_is_known():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    assert await round_trip_s("127.0.0.1", port) is None
+
+
 def test_where_there_is_no_tcp_connection_nothing_is_known():
     one, two = socket.socketpair()
     with one, two:
         assert of_socket(one) is None
     assert of_socket(None) is None
-    assert round_trip_s(httpx.Response(200)) is None
-
-
-def test_a_real_answer_brings_its_connection():
-    import asyncio  # noqa: PLC0415  (the only test that needs a loop of its own)
-
-    async def serve(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
-        await writer.drain()
-        await reader.read()
-        writer.close()
-
-    async def ask():
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        async with server:
-            async with httpx.AsyncClient(trust_env=False) as client:
-                found = round_trip_s(await client.get(f"http://127.0.0.1:{port}/metrics"))
-            await asyncio.sleep(0.05)  # the server's side closes as well
-        return found
-
-    found = asyncio.run(ask())
-    assert found is not None
-    assert 0.0 < found < 1.0
