@@ -37,6 +37,7 @@ SHARE = ".0%"
 LONG = 20  # characters of a legend's name; two of them fit beside each other on a phone
 FEW = 0.04  # four ticks of whole percents need more
 HEIGHT = 300
+LEGEND_LINE = 20  # pixels
 GAP = 0.12  # of a bar, between it and the next
 _TIME = "%d %b %H:%M"
 MOST_TICKS = 10
@@ -234,7 +235,8 @@ def break_even(
             {"color": now.ink},
         )
     ]
-    return clean(alt.layer(*layers, dots, *texts).properties(height=430))
+    height = 400 + LEGEND_LINE * len(colours)  # the plot keeps its height below its legend
+    return clean(alt.layer(*layers, dots, *texts).properties(height=height))
 
 
 def _priced(records: Records) -> Records:

@@ -37,6 +37,7 @@ def show(view: View) -> None:  # noqa: ARG001 - pages have one signature; this o
     shown = [one for one in every if only == EVERY or one.holds == (only == RIGHT)]
     event = st.dataframe(
         rows(shown),
+        column_config={"verdict": st.column_config.TextColumn(width="medium")},
         hide_index=True,
         width="stretch",
         height=430,
@@ -56,9 +57,8 @@ def rows(found: Sequence[Claim]) -> list[dict[str, Any]]:
             "claim": one.claim,
             "stated": stated(one.claimed),
             "follows from its inputs": figures(one, compute(one)),
-            "unit": one.unit,
+            "unit, token basis": f"{one.unit}, {one.basis}" if one.basis else one.unit,
             "verdict": one.verdict,
-            "token basis": one.basis or NO_TOKENS,
         }
         for one in found
     ]

@@ -154,8 +154,8 @@ def test_every_page_in_a_real_browser(served, browser_page: Page, books) -> None
     filled = books(peak=40.0)
     address = served(filled.url)
     seen = {}
-    for name, path in PATHS.items():
-        seen[name] = open_page(browser_page, address, path)
+    for name in ("engines", *(one for one in PATHS if one != "engines")):  # samples grow old
+        seen[name] = open_page(browser_page, address, PATHS[name])
         picture(browser_page, name)
     own = sum(first.backend == "own" for first in filled.opened)
     assert f"{own:,} requests" in seen["routing"]

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from sqlalchemy import create_engine, text
 
 from dashboard.words import usd
@@ -34,6 +35,7 @@ def test_the_first_period_has_nothing_to_compare_with(page, month, text_of) -> N
     assert "nothing to compare with" in text_of(page("spend", month.url))
 
 
+@pytest.mark.long
 def test_a_day_far_above_the_usual_is_named(page, books, text_of) -> None:
     filled = books(peak=4.0, days=12)
     engine = create_engine(filled.url)

@@ -54,6 +54,7 @@ def test_the_other_basis_says_why_nothing_can_be_turned(page, month, text_of) ->
     assert "Scenarios count input + output tokens" in text_of(test)
 
 
+@pytest.mark.long
 def test_the_next_step_is_said(page, books, text_of) -> None:
     shown = text_of(page("breakeven", books(peak=60.0, days=8).url, period="7 d"))
     found = re.search(

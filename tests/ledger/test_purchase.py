@@ -91,10 +91,12 @@ def test_payback_is_where_it_never_again_costs_more() -> None:
     assert payback_month(never, alone) is None
 
 
+FEW = settings(max_examples=settings.default.max_examples // 3)  # each walks months of stairs
 LOADS = st.lists(st.integers(0, 500), min_size=2, max_size=12).filter(any)
 RATES = st.integers(1, 20 * 10**9)
 
 
+@FEW
 @given(LOADS, RATES, RATES, st.integers(0, 10))
 def test_rented_costs_never_fall_with_the_rate_and_never_exceed_staying(
     load, one, other, growth
@@ -107,6 +109,7 @@ def test_rented_costs_never_fall_with_the_rate_and_never_exceed_staying(
         assert a <= b <= c
 
 
+@FEW
 @given(LOADS, st.integers(1, 10**7), st.integers(1, 10**7), st.integers(1, 4))
 def test_what_is_saved_never_falls_with_the_apis_price(load, one, other, gpus) -> None:
     low, high = sorted((one, other))
@@ -120,6 +123,7 @@ def test_what_is_saved_never_falls_with_the_apis_price(load, one, other, gpus) -
     assert saved[0] <= saved[1]
 
 
+@FEW
 @given(LOADS, st.integers(0, 100), st.integers(0, 100), st.integers(1, 60))
 def test_a_higher_residual_value_never_costs_more(load, one, other, months) -> None:
     low, high = sorted((one, other))
@@ -133,7 +137,7 @@ def test_a_higher_residual_value_never_costs_more(load, one, other, months) -> N
     assert cost[1] <= cost[0]
 
 
-@settings(max_examples=30)
+@FEW
 @given(LOADS, st.integers(1, 6 * 10**9), st.integers(0, 30))
 def test_the_number_that_is_chosen_is_the_best_of_all(load, rate, discount) -> None:
     demand, term = Demand(load_curve(load), 1, PRICE), Commitment(12, NONE)
