@@ -225,6 +225,9 @@ def test_choices_outlive_a_change_of_page_and_a_reload(served, browser_page: Pag
     browser_page.get_by_role("option", name="search").click()
     browser_page.get_by_text("Refresh by itself").click()
     expect(browser_page.get_by_text("Below: team search alone")).to_be_visible()
+    expect(browser_page).to_have_url(
+        re.compile("live="), timeout=60_000
+    )  # what a page change keeps
     for name in ("Break-even", "Spend"):
         browser_page.get_by_test_id("stSidebarNav").get_by_text(name, exact=True).click()
         expect(browser_page.get_by_role("heading", name=name, exact=True)).to_be_visible()
