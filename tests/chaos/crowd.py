@@ -136,6 +136,8 @@ def asked(line: HTTPConnection, said: Said, body: dict[str, Any], *, leaves: boo
     said.request_id = answer.headers["x-request-id"] or ""
     said.status = answer.status
     said.cost_usd = answer.headers["x-breakeven-cost-usd"] or ""
+    if answer.status != 200:  # who leaves was told it, too
+        said.retry_after = answer.headers["retry-after"] or ""
     if leaves:
         answer.read(60)
         said.left = True
@@ -143,7 +145,6 @@ def asked(line: HTTPConnection, said: Said, body: dict[str, Any], *, leaves: boo
         return False
     content = answer.read()
     if answer.status != 200:
-        said.retry_after = answer.headers["retry-after"] or ""
         said.code = (json.loads(content).get("error") or {}).get("code") or ""
         return True
     if not body["stream"]:

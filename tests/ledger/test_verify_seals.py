@@ -70,13 +70,16 @@ def test_an_attempt_that_is_put_under_a_seal_is_found(
     assert seal_findings(books)
 
 
-def test_many_edits_are_all_found(engine, opened, settled, write, seal_all, seal_findings):
+@pytest.mark.parametrize("edits", [100, pytest.param(1_000, marks=pytest.mark.long)])
+def test_many_edits_are_all_found(
+    engine, opened, settled, write, seal_all, seal_findings, edits: int
+):
     """Every one of these single-row edits, each alone; the books are whole again between them."""
     write(engine, *(record for n in range(60) for record in (opened(n), settled(n))))
     seal_all(engine, rows_at_once=7)
     columns = ("cost_pusd", "output_tokens", "settled_us", "input_tokens", "opened_us")
     chance = random.Random(20261121)
-    for _ in range(100):
+    for _ in range(edits):
         column, seq = chance.choice(columns), chance.randint(1, 60)
         change = f"UPDATE attempts SET {column} = {column} + :by WHERE seq = {seq}"
         with engine.begin() as connection:
