@@ -145,7 +145,7 @@ def _refusals(view: View) -> None:
             "why": words.reason(row.reason),
             "model": row.model,
             "team": row.team,
-            "budget": row.scope or "",
+            "budget or limit": row.scope or "",
             "HTTP status": row.http_status,
         }
         for row in found
