@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, literal_
 
 from ledger.accounts import gpu_payable
 from ledger.hours import gpu_entry
+from ledger.money import format_usd
 from ledger.orm_books import Attempt, Posting
 from ledger.orm_fleet import HOUR_US, GpuHour, GpuHourTeam
 from ledger.orm_seals import RetiredUse
@@ -45,11 +46,12 @@ def hours_add_up(connection: Connection) -> Found:
         name = gpu_entry(hour.pool, hour.hour_us, hour.correction)
         used, charged = shares.get((hour.pool, hour.hour_us, hour.correction), (0, 0))
         if used != hour.used_pusd:
-            yield name, f"teams used {used} pico-USD, the hour says {hour.used_pusd}"
+            yield name, f"teams used {format_usd(used)}, the hour says {format_usd(hour.used_pusd)}"
         if hour.used_pusd + hour.idle_pusd + hour.unavailable_pusd != hour.bill_pusd:
-            yield name, f"its parts do not add up to the bill of {hour.bill_pusd}"
+            yield name, f"its parts do not add up to the bill of {format_usd(hour.bill_pusd)}"
         if charged + owed.get(name, 0) != hour.bill_pusd:
-            yield name, f"postings come to {charged + owed.get(name, 0)} of {hour.bill_pusd}"
+            posted = format_usd(charged + owed.get(name, 0))
+            yield name, f"postings come to {posted} of {format_usd(hour.bill_pusd)}"
 
 
 def hours_hold_every_settle(connection: Connection) -> Found:
