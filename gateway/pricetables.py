@@ -1,34 +1,19 @@
-"""Prices, their changes and doubts, as tables for people and as JSON for programs."""
+"""Prices, their changes and doubts, as tables for people; made of what programs are told."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
 
 from gateway.cli_output import table
-from ledger.book import Record
-from ledger.money import PUSD_PER_USD
-from ledger.pricediff import PER_TOKEN, SHARE, Amount, Entry, Plan, Status, amounts
-from ledger.priceflags import PriceFlag
-from ledger.prices import Price
+from ledger.pricediff import PER_TOKEN, SHARE, Amount, Status
 from ledger.rates import STANDARD
 
-_PER = {PER_TOKEN: 1_000_000, SHARE: 10_000}  # pico-USD per token, millionths
 _NOTES = {
     Status.SHADOWED: "another book's price stays in force",
     Status.DROPPED: "no longer listed there; its price stays",
 }
-
-
-def amount_text(pusd: int | None, unit: str) -> str:
-    """`0.15` USD per million tokens, `0.005` USD, or `10` percent: exact, no exponent."""
-    if pusd is None:
-        return "-"
-    value = Decimal(pusd) / _PER.get(unit, PUSD_PER_USD)
-    text = f"{value:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def kind_text(one: Amount) -> str:
@@ -41,22 +26,6 @@ def kind_text(one: Amount) -> str:
     )
     unit = {PER_TOKEN: "", SHARE: " (%)"}.get(one.unit, " (USD)")
     return f"{tier}{one.kind}{above if one.above_tokens else ''}{unit}"
-
-
-def day(at_us: int | None) -> str:
-    return "-" if at_us is None else f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d}"
-
-
-def moment(at_us: int) -> str:
-    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="seconds")
-
-
-def beginning(price: Price) -> str | None:
-    """None: for as long as anything is known of the name."""
-    return moment(price.effective_from_us) if price.effective_from_us > 0 else None
-
-
-# -- changes ----------------------------------------------------------------------------------
 
 
 def show_plan(out: Console, plan: dict[str, Any], now_us: int) -> None:
@@ -113,94 +82,6 @@ def _books(entry: dict[str, Any]) -> str:
     before = entry["before"]["book"] if entry["before"] else None
     after = entry["after"]["book"] if entry["after"] else "nothing"
     return str(after) if before in (None, after) else f"{before}, then {after}"
-
-
-def plan_json(plan: Plan) -> dict[str, Any]:
-    return {
-        "book": plan.book,
-        "unchanged": plan.changes.unchanged,
-        "entries": [_entry_json(entry) for entry in plan.entries],
-        "implausible": [{"name": name, "detail": words} for name, words in plan.doubts],
-    }
-
-
-def _entry_json(entry: Entry) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "status": entry.status.value,
-        "from": moment(entry.since_us),
-        "until": None if entry.until_us is None else moment(entry.until_us),
-        "before": _brief(entry.before),
-        "after": _brief(entry.after),
-        "prices": [_amount_json(one) for one in entry.amounts],
-    }
-
-
-def _brief(price: Price | None) -> dict[str, Any] | None:
-    if price is None:
-        return None
-    return {"book": price.book, "source": price.source, "source_date": price.source_date}
-
-
-def _amount_json(one: Amount) -> dict[str, Any]:
-    return {
-        "tier": one.tier,
-        "above_tokens": one.above_tokens,
-        "kind": one.kind,
-        "unit": one.unit,
-        "old": None if one.old is None else amount_text(one.old, one.unit),
-        "new": None if one.new is None else amount_text(one.new, one.unit),
-        "percent": one.percent,
-    }
-
-
-# -- prices in force --------------------------------------------------------------------------
-
-
-def price_json(asked: str, price: Price | None, flags: Sequence[PriceFlag]) -> dict[str, Any]:
-    """`asked` may be another name than the one that is priced."""
-    shown: dict[str, Any] = {"asked": asked, "flags": [flag_json(one) for one in flags]}
-    if price is None:
-        return {**shown, "name": None}
-    return {
-        **shown,
-        "name": price.name,
-        "version": price.version,
-        "book": price.book,
-        "source": price.source,
-        "source_date": price.source_date,
-        "from": beginning(price),
-        "until": None if price.effective_until_us is None else moment(price.effective_until_us),
-        "simulated": price.simulated,
-        "prices": [
-            {"tier": one.tier, "above_tokens": one.above_tokens, "kind": one.kind,
-             "unit": one.unit, "price": amount_text(one.new, one.unit)}
-            for one in amounts(price)
-        ],
-    }  # fmt: skip
-
-
-def record_json(record: Record) -> dict[str, Any]:
-    price = record.price
-    return {
-        "version": price.version,
-        "book": price.book,
-        "from": beginning(price),
-        "until": None if price.effective_until_us is None else moment(price.effective_until_us),
-        "withdrawn": price.withdrawn,
-        "recorded": moment(record.recorded_us),
-        "by": record.actor,
-        "origin": record.origin,
-    }
-
-
-def flag_json(flag: PriceFlag) -> dict[str, Any]:
-    return {
-        "name": flag.name,
-        "version": flag.version,
-        "flag": flag.flag.value,
-        "detail": flag.detail,
-    }
 
 
 def show_list(out: Console, shown: Sequence[dict[str, Any]]) -> None:

@@ -16,9 +16,9 @@ import msgspec
 
 from gateway.admin.verb import Place, Refused, Verb, listed
 from gateway.following import FOLLOW_S
+from gateway.pricejson import flag_json, plan_json, price_json, record_json
 from gateway.prices import names_in_use, price_aliases
 from gateway.pricesources import PriceText, Source, source_of
-from gateway.pricetables import flag_json, plan_json, price_json, record_json
 from gateway.settings import Settings
 from ledger.book import (
     import_approved,

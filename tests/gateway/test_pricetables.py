@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from gateway.pricetables import amount_text, kind_text, plan_json, show_plan, summary
+from gateway.pricejson import plan_json
+from gateway.pricetables import kind_text, show_plan, summary
 from ledger.drafts import PriceDraft
 from ledger.pricediff import PER_TOKEN, PER_UNIT, SHARE, Amount, planned
 from ledger.prices import Price
@@ -18,18 +19,6 @@ def shown(plan) -> str:
     out = io.StringIO()
     show_plan(Console(file=out, width=200), plan_json(plan), 100)
     return out.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("pusd", "unit", "text"),
-    [
-        (150_000, PER_TOKEN, "0.15"), (15_000_000, PER_TOKEN, "15"), (10, PER_TOKEN, "0.00001"),
-        (5 * 10**9, PER_UNIT, "0.005"), (100_000, SHARE, "10"), (0, PER_TOKEN, "0"),
-        (None, PER_TOKEN, "-"), (1_000_000_000_000, PER_TOKEN, "1000000"),
-    ],
-)  # fmt: skip
-def test_amounts(pusd, unit, text):
-    assert amount_text(pusd, unit) == text
 
 
 @pytest.mark.parametrize(
@@ -65,17 +54,6 @@ def test_a_plan_for_people():
     assert "batch output     -   0.3       -" in text
     assert "2033-05-18" in text
     assert summary(plan_json(plan())) == "deal.csv: 1 added, 1 changed, 0 unchanged."
-
-
-def test_a_plan_for_programs():
-    document = plan_json(plan())
-    own, changed = document["entries"]
-    assert (own["name"], own["status"], own["before"]) == ("acme/own", "added", None)
-    assert own["from"] == "2033-05-18T03:33:20+00:00"
-    assert changed["prices"][0] == {
-        "tier": "standard", "above_tokens": 0, "kind": "input", "unit": "usd_per_million",
-        "old": "0.15", "new": "0.12", "percent": -20.0,
-    }  # fmt: skip
 
 
 def test_what_cannot_well_be_right_stands_below_the_changes():

@@ -30,7 +30,10 @@ from router.types import (
     Slo,
 )
 
-BROKEN = {Reason.UNKNOWN_STATE, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING}
+BROKEN = {
+    Reason.UNKNOWN_STATE, Reason.UNHEALTHY, Reason.LOADING, Reason.DRAINING,
+    Reason.DISABLED,  # one that was stopped on purpose
+}  # fmt: skip
 SLOS = st.sampled_from([Slo(), Slo(ttft_ms=200.0), Slo(ttft_ms=500.0, tpot_ms=20.0, strict=True)])
 REQUESTS = st.fixed_dictionaries(
     {

@@ -158,10 +158,14 @@ def test_bytes_without_an_end_cost_little_memory(faulty, rule, answers, patientl
         rule(answer=JSON + b"\r\n[", endless=b"1," * 32768),
     ]
     for number, case in enumerate(cases):
-        answer = faulty.ask("api", case, stream=number == 1)
-        assert answer.status_code == 502, number
-        # An answer may have 64 MiB, an event 4; the rest lies in sockets.
+        # An answer may have 64 MiB, an event 4; the rest lies in sockets, and a kernel gives one
+        # that is read in jerks up to 32: who reads on without end passes that each time.
         limit = 80 * MIB if number == 2 else 8 * MIB
+        for _ in range(3):
+            answer = faulty.ask("api", case, stream=number == 1)
+            assert answer.status_code == 502, number
+            if faulty.alpha.seen[-1].passed <= limit:
+                break
         assert faulty.alpha.seen[-1].passed <= limit
     patiently(lambda: faulty.alpha.seen[-1].gone_s)
 

@@ -198,14 +198,17 @@ def test_each_deadline_ends_its_request_and_leaves_one_row(
         how = {"answer": head, "endless": word, "pause_s": 0.05}
     if model == "own" and deadline == "idle":
         how = {"before": b'"finish_reason":null', "ending": "hole"}
-    since = hasty.last_row()
-    start_s = time.monotonic()
-    answer = hasty.ask(model, rule(**how), **members)
-    passed_s = time.monotonic() - start_s
-    hasty.peace()
+    for _ in range(3):
+        since = hasty.last_row()
+        start_s = time.monotonic()
+        answer = hasty.ask(model, rule(**how), **members)
+        passed_s = time.monotonic() - start_s
+        hasty.peace()
+        (row,) = hasty.all_settled(since, 1)
+        if deadline != "total" or row["error"] is None:
+            break  # else this machine was silent for longer than a target may be
     assert b'"code":"upstream_timeout"' in answer.content
     assert after_s - 0.05 <= passed_s <= after_s + BOUNDS_S
-    (row,) = hasty.all_settled(since, 1)
     assert (row["status"], row["error"]) == ("timeout", error)
 
 
