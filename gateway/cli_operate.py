@@ -18,7 +18,7 @@ from gateway.cli_config import Config
 from gateway.cli_desk import acting, looking
 from gateway.cli_output import AsJson, emit, table
 from gateway.following import FOLLOW_S
-from ledger.overrides import API, EVERY, OWN
+from ledger.overrides import API, EVERY, NOTHING, OWN
 
 target = typer.Typer(help="Targets: take one out, put it back.", no_args_is_help=True)
 route = typer.Typer(help="Routes: own engines alone, or APIs alone.", no_args_is_help=True)
@@ -123,10 +123,7 @@ def _tell(said: dict[str, Any], *, as_json: bool) -> None:
     """What is said now, and whom it leaves without a target."""
     for name in said["unserved"]:
         typer.echo(f"`{name}` has no target left: its requests are refused meanwhile", err=True)
-    words = "\n".join(
-        f"{_subject(one)}: {one['says']}{' until ' + one['until'] if one['until'] else ''}."
-        for one in said["overrides"]
-    )
+    words = "\n".join(f"{_subject(one)}: {_holds(one)}." for one in said["overrides"])
     emit(
         said, as_json=as_json,
         show=lambda out: out.print(
@@ -154,6 +151,12 @@ def _table(stands: Sequence[dict[str, Any]]) -> Any:
         for one in stands
     ]
     return table("Held over the policies", ("what", "says", "until", "by", "note"), rows)
+
+
+def _holds(one: dict[str, Any]) -> str:
+    if one["says"] == NOTHING:
+        return "nothing is held over it"
+    return f"{one['says']}{' until ' + one['until'] if one['until'] else ''}"
 
 
 def _subject(one: dict[str, Any]) -> str:

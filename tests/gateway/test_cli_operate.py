@@ -39,7 +39,10 @@ def test_a_target_is_taken_out_and_put_back(breakeven) -> None:
     )  # fmt: skip
     assert one["until"].endswith(" UTC")
     assert "pool:a/1" in breakeven("target", "list").stdout
-    assert breakeven("target", "enable", "pool:a").exit_code == 0
+    freed = breakeven("target", "enable", "pool:a")
+    assert (freed.exit_code, freed.stdout.splitlines()[0]) == (
+        0, "pool:a/1: nothing is held over it.",
+    )  # fmt: skip
     assert json.loads(breakeven("target", "list", "--json").stdout)["overrides"] == []
     assert "Nothing is held" in breakeven("target", "list").stdout
 
