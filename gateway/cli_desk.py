@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+import typer
 from sqlalchemy import Engine
 
 from gateway.admin.enginehost import running_here
-from gateway.admin.remote import remote
+from gateway.admin.remote import in_clear, remote
 from gateway.admin.verb import Place, Verb, is_refused
 from gateway.cli_config import gateway_url, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli_output import fail
@@ -64,7 +65,10 @@ def _desk(
                 settings = load_or_fail(config)
                 yield Here(settings, by, cache(lambda: opened.enter_context(ledger(settings))))
             else:
-                yield opened.enter_context(remote(url, os.environ))
+                desk = opened.enter_context(remote(url, os.environ))
+                if in_clear(url):
+                    typer.echo(f"warning: the key goes to {url} in the clear: use https", err=True)
+                yield desk
     except Exception as error:
         if is_refused(error):
             fail(str(error))

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -41,6 +43,17 @@ class Remote:
             url = self._client.base_url
             raise Refused(f"{url} answered {answer.status_code}, as no gateway does") from None
         raise Refused(words.removesuffix("."))
+
+
+def in_clear(url: str) -> bool:
+    """Whether anybody on the way there reads the key: plain HTTP, to another host."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or parts.hostname in (None, "localhost"):
+        return False
+    try:
+        return not ip_address(str(parts.hostname)).is_loopback
+    except ValueError:
+        return True
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import pytest
 
 from gateway.admin.overrides import DISABLE, TARGETS, Disabling
 from gateway.admin.policies import HISTORY, Past
-from gateway.admin.remote import API_KEY, Remote, remote
+from gateway.admin.remote import API_KEY, Remote, in_clear, remote
 from gateway.admin.verb import Nothing, Refused
 
 
@@ -65,3 +65,16 @@ def test_the_key_is_in_a_header_and_the_version_may_be_in_the_address() -> None:
         assert str(desk._client.base_url) == "http://there"
         assert desk._client.headers["authorization"] == "Bearer gw_a_b"
         assert desk._client.follow_redirects is False
+
+
+@pytest.mark.parametrize(
+    ("url", "clear"),
+    [
+        ("http://gateway.internal:8080", True), ("http://10.0.0.7/v1", True),
+        ("https://gateway.internal", False), ("http://localhost:8080", False),
+        ("http://127.0.0.1:8080/v1", False), ("http://[::1]:8080", False),
+        ("http://localhost.example.org", True),
+    ],
+)  # fmt: skip
+def test_a_key_that_anybody_on_the_way_reads_is_warned_of(url, clear) -> None:
+    assert in_clear(url) is clear
