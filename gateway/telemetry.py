@@ -41,7 +41,7 @@ SAMPLE_S = 10.0
 SCRAPE_TIMEOUT_S = 5.0
 PROMETHEUS_PATH = path_of("tensorrt-llm")
 LIVE_S = 0.25
-WAY_S = 60.0
+WAY_S, WAY_LOOK_S = 60.0, 1.0
 NOT_SERVING = {  # the stages of a managed engine that are not just a start under way
     "draining": State.DRAINING,
     "backing_off": State.DOWN,
@@ -78,6 +78,7 @@ class Telemetry:
         ):
             for seat, watch in zip(self._seats, self._watches, strict=True):
                 tasks.create_task(self._follow(seat, watch, client))
+            tasks.create_task(self._measure_ways())
             tasks.create_task(self._live())
             tasks.create_task(self._sample())
             tasks.create_task(self._price())
@@ -96,8 +97,6 @@ class Telemetry:
                 state = await self._look(seat, watch, client, state)
                 if state.state is State.HEALTHY and watch.step is None:
                     await self._meet(seat, watch, client)
-                if state.state is State.HEALTHY:
-                    await self._measure_way(seat, watch)
             if self._board.life(watch.row) == life:
                 watch.health = state.state.value
                 watch.publish(self._board)
@@ -150,14 +149,24 @@ class Telemetry:
             log.warning("%s is %s: %s", seat.name, state.state, state.reason)
         return state
 
+    async def _measure_ways(self) -> None:
+        """Once a minute, for it changes where somebody moves; no scrape waits for it."""
+        while True:
+            now_s = self._clock.now_s()
+            due = [
+                (seat, watch)
+                for seat, watch in zip(self._seats, self._watches, strict=True)
+                if watch.health == State.HEALTHY.value
+                and (watch.way_measured_s is None or now_s - watch.way_measured_s >= WAY_S)
+            ]
+            await asyncio.gather(*(self._measure_way(*one) for one in due))
+            await asyncio.sleep(WAY_LOOK_S)
+
     async def _measure_way(self, seat: EngineSeat, watch: Watch) -> None:
-        """Once a minute: it changes where somebody moves."""
-        now_s = self._clock.now_s()
-        if watch.way_measured_s is None or now_s - watch.way_measured_s >= WAY_S:
-            watch.way_measured_s = now_s
-            at = httpx.URL(seat.base_url)
-            port = at.port or (443 if at.scheme == "https" else 80)
-            watch.round_trip_s = await round_trip_s(at.host, port)
+        watch.way_measured_s = self._clock.now_s()
+        at = httpx.URL(seat.base_url)
+        port = at.port or (443 if at.scheme == "https" else 80)
+        watch.round_trip_s = await round_trip_s(at.host, port)
 
     async def _page(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> str:
         """The metrics, from where this engine has them."""

@@ -121,6 +121,30 @@ def test_an_engine_whose_metrics_are_elsewhere_is_asked_there_from_then_on(watch
     assert (sample.dialect, sample.kv_capacity_tokens) == ("tensorrt-llm", 320)
 
 
+def test_a_way_that_hangs_delays_no_news(stack, watched, monkeypatch) -> None:
+    asked: list[int] = []
+
+    async def hangs(_host: str, port: int) -> None:
+        asked.append(port)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(telemetry_module, "round_trip_s", hangs)
+    monkeypatch.setattr(telemetry_module, "WAY_LOOK_S", 0.01)
+
+    async def run() -> None:
+        follows = asyncio.create_task(watched.run())
+        board = watched._board
+        await until(lambda: asked)
+        since_s = Clock().now_s()
+        await until(lambda: board.published(0)[Published.UPDATED_S] > since_s)
+        assert HEALTHS[int(board.published(0)[Published.HEALTH])] == "healthy"
+        follows.cancel()
+        await asyncio.gather(follows, return_exceptions=True)
+
+    asyncio.run(run())
+    assert len(asked) <= len(watched._seats), "one at a time for each engine"
+
+
 @pytest.fixture
 def managed(stack, tmp_path: Path):
     """Telemetry of one seat that `serve` is to run, where the stack's engine answers already."""
