@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 import typer
@@ -21,6 +21,8 @@ from gateway.clock import Clock
 from gateway.settings import Settings
 
 G = TypeVar("G", bound=msgspec.Struct)
+By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
+Why = Annotated[str | None, typer.Option("--note", help="Why, for whoever reads it later.")]
 
 
 class Desk(Protocol):

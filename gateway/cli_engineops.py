@@ -21,8 +21,7 @@ from gateway.admin import overrides
 from gateway.admin.enginehost import runtime_of
 from gateway.admin.verb import Nothing, Refused
 from gateway.cli_config import Config, load_or_fail
-from gateway.cli_desk import Desk, acting, looking
-from gateway.cli_operate import By, Why
+from gateway.cli_desk import By, Desk, Why, acting, looking
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.engines import log_of
 from gateway.following import FOLLOW_S

@@ -8,14 +8,12 @@ import typer
 from gateway.admin import keys as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli_config import Config, gateway_url
-from gateway.cli_desk import acting
+from gateway.cli_desk import By, Why, acting
 from gateway.cli_output import AsJson, emit, fail, table
 from gateway.roles import Role, Scope
 
 app = typer.Typer(help="Keys that applications authenticate with.", no_args_is_help=True)
 KeyId = Annotated[str, typer.Argument(help="As `keys list` shows it.")]
-By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
-Why = Annotated[str | None, typer.Option("--note", help="Why, for whoever reads the log.")]
 Days = Annotated[int | None, typer.Option(min=1, help="Expires after this many days.")]
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from gateway.admin import overrides as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli_config import Config
-from gateway.cli_desk import acting, looking
+from gateway.cli_desk import By, Why, acting, looking
 from gateway.cli_output import AsJson, emit, table
 from gateway.following import FOLLOW_S
 from ledger.overrides import API, EVERY, NOTHING, OWN
@@ -25,8 +25,6 @@ route = typer.Typer(help="Routes: own engines alone, or APIs alone.", no_args_is
 
 Name = Annotated[str, typer.Argument(help="pool:NAME, pool:NAME/0, a provider, or its model.")]
 For = Annotated[str | None, typer.Option("--for", help="How long: 90s, 30m, 2h, 7d.")]
-By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
-Why = Annotated[str | None, typer.Option("--note", help="Why, for whoever reads it later.")]
 OfModel = Annotated[str | None, typer.Option("--model", help="This model; default: all.")]
 
 

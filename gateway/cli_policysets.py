@@ -14,7 +14,7 @@ from rich.console import Console
 from gateway.admin import policies as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli_config import Config
-from gateway.cli_desk import Desk, acting, looking
+from gateway.cli_desk import By, Desk, Why, acting, looking
 from gateway.cli_output import AsJson, console, emit, fail, table
 from gateway.faults import count_of, text_of
 from gateway.following import FOLLOW_S
@@ -22,8 +22,6 @@ from gateway.policyverbs import FILE
 
 Given = Annotated[Path, typer.Argument(help="A YAML file with `policies`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]
-By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
-Why = Annotated[str | None, typer.Option("--note", help="Why, for whoever reads the history.")]
 
 
 def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
