@@ -74,7 +74,7 @@ def _verified(view: View) -> None:
         text = "All checks hold" if last.holds else words.plural(last.found, "finding")
         when = f"{words.moment(last.at_us)} ({words.ago(last.at_us, view.now_us)}), {last.actor}"
         look.card(
-            "The last `ledger verify`".replace("`", ""),
+            "The last ledger verify",
             look.big(text, tone="be-gain" if last.holds else "be-loss", size="mid"),
             look.small(
                 f"**{len(last.checks)}** checks, {when}",

@@ -53,7 +53,8 @@ def sent(token: str | None) -> str:
 async def authenticate(keys: Keys, token: str, *, now_us: int, scope: str) -> Identity:
     """The key's identity, if it may do `scope`."""
     identity = await identified(keys, token, now_us=now_us)
-    if identity.scopes.isdisjoint((scope, scope + EVERY_TEAM, scope + APPLY)):
+    held = identity.scopes
+    if scope not in held and held.isdisjoint((scope + EVERY_TEAM, scope + APPLY)):
         raise RequestError("forbidden", f"This key does not have the scope `{scope}`.")
     return identity
 

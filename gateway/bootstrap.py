@@ -182,14 +182,19 @@ def build(
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot = hot
     batches.attach(app)
-    return _administered(app, settings, runtime, ledger, board)
+    return _administered(app, settings, runtime, ledger, board, clock)
 
 
 def _administered(
-    app: Gateway, settings: Settings, runtime: Runtime, ledger: Ledger, board: Board
+    app: Gateway,
+    settings: Settings,
+    runtime: Runtime,
+    ledger: Ledger,
+    board: Board,
+    clock: Clock,
 ) -> Gateway:
     """With the routes of those who run it, and every route guarded."""
-    opened, clock = partial(make_engine, runtime.ledger_url), Clock()
+    opened = partial(make_engine, runtime.ledger_url)
     desk = AdminDesk(settings, opened, EngineHost(settings, runtime, board), clock)
     app.take(admin_router(desk))
     guard(app, ledger.keys, clock)
