@@ -50,9 +50,7 @@ def engine(served):
     return run
 
 
-def test_engines_are_restarted_one_by_one_and_no_request_fails(
-    served, engine, patiently, monkeypatch
-) -> None:
+def test_engines_are_restarted_one_by_one_and_no_request_fails(served, engine, patiently) -> None:
     before = patiently(lambda: healthy(engine))
     assert [one["engine"] for one in before] == ["pool:main/0", "pool:main/1"]
     crowd = Crowd(served)
@@ -65,9 +63,17 @@ def test_engines_are_restarted_one_by_one_and_no_request_fails(
     after = healthy(engine)
     assert [one["life"] for one in after] == [one["life"] + 1 for one in before]
     assert [one["override"] for one in after] == [None, None]
+    crowd.end()
     assert crowd.broken == []
-    # The control: the same restart of an engine that is not drained breaks what runs there.
+
+
+def test_the_control_of_that_a_restart_that_waits_for_nobody_breaks_what_runs(
+    served, engine, patiently, monkeypatch
+) -> None:
+    patiently(lambda: healthy(engine))
     monkeypatch.setattr(cli_engineops, "_empty", lambda *_: None)
+    crowd = Crowd(served, tokens=1500)  # they outlast every look that an engine's restart waits for
+    patiently(lambda: all(one["in_flight"] for one in healthy(engine) or [{"in_flight": 0}]))
     assert engine("restart", "pool:main", "--timeout", "60s").exit_code == 0
     crowd.end()
     assert crowd.broken != []
