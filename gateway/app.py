@@ -7,6 +7,7 @@ to, are left out under `/v1` (where every path needs a key, so that no proxy's r
 evaded), HEAD is GET without its body, and Anthropic's clients are told errors in their own shape.
 """
 
+import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -54,6 +55,8 @@ VERSION = "anthropic-version"
 METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 _SLASHES = re.compile("//+")
 
+log = logging.getLogger("breakeven.app")
+
 
 class Gateway(FastAPI):
     """`hot` may be replaced while the application starts (it needs the running loop).
@@ -86,12 +89,17 @@ class Gateway(FastAPI):
                 await self.hot(scope, receive, send)
                 return
         request_id = self.hot.new_id()
-        answer = _answered(send, scope, request_id)
+        answer = Answer(send, scope, request_id)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         named, serve = {**scope, "method": method, REQUEST_ID: request_id}, super().__call__
-        await with_last_word(
-            lambda send: serve(named, receive, send), answer, lambda: self.hot.draining
-        )
+        try:
+            await with_last_word(
+                lambda send: serve(named, receive, send), answer, lambda: self.hot.draining
+            )
+        except Exception:  # the outermost handler, which `_on_defect` has answered for
+            if not answer.ended:
+                raise  # half an answer is cut off, so that nobody takes it for a whole one
+            log.exception("request %s failed", request_id)
 
     def take(self, router: APIRouter) -> None:
         """Its routes become the application's own, each to be guarded by itself."""
@@ -173,6 +181,7 @@ def create_app(
     app.add_exception_handler(RequestError, _on_request_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_defect)
     return app
 
 
@@ -182,20 +191,24 @@ def _straight(path: str) -> str:
     return found.rstrip("/") if found.startswith("/v1/") and found != "/v1/" else path
 
 
-def _answered(send: SendMessage, scope: Message, request_id: str) -> SendMessage:
-    """Every answer names its request, so that a client can ask about it; one of HEAD ends there."""
-    added = [(b"x-request-id", request_id.encode())]
-    if waits_to_send(scope):  # nothing here reads a body
-        added.append((b"connection", b"close"))
+class Answer:
+    """Names its request, so that a client can ask about it; one of HEAD ends at its head."""
 
-    async def answered(message: Message) -> None:
+    def __init__(self, send: SendMessage, scope: Message, request_id: str) -> None:
+        self.ended = False
+        self._send = send
+        self._is_head = scope["method"] == "HEAD"
+        self._added = [(b"x-request-id", request_id.encode())]
+        if waits_to_send(scope):  # nothing here reads a body
+            self._added.append((b"connection", b"close"))
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *added]}
-        elif scope["method"] == "HEAD":
+            message = {**message, "headers": [*message.get("headers", ()), *self._added]}
+        elif self._is_head:
             message = {**message, "body": b""}
-        await send(message)
-
-    return answered
+        await self._send(message)
+        self.ended = message["type"] == "http.response.body" and not message.get("more_body", False)
 
 
 def _usable(settings: Settings, identity: Identity, name: str) -> bool:
@@ -240,6 +253,12 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     hint = f" The address is `/v1{path}`." if "/v1" + path in HOT else ""
     told = RequestError(kind, f"{request.method} {path}: {error.detail}.{hint}")
     return _told(request, told, headers)
+
+
+async def _on_defect(request: Request, _: Exception) -> Response:
+    """What nobody foresaw: the application raises it once more, to be logged with its request."""
+    told = RequestError("internal", "The gateway failed; it is logged.")
+    return await _on_request_error(request, told)
 
 
 def _allowed_methods(request: Request) -> list[str]:

@@ -184,3 +184,35 @@ def test_who_is_not_known_is_told_how_to_say_it(stack) -> None:
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
     asked = httpx.post(stack.url + "/v1/chat/completions", json={}, trust_env=False)
     assert (asked.status_code, asked.headers["www-authenticate"]) == (401, "Bearer")
+
+
+class Broken:
+    """Among what `/metrics` shows: a defect that nobody foresaw."""
+
+    def collect(self) -> list[object]:
+        raise ZeroDivisionError("secret words")
+
+
+def test_a_defect_is_told_as_every_error_and_logged_with_its_request(stack, caplog) -> None:
+    broken = Broken()
+    stack.registry.register(broken)
+    try:
+        with httpx.Client(base_url=stack.url, trust_env=False) as client:
+            answer = client.get("/metrics")
+            connections = stack.connections()
+            assert client.get("/healthz").status_code == 200
+            assert stack.connections() == connections  # the same one
+            anthropics = client.get("/metrics", headers={"anthropic-version": "2023-06-01"})
+            head = client.head("/metrics")
+    finally:
+        stack.registry.unregister(broken)
+    assert answer.status_code == head.status_code == 500
+    assert answer.json()["error"] == {
+        "message": "The gateway failed; it is logged.", "type": "server_error", "param": None,
+        "code": "internal_error",
+    }  # fmt: skip
+    assert anthropics.json()["error"]["type"] == "api_error"
+    logged = [one for one in caplog.records if one.name == "breakeven.app"]
+    assert answer.headers["x-request-id"] in logged[0].getMessage()
+    assert "secret words" in caplog.text
+    assert stack.get("/metrics").status_code == 200
