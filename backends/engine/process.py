@@ -13,6 +13,7 @@ from pathlib import Path
 from backends.engine.environment import CpuOptions, variables
 from backends.engine.flags import Launch
 from backends.engine.leftovers import end_left
+from backends.engine.sockets import VARIABLE, make_sockets, remove_sockets
 
 _GUARD = Path(__file__).with_name("guard.py")
 # The engine gets its own drain time; what has not ended then is killed this much later.
@@ -36,13 +37,14 @@ class EngineProcess:
         await asyncio.to_thread(end_left, tree_of(log))  # of a life whose end nobody saw
         log_from = await asyncio.to_thread(_size, log)
         options = CpuOptions(cpu.kv_cache_gib, cpu.omp_binding, launch.eager)
+        environ = variables(os.environ, flavour=launch.flavour, cpu=options)
+        environ[VARIABLE] = str(await asyncio.to_thread(make_sockets, log))
         guard = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", str(_GUARD),
             "--parent", str(os.getpid()),
             "--grace", str(launch.drain_s + _GRACE_AFTER_DRAIN_S),
             "--log", str(log), "--tree", str(tree_of(log)), "--", *words,
-            env=variables(os.environ, flavour=launch.flavour, cpu=options),
-            stdin=DEVNULL, start_new_session=True, preexec_fn=_hear_hang_ups,
+            env=environ, stdin=DEVNULL, start_new_session=True, preexec_fn=_hear_hang_ups,
         )  # fmt: skip
         return cls(guard, log, log_from)
 
@@ -55,6 +57,7 @@ class EngineProcess:
         """The engine's exit code, once every process of it is gone."""
         code = await self._guard.wait()
         await asyncio.to_thread(end_left, tree_of(self._log), died_now=True)
+        await asyncio.to_thread(remove_sockets, self._log)
         return code
 
     def cause(self, code: int) -> str:

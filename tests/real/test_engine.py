@@ -13,6 +13,7 @@ import pytest
 
 from backends.engine.guard import descendants
 from backends.engine.profile import profile
+from backends.engine.sockets import remove_sockets
 from backends.metrics import parse
 
 MESSAGES = [{"role": "user", "content": "Tell me about the weather in Paris."}]
@@ -169,8 +170,9 @@ def alive(pids: list[int]) -> list[int]:
 
 @pytest.mark.real
 def test_a_killed_engine_lives_again_and_a_killed_owner_leaves_no_process(engine_spec, tmp_path):
+    log = tmp_path / "log"
     launch = engine_spec().launch
-    words = [str(launch.environment.directory), str(launch.model), str(tmp_path / "log")]
+    words = [str(launch.environment.directory), str(launch.model), str(log)]
     root = str(Path(__file__).parents[2])
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, *words], stdout=subprocess.PIPE, text=True, cwd=root,
@@ -180,9 +182,12 @@ def test_a_killed_engine_lives_again_and_a_killed_owner_leaves_no_process(engine
         try:
             first = descendants(read_until(owner, "serving"))
             assert len(first) >= 3  # server, core, worker
+            met = log.with_name("log.sockets").readlink()
+            assert any(path.is_socket() for path in met.iterdir())
             os.kill(first[0], signal.SIGKILL)
             read_until(owner, "backing_off")
             assert alive(first) == []  # before the next life begins
+            assert not met.exists()
             second = descendants(guard := read_until(owner, "serving"))
             assert len(second) >= 3
         finally:
@@ -191,3 +196,4 @@ def test_a_killed_engine_lives_again_and_a_killed_owner_leaves_no_process(engine
     while alive([guard, *second]) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert alive([guard, *second]) == []
+    remove_sockets(log)  # which the next life would do
