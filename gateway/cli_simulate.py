@@ -14,14 +14,14 @@ from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, load
 from gateway.cli_books import ledger_if_any, prices_of
 from gateway.cli_config import Config, load_or_fail
-from gateway.cli_output import AsJson, emit, fail
+from gateway.cli_output import AsJson, emit, fail, table
 from gateway.clock import Clock
 from gateway.policysets import examine_set, rules_of
 from gateway.settings import Settings, resolve_model
 from gateway.whatif.house import House, HouseError, Modelled, Seen, engine_models, pools_asked
 from gateway.whatif.page import PlotsMissingError, page
 from gateway.whatif.past import SPAN_FORMS, SpanError, past, span_of
-from gateway.whatif.tables import show
+from gateway.whatif.tables import notes, tables
 from gateway.whatif.tracefiles import TraceError, read_trace
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
@@ -105,7 +105,7 @@ def simulate(
         except (OSError, PlotsMissingError) as error:
             fail(f"--html {html}: {error}")
         typer.echo(f"wrote {html}", err=True)
-    emit(document, as_json=as_json, show=lambda out: show(out, document))
+    emit(document, as_json=as_json, show=lambda out: _show(out, document))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,3 +224,11 @@ def _progress() -> Progress:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
         console=Console(stderr=True),
     )  # fmt: skip
+
+
+def _show(out: Console, document: dict[str, Any]) -> None:
+    for title, columns, rows in tables(document):
+        out.print(table(title, columns, rows))
+        out.print()
+    for line in notes(document):
+        out.print(line, markup=False)

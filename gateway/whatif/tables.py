@@ -1,19 +1,7 @@
-"""A what-if's document as tables for a terminal."""
+"""A what-if's document as rows of tables, for a terminal and for a page."""
 
 from collections.abc import Sequence
 from typing import Any
-
-from rich.console import Console
-
-from gateway.cli_output import table
-
-
-def show(out: Console, document: dict[str, Any]) -> None:
-    for title, columns, rows in tables(document):
-        out.print(table(title, columns, rows))
-        out.print()
-    for line in notes(document):
-        out.print(line, markup=False)
 
 
 def tables(document: dict[str, Any]) -> list[tuple[str, Sequence[str], list[list[str]]]]:

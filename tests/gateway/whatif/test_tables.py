@@ -1,8 +1,6 @@
-"""Tables and notes of a what-if for a terminal."""
+"""Rows and notes of a what-if."""
 
-from rich.console import Console
-
-from gateway.whatif.tables import notes, show, tables
+from gateway.whatif.tables import notes, tables
 
 
 def test_the_tables_have_a_row_for_each_set(busy) -> None:
@@ -10,13 +8,7 @@ def test_the_tables_have_a_row_for_each_set(busy) -> None:
     assert [len(rows) for _, _, rows in found][:2] == [2, 2]
     assert all(len(row) == len(columns) for _, columns, rows in found for row in rows)
     assert any("assumed" in line for line in notes(busy))
-
-
-def test_they_are_printed(busy) -> None:
-    out = Console(record=True, width=200, file=None, quiet=True)
-    with out.capture():
-        show(out, busy)
-    assert tables(busy)[-1][0].startswith(f"{busy['disagreement']['moved']:,} requests")
+    assert found[-1][0].startswith(f"{busy['disagreement']['moved']:,} requests")
 
 
 def test_what_is_not_known_is_said(busy) -> None:
