@@ -23,7 +23,12 @@ KEY_DIGITS = 2 * PUBLIC_BYTES
 
 def scopes(settings: Settings) -> Iterator[Fault]:
     for index, budget in enumerate(settings.budgets):
-        yield from _scope(settings, ("budgets", index, "scope"), budget.scope, SCOPE_KINDS)
+        place, (kind, _, name) = ("budgets", index, "scope"), budget.scope.partition(":")
+        if name == EACH and kind in _NAMED:
+            words = f"a budget is one name's: `{budget.scope}` would limit nobody (`limits` has it)"
+            yield Fault(place, words)
+        else:
+            yield from _scope(settings, place, budget.scope, SCOPE_KINDS)
 
 
 def rates(settings: Settings) -> Iterator[Fault]:

@@ -43,6 +43,13 @@ class Chunk:
     after: Position
     more: bool = False
 
+    def first(self, frames: int) -> "Chunk":
+        """At most so many of its frames, and of those what can be read."""
+        if len(self.frames) <= frames:
+            return self
+        some = self.frames[:frames]
+        return Chunk(some, Position(self.after.segment, some[-1].end), more=True)
+
 
 class JournalReader:
     """Reads all journals under one directory; the owner's lock is probed, never kept."""

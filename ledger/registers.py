@@ -4,11 +4,11 @@
         pass
 
 Contracts, versions of budgets, price imports, policy sets, overrides, configurations,
-organisations, teams, users, keys and what is done with them are rows that nobody edits; a key is
-revoked once. Each is
-entered some seconds after its commit, with the hash of all its columns, chained to all entries
-before; from then on any edit is found (`verify_registers`). It reads rows, whoever wrote them and
-by which version.
+organisations, teams, users, keys and what is done with them, and invoices are rows that nobody
+edits; a key is revoked once, and an invoice posted once. Each is entered some seconds after its
+commit, with the hash of all its columns and of an invoice's lines, chained to all entries before;
+from then on any edit is found (`verify_registers`). It reads rows, whoever wrote them and by which
+version.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,13 +24,37 @@ from ledger.orm_books import ConfigVersion, PriceImport
 from ledger.orm_budgets import BudgetVersion
 from ledger.orm_fleet import GpuContract
 from ledger.orm_identity import Key, KeyChange, Organisation, Team, User
+from ledger.orm_invoices import Invoice, InvoiceItem
 from ledger.orm_policies import Override, PolicySet
 from ledger.orm_registers import RegisterEntry
 from ledger.seal import GENESIS, leaf
 
 ROWS_AT_ONCE = 500
-MADE, REVOKED = "made", "revoked"
+PARTS_AT_ONCE = 5_000
+MADE, REVOKED, POSTED = "made", "revoked", "posted"
 _WIDE = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What is written into a row once, later: when, under what word, and by whom."""
+
+    column: str
+    event: str
+    actor: str | None = None
+
+    @property
+    def columns(self) -> set[str]:
+        return {self.column} if self.actor is None else {self.column, self.actor}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Rows of another table that are part of a row; nobody edits these either."""
+
+    table: Any
+    of: str  # their column with the row's key
+    order: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +66,8 @@ class Register:
     actor: str | None = None
     hidden: tuple[str, ...] = ()
     subject: str | None = None
-    ends: str | None = None
+    end: End | None = None
+    parts: Parts | None = None
 
     @property
     def name(self) -> str:
@@ -50,13 +75,18 @@ class Register:
 
     def columns(self, event: str) -> list[str]:
         """What an entry holds: all of a row but its end, or its end."""
-        if event == REVOKED:
-            return [self.key, str(self.ends)]
-        return sorted({*self.table.__table__.columns.keys()} - {self.ends})
+        ended = set() if self.end is None else self.end.columns
+        if event != MADE:
+            return [self.key, *sorted(ended)]
+        return sorted({*self.table.__table__.columns.keys()} - ended)
 
     @property
     def events(self) -> tuple[str, ...]:
-        return (MADE,) if self.ends is None else (MADE, REVOKED)
+        return (MADE,) if self.end is None else (MADE, self.end.event)
+
+    def actor_of(self, event: str, row: Mapping[str, Any]) -> Any:
+        column = self.actor if event == MADE or self.end is None else self.end.actor
+        return None if column is None else row[column]
 
 
 REGISTERS = (
@@ -69,8 +99,15 @@ REGISTERS = (
     Register(Organisation, "id"),
     Register(Team, "id"),
     Register(User, "id"),
-    Register(Key, "id", hidden=("secret_hash",), ends="revoked_us"),
+    Register(Key, "id", hidden=("secret_hash",), end=End("revoked_us", REVOKED)),
     Register(KeyChange, "seq", actor="actor", subject="key_id"),
+    Register(
+        Invoice,
+        "id",
+        actor="imported_by",
+        end=End("posted_us", POSTED, "posted_by"),
+        parts=Parts(InvoiceItem, "invoice_id", "id"),
+    ),
 )
 
 
@@ -104,10 +141,10 @@ class Registers:
                     entry = {
                         "number": number, "at_us": at_us, "register": register.name,
                         "row": str(row[register.key]), "event": event,
-                        "actor": row.get(register.actor or ""),
+                        "actor": register.actor_of(event, row),
                         "before": before,
                         "said": said(register, event, row),
-                        "leaf": leaf_of(register, event, row),
+                        "leaf": leaf_of(connection, register, event, row),
                     }  # fmt: skip
                     chain = chained(chain, entry)
                     yield {**entry, "chain": chain}
@@ -122,8 +159,8 @@ class Registers:
             RegisterEntry.row == cast(key, String),
         )
         query = rows_of(register).where(~known).order_by(key).limit(self._at_once)
-        if event == REVOKED:
-            query = query.where(getattr(register.table, str(register.ends)).is_not(None))
+        if register.end is not None and event != MADE:
+            query = query.where(getattr(register.table, register.end.column).is_not(None))
         return [dict(row) for row in connection.execute(query).mappings()]
 
 
@@ -177,10 +214,29 @@ def rows_of(register: Register) -> Any:
     return select(*register.table.__table__.columns)
 
 
-def leaf_of(register: Register, event: str, row: Mapping[str, Any]) -> bytes:
+def leaf_of(
+    connection: Connection, register: Register, event: str, row: Mapping[str, Any]
+) -> bytes:
     """The hash of what an entry of this row holds, secrets included."""
     names = register.columns(event)
-    return leaf(register.name, names, [_ordered(row[name]) for name in names])
+    rest = _leaves(connection, register, row) if event == MADE else ()
+    return leaf(register.name, names, [_ordered(row[name]) for name in names], *rest)
+
+
+def _leaves(connection: Connection, register: Register, row: Mapping[str, Any]) -> Iterator[bytes]:
+    """Those of a row's parts."""
+    if (parts := register.parts) is None:
+        return
+    table = parts.table
+    query = (
+        select(*table.__table__.columns)
+        .where(getattr(table, parts.of) == row[register.key])
+        .order_by(getattr(table, parts.order))
+    )
+    names = sorted(table.__table__.columns.keys())
+    with connection.execute(query, execution_options={"yield_per": PARTS_AT_ONCE}) as rows:
+        for part in rows.mappings():
+            yield leaf(str(table.__tablename__), names, [part[name] for name in names])
 
 
 def said(register: Register, event: str, row: Mapping[str, Any]) -> dict[str, object]:

@@ -14,6 +14,10 @@ from ledger.repository import Applied, Away, Move, Repository
 
 STEP_BYTES = 1024 * 1024  # per transaction, of all journals: others wait for SQLite's lock as long
 LEAST_BYTES = 64 * 1024  # of each journal
+# After a failure a transaction takes half as many records, and twice as many after a success: where
+# any one may fail for a moment (a deadlock, a connection cut), a large one would fail for ever.
+FEWEST_RECORDS = 4
+ALL_RECORDS = 8192  # from here on only bytes count
 
 
 @dataclass(slots=True)
@@ -37,6 +41,7 @@ class Tail:
     ) -> None:
         self._repository, self._reader, self._now_us = repository, reader, now_us
         self._positions: dict[str, Position] | None = None
+        self._records = ALL_RECORDS  # a transaction takes at most so many
 
     def step(self) -> Step:
         """Apply what lies ahead of the positions; raises `Away` and forgets what it assumed."""
@@ -68,9 +73,14 @@ class Tail:
         journals = list(self._reader.journals())
         share = max(LEAST_BYTES, STEP_BYTES // max(1, len(journals)))
         for journal in journals:
+            if len(items) >= self._records:
+                step.more = True
+                break
             since = positions.get(journal.name, Position())
             owned = has_owner(journal)
             chunk = self._reader.read(journal, since, limit_bytes=share)
+            if self._records < ALL_RECORDS:
+                chunk = chunk.first(self._records - len(items))
             if chunk.after == since:
                 if not owned:
                     ended.append(journal)
@@ -84,12 +94,21 @@ class Tail:
             ]
         if moves:
             step.moved = True
-            step.applied = self._repository.apply(items, moves, at_us=self._now_us())
+            step.applied = self._applied(items, moves)
             positions.update({move.journal: move.after for move in moves})
             self._remove_applied(moves)
         for journal in ended:
             self._bury(journal, step)
         return step
+
+    def _applied(self, items: list[Item], moves: list[Move]) -> Applied:
+        try:
+            applied = self._repository.apply(items, moves, at_us=self._now_us())
+        except Away:
+            self._records = max(FEWEST_RECORDS, min(self._records, len(items)) // 2)
+            raise
+        self._records = min(ALL_RECORDS, 2 * self._records)
+        return applied
 
     def _bury(self, journal: Journal, step: Step) -> None:
         """Its lock was free before its end was read: nothing will follow."""

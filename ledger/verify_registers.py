@@ -1,4 +1,4 @@
-"""The proof that contracts, budgets, imports, policies, keys are what was entered, for `verify`."""
+"""The proof that what the books are kept by, and invoices, are as entered: part of `verify`."""
 
 from collections.abc import Generator
 from typing import Any
@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from ledger.budgetversions import budgets_are_as_said
 from ledger.orm_registers import RegisterEntry
-from ledger.registers import REGISTERS, Register, chained, leaf_of, rows_of
+from ledger.registers import MADE, REGISTERS, Register, chained, leaf_of, rows_of
 from ledger.seal import GENESIS
 
 Found = Generator[tuple[str, str], None, None]
@@ -25,7 +25,7 @@ def registers_hold(connection: Connection) -> Found:
     for register in REGISTERS:
         yield from _rows(connection, register, entered)
     for name, row, event in entered:
-        words = "it was entered, and is gone" if event == "made" else "it was revoked, and is not"
+        words = "it was entered, and is gone" if event == MADE else f"it was {event}, and is not"
         yield f"{name} {row}", words
     yield from budgets_are_as_said(connection)
 
@@ -56,8 +56,8 @@ def _rows(connection: Connection, register: Register, entered: Entered) -> Found
     """Takes what it finds out of `entered`; what nobody has entered yet waits for the follower."""
     for row in map(dict, connection.execute(rows_of(register)).mappings()):
         for event in register.events:
-            if event != "made" and row[str(register.ends)] is None:
+            if register.end is not None and event != MADE and row[register.end.column] is None:
                 continue  # not ended: if it was entered as such, it is left over
             wanted = entered.pop((register.name, str(row[register.key]), event), None)
-            if wanted is not None and wanted != leaf_of(register, event, row):
+            if wanted is not None and wanted != leaf_of(connection, register, event, row):
                 yield f"{register.name} {row[register.key]}", EDITED

@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -10,6 +11,8 @@ from account import join, quiet, read
 from crowd import Crowd, Manner, Said, statuses
 from scene import Found, Given, Scene
 from stage import MODEL, Stage
+
+from ledger.turns import turn, turns_of
 
 STOPS, STOPPED_S = 20, 30.0
 RECOVERED_S, TOLD_S, GROWN_MIB = 10.0, 1.0, 32.0
@@ -158,9 +161,10 @@ def _of_postgres(_stage: Stage, host: Any) -> list[Callable[[], None]]:
 
 def _of_sqlite(_stage: Stage, host: Any) -> list[Callable[[], None]]:
     def lock(seconds: float) -> None:
-        books = sqlite3.connect(host.ledger.removeprefix("sqlite:///"), timeout=30)
-        books.isolation_level = None
-        books.execute("BEGIN IMMEDIATE")
+        path = Path(host.ledger.removeprefix("sqlite:///"))
+        books = sqlite3.connect(path, timeout=30, isolation_level=None)
+        with turn(turns_of(path), 30):  # who waits without may not get in beside a backlog
+            books.execute("BEGIN IMMEDIATE")
         time.sleep(seconds)
         books.execute("ROLLBACK")
         books.close()

@@ -57,6 +57,8 @@ def test_every_kind_of_scope_is_possible():
         ("tag:=web", "`tag` needs a name: `tag:NAME` or `tag:NAME=VALUE`, not `tag:=web`"),
         ("tag: app", "`tag` needs a name"),
         ("tag:app=" + "x" * 257, "no tag has a name or value longer than 256"),
+        ("user:*", "a budget is one name's: `user:*` would limit nobody"),
+        ("team:*", "a budget is one name's: `team:*` would limit nobody"),
         ("key:first", "a key's scope is its id of 16 digits"),
     ],
 )

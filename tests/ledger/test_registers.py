@@ -7,6 +7,8 @@ from sqlalchemy.orm import Session
 from ledger import orm
 from ledger.budgetversions import say_budgets
 from ledger.identity import KeySpec, create_key, revoke_key
+from ledger.invoicefile import parse
+from ledger.invoices import post, store
 from ledger.registers import REGISTERS, Registers, changes, register_head
 from ledger.verify_registers import registers_hold
 
@@ -45,6 +47,9 @@ def kept(engine):
             {"id": "global@day", "scope": "global", "period": "day", "limit_pusd": 7,
              "hard": True, "created_us": 4}])  # fmt: skip
         assert say_budgets(connection, 4) == 1
+    lines = "".join(f"2026-11-0{day},m,4000000.5\n" for day in (1, 2, 3))  # beyond 64 bits in all
+    bill = parse(f"date,item,amount\n{lines}")
+    store(engine, bill, party="provider:a", name="nov.csv", by="ana@host", at_us=4)
     assert Registers(engine).follow(at_us=10)
     return engine, made
 
@@ -57,7 +62,7 @@ def test_everything_is_entered_once(kept) -> None:
         assert sorted(found) == sorted([
             "gpu_contracts", "gpu_contracts", "price_imports", "policy_sets", "overrides",
             "config_versions", "budget_versions", "organisations", "teams", "users", "keys",
-            "key_changes",
+            "key_changes", "invoices",
         ])  # fmt: skip
         assert set(found) == {one.name for one in REGISTERS}
         assert list(registers_hold(connection)) == []
@@ -73,7 +78,7 @@ def test_it_says_who_changed_what_from_what_to_what(kept) -> None:
     assert listed["policy_sets", "1"].actor == "ann@host"
     assert listed["price_imports", "1"].actor == "bob"
     with engine.connect() as connection:
-        assert [one.number for one in changes(connection, 2)] == [12, 11]
+        assert [one.number for one in changes(connection, 2)] == [13, 12]
 
 
 def test_no_secret_is_in_it(kept) -> None:
@@ -99,7 +104,27 @@ def test_a_key_is_revoked_once_and_a_contract_follows_a_contract(kept) -> None:
         assert last.fields == (("id", None, made.key_id), ("revoked_us", None, 20))
         assert ("pusd_per_hour", 9, None) in revoked.fields
         assert list(registers_hold(connection)) == []
-        assert register_head(connection)[0] == 14
+        assert register_head(connection)[0] == 15
+
+
+def test_an_invoice_is_entered_with_its_lines_and_when_it_is_posted(kept) -> None:
+    engine, _ = kept
+    post(engine, 1, by="ben@host", at_us=21)
+    assert Registers(engine).follow(at_us=22) == 1
+    with engine.connect() as connection:
+        (posted,) = changes(connection, 1)
+        assert (posted.register, posted.event, posted.actor) == ("invoices", "posted", "ben@host")
+        assert posted.fields == (
+            ("id", None, 1), ("posted_by", None, "ben@host"), ("posted_us", None, 21),
+        )  # fmt: skip
+        (made,) = [
+            one
+            for one in changes(connection, 50)
+            if (one.register, one.event) == ("invoices", "made")
+        ]
+        said = {name: new for name, _, new in made.fields}
+        assert (made.actor, said["first_day"]) == ("ana@host", "2026-11-01")
+        assert list(registers_hold(connection)) == []
 
 
 def test_of_two_that_enter_at_once_one_gives_way(kept, monkeypatch) -> None:

@@ -8,7 +8,7 @@ from ledger.database import make_engine, migrate
 from ledger.journal import JournalWriter
 from ledger.journal_reader import JournalReader
 from ledger.repository import Away, Repository
-from ledger.tail import Tail
+from ledger.tail import FEWEST_RECORDS, Tail
 
 TABLES = (orm.Attempt, orm.Posting, orm.HoldRow, orm.BudgetWindow, orm.ComparedCost,
           orm.AttemptDecision, orm.Refusal, orm.Quarantined, orm.JournalPosition)  # fmt: skip
@@ -208,3 +208,59 @@ async def test_one_pass_is_one_transaction(engine, tmp_path, opened, settled):
     assert len(commits) == 1
     for writer in writers:
         writer.close()
+
+
+async def test_who_fails_with_many_records_at_once_goes_on_with_fewer(
+    engine, tmp_path, opened, settled, refused
+):
+    """A database where any statement may fail: a batch of all of the backlog would for ever."""
+    await fill(tmp_path, opened, settled, refused)
+    wanted = tail_of(engine, tmp_path)
+    repository, sizes, failed = wanted._repository, [], 0
+    apply = repository.apply
+
+    def fragile(items, moves, *, at_us):
+        if len(items) > 2 * FEWEST_RECORDS:
+            raise Away
+        sizes.append(len(items))
+        return apply(items, moves, at_us=at_us)
+
+    repository.apply = fragile
+    for _ in range(200):
+        try:
+            step = wanted.step()
+        except Away:
+            failed += 1
+        else:
+            if not step.more and not step.moved and not step.buried:
+                break
+    else:
+        raise AssertionError("the journals never end")
+    assert failed
+    assert len(sizes) > 5
+    repository.apply = apply
+    fresh = tail_of(engine, tmp_path)
+    assert not fresh.step().moved
+    with engine.connect() as connection:
+        numbers = connection.execute(select(orm.Attempt.settled_us.is_not(None))).scalars().all()
+    assert len(numbers) == 24
+    assert all(numbers)
+
+
+async def test_all_records_are_taken_again_once_nothing_fails(
+    engine, tmp_path, opened, settled, refused
+):
+    await fill(tmp_path, opened, settled, refused)
+    tail = tail_of(engine, tmp_path)
+    tail._records = FEWEST_RECORDS
+    sizes, apply = [], tail._repository.apply
+
+    def noted(items, moves, *, at_us):
+        sizes.append(len(items))
+        return apply(items, moves, at_us=at_us)
+
+    tail._repository.apply = noted
+    drain(tail)
+    assert sizes[0] == FEWEST_RECORDS
+    assert sizes[1] == 2 * FEWEST_RECORDS
+    assert tail._records > 2 * FEWEST_RECORDS

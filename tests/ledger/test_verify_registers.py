@@ -6,6 +6,8 @@ from sqlalchemy.orm import Session
 
 from ledger import orm
 from ledger.identity import KeySpec, create_key, revoke_key
+from ledger.invoicefile import parse
+from ledger.invoices import post, store
 from ledger.registers import Registers, register_head
 from ledger.verify_registers import register_entry_is_there, registers_hold
 
@@ -35,6 +37,10 @@ def books(engine):
         )
         connection.execute(insert(orm.ConfigVersion), [
             {"hash": "h1", "yaml": "a: 1", "applied_us": 4}])  # fmt: skip
+    for party in ("provider:a", "provider:b"):
+        bill = parse("date,item,amount\n2026-11-01,m,0.5\n2026-11-02,m,1\n2026-11-02,n,-0.1\n")
+        number = store(engine, bill, party=party, name="nov.csv", by="ana", at_us=5)
+    post(engine, number, by="ben", at_us=6)
     while Registers(engine).follow(at_us=9):
         pass
     return engine
@@ -69,6 +75,20 @@ EDITS = {
     "when a key was revoked": "UPDATE keys SET revoked_us = 7 WHERE name = 'old'",
     "a user": "UPDATE users SET name = 'eve'",
     "an organisation": "UPDATE organisations SET name = 'eve'",
+    "whom an invoice is from": "UPDATE invoices SET party = 'provider:c' WHERE id = 1",
+    "what an invoice comes to": "UPDATE invoices SET total_pusd = '9' WHERE id = 1",
+    "who imported an invoice": "UPDATE invoices SET imported_by = 'eve' WHERE id = 2",
+    "an invoice that is gone": "DELETE FROM invoices WHERE id = 1",
+    "who posted an invoice": "UPDATE invoices SET posted_by = 'eve' WHERE id = 2",
+    "when an invoice was posted": "UPDATE invoices SET posted_us = 7 WHERE id = 2",
+    "an invoice that is not posted any more": "UPDATE invoices SET posted_us = NULL",
+    "an invoice's line": "UPDATE invoice_items SET amount_pusd = 1 WHERE id = 2",
+    "whose an invoice's line is": "UPDATE invoice_items SET invoice_id = 1 WHERE id = 4",
+    "a line's day": "UPDATE invoice_items SET day = '2026-11-03' WHERE id = 5",
+    "a line's item": "UPDATE invoice_items SET item = 'n' WHERE id = 1",
+    "a line that is gone": "DELETE FROM invoice_items WHERE id = 3",
+    "a line that came later": "INSERT INTO invoice_items (invoice_id, day, item, amount_pusd)"
+    " VALUES (1, '2026-11-02', 'm', 1)",
     "an entry's actor": "UPDATE register_entries SET actor = 'eve' WHERE register = 'policy_sets'",
     "an entry's words": "UPDATE register_entries SET said = '{}' WHERE number = 1",
     "an entry that is gone": "DELETE FROM register_entries WHERE number = 2",
