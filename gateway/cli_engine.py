@@ -21,6 +21,7 @@ from gateway.cli_enginebench import bench
 from gateway.cli_engineeval import evaluate
 from gateway.cli_enginefit import fit
 from gateway.cli_engineladder import ladder
+from gateway.cli_enginepack import FlavourName, pack, unpack
 from gateway.cli_engineprobe import probe
 from gateway.cli_engineprofile import profile
 from gateway.cli_enginetune import tune
@@ -31,7 +32,7 @@ app = typer.Typer(
     help="Own engines: install, probe, plan, bench, tune, eval, operate.", no_args_is_help=True
 )
 for command in (
-    bench, fit, probe, profile, ladder, tune,
+    bench, fit, probe, profile, ladder, tune, pack, unpack,
     cli_engineops.status, cli_engineops.drain, cli_engineops.resume, cli_engineops.restart,
     cli_engineops.logs,
 ):  # fmt: skip
@@ -49,10 +50,11 @@ def install(
     find_links: Annotated[
         list[str] | None, typer.Option(help="Folder or page with wheels; may be repeated.")
     ] = None,
+    flavour: FlavourName = None,
     as_json: AsJson = False,
 ) -> None:
     """Install vLLM into an environment of its own (CUDA where a GPU is, else the CPU build)."""
-    request = installation.Request(directory.resolve(), find_links=tuple(find_links or ()))
+    request = installation.Request(directory.resolve(), flavour, find_links=tuple(find_links or ()))
     with progress(quiet=as_json) as bar:
         task = bar.add_task("engine", total=None)
 

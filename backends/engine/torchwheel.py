@@ -30,6 +30,7 @@ class Search:
     known_sha256: frozenset[str]
     find_links: Sequence[str] = ()
     index: str = INDEX
+    target: Sequence[str] = ()  # pip's words for another machine than this one
 
 
 def fetch(search: Search, say: Say) -> Path | None:
@@ -58,7 +59,7 @@ def _download(search: Search, where: Sequence[str], say: Say) -> Path | None:
         *search.pip, "--python", str(search.python), "download", "--no-deps", "--no-input",
         "--only-binary", ":all:", "--timeout", str(_TIMEOUT_S), "--retries", "0",
         "--disable-pip-version-check", "--progress-bar", "raw", "--dest", str(search.folder),
-        *where, REQUIREMENT,
+        *search.target, *where, REQUIREMENT,
     ]  # fmt: skip
     code, tail = run(command, os.environ, lambda line: _progress(line, say))
     if code == 2 and "progress-bar" in tail:  # pip before 24.1 has no raw progress

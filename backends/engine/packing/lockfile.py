@@ -1,0 +1,116 @@
+"""Reads a locked set for another machine: which of its lines hold there, with their hashes.
+
+pip judges the conditions of a lock by the Python that it runs on, also where it downloads for
+another one; a bundle is for the host that it goes to.
+"""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backends.engine.packages import InstallError
+
+_ORDER: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+_ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)\s*(?:;\s*([^\\]*))?", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`python` is "3.11"; `glibc` the newest C library that a wheel may ask for, (2, 34)."""
+
+    python: str
+    machine: str = "x86_64"
+    glibc: tuple[int, int] = (2, 34)
+
+    @property
+    def pip_words(self) -> list[str]:
+        """What makes `pip download` choose for it."""
+        words = ["--python-version", self.python, "--implementation", "cp"]
+        for minor in range(self.glibc[1], 4, -1):
+            words += ["--platform", f"manylinux_2_{minor}_{self.machine}"]
+        for old in ("manylinux2014", "manylinux2010", "manylinux1", "linux"):
+            words += ["--platform", f"{old}_{self.machine}"]
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    name: str
+    version: str
+    sha256: frozenset[str]
+
+    @property
+    def lines(self) -> str:
+        hashes = "".join(f" \\\n    --hash=sha256:{one}" for one in sorted(self.sha256))
+        return f"{self.name}=={self.version}{hashes}\n"
+
+
+def read_lock(lock: Path, target: Target) -> list[Locked]:
+    """What the target needs of it; raises `InstallError` for a line without a hash."""
+    return list(_entries(lock, target))
+
+
+def _entries(lock: Path, target: Target) -> Iterator[Locked]:
+    text = lock.read_text(encoding="utf-8")
+    found = list(_ENTRY.finditer(text))
+    ends = [one.start() for one in found[1:]] + [len(text)]
+    for entry, end in zip(found, ends, strict=True):
+        marker = (entry[3] or "").strip()
+        if marker and not applies(marker, target):
+            continue
+        hashes = frozenset(re.findall(r"sha256:([0-9a-f]{64})", text[entry.end() : end]))
+        if not hashes:
+            raise InstallError(f"{lock}: {entry[1]} has no hash")
+        yield Locked(entry[1], entry[2], hashes)
+
+
+def applies(marker: str, target: Target) -> bool:
+    """Whether a condition holds there; its grammar is a part of Python's."""
+    known = {
+        "python_version": target.python,
+        "python_full_version": target.python,
+        "sys_platform": "linux",
+        "platform_system": "Linux",
+        "os_name": "posix",
+        "platform_machine": target.machine,
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+    }
+    try:
+        return _holds(ast.parse(marker, mode="eval").body, known)
+    except (SyntaxError, LookupError, TypeError) as error:
+        raise InstallError(f"a lock's condition is not understood: {marker}") from error
+
+
+def _holds(node: ast.expr, known: dict[str, str]) -> bool:
+    if isinstance(node, ast.BoolOp):
+        every = all if isinstance(node.op, ast.And) else any
+        return every(_holds(value, known) for value in node.values)
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        raise TypeError(ast.dump(node))
+    left, right = _text(node.left, known), _text(node.comparators[0], known)
+    is_version = any(
+        isinstance(side, ast.Name) and side.id.startswith("python_")
+        for side in (node.left, node.comparators[0])
+    )
+    pair = (_numbers(left), _numbers(right)) if is_version else (left, right)
+    return _ORDER[type(node.ops[0])](*pair)
+
+
+def _text(node: ast.expr, known: dict[str, str]) -> str:
+    if isinstance(node, ast.Name):
+        return known[node.id]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    raise TypeError(ast.dump(node))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))

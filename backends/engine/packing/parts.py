@@ -1,0 +1,140 @@
+"""Writes files one after the other into parts below a size, and the manifest last.
+
+Wheels and weights are compressed already, or do not compress; so a part is a stretch of their
+bytes, and a file is found by adding up sizes. A bundle without a manifest was not finished.
+"""
+
+import errno
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from backends.engine.packages import InstallError
+from backends.engine.packing import unpack
+
+Say = Callable[[str, float | None], None]
+LEAST_PART = 1 << 20
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+_INSTALL = """\
+#!/bin/sh
+# Unpacks and installs the engine that lies beside this file. Needs Python {python} and no network.
+# sh install.sh --to FOLDER; the same again goes on where it ended.
+here=$(cd "$(dirname "$0")" && pwd)
+for python in ${{PYTHON:-python{python} python3}}; do
+  command -v "$python" >/dev/null 2>&1 || continue
+  exec "$python" "$here/unpack.py" "$here" --manifest-sha256 {sha256} "$@"
+done
+echo "breakeven: there is no Python {python} here: install it, or say PYTHON=where" >&2
+exit 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    folder: Path
+    files: int
+    total_bytes: int
+    parts: int
+    manifest_sha256: str
+
+
+def part_size(text: str) -> int:
+    """`60M`, `4G`, bytes; raises `InstallError` for what is no size or too small a one."""
+    found = re.fullmatch(r"(\d+)\s*([KMG]?)B?", text.strip().upper())
+    size = int(found[1]) * _UNITS[found[2]] if found else 0
+    if size < LEAST_PART:
+        raise InstallError(f"--part-size {text}: a size of at least 2M, such as 60M or 4G")
+    return size
+
+
+def write_bundle(
+    folder: Path,
+    files: Sequence[tuple[str, Path]],
+    facts: dict[str, Any],
+    part_bytes: int,
+    say: Say,
+) -> Packed:
+    """`files` are (place on the target, path here). Raises `InstallError` when the disk is full."""
+    total = sum(path.stat().st_size for _, path in files)
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in (*folder.glob("part.*"), folder / unpack.MANIFEST):
+        old.unlink(missing_ok=True)
+    free = shutil.disk_usage(folder).free
+    if total > free:
+        raise InstallError(
+            f"{folder} has {free / 1e9:.1f} GB free and the bundle takes {total / 1e9:.1f} GB"
+        )
+    writer = _Parts(folder, part_bytes)
+    entries = []
+    try:
+        with writer:
+            for place, path in files:
+                say(place, writer.written / total if total else None)
+                entries.append({"path": place, **writer.add(path)})
+        manifest = {"format": unpack.FORMAT, **facts, "files": entries, "parts": writer.parts}
+        text = (json.dumps(manifest, indent=1) + "\n").encode()
+        sha256 = hashlib.sha256(text).hexdigest()
+        shutil.copyfile(unpack.__file__, folder / "unpack.py")
+        install = _INSTALL.format(python=facts["python"], sha256=sha256)
+        (folder / "install.sh").write_text(install, encoding="utf-8")
+        (folder / "install.sh").chmod(0o755)
+        (folder / unpack.MANIFEST).write_bytes(text)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InstallError(f"the disk of {folder} is full: make room, run it again") from error
+        raise InstallError(f"{error.filename or folder}: {error.strerror}") from error
+    return Packed(folder, len(entries), total, len(writer.parts), sha256)
+
+
+@dataclass
+class _Parts:
+    folder: Path
+    part_bytes: int
+    parts: list[dict[str, Any]] = field(default_factory=list)
+    written: int = 0
+    _file: BinaryIO | None = None
+    _left: int = 0
+    _digest: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def add(self, path: Path) -> dict[str, Any]:
+        """Its size and hash, of the very bytes that were written."""
+        digest, size = hashlib.sha256(), 0
+        with path.open("rb") as source:
+            while chunk := source.read(unpack.CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+                self._write(memoryview(chunk))
+        return {"size": size, "sha256": digest.hexdigest()}
+
+    def _write(self, data: memoryview) -> None:
+        while len(data):
+            if self._file is None:
+                self.parts.append({"name": f"part.{len(self.parts):03d}", "size": 0})
+                self._file = (self.folder / self.parts[-1]["name"]).open("wb")
+                self._left, self._digest = self.part_bytes, hashlib.sha256()
+            piece = data[: self._left]
+            self._file.write(piece)
+            self._digest.update(piece)
+            self.parts[-1]["size"] += len(piece)
+            self.written += len(piece)
+            self._left -= len(piece)
+            data = data[len(piece) :]
+            if not self._left:
+                self._close()
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self.parts[-1]["sha256"] = self._digest.hexdigest()
+            self._file = None

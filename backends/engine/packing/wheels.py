@@ -1,0 +1,120 @@
+"""Fetches the wheels of locked sets for another machine; what is there with its hash is kept."""
+
+import hashlib
+import os
+import re
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.engine import torchwheel
+from backends.engine.packages import InstallError, run
+from backends.engine.packing.lockfile import Locked, Target
+
+Say = Callable[[str, float | None], None]
+AT_ONCE = 8  # pip keeps nothing of a call that fails: that much is fetched again at worst
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where wheels come from: pip with its own configuration, and further places."""
+
+    pip: tuple[str, ...]
+    find_links: tuple[str, ...] = ()
+    torch_index: str = torchwheel.INDEX
+
+
+def fetch(
+    wanted: Sequence[Locked], target: Target, source: Source, folder: Path, say: Say
+) -> list[Path]:
+    """The wheel of each, in `folder`; raises `InstallError` with pip's last lines."""
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [one for one in wanted if found(one, folder) is None]
+    done = len(wanted) - len(missing)
+    for place in range(0, len(missing), AT_ONCE):
+        some = missing[place : place + AT_ONCE]
+        names = ", ".join(one.name for one in some)
+        say(f"{done + place} of {len(wanted)} wheels; {names}", (done + place) / len(wanted))
+        _download(some, target, source, folder)
+    wheels = []
+    for one in wanted:
+        wheel = found(one, folder)
+        if wheel is None:
+            raise InstallError(f"{one.name} {one.version} came with another hash than its lock's")
+        wheels.append(wheel)
+    return wheels
+
+
+def found(one: Locked, folder: Path) -> Path | None:
+    """Its wheel, if it is there and is the locked file; a broken one is removed."""
+    stem = re.sub(r"[-_.]+", "[-_.]+", re.escape(one.name).replace(r"\-", "-").replace(r"\.", "."))
+    named = re.compile(rf"{stem}-{re.escape(one.version)}-.*\.whl", re.IGNORECASE)
+    for wheel in sorted(folder.glob("*.whl")):
+        if named.fullmatch(wheel.name):
+            if sha256_of(wheel) in one.sha256:
+                return wheel
+            wheel.unlink()
+    return None
+
+
+def fetch_torch(locks: Path, target: Target, source: Source, folder: Path, say: Say) -> Path:
+    """Torch's CPU build; raises `InstallError` where nobody has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    known = torchwheel.known_hashes(locks / "torch.lock")
+    search = torchwheel.Search(
+        python=Path(sys.executable),
+        pip=source.pip,
+        folder=folder,
+        known_sha256=known,
+        find_links=source.find_links,
+        index=source.torch_index,
+        target=tuple(target.pip_words),
+    )
+    wheel = torchwheel.fetch(search, say)
+    if wheel is None:
+        raise InstallError(
+            f"no {torchwheel.REQUIREMENT} for Python {target.python} in pip's configured places, "
+            f"nor at {source.torch_index}: give --find-links a place that has it"
+        )
+    return wheel
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def unpacked_bytes(wheel: Path) -> int:
+    """What it takes once installed."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            return sum(member.file_size for member in archive.infolist())
+    except zipfile.BadZipFile as error:
+        raise InstallError(f"{wheel.name} is no wheel: {error}") from error
+
+
+def glibc_of(wheels: Sequence[Path]) -> str:
+    """The newest C library that any of them asks for, by its name."""
+    minors = [5]
+    for wheel in wheels:
+        tags = [int(minor) for minor in re.findall(r"manylinux_2_(\d+)_", wheel.name)]
+        minors += [min(tags)] if tags else [17] if "manylinux2014" in wheel.name else []
+    return f"2.{max(minors)}"
+
+
+def _download(some: Sequence[Locked], target: Target, source: Source, folder: Path) -> None:
+    lock = folder / "fetching.lock"
+    lock.write_text("".join(one.lines for one in some), encoding="utf-8")
+    links = [word for place in source.find_links for word in ("--find-links", place)]
+    command = [
+        *source.pip, "download", "--no-deps", "--require-hashes", "--no-input",
+        "--only-binary", ":all:", "--disable-pip-version-check", "--progress-bar", "off",
+        "--dest", str(folder), *target.pip_words, *links, "-r", str(lock),
+    ]  # fmt: skip
+    code, tail = run(command, os.environ)
+    lock.unlink()
+    if code != 0:
+        advice = "the disk is full; " if "No space left" in tail else ""
+        raise InstallError(f"{advice}wheels could not be fetched; what came is kept\n{tail}")

@@ -1,0 +1,56 @@
+"""Packing: what is in a bundle, what is asked for wrongly, what is kept when it breaks."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from backends.engine.packages import InstallError
+from backends.engine.packing.lockfile import Locked
+from backends.engine.packing.pack import driver_of, pack, target_for
+from backends.engine.packing.unpack import read_manifest
+
+
+def test_a_bundle_names_every_file_with_its_hash(bundle: Path, packed: Path):
+    manifest = read_manifest(bundle)
+    names = [entry["path"] for entry in manifest["files"]]
+    assert "wheels/vllm-0.32.0-py3-none-any.whl" in names
+    assert "models/tiny/config.json" in names
+    assert not [name for name in names if "elsewhere" in name]  # another system's
+    wheel = packed.parent / "index" / "vllm-0.32.0-py3-none-any.whl"
+    entry = next(one for one in manifest["files"] if one["path"].endswith(wheel.name))
+    assert entry["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
+    assert (manifest["vllm"], manifest["driver"], manifest["glibc"]) == ("0.32.0", 580, "2.5")
+    assert manifest["installed_bytes"] > 9**7
+    assert not bundle.with_name("bundle.fetched").exists()
+
+
+def test_a_wheel_of_another_hash_is_refused_and_the_others_are_kept(request_of, places: Path):
+    wheel = places / "vllm-0.32.0-py3-none-any.whl"
+    wheel.write_bytes(wheel.read_bytes() + b"\0")
+    request = request_of()
+    with pytest.raises(InstallError, match="wheels could not be fetched; what came is kept"):
+        pack(request, lambda *_: None)
+    assert not (request.out / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("python", "glibc", "said"),
+    [("3.9", "2.34", "3.11, 3.12, 3.13"), ("3.12", "musl", "--glibc musl: a version such as")],
+)
+def test_targets_that_no_set_is_for_are_refused(python: str, glibc: str, said: str):
+    with pytest.raises(InstallError, match=said):
+        target_for(python, glibc=glibc)
+
+
+def test_a_folder_that_is_no_model_is_refused_before_anything_is_fetched(request_of, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InstallError, match=r"no model's folder, it has no config\.json"):
+        pack(request_of(model=tmp_path / "empty"), lambda *_: pytest.fail("it went on"))
+
+
+def test_a_cuda_that_is_not_known_is_no_guess():
+    with pytest.raises(InstallError, match=r"CUDA 99\.1: its oldest driver is not known here"):
+        driver_of([Locked("nvidia-cuda-runtime", "99.1", frozenset())])
+    with pytest.raises(InstallError, match="pack with --flavour cpu"):
+        driver_of([])
