@@ -8,6 +8,7 @@ facts from outside the file.
 from collections.abc import Callable, Iterator
 
 from gateway.aliases import logical, resolve_model
+from gateway.crosschecks_adapters import adapters
 from gateway.crosschecks_budgets import BUDGET_CHECKS
 from gateway.crosschecks_hosts import HOST_CHECKS
 from gateway.crosschecks_policies import POLICY_CHECKS
@@ -109,6 +110,7 @@ CHECKS: tuple[Check, ...] = (
     *POLICY_CHECKS,
     *BUDGET_CHECKS,
     *HOST_CHECKS,
+    adapters,
     machines,
     upkeep,
 )

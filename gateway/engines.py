@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from backends.engine import ports
+from backends.engine.adapters import BadAdapter
+from backends.engine.adapters import flags as adapter_flags
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.flags import BadFlags, Launch, kind_of
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
@@ -80,7 +82,13 @@ class EngineSupervision:
         for row, seat in real:
             if self._ending:
                 return
-            supervisor = Supervisor(self._spec(seat), partial(self._publish, row))
+            try:
+                spec = self._spec(seat)
+            except BadAdapter as error:
+                self._board.own(row, Phase.STOPPED.value)
+                self._say(f"{seat.name} cannot start: {error}")
+                continue
+            supervisor = Supervisor(spec, partial(self._publish, row))
             self._supervisors.append(supervisor)
             self._begin(row, supervisor)
             self._keep(self._supervise(supervisor))
@@ -191,6 +199,7 @@ class EngineSupervision:
             *(sys.executable, "-m", "backends.simulator.server"),
             *("--profile", engine.model or "", "--model", seat.served_name),
             *("--port", str(port_of(seat)), *limits(seat, engine.flags), *engine.flags),
+            *(["--lora-modules", *engine.adapters] if engine.adapters else []),
         ]
         command = Command(seat.name, argv, log_of(self._runtime, seat), plain(os.environ))
         return Child(command, clock=Clock(), on_exit=partial(self._ended, row, seat))
@@ -224,13 +233,17 @@ def told(seat: EngineSeat, engine: Engine) -> tuple[str, ...]:
 
     A profile was measured with vLLM's own limits where it names none: then none are said.
     """
-    flags = (*seat.tuned, *engine.flags)
+    flags = (*adapter_flags(adapters_of(engine)), *seat.tuned, *engine.flags)
     said = limits(seat, flags)
     if engine.profile is not None:
         stated = {SEQUENCES: engine.max_num_seqs, BUDGET: engine.prefill_budget_tokens}
         pairs = zip(said[::2], said[1::2], strict=True)
         said = tuple(word for pair in pairs if stated[pair[0]] is not None for word in pair)
     return (*said, *flags)
+
+
+def adapters_of(engine: Engine) -> dict[str, Path]:
+    return {name: Path(folder) for name, folder in engine.adapters.items()}
 
 
 def limits(seat: EngineSeat, flags: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ A `Target` is the static half of a candidate; `gateway.candidates` adds the movi
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backends.base import Backend
 from gateway.machines import parts
@@ -114,7 +114,7 @@ class Fleet:
         found: list[Target] = []
         for name in model.targets:
             if name.startswith("pool:"):
-                found += self._pools[name[5:]]
+                found += [_told(model.adapter, target) for target in self._pools[name[5:]]]
             else:
                 found.append(self._api(name))
         return tuple(found)
@@ -145,6 +145,11 @@ class Fleet:
         if len(self._apis) < PASSTHROUGH_LIMIT:
             self._apis[name] = target
         return target
+
+
+def _told(adapter: str | None, target: Target) -> Target:
+    """An engine takes an adapter's name in the place of its model's."""
+    return target if adapter is None else replace(target, upstream_model=adapter)
 
 
 def _fetching(features: frozenset[Feature]) -> frozenset[Feature]:

@@ -9,8 +9,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
+from gateway.adapters import with_adapters
 from gateway.schema_policies import Match, PolicyRule, PolicySlo
 from gateway.schema_upkeep import Upkeep
 from gateway.sections import (
@@ -216,6 +217,10 @@ class Engine(Section):
     profile: str | None = Field(
         None, description="flags that `engine tune` found, its file; `flags` and limits stated win"
     )
+    adapters: dict[Named, str] = Field(
+        default_factory=dict,
+        description="LoRA adapters by name, each a folder; apps ask for one as for a model",
+    )
     api_key_env: Variable | None = Field(None, description="environment variable with its key")
     metrics: Literal["auto", "vllm", "sglang", "tgi", "tensorrt-llm", "triton", "llama.cpp"] = (
         Field("auto", description="whose metrics page `endpoints` have; `auto`: found by its names")
@@ -285,6 +290,9 @@ class Model(Section):
         (), description="`pool:NAME` or `PROVIDER/MODEL`, in no order: the router decides"
     )
     same_as: str | None = Field(None, description="alias of another logical model")
+    adapter: str | None = Field(
+        None, description="LoRA adapter that answers, one of `engine.adapters` of its pools"
+    )
     residency: Literal["any", "internal_only"] = Field(
         "any", description="`internal_only` never leaves the network"
     )
@@ -366,6 +374,11 @@ class Settings(Section):
     prices: tuple[str, ...] = Field(
         (), description="further price files (YAML), applied over the bundled book"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _adapters_are_models(cls, document: Any) -> Any:
+        return with_adapters(document)
 
     @property
     def state(self) -> Path:

@@ -12,9 +12,10 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from backends.engine import tuned
+from backends.engine.adapters import BadAdapter, rank_of
 from gateway.faults import Place
 from gateway.plausible import Facts
-from gateway.schema import Settings
+from gateway.schema import Engine, Settings
 from gateway.statedir import DIRECTORIES, LEDGER
 from ledger.book import stored_prices
 from ledger.database import open_readonly, sqlite_url
@@ -37,19 +38,25 @@ def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
         yield ("state_dir",), words
     for name, pool in settings.pools.items():
         engine, here = pool.engine, ("pools", name, "engine")
-        if engine.kind != "vllm" or not engine.replicas:
-            continue
-        if engine.model is not None and (words := _wrong_model(engine.model)):
-            yield (*here, "model"), words
-        if engine.profile is not None and (words := _wrong_profile(engine.profile, engine.model)):
-            yield (*here, "profile"), words
-        if engine.environment is not None and not Path(engine.environment, "bin").is_dir():
-            words = f"`{engine.environment}` is no virtual environment: `breakeven engine install`"
-            yield (*here, "environment"), f"{words} makes one"
+        if engine.kind == "vllm" and engine.replicas:
+            yield from _wrong_engine(engine, here)
     for name, provider in settings.providers.items():
         if provider.api_key_file is not None and not Path(provider.api_key_file).is_file():
             words = f"there is no file `{provider.api_key_file}`"
             yield ("providers", name, "api_key_file"), words
+
+
+def _wrong_engine(engine: Engine, here: Place) -> Iterator[tuple[Place, str]]:
+    if engine.model is not None and (words := _wrong_model(engine.model)):
+        yield (*here, "model"), words
+    if engine.profile is not None and (words := _wrong_profile(engine.profile, engine.model)):
+        yield (*here, "profile"), words
+    for adapter, folder in engine.adapters.items():
+        if words := _wrong_adapter(folder):
+            yield (*here, "adapters", adapter), words
+    if engine.environment is not None and not Path(engine.environment, "bin").is_dir():
+        words = f"`{engine.environment}` is no virtual environment: `breakeven engine install`"
+        yield (*here, "environment"), f"{words} makes one"
 
 
 def _wrong_state(settings: Settings) -> str:
@@ -75,6 +82,14 @@ def _wrong_model(model: str) -> str:
         return f"`{model}` is a file: name the directory that holds the model"
     if not (path / "config.json").is_file():
         return f"`{model}` is no model: it has no config.json"
+    return ""
+
+
+def _wrong_adapter(folder: str) -> str:
+    try:
+        rank_of(Path(folder))
+    except BadAdapter as error:
+        return str(error)
     return ""
 
 

@@ -132,7 +132,7 @@ class Server:
             body = self.meters.exposition(self.pacer.engine)
             await asgi.reply(send, 200, body, content_type=TEXT)
         elif path == "/v1/models":
-            await asgi.reply_json(send, 200, {"object": "list", "data": [self._card()]})
+            await asgi.reply_json(send, 200, {"object": "list", "data": self._cards()})
         elif path == "/version":
             await asgi.reply_json(send, 200, {"version": OWNER, "profile": self._profile})
         elif path == "/_journal":
@@ -222,14 +222,25 @@ class Server:
         answer = {"count": len(tokens), "max_model_len": limit, "tokens": tokens}
         await asgi.reply_json(send, 200, answer)
 
-    def _card(self) -> dict[str, Any]:
+    def serve_also(self, adapters: Sequence[str]) -> None:
+        """Further names, of adapters: they answer as the model does."""
+        self._rules = replace(self._rules, models=(*self._rules.models, *adapters))
+
+    def _cards(self) -> list[dict[str, Any]]:
+        """The model's, and each adapter's as a child of it."""
+        return [
+            self._card(name, None if name == self._model else self._model)
+            for name in self._rules.models
+        ]
+
+    def _card(self, name: str, parent: str | None) -> dict[str, Any]:
         return {
-            "id": self._model,
+            "id": name,
             "object": "model",
             "created": self._created,
             "owned_by": OWNER,
             "root": self._profile,
-            "parent": None,
+            "parent": parent,
             "max_model_len": self._shape.context_tokens,
         }
 
@@ -251,6 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--max-num-seqs", type=int)
     parser.add_argument("--max-num-batched-tokens", type=int)
     parser.add_argument("--speed", type=float, default=1.0, help="simulated seconds per second")
+    parser.add_argument("--lora-modules", nargs="*", default=[], help="names of adapters")
     parser.add_argument("--journal", type=Path, help="append what was served to this file")
     given = parser.parse_args(arguments)
     try:
@@ -274,6 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         max_queued=given.max_num_queued_reqs,
         speed=given.speed,
     )
+    server.serve_also([name.partition("=")[0] for name in given.lora_modules])
     run([(f"engine {profile.name}", server, bind(given.host, given.port))])
 
 
