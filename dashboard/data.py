@@ -2,19 +2,26 @@
 
 The connection is read-only and the database enforces it. Reads end at a rounded instant, so that
 all viewers share one read for a few seconds; older answers are thrown away by age and number.
+A read is asked through a `View`, which knows for whom; `@read` asks who that is before each one,
+also where the answer is remembered.
 """
 
 import os
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import streamlit as st
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from dashboard import words
+from dashboard.viewer import NotAllowed, Reach, Viewer, Who, nobody
 from ledger import invoices, queries
 from ledger.adjusted import Adjustment, adjusted
 from ledger.book import load_price_book, newest_version
@@ -55,17 +62,25 @@ PERIODS = {
     "30 d": 30 * DAY_US,
 }
 _US = 10**6
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the sidebar chose; `now_us` is the rounded instant at which reads end."""
+    """What the sidebar chose, and for whom; `now_us` is the rounded instant at which reads end."""
 
     url: str
     period: str
     team: str | None
     now_us: int
     basis: TokenBasis = TokenBasis.INPUT_OUTPUT
+    who: Who = field(default=nobody, compare=False)
+
+    @property
+    def viewer(self) -> Viewer:
+        """Who looks, as of now; raises `NotAllowed` where that is nobody any more."""
+        return self.who()
 
     @property
     def span_us(self) -> int:
@@ -74,6 +89,41 @@ class View:
     @property
     def scope(self) -> Scope:
         return Scope.last(self.span_us, self.now_us, self.team)
+
+
+def read(
+    reach: Reach, *, ttl: float | None = TTL_S, entries: int = ENTRIES
+) -> Callable[[Callable[Concatenate[View, P], T]], Callable[Concatenate[View, P], T]]:
+    """A read that reaches so far: refused to who may not see it, else remembered for a while."""
+
+    def guarded(work: Callable[Concatenate[View, P], T]) -> Callable[Concatenate[View, P], T]:
+        kept: Any = work
+        if ttl is not None:
+            keep = st.cache_data(
+                ttl=ttl, max_entries=entries, show_spinner=False, hash_funcs={View: _asked}
+            )
+            kept = keep(work)
+
+        @wraps(work)
+        def answer(view: View, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            _allow(view, reach)
+            found: T = kept(view, *args, **kwargs)
+            return found
+
+        answer.reach = reach  # type: ignore[attr-defined]  # told to the test that lists reads
+        return answer
+
+    return guarded
+
+
+def _allow(view: View, reach: Reach) -> None:
+    if not view.viewer.sees(reach, view.team):
+        raise NotAllowed(f"Not for you to see: {reach.value}.")
+
+
+def _asked(view: View) -> tuple[object, ...]:
+    """What an answer depends on: those who may see it share it."""
+    return view.url, view.period, view.team, view.now_us, view.basis
 
 
 def ledger_url() -> str | None:
@@ -110,7 +160,15 @@ def engine(url: str) -> Engine:
     return open_readonly(url)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@contextmanager
+def exported(view: View) -> Iterator[Connection]:
+    """To read the rows of the view with, for a download."""
+    _allow(view, Reach.TEAM)
+    with snapshot(engine(view.url)) as connection:
+        yield connection
+
+
+@read(Reach.TEAM)
 def survey(view: View) -> Survey:
     with snapshot(engine(view.url)) as connection:
         first = queries.freshness(connection).first_us
@@ -118,13 +176,13 @@ def survey(view: View) -> Survey:
         return read_survey(connection, view.scope, bucket_us=bucket, basis=view.basis)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.HOUSE)
 def overrides(view: View) -> list[Override]:
     """What operators hold over the policies at this moment."""
     return [one for one in read_overrides(engine(view.url)) if one.stands(view.now_us)]
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.TEAM)
 def recent(view: View, minutes: int) -> list[queries.Cell]:
     """The last minutes, for what is happening at this moment."""
     end = view.now_us
@@ -133,33 +191,34 @@ def recent(view: View, minutes: int) -> list[queries.Cell]:
         return queries.cells(connection, scope, bucket_us=minutes * MINUTE_US)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.TEAM)
 def spent(view: View, by: str, width_us: int) -> list[queries.Spent]:
     """Over time, in buckets of `width_us`, by team, model or backend."""
     with snapshot(engine(view.url)) as connection:
         return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.TEAM)
 def flagged(view: View) -> list[queries.Flagged]:
     with snapshot(engine(view.url)) as connection:
         return queries.flagged(connection, view.scope)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
-def teams(url: str, start_us: int, end_us: int) -> list[str]:
-    with snapshot(engine(url)) as connection:
-        return queries.teams(connection, Scope(start_us, end_us))
+@read(Reach.HOUSE)
+def teams(view: View) -> list[str]:
+    """Everyone's that asked for anything."""
+    with snapshot(engine(view.url)) as connection:
+        return queries.teams(connection, Scope(view.now_us - view.span_us, view.now_us))
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
-def hardware(url: str) -> words.Hardware:
+@read(Reach.NAMES)
+def hardware(view: View) -> words.Hardware:
     """What is called by its name all over the pages."""
-    with engine(url).connect() as connection:
+    with engine(view.url).connect() as connection:
         return words.hardware(one.gpu_type for one in queries.contracts(connection))
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.TEAM)
 def attempts(
     view: View, where: tuple[tuple[str, str], ...], limit: int
 ) -> list[queries.AttemptRow]:
@@ -167,48 +226,53 @@ def attempts(
         return queries.attempts(connection, view.scope, where=dict(where), limit=limit)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.TEAM)
 def attempts_of(view: View, request_id: str) -> list[queries.AttemptRow]:
     """Every try of one request, the first one first."""
     return attempts(view, (("request_id", request_id),), 50)[::-1]
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
-def details(url: str, attempt_id: str) -> tuple[list[queries.Compared], bytes | None]:
-    with engine(url).connect() as connection:
+@read(Reach.TEAM)
+def details(view: View, attempt_id: str) -> tuple[list[queries.Compared], bytes | None]:
+    """Nothing of an attempt that is not among those that the view has."""
+    if not attempts(view, (("attempt_id", attempt_id),), 1):
+        return [], None
+    with engine(view.url).connect() as connection:
         return (
             queries.compared_costs(connection, attempt_id),
             queries.decision(connection, attempt_id),
         )
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
-def round_trips(url: str) -> dict[str, int]:
+@read(Reach.HOUSE)
+def round_trips(view: View) -> dict[str, int]:
     """To each engine, in microseconds."""
-    with engine(url).connect() as connection:
+    with engine(view.url).connect() as connection:
         return queries.round_trips(connection)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
-def tries(url: str, request_id: str) -> list[Try]:
-    """Where the time of one request went."""
-    with engine(url).connect() as connection:
+@read(Reach.TEAM)
+def tries(view: View, request_id: str) -> list[Try]:
+    """Where the time of one request went; nothing of one that is not among the view's."""
+    if not attempts_of(view, request_id):
+        return []
+    with engine(view.url).connect() as connection:
         return waterfall(connection, request_id)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.TEAM)
 def refusals(view: View) -> list[queries.Refused]:
     with engine(view.url).connect() as connection:
         return queries.refusals(connection, view.scope)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.TEAM)
 def ttft_pairs(view: View, limit: int) -> list[queries.Pair]:
     with engine(view.url).connect() as connection:
         return queries.ttft_pairs(connection, view.scope, limit=limit)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.HOUSE)
 def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
     """The latest sample of every engine, a thinned history of the period, and by what it is."""
     with engine(view.url).connect() as connection:
@@ -222,16 +286,16 @@ def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow
         )
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.TEAM)
 def tagged(view: View) -> list[Tagged]:
     with snapshot(engine(view.url)) as connection:
         return read_tagged(connection, view.scope)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=4, show_spinner=False)
-def market(url: str) -> tuple[Hardware, ...]:
+@read(Reach.NAMES, entries=4)
+def market(view: View) -> tuple[Hardware, ...]:
     """The catalogue of GPUs; empty before a gateway that keeps it has started."""
-    with engine(url).connect() as connection:
+    with engine(view.url).connect() as connection:
         return read_market(connection)
 
 
@@ -244,23 +308,23 @@ class Bill:
     booked: tuple[Booked, ...]
 
 
-@st.cache_data(ttl=TTL_S, max_entries=4, show_spinner=False)
-def bills(url: str) -> list[invoices.Stored]:
+@read(Reach.BOOKS, entries=4)
+def bills(view: View) -> list[invoices.Stored]:
     """Every imported invoice, the latest first."""
-    with engine(url).connect() as connection:
+    with engine(view.url).connect() as connection:
         return invoices.stored(connection)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
-def bill(url: str, number: int) -> Bill:
-    with snapshot(engine(url)) as connection:
+@read(Reach.BOOKS)
+def bill(view: View, number: int) -> Bill:
+    with snapshot(engine(view.url)) as connection:
         found = invoices.find(connection, number)
         lines = invoices.lines_of(connection, number)
         booked = invoices.booked(connection, found.party, found.first_day, found.last_day)
     return Bill(found, tuple(lines), tuple(booked))
 
 
-@st.cache_data(ttl=TTL_S, max_entries=ENTRIES, show_spinner=False)
+@read(Reach.BOOKS)
 def adjustments(view: View) -> list[Adjustment]:
     """By day and party; of everyone."""
     end_us = view.now_us - view.now_us % DAY_US + DAY_US  # today's stand at its last instant
@@ -269,29 +333,31 @@ def adjustments(view: View) -> list[Adjustment]:
         return list(adjusted(connection, scope, bucket_us=DAY_US))
 
 
-@st.cache_data(ttl=TTL_S, max_entries=4, show_spinner=False)
-def verifications(url: str, limit: int) -> list[Verified]:
-    with engine(url).connect() as connection:
+@read(Reach.BOOKS, entries=4)
+def verifications(view: View, limit: int) -> list[Verified]:
+    with engine(view.url).connect() as connection:
         return read_verifications(connection, limit)
 
 
-def verify_now(url: str) -> Result:
+@read(Reach.BOOKS, ttl=None)
+def verify_now(view: View) -> Result:
     """Every check over all books, of one state of them: long where they are large."""
-    with snapshot(engine(url)) as connection:
+    with snapshot(engine(view.url)) as connection:
         return verify_books(connection)
 
 
-@st.cache_data(ttl=TTL_S, max_entries=4, show_spinner=False)
-def changes(url: str, limit: int) -> list[Change]:
-    with engine(url).connect() as connection:
+@read(Reach.BOOKS, entries=4)
+def changes(view: View, limit: int) -> list[Change]:
+    with engine(view.url).connect() as connection:
         return read_changes(connection, limit)
 
 
-def price_book(url: str) -> PriceBook:
+@read(Reach.NAMES, ttl=None)
+def price_book(view: View) -> PriceBook:
     """Read anew when versions were stored since."""
-    with engine(url).connect() as connection:
+    with engine(view.url).connect() as connection:
         newest = newest_version(connection)
-    return _price_book(url, newest)
+    return _price_book(view.url, newest)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Reading the price book ...")

@@ -14,7 +14,6 @@ import streamlit as st
 from dashboard import data, words
 from dashboard.data import View
 from dashboard.figures import own_hardware
-from ledger.database import snapshot
 from ledger.exports_attempts import COLUMNS, attempt_rows
 from ledger.exports_csv import csv_lines
 from ledger.exports_focus import focus_rows
@@ -71,14 +70,14 @@ def _later(make: Callable[[View], bytes], view: View) -> Any:
 
 
 def attempts_csv(view: View) -> bytes:
-    with snapshot(data.engine(view.url)) as connection:
+    with data.exported(view) as connection:
         rows = attempt_rows(connection, view.scope, _unheard)
         return "".join(csv_lines(COLUMNS, rows)).encode()
 
 
 def attempts_parquet(view: View) -> bytes:
     file = io.BytesIO()
-    with snapshot(data.engine(view.url)) as connection:
+    with data.exported(view) as connection:
         write_parquet(file, COLUMNS, attempt_rows(connection, view.scope, _unheard))
     return file.getvalue()
 
@@ -86,7 +85,7 @@ def attempts_parquet(view: View) -> bytes:
 def focus_csv(view: View) -> bytes:
     """Full hours: GPUs are billed by them."""
     scope = _full_hours(view.scope)
-    with snapshot(data.engine(view.url)) as connection:
+    with data.exported(view) as connection:
         rows = focus_rows(connection, scope, _unheard, period_us=DAY_US)
         return "".join(csv_lines(FOCUS_COLUMNS, rows)).encode()
 

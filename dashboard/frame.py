@@ -5,14 +5,17 @@ repeats, and turns a ledger that is missing or away into a sentence instead of a
 choices stand in the address: they outlive a change of page and a reload, and can be shared.
 """
 
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 import streamlit as st
 
-from dashboard import data, words
+from dashboard import data, gate, words
 from dashboard.data import View
+from dashboard.viewer import Reach, Who
 from ledger.lag import Lag
 from ledger.queries import Freshness
 
@@ -21,33 +24,39 @@ REFRESH_S = 5
 CURRENT_US = 15 * 10**6  # a writer that looked this lately is at work
 
 
-def page(
-    module: ModuleType,
-    url: str,
-    title: str,
-    icon: str,
-    *,
-    default: bool = False,
-    fleet: str | None = None,
-) -> Any:
-    """A page with a `fleet` sentence is of all teams, whichever is chosen, and says so."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A page, and where it stands. `fleet`: it is of all teams, whichever is chosen; says so."""
 
+    module: ModuleType
+    title: str
+    icon: str
+    reach: Reach
+    fleet: str | None = None
+    default: bool = False
+
+
+def page(place: Place, url: str, who: Who) -> Any:
     def run() -> None:
-        st.title(f"Are the {_own(url)} worth it?" if default else title, anchor=False)
-        _framed(module, url, fleet=fleet)
+        base = View(url, "30 d", None, data.rounded_now_us(0), who=who)
+        with gate.kept():
+            title = f"Are the {_own(base)} worth it?" if place.default else place.title
+            st.title(title, anchor=False)
+            _framed(place, base)
 
-    path = module.__name__.rpartition("page_")[2]
-    return st.Page(run, title=title, icon=icon, url_path=path, default=default)
+    path = place.module.__name__.rpartition("page_")[2]
+    return st.Page(run, title=place.title, icon=place.icon, url_path=path, default=place.default)
 
 
-def _own(url: str) -> str:
+def _own(view: View) -> str:
     try:
-        return data.hardware(url).many
+        return data.hardware(view).many
     except data.AWAY:  # the page says so
         return words.GPU.many
 
 
-def _framed(module: ModuleType, url: str, *, fleet: str | None) -> None:
+def _framed(place: Place, base: View) -> None:
+    module, fleet, url = place.module, place.fleet, base.url
     with st.sidebar:
         period = st.segmented_control(
             "Period",
@@ -59,24 +68,28 @@ def _framed(module: ModuleType, url: str, *, fleet: str | None) -> None:
         )
         now_us = data.rounded_now_us(data.PERIODS[period])
         try:
-            names = data.teams(url, now_us - data.PERIODS[period], now_us)
+            options = _teams(replace(base, period=period, now_us=now_us))
         except data.AWAY as error:
             _away(url, error)
             return
-        stays = [st.session_state.get("team"), st.query_params.get("team")]  # without traffic, too
-        options = [EVERYONE, *sorted({*names, *filter(None, stays)} - {EVERYONE})]
         team = st.selectbox("Team", options, key="team", bind="query-params")
         live = st.toggle("Refresh by itself", value=True, key="live", bind="query-params")
 
     @st.fragment(run_every=REFRESH_S if live else None)
     def body() -> None:
+        with gate.kept():
+            drawn()
+
+    def drawn() -> None:
         at_us = data.rounded_now_us(data.PERIODS[period])
-        view = View(url, period, None if fleet or team == EVERYONE else team, at_us)
+        whole = team == EVERYONE or (fleet is not None and base.viewer.sees_house)
+        one = None if whole else team
+        view = replace(base, period=period, team=one, now_us=at_us)
         shown = (module.__name__, period, team)
         first = st.session_state.get("shown") != shown
         try:
-            if fleet and team != EVERYONE:
-                st.caption(f"Of all teams: {fleet.format(own=_own(url), team=team)}.")
+            if fleet and whole and team != EVERYONE:
+                st.caption(f"Of all teams: {fleet.format(own=_own(base), team=team)}.")
             with st.spinner("Reading the ledger ...") if first else nullcontext():
                 module.show(view)
             _as_of(view)
@@ -85,6 +98,19 @@ def _framed(module: ModuleType, url: str, *, fleet: str | None) -> None:
             _away(url, error)
 
     body()
+
+
+def _teams(view: View) -> Sequence[str]:
+    """To choose from; who sees some teams alone is told of no other, whatever an address says."""
+    own = view.viewer.teams
+    if own is not None:
+        if st.query_params.get("team") not in (None, *own):
+            del st.query_params["team"]
+        if st.session_state.get("team") not in own:
+            st.session_state.pop("team", None)
+        return own
+    stays = [st.session_state.get("team"), st.query_params.get("team")]  # without traffic, too
+    return [EVERYONE, *sorted({*data.teams(view), *filter(None, stays)} - {EVERYONE})]
 
 
 def _as_of(view: View) -> None:

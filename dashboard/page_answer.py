@@ -67,8 +67,9 @@ def show(view: View) -> None:
 
 def _of_team(view: View, survey: Survey) -> None:
     """The fleet's verdict, said to be that, and what the team itself spent and got."""
-    _headline(view, data.survey(replace(view, team=None)))
-    st.caption(team.words_of(survey))
+    if view.viewer.sees_house:
+        _headline(view, data.survey(replace(view, team=None)))
+        st.caption(team.words_of(survey))
     first, second = st.columns(2)
     with first:
         team.spent(survey)

@@ -68,7 +68,7 @@ def show(view: View) -> None:
 
 
 def _verified(view: View) -> None:
-    runs = data.verifications(view.url, RUNS)
+    runs = data.verifications(view, RUNS)
     if runs:
         last = runs[0]
         text = "All checks hold" if last.holds else words.plural(last.found, "finding")
@@ -107,7 +107,7 @@ def _checked_here(view: View) -> None:
     )
     if pressed:
         with st.spinner("Checking all books ..."):
-            st.session_state["checked"] = view.url, view.now_us, data.verify_now(view.url)
+            st.session_state["checked"] = view.url, view.now_us, data.verify_now(view)
     url, at_us, result = st.session_state.get("checked", (None, 0, None))
     if result is None or url != view.url:
         return
@@ -129,7 +129,7 @@ def _findings(findings: Sequence[Finding]) -> None:
 
 
 def _bills(view: View) -> None:
-    known = data.bills(view.url)
+    known = data.bills(view)
     if not known:
         st.info(
             "No bill is imported. `breakeven invoices import FILE --provider openai` reads "
@@ -143,7 +143,7 @@ def _bills(view: View) -> None:
     number = st.selectbox(
         "Bill", list(numbers), format_func=lambda one: named(numbers[one]), key="bill"
     )
-    found = at_its_pool(data.bill(view.url, number))
+    found = at_its_pool(data.bill(view, number))
     _bill(found)
 
 
@@ -261,7 +261,7 @@ def _adjustments(view: View) -> None:
 
 def _changes(view: View) -> None:
     try:
-        found = data.changes(view.url, CHANGES)
+        found = data.changes(view, CHANGES)
     except DBAPIError:
         found = []
     if not found:

@@ -5,6 +5,7 @@ staircase of whole GPUs plus the API cost of what overflows them, minute by minu
 load curve of the period.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 import streamlit as st
@@ -29,7 +30,7 @@ def show(view: View) -> None:
     basis = first.segmented_control(
         "Token basis", list(TokenBasis), default=TokenBasis.INPUT_OUTPUT, required=True, key="basis"
     )
-    view = View(view.url, view.period, view.team, view.now_us, basis)
+    view = replace(view, basis=basis)
     survey = data.survey(view)
     for text in labels(survey):
         look.label(text)

@@ -36,7 +36,7 @@ def show(view: View) -> None:
             icon=":material/memory:",
         )
         return
-    notes, trips = data.upkeep(), data.round_trips(view.url)
+    notes, trips = data.upkeep(), data.round_trips(view)
     for start in range(0, len(now), 3):
         for column, row in zip(st.columns(3), now[start : start + 3], strict=False):
             with column:

@@ -122,7 +122,7 @@ def _uploaded(view: View) -> Traffic | None:
     try:
         with st.spinner("Reading the export ..."):
             file = parse_usage(given.getvalue(), given.name)
-            cost = priced(file, data.price_book(view.url))
+            cost = priced(file, data.price_book(view))
     except UsageFileError as error:
         st.error(f"This file cannot be read as usage.\n\n{error}", icon=":material/error:")
         return None

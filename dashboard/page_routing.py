@@ -20,7 +20,7 @@ def show(view: View) -> None:
     survey = data.survey(view)
     for text in labels(survey):
         look.label(text)
-    for one in data.overrides(view):
+    for one in data.overrides(view) if view.viewer.sees_house else ():
         look.label(words.held(one))
     if not survey.cells:
         st.info("No requests in this period, so nothing was routed.", icon=":material/alt_route:")

@@ -275,7 +275,7 @@ def _frame(found: list[AttemptRow]) -> list[dict[str, Any]]:
 
 
 def _detail(view: View, row: AttemptRow) -> None:
-    compared, blob = data.details(view.url, row.attempt_id)
+    compared, blob = data.details(view, row.attempt_id)
     cost = "unpriced" if row.cost_pusd is None else words.usd(row.cost_pusd)
     with st.container(border=True):
         left, right = st.columns(2)
@@ -299,4 +299,4 @@ def _detail(view: View, row: AttemptRow) -> None:
                 st.json(msgspec.msgpack.decode(blob), expanded=2)
             else:
                 st.caption("The frozen decision of this request is not kept any more.")
-        timeline.show(data.tries(view.url, row.request_id))
+        timeline.show(data.tries(view, row.request_id))

@@ -1,9 +1,10 @@
-"""The pages and their order, and what stands there when no ledger is named."""
+"""The pages and their order, and what stands there when no ledger is named or nobody is let in."""
 
 import streamlit as st
 
 from dashboard import (
     data,
+    gate,
     page_answer,
     page_audit,
     page_breakeven,
@@ -13,16 +14,28 @@ from dashboard import (
     page_routing,
     page_spend,
 )
-from dashboard.frame import page
+from dashboard.entrance import SignInNeeded, enter
+from dashboard.frame import Place, page
+from dashboard.viewer import NotAllowed, Reach
 
 BREAK_EVEN = "own {own} break even as a fleet, not for {team}"
 AUDIT = "bills and changes are the house's, not {team}'s"
 CLAIMS = "claims are nobody's"
 PLAN = "hardware is bought for everyone, not for {team}"
+PLACES = (
+    Place(page_answer, "Are we winning?", ":material/balance:", Reach.TEAM, default=True),
+    Place(page_breakeven, "Break-even", ":material/show_chart:", Reach.HOUSE, BREAK_EVEN),
+    Place(page_spend, "Spend", ":material/payments:", Reach.TEAM),
+    Place(page_routing, "Routing", ":material/alt_route:", Reach.TEAM),
+    Place(page_engines, "Engines", ":material/memory:", Reach.HOUSE),
+    Place(page_plan, "Plan a purchase", ":material/shopping_cart:", Reach.HOUSE, PLAN),
+    Place(page_audit, "Reconciliation and audit", ":material/rule:", Reach.BOOKS, AUDIT),
+    Place(page_claims, "Check a claim", ":material/fact_check:", Reach.NAMES, CLAIMS),
+)
 
 
 def run() -> None:
-    """Draw the page that the address names."""
+    """Draw the page that the address names, if it is for whoever looks."""
     url = data.ledger_url()
     if url is None:
         st.title("Breakeven")
@@ -32,14 +45,17 @@ def run() -> None:
             icon=":material/database:",
         )
         return
-    pages = [
-        page(page_answer, url, "Are we winning?", ":material/balance:", default=True),
-        page(page_breakeven, url, "Break-even", ":material/show_chart:", fleet=BREAK_EVEN),
-        page(page_spend, url, "Spend", ":material/payments:"),
-        page(page_routing, url, "Routing", ":material/alt_route:"),
-        page(page_engines, url, "Engines", ":material/memory:"),
-        page(page_plan, url, "Plan a purchase", ":material/shopping_cart:", fleet=PLAN),
-        page(page_audit, url, "Reconciliation and audit", ":material/rule:", fleet=AUDIT),
-        page(page_claims, url, "Check a claim", ":material/fact_check:", fleet=CLAIMS),
-    ]
-    st.navigation(pages).run()
+    try:
+        who = enter()
+        viewer = who()
+    except (SignInNeeded, NotAllowed):
+        st.title("Breakeven", anchor=False)
+        with gate.kept():
+            raise
+        return
+    team = viewer.teams[0] if viewer.teams else None
+    places = [one for one in PLACES if viewer.sees(one.reach, team)]
+    chosen = st.navigation([page(one, url, who) for one in places])
+    with st.sidebar:
+        gate.who_looks(viewer)
+    chosen.run()

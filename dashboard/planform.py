@@ -37,7 +37,7 @@ class Chosen:
 
 def pick_gpu(view: View, survey: Survey, traffic: Traffic) -> Chosen:
     """Which GPU and model; what it is said to cost and serve stands in the fields below."""
-    known = data.market(view.url)
+    known = data.market(view)
     own = {one.gpu_type: one for one in survey.contracts}
     names = [*dict.fromkeys([*own, *(gpu.name for gpu in known)])] or ["GPU"]
     left, right = st.columns(2)

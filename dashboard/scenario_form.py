@@ -38,7 +38,7 @@ def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
     )  # fmt: skip
     against = right.selectbox("Against the", list(names), key="whatif-against")
     verdict = names[against]
-    book = data.price_book(view.url)
+    book = data.price_book(view)
     price = next((one for it in verdict.comparators if (one := book.find(it, view.now_us))), None)
     base = base_case(survey, pool, steps, verdict, price)
     case = _turned(base.case)

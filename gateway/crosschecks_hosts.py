@@ -181,6 +181,14 @@ def _urls(settings: Settings) -> Iterator[tuple[Place, tuple[str, ...]]]:
             yield ("providers", name, "base_url"), (provider.base_url,)
 
 
+def open_dashboards(settings: Settings) -> Iterator[Fault]:
+    """What shows a house's spending to a network asks who looks."""
+    shown = settings.dashboard
+    if shown.enabled and shown.access_file is None and shown.host not in LOOPBACK:
+        words = "is reached from elsewhere: `dashboard.access_file` says who may look"
+        yield Fault(("dashboard", "host"), words)
+
+
 def _claims(settings: Settings) -> list[Claim]:
     server, shown = settings.server, settings.dashboard
     claims = [Claim(("server", "port"), server.host, _from(server.port, 1), moves=False)]
@@ -245,6 +253,7 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     dialects,
     addresses,
     ports,
+    open_dashboards,
     ledger_url,
     contract_days,
     waits,

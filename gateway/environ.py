@@ -48,9 +48,19 @@ def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str
     return ledger_reader(base, url) | kept
 
 
-def dashboard(base: Mapping[str, str], url: str) -> dict[str, str]:
-    """Streamlit takes its own settings from the environment, too."""
+def dashboard(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """Streamlit takes its own settings from the environment, too.
+
+    With an access file it asks the house's sign-in by itself, which may be behind a proxy.
+    """
+    named = settings.dashboard.reader_url_env
+    if named is not None:
+        if not base.get(named):
+            raise ConfigError([f"dashboard.reader_url_env: `{named}` is not set"])
+        url = base[named]
     own = {name: value for name, value in base.items() if name.startswith("STREAMLIT_")}
+    if settings.dashboard.access_file is not None:
+        own |= {name: value for name, value in base.items() if name.upper() in _OUTWARD}
     return ledger_reader(base, url) | own
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
 from gateway.adapters import with_adapters
+from gateway.schema_dashboard import Dashboard
 from gateway.schema_policies import Match, PolicyRule, PolicySlo
 from gateway.schema_upkeep import Upkeep
 from gateway.sections import (
@@ -159,12 +160,6 @@ class Batches(Section):
         description="before a batch's end: what own engines will not have run goes to a provider's "
         "batch",
     )
-
-
-class Dashboard(Section):
-    enabled: bool = Field(False, description="start the dashboard with `breakeven serve`")
-    host: str = Field("127.0.0.1", description="address the dashboard listens on")
-    port: int = Field(8501, ge=0, le=65535, description="port the dashboard listens on")
 
 
 class Gpu(Section):

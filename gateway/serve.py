@@ -199,6 +199,7 @@ class Serving:
     def _dashboard(self) -> list[str]:
         """Streamlit on the dashboard package, told by flags what its configuration file says."""
         settings = self._settings.dashboard
+        access = settings.access_file
         found = find_spec("dashboard")  # located, not imported: the layers stay apart
         if found is None or found.origin is None:
             raise ConfigError(["dashboard.enabled: the dashboard is not installed"])
@@ -208,7 +209,9 @@ class Serving:
             *("run", str(script), "--server.headless", "true"),
             *("--server.address", settings.host, "--server.port", str(settings.port)),
             *("--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none"),
+            *([] if access is None else ("--secrets.files", access)),  # its `[auth]` is Streamlit's
             *("--", "--run-dir", str(self.runtime.run_dir)),
+            *([] if access is None else ("--access", access)),
         ]
 
     def _launch(
@@ -235,8 +238,9 @@ class Serving:
             return environ.batches(os.environ, url, self._settings)
         if name == "telemetry":
             return environ.telemetry(os.environ, url, self._settings)
-        of = environ.dashboard if name == "dashboard" else environ.ledger_reader
-        return of(os.environ, url)
+        if name == "dashboard":
+            return environ.dashboard(os.environ, url, self._settings)
+        return environ.ledger_reader(os.environ, url)
 
     def _on_exit(self, name: str, code: int) -> None:
         """A dead worker's promises are dropped at once."""

@@ -18,6 +18,7 @@ from datetime import UTC, date, datetime
 import pytest
 import streamlit as st
 from sqlalchemy import insert
+from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from ledger import orm
@@ -66,8 +67,11 @@ class Books:
 class Traffic:
     """One pool of one GPU, a model that may spill, one that may not, and one that is API only."""
 
-    def __init__(self, books: Books, seed: int, *, simulated: bool) -> None:
+    def __init__(
+        self, books: Books, seed: int, *, simulated: bool, teams: tuple[str, ...] = TEAMS
+    ) -> None:
         self.books = books
+        self.teams = teams
         self.rng = random.Random(seed)
         self.simulated = simulated
         self.number = 0
@@ -117,7 +121,7 @@ class Traffic:
             opened_us=at_us,
             key_id="k1",
             user_id=None,
-            team_id=self.rng.choices(TEAMS, (5, 4, 3, 1))[0],
+            team_id=self.rng.choices(self.teams, (5, 4, 3, 1)[: len(self.teams)])[0],
             org_id="acme",
             kind="chat",
             stream=True,
@@ -187,10 +191,11 @@ def fill(
     simulated: bool = False,
     seed: int = 7,
     gpu_type: str = "L4",
+    teams: tuple[str, ...] = TEAMS,
 ) -> Books:
     """`peak` is about the busiest hour's requests; without `until` the contract runs on."""
     books = Books(url, now_us)
-    traffic = Traffic(books, seed, simulated=simulated)
+    traffic = Traffic(books, seed, simulated=simulated, teams=teams)
     start_us = now_us - now_us % HOUR - days * DAY + HOUR
     last_us = now_us - now_us % HOUR if until is None else _midnight_us(until) + DAY - HOUR
     for hour_us in range(start_us, last_us + 1, HOUR):
@@ -357,15 +362,21 @@ def month(tmp_path_factory) -> Books:
     return fill(url, now_us=now_us, peak=6.0, until=yesterday)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def on_this_machine() -> None:
+    """As `serve` starts the dashboard: where it is reached from elsewhere it asks who looks."""
+    config.set_option("server.address", "127.0.0.1")
+
+
 def show_page(name: str, url: str, period: str, team: str | None) -> None:
     """Runs inside Streamlit's test harness: one page, no sidebar."""
     import importlib  # noqa: PLC0415  (the harness runs this body as a script of its own)
 
-    from dashboard import data  # noqa: PLC0415  (as above)
+    from dashboard import data, entrance  # noqa: PLC0415  (as above)
 
     now_us = data.rounded_now_us(data.PERIODS[period])
     page = importlib.import_module(f"dashboard.page_{name}")
-    page.show(data.View(url, period, team, now_us))
+    page.show(data.View(url, period, team, now_us, who=lambda: entrance.AT_THIS_MACHINE))
 
 
 @pytest.fixture

@@ -7,11 +7,12 @@ import pyarrow.parquet as pq
 
 from dashboard import data, downloads
 from dashboard.downloads import attempts_csv, attempts_parquet, focus_csv
+from dashboard.entrance import AT_THIS_MACHINE
 from ledger.money import pusd_to_usd
 
 
 def view_of(month, team: str | None = None) -> data.View:
-    return data.View(month.url, "30 d", team, month.now_us)
+    return data.View(month.url, "30 d", team, month.now_us, who=lambda: AT_THIS_MACHINE)
 
 
 def rows(text: bytes) -> list[dict]:

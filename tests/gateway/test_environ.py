@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from backends.engine.guard import descendants
 from gateway import environ
-from gateway.settings import parse
+from gateway.settings import ConfigError, parse
 
 SECRETS = {
     "STANDIN_CRED": "s-1", "OTHER_API_KEY": "s-2", "openai_api_key": "s-3", "DB_PASS": "s-4",
@@ -44,7 +46,18 @@ def test_litellm_without_a_named_key_finds_its_vendors_own_variables() -> None:
 def test_who_opens_the_ledger_gets_no_key() -> None:
     base = {**SECRETS, "PATH": "/bin", "STREAMLIT_THEME_BASE": "dark"}
     assert environ.ledger_reader(base, "db") == {"PATH": "/bin", URL: "db"}
-    assert environ.dashboard(base, "db").keys() == {"PATH", URL, "STREAMLIT_THEME_BASE"}
+    none = parse('{"models": {}}', name="test")
+    assert environ.dashboard(base, "db", none).keys() == {"PATH", URL, "STREAMLIT_THEME_BASE"}
+
+
+def test_the_dashboard_reads_as_a_role_that_only_reads() -> None:
+    text = {"models": {}, "dashboard": {"reader_url_env": "READER", "access_file": "a.toml"}}
+    settings = parse(json.dumps(text), name="test")
+    base = {**SECRETS, "READER": "reader's", "https_proxy": "http://u:p@proxy"}
+    found = environ.dashboard(base, "db", settings)
+    assert found == {URL: "reader's", "https_proxy": "http://u:p@proxy"}
+    with pytest.raises(ConfigError, match="`READER` is not set"):
+        environ.dashboard(SECRETS, "db", settings)
 
 
 def test_telemetry_gets_the_webhook_and_the_way_there() -> None:

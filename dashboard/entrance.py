@@ -1,0 +1,135 @@
+"""Ways in: a sign-in of the house (OIDC), a proxy that is trusted, or this machine alone.
+
+`-- --access FILE` (or `BREAKEVEN_DASHBOARD_ACCESS`) names the file of people (`ledger.people`).
+With `[auth]` in it people sign in by Streamlit's own `st.login`; with `[proxy]` a proxy says who
+they are in a header, believed only beside a secret that the proxy alone knows. Without a file the
+dashboard is open, and then it answers on this machine alone, unless `--open` says that the
+address is nobody else's.
+"""
+
+import hmac
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from dashboard.viewer import NotAllowed, Viewer, Who, viewer_of
+from ledger.people import Access, AccessFile, AccessFileError, Role
+
+FILE_VARIABLE = "BREAKEVEN_DASHBOARD_ACCESS"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+AT_THIS_MACHINE = Viewer(None, Role.ADMIN)
+_HOUR_S = 3600
+_AHEAD_S = 300  # a provider's clock may be so far ahead of ours
+
+
+class SignInNeeded(Exception):
+    """Nobody has signed in, or it was too long ago."""
+
+
+def access_file(arguments: Sequence[str], environ: Mapping[str, str]) -> AccessFile | None:
+    """Named on the command line, else in the environment."""
+    named = environ.get(FILE_VARIABLE) or None
+    if "--access" in arguments[:-1]:
+        named = arguments[list(arguments).index("--access") + 1]
+    return None if named is None else _file(named)
+
+
+@st.cache_resource(max_entries=2)
+def _file(path: str) -> AccessFile:
+    return AccessFile(Path(path))
+
+
+def enter() -> Who:
+    """Of this session. Raises `SignInNeeded`, or `NotAllowed` with what to tell the person."""
+    file = access_file(sys.argv[1:], os.environ)
+    if file is None:
+        return _open()
+    access = _read(file)
+    if access.proxy is not None:
+        name, since_s = _proxied(file, access), None
+    else:
+        name, since_s = signed_in(st.user.to_dict(), access)
+    who = partial(who_is, file, name, since_s)
+    who()
+    return who
+
+
+def who_is(
+    file: AccessFile, name: str, since_s: float | None, now_s: float | None = None
+) -> Viewer:
+    """What the file says of this person now. `since_s`: when they signed in."""
+    access = _read(file)
+    person = access.find(name)
+    if person is None:
+        raise NotAllowed(
+            f"{name} has no role here. Whoever runs this dashboard gives one in its access file."
+        )
+    age_s = 0.0 if since_s is None else (time.time() if now_s is None else now_s) - since_s
+    if not -_AHEAD_S <= age_s <= access.oidc.hours * _HOUR_S:
+        raise SignInNeeded
+    return viewer_of(person)
+
+
+def signed_in(user: Mapping[str, Any], access: Access) -> tuple[str, float]:
+    """The name that the house's sign-in vouches for, and since when."""
+    if not user.get("is_logged_in"):
+        raise SignInNeeded
+    name, since_s = user.get(access.oidc.claim), user.get("iat")
+    if not isinstance(name, str) or not name:
+        raise NotAllowed(f"The sign-in does not say `{access.oidc.claim}`.")
+    if access.oidc.claim == "email" and user.get("email_verified") is not True:
+        raise NotAllowed(f"The sign-in does not vouch for {name}: `email_verified` is not true.")
+    if not isinstance(since_s, (int, float)):
+        raise NotAllowed("The sign-in does not say since when it holds (`iat`).")
+    return name, float(since_s)
+
+
+def _proxied(file: AccessFile, access: Access) -> str:
+    assert access.proxy is not None
+    headers = st.context.headers
+    try:
+        secret = file.secret(access.proxy.secret_file)
+    except AccessFileError as error:
+        raise NotAllowed(f"Nobody is let in: {error}.") from error
+    return proxied(
+        headers.get_all(access.proxy.secret_header),
+        headers.get_all(access.proxy.user_header),
+        secret,
+    )
+
+
+def proxied(given: Sequence[str], users: Sequence[str], secret: bytes) -> str:
+    """The name in the header; without the secret it is anybody's word, and is not heard."""
+    known = len(given) == 1 and hmac.compare_digest(given[0].encode("latin-1", "replace"), secret)
+    if not known:
+        raise NotAllowed("This dashboard answers through its proxy alone.")
+    if len(users) != 1 or not users[0].strip():
+        raise NotAllowed("The proxy does not say who you are.")
+    return users[0].strip()
+
+
+def _open() -> Who:
+    address = st.get_option("server.address")
+    if address not in LOOPBACK and "--open" not in sys.argv[1:]:
+        raise NotAllowed(
+            "This dashboard can be reached from elsewhere and nobody says who may look. Name an "
+            "access file (`dashboard.access_file`), or have it listen on 127.0.0.1."
+        )
+    return _here
+
+
+def _here() -> Viewer:
+    return AT_THIS_MACHINE
+
+
+def _read(file: AccessFile) -> Access:
+    try:
+        return file.read()
+    except AccessFileError as error:
+        raise NotAllowed(f"Nobody is let in: {error}.") from error

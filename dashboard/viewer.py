@@ -1,0 +1,57 @@
+"""Who looks, and what they may see: asked before every read, never remembered.
+
+A `Who` says whose eyes a read is for at that very moment; it raises `NotAllowed` once that person
+may see nothing any more. What a read shows says how far it reaches (`Reach`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NoReturn
+
+from ledger.people import Person, Role
+
+
+class NotAllowed(Exception):
+    """What was asked for is not this viewer's to see; the text is for them."""
+
+
+class Reach(Enum):
+    """How far what is read reaches."""
+
+    NAMES = "what hardware is called, and prices"  # of no team
+    TEAM = "rows of the team that is asked for"
+    HOUSE = "figures of everyone together"
+    BOOKS = "bills, changes, the checks of the books"
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """`name`: None for whoever sits at this machine. `teams`: None sees all."""
+
+    name: str | None
+    role: Role
+    teams: tuple[str, ...] | None = None
+
+    @property
+    def sees_house(self) -> bool:
+        return self.teams is None
+
+    def sees(self, reach: Reach, team: str | None) -> bool:
+        if reach is Reach.NAMES:
+            return True
+        if self.teams is not None:
+            return reach is Reach.TEAM and team in self.teams
+        return reach is not Reach.BOOKS or self.role is not Role.VIEWER
+
+
+Who = Callable[[], Viewer]
+
+
+def viewer_of(person: Person) -> Viewer:
+    return Viewer(person.name, person.role, person.teams)
+
+
+def nobody() -> NoReturn:
+    """Of a view that was made without saying for whom."""
+    raise NotAllowed("Nobody said for whom this is read.")

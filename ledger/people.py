@@ -1,0 +1,150 @@
+"""Who may look at the books, by name: one TOML file for the dashboard and the gateway.
+
+    [people."ada@example.com"]
+    role = "admin"                   # viewer | finance | admin
+    [people."*@example.com"]         # everyone else of the house
+    role = "viewer"
+    teams = ["search"]               # sees these teams' rows and nothing else
+
+Names are compared without regard to case; a whole name comes before a pattern. The file is read
+again when it changes, so that who is struck out is out with the next read. One that cannot be read
+lets nobody in. `[auth]`, `[oidc]`, `[proxy]` and `[gateway]` belong to the dashboard's ways in.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+
+class Role(StrEnum):
+    """`finance` also sees bills and changes; `admin` changes what is in force."""
+
+    VIEWER = "viewer"
+    FINANCE = "finance"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """`teams`: whose rows are seen; None: everybody's, and the house's own figures."""
+
+    name: str
+    role: Role
+    teams: tuple[str, ...] | None = None
+
+
+class AccessFileError(Exception):
+    """The file is not there or says what it must not; the text names each fault."""
+
+
+class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    role: Role
+    teams: tuple[str, ...] | None = None
+
+
+class Oidc(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`claim`: which one is the name in `people`. `hours`: after them a person signs in again."""
+
+    claim: str = "email"
+    hours: float = 12.0
+
+
+class Proxy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A proxy that signs people in and says so in headers. `secret_file`: beside this file."""
+
+    secret_file: str
+    user_header: str = "X-Forwarded-Email"
+    secret_header: str = "X-Breakeven-Proxy"  # noqa: S105 - a header's name
+
+
+class ToGateway(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Where what is changed goes, and the key that both share. `key_file`: beside this file."""
+
+    url: str
+    key_file: str
+
+
+class Access(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    people: dict[str, Entry]
+    auth: dict[str, Any] | None = None  # Streamlit's own section
+    oidc: Oidc = Oidc()
+    proxy: Proxy | None = None
+    gateway: ToGateway | None = None
+
+    def find(self, name: str) -> Person | None:
+        """By the whole name, else by `*@domain`."""
+        known = {key.casefold(): entry for key, entry in self.people.items()}
+        said = name.casefold()
+        if "*" in said:  # no person is called like a pattern
+            return None
+        pattern = f"*@{said.rpartition('@')[2]}" if said.count("@") == 1 else None
+        entry = known.get(said)
+        if entry is None and pattern is not None:
+            entry = known.get(pattern)
+        return None if entry is None else Person(said, entry.role, entry.teams)
+
+
+class AccessFile:
+    """The file as it is now; parsed once for each of its states."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen: tuple[tuple[int, ...], Access] | None = None
+
+    def read(self) -> Access:
+        """Raises `AccessFileError`."""
+        try:
+            now = self.path.stat()
+            state = (now.st_mtime_ns, now.st_size, now.st_ino)
+            if self._seen is None or self._seen[0] != state:
+                self._seen = state, parse(self.path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            self._seen = None
+            raise AccessFileError(f"{self.path.name}: {error}") from error
+        return self._seen[1]
+
+    def secret(self, name: str, least: int = 16) -> bytes:
+        """What a file beside this one holds, without the line's end."""
+        try:
+            found = (self.path.parent / name).read_bytes().strip()
+        except OSError as error:
+            raise AccessFileError(f"{name}: {error.strerror}") from error
+        if len(found) < least:
+            raise AccessFileError(f"{name}: a secret has {least} bytes at least")
+        return found
+
+
+def parse(text: str) -> Access:
+    """Raises `AccessFileError`, which says all that is wrong."""
+    try:
+        found = msgspec.convert(tomllib.loads(text), Access)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise AccessFileError(f"the access file: {error}") from error
+    faults = list(_faults(found))
+    if faults:
+        raise AccessFileError("the access file: " + "; ".join(faults))
+    return found
+
+
+def _faults(found: Access) -> list[str]:
+    faults = []
+    if (found.auth is None) == (found.proxy is None):
+        faults.append("it has either [auth], for a sign-in, or [proxy], for a proxy's")
+    if found.oidc.hours <= 0:
+        faults.append("oidc.hours is more than 0")
+    names = [name.casefold() for name in found.people]
+    faults += [
+        f"people: `{name}` twice" for name in sorted({n for n in names if names.count(n) > 1})
+    ]
+    for name, entry in found.people.items():
+        if "*" in name and (not name.startswith("*@") or "*" in name[2:] or len(name) == 2):
+            faults.append(f"people: `{name}`: a pattern is `*@domain`")
+        if entry.teams is not None and entry.role is not Role.VIEWER:
+            faults.append(f"people: `{name}`: a {entry.role} sees every team: leave `teams` out")
+        if entry.teams == ():
+            faults.append(f"people: `{name}`: `teams` names at least one")
+    return faults

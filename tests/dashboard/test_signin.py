@@ -1,0 +1,216 @@
+"""People sign in at a real identity provider, or come through a proxy; each sees what they may.
+
+Streamlit's own server and `st.login` do it; the test speaks to them as a browser does, over HTTP
+and the page's websocket, so that the headers of the websocket are its own.
+"""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+import httpx
+import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import connect
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = """
+[auth]
+redirect_uri = "{address}/oauth2callback"
+cookie_secret = "a secret that is long enough for cookies"
+client_id = "breakeven"
+client_secret = "of no matter to this provider"
+server_metadata_url = "{provider}/.well-known/openid-configuration"
+[people."ada@example.com"]
+role = "admin"
+[people."eve@example.com"]
+role = "viewer"
+teams = ["search"]
+"""
+PEOPLE = [f"{name}@example.com" for name in ("ada", "eve", "joe")]
+LIMIT_S = 120
+pytestmark = pytest.mark.long
+
+
+def until_it_answers(process: subprocess.Popen, url: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError(f"{url} does not answer")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture
+def start(tmp_path, month) -> Iterator:
+    """Start what is asked for: a provider, and a dashboard that knows the access file."""
+    running: list[subprocess.Popen] = []
+    with (tmp_path / "log").open("wb") as log:
+
+        def run(argv: list[str], url: str) -> None:
+            environ = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path),
+                       "BREAKEVEN_LEDGER_URL": month.url, "PYTHONWARNINGS": "default"}  # fmt: skip
+            running.append(subprocess.Popen(argv, env=environ, stdout=log, stderr=log))
+            until_it_answers(running[-1], url)
+
+        yield run
+        for process in running:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+def provider(start) -> str:
+    port = free_port()
+    users = [{"sub": one, "email": one, "email_verified": True} for one in PEOPLE]
+    claims = [word for one in users for word in ("--user-claims", json.dumps(one))]
+    program = str(Path(sys.executable).with_name("oidc-provider-mock"))
+    address = f"http://127.0.0.1:{port}"
+    start([program, "--port", str(port), *claims], f"{address}/.well-known/openid-configuration")
+    return address
+
+
+def dashboard(start, file: Path, port: int) -> str:
+    argv = [
+        sys.executable, "-m", "streamlit", "run", str(ROOT / "dashboard" / "app.py"),
+        "--server.headless", "true", "--server.port", str(port), "--server.address",
+        "127.0.0.1", "--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none",
+        "--secrets.files", str(file), "--", "--access", str(file),
+    ]  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    start(argv, f"{address}/_stcore/health")
+    return address
+
+
+class Session:
+    """One tab: what the page sends, and buttons to press."""
+
+    def __init__(self, client: httpx.Client, address: str, headers: dict[str, str]) -> None:
+        client.get(f"{address}/_stcore/health")
+        cookies = {one.name: one.value or "" for one in client.cookies.jar}
+        said = "; ".join(f"{name}={value}" for name, value in cookies.items())
+        token = cookies.get("_streamlit_xsrf", "").strip('"')
+        self._socket = connect(
+            f"{address.replace('http', 'ws')}/_stcore/stream",
+            additional_headers={**headers, **({"Cookie": said} if said else {})},
+            subprotocols=["streamlit", token] if token else ["streamlit"],
+            origin=address,
+            max_size=None,
+            legacy=True,  # which returns the connection itself
+        )
+        self.text = ""
+        self.login: str | None = None
+        self.button = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def draw(self, press: str = "") -> str:
+        """Run the page and wait until it has ended; all its words."""
+        ask = BackMsg()
+        ask.rerun_script.query_string = ""
+        if press:
+            one = ask.rerun_script.widget_states.widgets.add()
+            one.id, one.trigger_value = press, True
+        self._socket.send(ask.SerializeToString())
+        self.text = ""
+        while True:
+            message = ForwardMsg.FromString(self._socket.recv(timeout=LIMIT_S))
+            kind = message.WhichOneof("type")
+            self.text += str(message)
+            if message.delta.new_element.button.label == "Sign in":
+                self.button = message.delta.new_element.button.id
+            if kind == "auth_redirect":
+                self.login = message.auth_redirect.url
+            if kind == "script_finished":
+                return self.text
+
+
+@contextmanager
+def signed_in(address: str, name: str) -> Iterator[httpx.Client]:
+    """Presses `Sign in`, says at the provider who one is, and comes back with a cookie."""
+    with httpx.Client(follow_redirects=True, timeout=LIMIT_S) as client:
+        sign_in(client, address, name)
+        yield client
+
+
+def sign_in(client: httpx.Client, address: str, name: str) -> None:
+    with Session(client, address, {}) as tab:
+        tab.draw()
+        tab.draw(press=tab.button)
+        assert tab.login is not None, tab.text
+    form = client.get(httpx.URL(address).join(tab.login))
+    assert "/oauth2/authorize" in str(form.url)
+    home = client.post(str(form.url), data={"sub": name})
+    assert str(home.url).startswith(address), home.url
+
+
+def test_each_sees_what_their_role_may(start, tmp_path) -> None:
+    file, port = tmp_path / "access.toml", free_port()
+    file.write_text(FILE.format(address=f"http://127.0.0.1:{port}", provider=provider(start)))
+    address = dashboard(start, file, port)
+    with signed_in(address, "ada@example.com") as ada, Session(ada, address, {}) as tab:
+        words = tab.draw()
+        assert "ada@example.com: admin" in words, re.findall(r"body: .*", words)
+        assert "Reconciliation and audit" in words
+        assert "As of " in words
+    with signed_in(address, "joe@example.com") as joe, Session(joe, address, {}) as tab:
+        words = tab.draw()
+        assert "joe@example.com has no role here" in words
+        assert "As of " not in words
+    with signed_in(address, "eve@example.com") as eve, Session(eve, address, {}) as tab:
+        words = tab.draw()
+        assert "eve@example.com: viewer of search" in words
+        assert "As of " in words
+        assert not re.search(r"Reconciliation|support|\bcoding", words)
+        file.write_text(file.read_text().replace("eve@", "eva@"))
+        words = tab.draw()
+        assert "eve@example.com has no role here" in words, "in a tab that was open"
+        assert "As of " not in words
+
+
+PROXY = """
+[proxy]
+secret_file = "proxy.secret"
+[people."ada@example.com"]
+role = "finance"
+"""
+
+
+def test_a_header_is_believed_beside_the_secret_alone(start, tmp_path) -> None:
+    (tmp_path / "proxy.secret").write_text("the secret of the proxy")
+    file = tmp_path / "access.toml"
+    file.write_text(PROXY)
+    address = dashboard(start, file, free_port())
+    user = {"X-Forwarded-Email": "ada@example.com"}
+    for headers, said in (
+        ({}, "answers through its proxy alone"),
+        (user, "answers through its proxy alone"),
+        ({**user, "X-Breakeven-Proxy": "a guess of the secret"}, "answers through its proxy alone"),
+        ({**user, "X-Breakeven-Proxy": "the secret of the proxy"}, "ada@example.com: finance"),
+        ({"X-Breakeven-Proxy": "the secret of the proxy"}, "does not say who you are"),
+    ):
+        with httpx.Client() as client, Session(client, address, headers) as tab:
+            words = tab.draw()
+        assert said in words
+        assert ("As of " in words) == ("finance" in said)
