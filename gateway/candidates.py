@@ -57,6 +57,7 @@ class _Asked(msgspec.Struct, frozen=True):
     tokens: Tokens
     output: int
     counted: int
+    measured: bool  # by what quotes know nothing of: searches, seconds
     avoided_pusd: int
     now_s: float
 
@@ -106,13 +107,18 @@ class Candidates:
         Both shorten the answer to a request that sets no limit itself.
         """
         at_us, tokens = clock.wall_us(), expected_tokens(request)
-        compared = self._quotes(compare_with, at_us)
+        compared, measured = self._quotes(compare_with, at_us), request.kind in MEASURED
+        if measured:
+            costs = [cost_pusd(tokens, quote.price) for quote in compared]
+        else:
+            costs = [quote.cost_pusd(tokens) for quote in compared]
         asked = _Asked(
             request,
             tokens,
             output_bound(request),
             counted_tokens(request),
-            min([_cost_pusd(quote, tokens, request) for quote in compared], default=0),
+            measured,
+            min(costs, default=0),
             clock.now_s(),
         )
         frozen = tuple(
@@ -207,10 +213,13 @@ class Candidates:
         price = expected = bound = None
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
-            price, expected = quote.price, _cost_pusd(quote, asked.tokens, request)
-            bound = quote.bound_pusd(request.prompt_tokens_bound, asked.output * request.n)
-            if request.kind in MEASURED:
+            price = quote.price
+            if asked.measured:
+                expected = cost_pusd(asked.tokens, price)
                 bound = beside_bound(price, request, asked.output)
+            else:
+                expected = quote.cost_pusd(asked.tokens)
+                bound = quote.bound_pusd(request.prompt_tokens_bound, asked.output * request.n)
             if request.max_tokens is None:
                 limits = self._limits.get(price.name.partition("#")[0])
                 longest = OUTPUT_BOUND_TOKENS
@@ -231,13 +240,6 @@ class Candidates:
             api=sight.look(asked.now_s, asked.counted),
         )
         return Frozen(target, price, candidate, open_end)
-
-
-def _cost_pusd(quote: Quote, tokens: Tokens, request: Request) -> int:
-    """Searches and seconds are nothing that quotes know."""
-    if request.kind in MEASURED:
-        return cost_pusd(tokens, quote.price)
-    return quote.cost_pusd(tokens)
 
 
 def _fitted(frozen: Frozen, ceiling_pusd: int | None) -> Frozen:

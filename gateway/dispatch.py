@@ -222,7 +222,7 @@ class Dispatcher:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
         try:
-            with self.silences.heard(attempt):
+            with self.silences.heard(attempt, reply.task):
                 exchange = await self._open(attempt)
                 await self.delivery.answer(attempt, exchange, reply)
         except BackendError as error:

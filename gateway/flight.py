@@ -24,7 +24,7 @@ _SEQUENCES, _CONTEXT = int(Load.SEQUENCES), int(Load.CONTEXT_TOKENS)
 _QUEUED, _PROMISED = int(Load.QUEUED_PREFILL_TOKENS), int(Load.PROMISED_TOKENS)
 _WAITING, _MOVED = int(Load.QUEUED_SEQUENCES), int(Load.QUEUE_MOVED_S)
 _EXPECTED, _TIGHTEST = int(Load.PREFIX_EXPECTED_TOTAL), int(Load.TIGHTEST_TPOT_MS)
-_HEARD_S = int(Load.HEARD_S)
+_HEARD_S, _PREFILLED = int(Load.HEARD_S), int(Load.PREFILLED_TOKENS_TOTAL)
 
 
 class Flights:
@@ -188,7 +188,7 @@ class Flight:
         cells[self._row + _WAITING] -= 1.0
         cells[self._row + _MOVED] = now_s
         cells[self._row + _CONTEXT] += self._promise.prompt_tokens
-        cells[self._row + Load.PREFILLED_TOKENS_TOTAL] += self._promise.prompt_tokens
+        cells[self._row + _PREFILLED] += self._promise.prompt_tokens
         self._context = self._promise.prompt_tokens
         if self._promise.streamed:
             self._start = self._board.loads(self._engine)

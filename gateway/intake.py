@@ -21,11 +21,13 @@ PATHS: dict[str, Kind] = {
     "/v1/completions": Kind.COMPLETION,
     "/v1/embeddings": Kind.EMBEDDING,
 }
-_PROMPT_MEMBER = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt", Kind.EMBEDDING: "input"}
+# Plain names: asking an enumeration for a member costs ten times as much.
+_CHAT, _COMPLETION, _EMBEDDING = Kind.CHAT, Kind.COMPLETION, Kind.EMBEDDING
+_PROMPT_MEMBER = {_CHAT: "messages", _COMPLETION: "prompt", _EMBEDDING: "input"}
 MODEL_LIMIT = 256  # characters
 MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers overflow records
 EMBEDDING_INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
-_DECODED = frozenset({Kind.CHAT, Kind.COMPLETION})
+_DECODED = frozenset({_CHAT, _COMPLETION})
 _CONTINUES = ("previous_response_id", "conversation")
 _LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
 _FIRST = re.compile(rb"\[\s*(.)", re.DOTALL)  # of a list: decoding a long one twice takes long
@@ -37,6 +39,7 @@ _MEDIA_PARTS = (
 )  # fmt: skip
 _MEDIA_HINTS = (b'_url"', b'"input_')
 _PLAIN: frozenset[Feature] = frozenset()
+_BACKSLASH, _UNDERSCORE = b"\\_"  # as numbers: bytes are first taken for one, and fail as such
 # An address that is no data of its own: behind `url` itself or a part's short form.
 _ADDRESS = re.compile(rb'"(?:url|image_url|video_url|audio_url)"\s*:\s*"(?!data:)', re.IGNORECASE)
 
@@ -83,7 +86,7 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
     prompt_text = bytes(members.get(prompt_name, b"null"))
     if prompt_text == b"null":
         raise RequestError("bad_request", f"`{prompt_name}` is required.", param=prompt_name)
-    if kind is Kind.CHAT and (prompt_text[:1] != b"[" or not prompt_text[1:-1].strip()):
+    if kind is _CHAT and (prompt_text[:1] != b"[" or not prompt_text[1:-1].strip()):
         raise RequestError(
             "bad_request", "`messages` must be a list with at least one message.", param="messages"
         )
@@ -91,7 +94,7 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
     _check_stop(members)
     prompts, n = _prompts(members, prompt_name, kind), _choices(members, kind, max_n)
     extent = None
-    if kind is Kind.EMBEDDING:
+    if kind is _EMBEDDING:
         _bound_inputs(prompts)
         extent = _longest(prompts, members[prompt_name])
         prompts = 1
@@ -112,7 +115,7 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
         kind=kind,
         path=path[3:],
         model=model,
-        stream=stream and kind is not Kind.EMBEDDING,
+        stream=stream and kind is not _EMBEDDING,
         wants_usage=_is_said(options, "include_usage"),
         wants_running_usage=_is_said(options, "continuous_usage_stats"),
         prompts=prompts,
@@ -156,7 +159,7 @@ def plain_model(model: str | None) -> str:
 
 
 def _max_tokens(kind: Kind, members: Members) -> int | None:
-    if kind is Kind.EMBEDDING:
+    if kind is _EMBEDDING:
         return 0
     found: int | None = None
     for name in ("max_completion_tokens", "max_tokens"):
@@ -168,7 +171,7 @@ def _max_tokens(kind: Kind, members: Members) -> int | None:
             found = value if found is None else found
     if found is not None:
         return found
-    return 16 if kind is Kind.COMPLETION else None  # OpenAI's documented default of completions
+    return 16 if kind is _COMPLETION else None  # OpenAI's documented default of completions
 
 
 def _refuse_continued(members: Members, prompt_name: str) -> None:
@@ -186,7 +189,7 @@ def _refuse_continued(members: Members, prompt_name: str) -> None:
 def _choices(members: Members, kind: Kind, max_n: int) -> int:
     if "n" not in members:
         return 1
-    if kind is Kind.EMBEDDING and bytes(members["n"]) != b"null":
+    if kind is _EMBEDDING and bytes(members["n"]) != b"null":
         raise RequestError("unsupported", "`n` does not apply to embeddings.", param="n")
     n: int = member(members, "n", int, 1)
     if not 1 <= n <= max_n:
@@ -199,7 +202,7 @@ def _prompts(members: Members, name: str, kind: Kind) -> int:
 
     Lists are read to their last item: what is counted as one here must not be many to a target.
     """
-    if kind is Kind.CHAT or bytes(members[name])[:1] == b'"':
+    if kind is _CHAT or bytes(members[name])[:1] == b'"':
         return 1
     first = _FIRST.match(members[name])
     listed = None if first is None else _LISTED.get(first[1])
@@ -247,7 +250,7 @@ def _keeps(kind: Kind, members: Members) -> bool:
     if "store" not in members:
         return False
     store: bool = member(members, "store", bool, False)
-    if store and kind is not Kind.CHAT:
+    if store and kind is not _CHAT:
         raise RequestError(
             "unsupported",
             "`store` applies to `/v1/chat/completions` only. Leave it out.",
@@ -262,7 +265,7 @@ def _features(kind: Kind, members: Members, prompt: bytes, n: int) -> frozenset[
         used.add(Feature.STORE)
     if n > 1:
         used.add(Feature.N)
-    if kind is Kind.EMBEDDING:
+    if kind is _EMBEDDING:
         return frozenset(used)
     if "tools" in members and bytes(members["tools"]) not in (b"null", b"[]"):
         used.add(Feature.TOOLS)
@@ -270,7 +273,7 @@ def _features(kind: Kind, members: Members, prompt: bytes, n: int) -> frozenset[
         used.add(Feature.JSON_SCHEMA)
     if "logprobs" in members and bytes(members["logprobs"]) not in (b"null", b"false"):
         used.add(Feature.LOGPROBS)
-    if kind is Kind.CHAT:
+    if kind is _CHAT:
         used |= media_of(prompt)
     return frozenset(used) if used else _PLAIN
 
@@ -278,11 +281,11 @@ def _features(kind: Kind, members: Members, prompt: bytes, n: int) -> frozenset[
 def media_of(prompt: bytes) -> frozenset[Feature]:
     """Media, and whether the target would fetch them: an own engine stands inside the network."""
     # Looking for one byte takes a twentieth of looking for several.
-    if b"\\" in prompt and b"\\u00" in prompt:  # in names, too: written again, none is
+    if _BACKSLASH in prompt and b"\\u00" in prompt:  # in names, too: written again, none is
         with suppress(msgspec.MsgspecError, RecursionError):
             prompt = encode(msgspec.json.decode(prompt))
     url, sent = _MEDIA_HINTS  # one of them is in each
-    if b"_" not in prompt or (url not in prompt and sent not in prompt):
+    if _UNDERSCORE not in prompt or (url not in prompt and sent not in prompt):
         return _PLAIN
     if not any(part in prompt for part in _MEDIA_PARTS):
         return _PLAIN

@@ -130,13 +130,8 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def best_own(self) -> Verdict | None:
         """The own engine that came furthest: least load, or the first that was looked at."""
-        best = None
-        for verdict in self.decision.verdicts:
-            if not verdict.candidate.internal:
-                continue
-            if best is None or _furthest(verdict) < _furthest(best):
-                best = verdict
-        return best
+        own = [verdict for verdict in self.decision.verdicts if verdict.candidate.internal]
+        return min(own, key=_furthest, default=None)
 
     @property
     def unaffordable(self) -> tuple[Target, ...]:

@@ -76,8 +76,8 @@ def tokens_of(beginning: Beginning, pieces: int, prompt_tokens: int) -> int:
     """About how many of the prompt's tokens lie in its first so many pieces."""
     if not pieces:
         return 0
-    covered = beginning.ahead + ENDS[pieces - 1]
-    return min(prompt_tokens, prompt_tokens * covered // beginning.whole)
+    covered, whole = beginning.ahead + ENDS[pieces - 1], beginning.whole
+    return prompt_tokens if covered >= whole else prompt_tokens * covered // whole
 
 
 class Prefixes:

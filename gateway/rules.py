@@ -36,11 +36,8 @@ class Matched:
         """The policy with its penalty in pico-USD for this request."""
         if not self.penalty_is_default:
             return self.policy
-        dearest = 0
-        for entry in frozen:
-            candidate = entry.candidate
-            dearest = max(dearest, candidate.expected_pusd or candidate.avoided_pusd)
-        known = self.policy
+        known, offered = self.policy, [entry.candidate for entry in frozen]
+        dearest = max([one.expected_pusd or one.avoided_pusd for one in offered], default=0)
         return Policy(
             known.name,
             known.slo,

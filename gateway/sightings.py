@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from gateway.experience import MOMENTS, Latencies, latencies_of, state_of
-from gateway.slots import HEALTHS, Board
+from gateway.slots import HEALTHS, Board, Owned
 from router.feedback import SAFETY_TPOT, SAFETY_TTFT
 from router.market import Market
 from router.types import ApiState, EngineState, Health, StepModel
@@ -20,6 +20,7 @@ HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all i
 FRESH_S = 0.01  # ages are at most so much behind; scrapes come every half second
 _HEALTHS = tuple(Health(word) for word in HEALTHS)
 _HEALTHY = Health.HEALTHY
+_LIFE = int(Owned.LIFE)
 
 Shunned = Callable[[int, Sequence[float], float], bool]
 """(row, loads, monotonic seconds) -> whether the engine is left alone for its failures."""
@@ -87,10 +88,10 @@ class EngineSight:
         return state, context_tokens, market
 
     def _see(self, now_s: float) -> None:
-        board, row = self._board, self._row
-        published, self._loads = board.published(row), board.loads(row)
+        published, life = self._views[0].tolist(), self._views[1][_LIFE]
+        self._loads = self._board.loads(self._row)
         try:
-            state = engine_state(published, self._loads, now_s, self._stale_s, life=board.life(row))
+            state = engine_state(published, self._loads, now_s, self._stale_s, life=life)
         except (ValueError, OverflowError):  # cells that are no numbers
             self._known, self._crowded = (UNREADABLE, 0, Market(0.0, 0.0, 1.0)), False
             return
@@ -164,7 +165,7 @@ def engine_state(
         queued,
         int(capacity),
         held + foreign_kv,
-        max(0.0, promised - held),
+        promised - held if promised > held else 0.0,  # calls of `max` would cost more
         int(block) or 1,
         int(most),
         int(budget),
@@ -176,5 +177,5 @@ def engine_state(
         tightest_tpot or None,
         age_s=age,
         head_tokens=queued / waiting if waiting > 0.0 else 0.0,
-        head_since_s=max(0.0, now_s - moved_s) if moved_s else 0.0,
+        head_since_s=now_s - moved_s if moved_s and now_s > moved_s else 0.0,
     )

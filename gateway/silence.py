@@ -15,6 +15,7 @@ import asyncio
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Any
 
 from backends.errors import Silent
 from gateway.attempt import Attempt
@@ -41,7 +42,7 @@ class Wait:
 
     __slots__ = ("_cancelling", "_engine", "_moved", "_task", "attempt")
 
-    def __init__(self, attempt: Attempt, engine: "_Engine", task: asyncio.Task[object]) -> None:
+    def __init__(self, attempt: Attempt, engine: "_Engine", task: asyncio.Task[Any]) -> None:
         self.attempt = attempt
         self._engine, self._task, self._moved = engine, task, False
         self._cancelling = task.cancelling()
@@ -90,16 +91,14 @@ class Silences:
         self._engines: dict[int, _Engine] = {}
         self._looked_s = clock.now_s()
 
-    def heard(self, attempt: Attempt) -> AbstractContextManager[None]:
-        """Around all that is awaited of a target; raises `Silent` where its engine is."""
+    def heard(self, attempt: Attempt, task: asyncio.Task[Any]) -> AbstractContextManager[None]:
+        """Around all that `task` awaits of a target; raises `Silent` where its engine is."""
         if not attempt.own:
             return _UNWATCHED
         row = attempt.step.frozen.target.row
         engine = self._engines.get(row)
         if engine is None:
             engine = self._engines[row] = _Engine()
-        task = asyncio.current_task()
-        assert task is not None, "a request is served by a task"
         return Wait(attempt, engine, task)
 
     async def watch(self) -> None:

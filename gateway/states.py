@@ -4,6 +4,7 @@ A target's state holds for many requests, and is written once for all of them.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,32 +17,44 @@ KEPT = 4096  # clients name models of providers, and with them candidates
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class States(Parts):
-    """The last state of each target with its bytes; one per planner."""
+class _Written(NamedTuple):
+    """A target's parts as the last candidate of its name had them, and their bytes."""
 
-    __slots__ = ("_states", "_words")
+    features: frozenset[str]
+    kinds: frozenset[str]
+    state: EngineState | ApiState | None
+    parts: tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw]
+
+
+class States(Parts):
+    """The last parts of each target with their bytes; one per planner."""
+
+    __slots__ = ("_written",)
 
     def __init__(self) -> None:
-        self._states: dict[str, tuple[EngineState | ApiState | None, msgspec.Raw]] = {}
-        self._words: dict[frozenset[str], msgspec.Raw] = {}
+        self._written: dict[str, _Written] = {}
 
     def inputs(self, request: Request, policy: Policy, candidates: Sequence[Candidate]) -> bytes:
         """Everything that `decide` was given as msgpack; empty where that is too long."""
         whole = _encode(freeze(request, policy, candidates, self))
         return whole if len(whole) <= INPUTS_LIMIT_BYTES else b""
 
-    def state(self, candidate: Candidate) -> msgspec.Raw:
+    def of(self, candidate: Candidate) -> tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw]:
+        features, kinds = candidate.features, candidate.kinds
         state = candidate.api if candidate.engine is None else candidate.engine
-        known = self._states.get(candidate.name)
-        if known is None or known[0] is not state:
-            if len(self._states) >= KEPT:
-                self._states.clear()
-            known = state, msgspec.Raw(_encode(super().state(candidate)))
-            self._states[candidate.name] = known
-        return known[1]
+        known = self._written.get(candidate.name)
+        if known is not None and known.features is features and known.kinds is kinds:
+            if known.state is state:
+                return known.parts
+            can, does, _ = known.parts
+        else:
+            can, does = _raw(features), _raw(kinds)
+        if known is None and len(self._written) >= KEPT:
+            self._written.clear()
+        parts = can, does, _raw(self.state(candidate))
+        self._written[candidate.name] = _Written(features, kinds, state, parts)
+        return parts
 
-    def words(self, words: frozenset[str]) -> msgspec.Raw:
-        known = self._words.get(words)
-        if known is None:  # of a configuration there are few
-            known = self._words[words] = msgspec.Raw(_encode(words))
-        return known
+
+def _raw(value: object) -> msgspec.Raw:
+    return msgspec.Raw(_encode(value))

@@ -141,11 +141,11 @@ class DeskClient:
         taken: list[wire.AccountKey] = []
         short: list[wire.AccountKey] = []
         for budget in self._of(scopes):
-            account = budget.account
+            account = name, window = budget.account
             if not budget.hard:
-                holds.append(Hold(*account, 0))
+                holds.append(Hold(name, window, 0))
                 continue
-            holds.append(Hold(*account, bound_pusd))
+            holds.append(Hold(name, window, bound_pusd))
             piece = hold(slices.get(account, NOTHING), bound_pusd)
             if piece is None:
                 short.append(account)

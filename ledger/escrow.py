@@ -16,6 +16,7 @@ from typing import NamedTuple
 SLICING_HOLDS_PER_HOLDER = 8
 # One loan takes at most this share of a holder's even part, so that late holders find room.
 LOAN_DIVISOR = 4
+NEGATIVE = "amounts are never negative"
 SCOPE_KINDS = ("global", "external", "org", "team", "user", "key", "provider", "model", "tag")
 
 
@@ -99,7 +100,8 @@ def take(
 
 def hold(piece: Slice, amount_pusd: int) -> Slice | None:
     """Promise the amount out of the slice; `None` when it does not fit."""
-    _not_negative(amount_pusd)
+    if amount_pusd < 0:
+        raise EscrowError(NEGATIVE)
     granted, held, spent = piece
     if amount_pusd > granted - held - spent:
         return None
@@ -108,8 +110,8 @@ def hold(piece: Slice, amount_pusd: int) -> Slice | None:
 
 def settle(piece: Slice, held_pusd: int, actual_pusd: int) -> Slice:
     """End a hold at its true cost (0: void). A dearer settle overdraws the slice, visibly."""
-    _not_negative(held_pusd)
-    _not_negative(actual_pusd)
+    if held_pusd < 0 or actual_pusd < 0:
+        raise EscrowError(NEGATIVE)
     granted, held, spent = piece
     if held_pusd > held:
         raise EscrowError("a hold that this slice does not carry was settled")
@@ -179,4 +181,4 @@ def _granted(pot: Pot, holder: str, amount_pusd: int) -> Pot:
 
 def _not_negative(amount_pusd: int) -> None:
     if amount_pusd < 0:
-        raise EscrowError("amounts are never negative")
+        raise EscrowError(NEGATIVE)

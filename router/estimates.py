@@ -155,7 +155,7 @@ class LatencyTracker:
 
 
 def prompt_bucket(prompt_tokens: int) -> int:
-    return int(1.5 * log2(max(1, prompt_tokens)))
+    return int(1.5 * log2(prompt_tokens)) if prompt_tokens > 1 else 0
 
 
 class _Lengths:

@@ -63,6 +63,10 @@ class Parts:
 
     __slots__ = ()
 
+    def of(self, candidate: Candidate) -> tuple[Any, Any, Any]:
+        """Its features, its kinds, and its state."""
+        return candidate.features, candidate.kinds, self.state(candidate)
+
     def state(self, candidate: Candidate) -> Any:
         """What is known of its target at this moment: of an engine, of an API, or nothing."""
         engine, api = candidate.engine, candidate.api
@@ -72,10 +76,6 @@ class Parts:
         if engine.step is not None:
             state[_STEP] = _of_step(engine.step)
         return state
-
-    def words(self, words: frozenset[str]) -> Any:
-        """Its features or kinds."""
-        return words
 
 
 PLAIN = Parts()
@@ -98,10 +98,8 @@ def freeze(
 
 def _candidate(candidate: Candidate, parts: Parts) -> list[Any]:
     frozen = list(_of_candidate(candidate))
-    frozen[_FEATURES], frozen[_KINDS] = (
-        parts.words(candidate.features), parts.words(candidate.kinds),
-    )  # fmt: skip
-    frozen[_EXTERNAL if candidate.engine is None else _OWN] = parts.state(candidate)
+    state = _EXTERNAL if candidate.engine is None else _OWN
+    frozen[_FEATURES], frozen[_KINDS], frozen[state] = parts.of(candidate)
     return frozen
 
 

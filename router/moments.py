@@ -61,7 +61,8 @@ class Histogram:
         self._p95, self._grown = 0.0, 0.0
 
     def add(self, number: float, *, cut: bool = False) -> None:
-        self.add_bin(ceil(BINS_PER_OCTAVE * log2(max(1, number))), 1.0, 1.0 if cut else 0.0)
+        place = ceil(BINS_PER_OCTAVE * log2(number)) if number > 1 else 0
+        self.add_bin(place, 1.0, 1.0 if cut else 0.0)
 
     def add_bin(self, index: int, weight: float, cut: float = 0.0) -> None:
         """`cut` of the `weight` was cut off."""

@@ -73,7 +73,7 @@ def silences(board: Board, time: Time) -> Silences:
 
 async def waits(silences: Silences, asked: Asked) -> str:
     try:
-        with silences.heard(asked):  # type: ignore[arg-type]
+        with silences.heard(asked, asyncio.current_task()):  # type: ignore[arg-type]
             await asyncio.Event().wait()
     except Silent:
         return "moved"
@@ -191,7 +191,7 @@ def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) 
 
 def test_the_time_that_a_deadline_of_ones_own_takes_is_no_silence(silences, time) -> None:
     async def play() -> None:
-        waiting = silences.heard(Asked(time.now_s))  # type: ignore[arg-type]
+        waiting = silences.heard(Asked(time.now_s), asyncio.current_task())  # type: ignore[arg-type]
         with pytest.raises(TimeoutError), waiting:
             raise TimeoutError
 

@@ -56,8 +56,17 @@ def test_a_new_state_is_written_anew() -> None:
 def test_names_that_clients_make_up_are_not_kept_for_ever() -> None:
     states = States()
     for number in range(KEPT + 1):
-        states.state(replace(API, name=f"x/{number}"))
-    assert len(states._states) <= KEPT
+        states.of(replace(API, name=f"x/{number}"))
+    assert len(states._written) <= KEPT
+
+
+def test_other_words_are_written_anew() -> None:
+    states = States()
+    states.inputs(REQUEST, POLICY, (OWN,))
+    asked = (replace(OWN, features=frozenset()), replace(OWN, kinds=frozenset((Kind.EMBEDDING,))))
+    for other in asked:
+        found = msgspec.msgpack.decode(states.inputs(REQUEST, POLICY, (other,)))
+        assert found == plainly(other) != plainly(OWN)
 
 
 def test_what_is_too_long_is_not_kept() -> None:
