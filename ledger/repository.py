@@ -82,8 +82,7 @@ class Repository:
                 _raise_unless_poison(error)
         with _guarded(), self._engine.begin() as connection:
             applied = Applied()
-            for item in items:
-                self._apply_alone(connection, item, applied, at_us)
+            self._apply_apart(connection, items, applied, at_us)
             self._move(connection, moves, at_us)
             return applied
 
@@ -147,16 +146,26 @@ class Repository:
         self._quarantine(connection, folded.unmatched, at_us)
         return _summary(folded)
 
-    def _apply_alone(
-        self, connection: Connection, item: Item, applied: Applied, at_us: int
+    def _apply_apart(
+        self, connection: Connection, items: Sequence[Item], applied: Applied, at_us: int
     ) -> None:
+        """In halves, until what the books refuse is alone: one in a thousand costs twenty tries."""
+        if not items:
+            return
         try:
             with connection.begin_nested():
-                _add(applied, self._apply_batch(connection, [item], at_us, opens=True))
+                found = self._apply_batch(connection, items, at_us, opens=True)
         except _POISON as error:
             _raise_unless_poison(error)
-            self._quarantine(connection, [(item, f"{type(error).__name__}: {error}"[:500])], at_us)
-            applied.quarantined += 1
+            if len(items) > 1:
+                middle = len(items) // 2
+                self._apply_apart(connection, items[:middle], applied, at_us)
+                self._apply_apart(connection, items[middle:], applied, at_us)
+                return
+            reason = f"{type(error).__name__}: {error}"[:500]
+            self._quarantine(connection, [(items[0], reason)], at_us)
+            found = Applied(quarantined=1)
+        _add(applied, found)
 
     def _write(self, connection: Connection, rows: Rows) -> None:
         say = self._statements

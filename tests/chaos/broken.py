@@ -127,6 +127,13 @@ def has_owner(journal):
 tail.has_owner = has_owner
 """
 
+BY_THE_WALL = """
+import time
+from gateway.clock import Clock
+
+Clock.__init__.__defaults__ = (time.time, *Clock.__init__.__defaults__[1:])
+"""
+
 TEXTS = {
     "": "",
     "settled later": SETTLED_LATER,
@@ -138,4 +145,5 @@ TEXTS = {
     "unpriced is free": UNPRICED_IS_FREE,
     "dispatched unrecorded": DISPATCHED_UNRECORDED,
     "leases": LEASES,
+    "durations by the wall": BY_THE_WALL,
 }

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import scene_books
 import scene_bounds
 import scene_burst
+import scene_clock
 import scene_database
 import scene_disk
 import scene_flush
@@ -43,7 +44,7 @@ SCENES: tuple[Scene, ...] = (
     *scene_kills.SCENES, *scene_database.SCENES, *scene_disk.SCENES, *scene_suite.SCENES,
     *scene_windows.SCENES, *scene_pauses.SCENES, *scene_restart.SCENES, *scene_books.SCENES,
     *scene_burst.SCENES, *scene_bounds.SCENES, *scene_refusals.SCENES, *scene_routes.SCENES,
-    *scene_flush.SCENES,
+    *scene_flush.SCENES, *scene_clock.SCENES,
 )  # fmt: skip
 OUT = ROOT / "build" / "chaos.json"
 SHORT = {"difference_pusd": "difference", "overspent_pusd": "over-spent"}

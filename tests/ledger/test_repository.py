@@ -151,6 +151,21 @@ def test_a_poison_record_is_quarantined_alone(engine, repository, opened, settle
     assert repository.positions() == {"w0-a": Position(1, 500)}
 
 
+def test_one_poison_record_among_many_costs_few_tries(engine, repository, opened, monkeypatch):
+    """Of 128 records each by itself would be 128, each with chances of its own to fail."""
+    batch = items(*(opened(100 + number) for number in range(127)), opened(9, bound_pusd=HUGE))
+    tries, apply = [], repository._apply_batch
+
+    def counted(connection, some, at_us, *, opens):
+        tries.append(len(some))
+        return apply(connection, some, at_us, opens=opens)
+
+    monkeypatch.setattr(repository, "_apply_batch", counted)
+    assert repository.apply(batch, [move(500)], at_us=5).quarantined == 1
+    assert count(engine, orm.Attempt) == 127
+    assert len(tries) == 2 + 1 + 2 * 7  # twice whole, once more, then a half of a half
+
+
 def test_faults_and_orphan_settles_are_kept_for_a_person(engine, repository, settled):
     fault = Item("w0-a", 1, 0, b"\xff\xff", None, "checksum")
     repository.apply([fault, *items(settled(7))[:1]], (), at_us=5)
