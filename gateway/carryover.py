@@ -11,6 +11,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Any, NamedTuple
 
+from backends.openai import BASE_URLS
 from gateway.deployments import Deployment, deployment, section_of
 from gateway.uncarried import Note, notes_on, why
 
@@ -106,15 +107,17 @@ def _pool(
 def _provider(providers: dict[str, dict[str, Any]], found: Deployment) -> Deployment:
     """The one of the same address, key and price, else one more."""
     for name in _names(found.name):
-        price_name = found.price_name
-        if name != found.name and price_name is None:
-            price_name = found.target
+        price_name, base_url, prefix = found.price_name, found.base_url, found.litellm_prefix
+        if name != found.name:  # under another name neither its address nor its prices are known
+            price_name = price_name or found.target
+            base_url = base_url or (BASE_URLS.get(found.name) if found.kind == "openai" else None)
+            prefix = prefix or (found.name if found.kind == "litellm" else None)
         stated = {
             "kind": None if found.kind == "openai" else found.kind,
-            "base_url": found.base_url,
+            "base_url": base_url,
             "api_key_env": found.key,
             "prices_as": price_name,
-            "litellm_prefix": found.litellm_prefix,
+            "litellm_prefix": prefix,
         }
         stated = {key: value for key, value in stated.items() if value is not None}
         provider = providers.setdefault(name, dict(stated))

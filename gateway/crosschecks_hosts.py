@@ -3,6 +3,7 @@
 Pure checks from settings to faults, like those of `gateway.crosschecks`, which lists them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -11,11 +12,13 @@ from sqlalchemy.exc import ArgumentError
 
 from backends.http import Origin
 from backends.openai import BASE_URLS
+from gateway.eventaddress import SOCKET_PATH_BYTES, kv_events_address, socket_path
 from gateway.faults import Fault, Place, nearest, warning
 from gateway.schema import Provider, Settings
 from router.types import Feature
 
 LAST_PORT = 65535
+KV_ADDRESS = re.compile(r"tcp://[^/\s]+:\d{1,5}|ipc:///\S+")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 ENGINE_DEFAULTS_MOVE = "another free port is taken; set `port`"
@@ -44,6 +47,30 @@ def engines(settings: Settings) -> Iterator[Fault]:
         for key, default in (("metrics", "auto"), ("kv_capacity_tokens", None)):
             if getattr(engine, key) != default and not engine.endpoints:
                 yield Fault((*here, key), "is for engines that already run (`endpoints`)")
+        yield from _kv_events(settings, name, (*here, "kv_events"))
+
+
+def _kv_events(settings: Settings, pool: str, here: Place) -> Iterator[Fault]:
+    engine = settings.pools[pool].engine
+    if engine.kv_events is False:
+        return
+    if engine.kind != "vllm":
+        yield Fault(here, "only vLLM tells of its prefix cache")
+    elif isinstance(engine.kv_events, tuple):
+        if len(engine.kv_events) != len(engine.endpoints):
+            words = f"{len(engine.kv_events)} addresses of {len(engine.endpoints)} `endpoints`"
+            yield Fault(here, words)
+        for index, address in enumerate(engine.kv_events):
+            if not KV_ADDRESS.fullmatch(address):
+                words = "is not an address as tcp://10.0.0.5:5557, tcp://*:5557 or ipc:///a/path"
+                yield Fault((*here, index), words)
+    elif not engine.replicas:
+        yield Fault(here, "`true` is for `replicas`; of `endpoints` name the addresses")
+    else:
+        path = socket_path(kv_events_address(settings, pool, engine.replicas - 1) or "")
+        if len(path.encode()) > SOCKET_PATH_BYTES:
+            words = f"the socket's path is longer than {SOCKET_PATH_BYTES} bytes: {path}"
+            yield Fault(here, words + "; set a shorter `state_dir`")
 
 
 def features(settings: Settings) -> Iterator[Fault]:

@@ -8,6 +8,7 @@ Telemetry and workers believe no other sign.
 """
 
 import asyncio
+import json
 import os
 import shutil
 import sys
@@ -239,7 +240,14 @@ def told(seat: EngineSeat, engine: Engine) -> tuple[str, ...]:
         stated = {SEQUENCES: engine.max_num_seqs, BUDGET: engine.prefill_budget_tokens}
         pairs = zip(said[::2], said[1::2], strict=True)
         said = tuple(word for pair in pairs if stated[pair[0]] is not None for word in pair)
-    return (*said, *flags)
+    return (*said, *flags, *_events(seat))
+
+
+def _events(seat: EngineSeat) -> tuple[str, ...]:
+    if seat.kv_events is None:
+        return ()
+    said = {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": seat.kv_events}
+    return "--kv-events-config", json.dumps(said)
 
 
 def adapters_of(engine: Engine) -> dict[str, Path]:

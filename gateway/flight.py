@@ -61,7 +61,7 @@ class Flights:
         )
         engine = step.frozen.target.row
         if request.beginning.marks and self._prefixes is not None:
-            self._prefixes.sent(engine, request.beginning.marks)
+            self._prefixes.sent(engine, request.beginning.marks, now_s)
             row = self._board.load_row(self._worker, engine)
             self._board.cells[row + _EXPECTED] += step.frozen.prefix_tokens
         places = self._places.get(engine)

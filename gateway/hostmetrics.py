@@ -75,6 +75,11 @@ class HostMetrics(Collector):
             "Of the prompt tokens expected in its prefix cache, the share found there lately",
             labels=["engine"],
         )
+        reach = GaugeMetricFamily(
+            "breakeven_engine_prefix_reach_seconds",
+            "How far back its prefix cache reaches, by its own KV events",
+            labels=["engine"],
+        )
         board, now_s = self._board, self._clock.now_s()
         for row, name in enumerate(board.layout.engines):
             published, loads = board.published(row), board.loads(row)
@@ -87,9 +92,11 @@ class HostMetrics(Collector):
             if serves:
                 running.add_metric([name], state.running)
                 trust.add_metric([name], published[Published.PREFIX_TRUST])
+            if serves and published[Published.FORGOTTEN_S]:
+                reach.add_metric([name], now_s - published[Published.FORGOTTEN_S])
             if serves and state.kv_capacity_tokens > 0:
                 used.add_metric([name], state.kv_used_tokens / state.kv_capacity_tokens)
-        yield from (healthy, running, used, expected, trust)
+        yield from (healthy, running, used, expected, trust, reach)
 
     def _telemetry(self) -> Metric:
         return GaugeMetricFamily(

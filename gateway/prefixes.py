@@ -7,6 +7,9 @@ place in it, so that what comes later takes the places of what was there, as in 
 table is one row of a file that every process of the host maps; a mark counts in the life of the
 engine that it was sent to. An aligned 4-byte store is atomic, and any writer's mark is as good.
 
+Beside each mark stands when it was sent: an engine that tells of its cache (`evictions`) tells what
+was sent too long ago to be there.
+
 This says what an engine may have, never what it has: of the tokens expected in the caches,
 telemetry publishes the share that the engine found there (`PREFIX_TRUST`, 0 before it found any).
 """
@@ -31,8 +34,9 @@ PLACES = 1 << 14  # of a table, at most: a million tokens
 _MASK = (1 << 32) - 1
 _TURN = 0x9E3779B1  # odd and far from any checksum's own structure: sets the lives apart
 _CELL_BYTES = 4
+TICKS_PER_S = 64  # of the times: two years of a machine fit in a cell
 _CAPACITY, _TRUST = int(Published.KV_CAPACITY_TOKENS), int(Published.PREFIX_TRUST)
-_LIFE = int(Owned.LIFE)
+_FORGOTTEN, _LIFE = int(Published.FORGOTTEN_S), int(Owned.LIFE)
 _READ = {Kind.CHAT: "messages", Kind.COMPLETION: "prompt"}
 
 
@@ -85,7 +89,8 @@ class Prefixes:
 
     def __init__(self, path: Path, board: Board) -> None:
         self._board = board
-        size = max(1, len(board.layout.engines)) * PLACES * _CELL_BYTES
+        places = max(1, len(board.layout.engines)) * PLACES
+        size = 2 * places * _CELL_BYTES
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.ftruncate(descriptor, size)
@@ -93,6 +98,7 @@ class Prefixes:
         finally:
             os.close(descriptor)
         self._cells: memoryview[int] = memoryview(self._map).cast("I")
+        self._sent = places  # where the times begin: those of a mark as far behind it
         engines = range(len(board.layout.engines))
         self._published = [board.published_row(engine) for engine in engines]
         self._lives = [board.owned_row(engine) + _LIFE for engine in engines]
@@ -113,21 +119,26 @@ class Prefixes:
     def known(self, engine: int, marks: Sequence[int]) -> int:
         """How many pieces, from the first on, the engine was sent and may still have."""
         _, _, first, places, turn = self._table(engine)
-        cells, found = self._cells, 0
+        cells, found, times = self._cells, 0, self._sent
         if not places:
             return 0
+        oldest = self._board.cells[self._published[engine] + _FORGOTTEN] * TICKS_PER_S
         for mark in marks:
-            if cells[first + mark % places] != mark ^ turn:
+            place = first + mark % places
+            if cells[place] != mark ^ turn or cells[place + times] < oldest:
                 break
             found += 1
         return found
 
-    def sent(self, engine: int, marks: Sequence[int]) -> None:
+    def sent(self, engine: int, marks: Sequence[int], now_s: float) -> None:
+        """A prompt that begins so is on its way there; monotonic seconds."""
         _, _, first, places, turn = self._table(engine)
         if places:
-            cells = self._cells
+            cells, times, ticks = self._cells, self._sent, int(now_s * TICKS_PER_S) & _MASK
             for mark in marks:
-                cells[first + mark % places] = mark ^ turn
+                place = first + mark % places
+                cells[place + times] = ticks
+                cells[place] = mark ^ turn
 
     def _table(self, engine: int) -> "_Table":
         """As it is while the engine has this cache and lives this life."""

@@ -11,6 +11,7 @@ import msgspec
 
 from backends.engine.tuned import number, read, without
 from backends.simulator.shapefile import profile_of
+from gateway.eventaddress import kv_events_address
 from gateway.settings import Engine, Settings
 from gateway.slots import Layout
 
@@ -32,6 +33,7 @@ class EngineSeat(msgspec.Struct, frozen=True):
     tuned: tuple[str, ...] = ()  # flags of the pool's profile, which go before its own
     dialect: str | None = None  # whose metrics page it has; `None`: its names tell
     kv_capacity_tokens: int = 0  # where its metrics do not tell; 0: not known here either
+    kv_events: str | None = None  # the address of what it tells of its prefix cache
 
 
 class Runtime(msgspec.Struct, frozen=True):
@@ -107,6 +109,7 @@ def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version
                 tuned=tuned,
                 dialect=None if managed or engine.metrics == "auto" else engine.metrics,
                 kv_capacity_tokens=engine.kv_capacity_tokens or 0,
+                kv_events=kv_events_address(settings, pool_name, index),
             )
             for index, (url, managed) in enumerate(
                 sorted(urls, key=lambda entry: not entry[1])  # managed replicas take the low seats

@@ -17,6 +17,7 @@ from gateway.schema_policies import Match, PolicyRule, PolicySlo
 from gateway.schema_upkeep import Upkeep
 from gateway.sections import (
     NAME,
+    KvEvents,
     Named,
     Origin,
     Positive,
@@ -226,6 +227,7 @@ class Engine(Section):
     kv_capacity_tokens: int | None = Field(
         None, ge=1, description="KV cache of one of `endpoints`, where its metrics do not tell it"
     )
+    kv_events: KvEvents = False
     max_num_seqs: int | None = Field(
         None, ge=1, description="sequences in one batch, told to engines that `serve` starts; 256"
     )

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from backends.kvevents import PrefixMemory
 from backends.metrics import METRICS_PATH, EngineSample
 from backends.stepmodel import StepModel
 from gateway.slots import HEALTHS, Board, Load, Published
@@ -47,6 +48,7 @@ class Watch:
         self.health = "unknown"
         self._busy_s = 0.0
         self._started_s = 0.0
+        self.memory = PrefixMemory()
         self.begin(0.0)
 
     def begin(self, life: float) -> None:
@@ -57,6 +59,7 @@ class Watch:
         self.read_s: float | None = None
         self.loops = Loops()
         self.trust = HitTrust()
+        self.memory.lost(0.0)  # marks count in one life only: nothing is to be taken off them
         self.limits.context_tokens = 0
         self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
 
@@ -80,6 +83,7 @@ class Watch:
         self.loops.safety_ttft = said[Published.SAFETY_TTFT]
         self.loops.safety_tpot = said[Published.SAFETY_TPOT]
         self.loops.prefill_rate = said[Published.PREFILL_RATE]
+        self.memory.forgotten_s = said[Published.FORGOTTEN_S]
         return True
 
     def saw(self, sample: EngineSample, board: Board, now_s: float) -> None:
@@ -92,6 +96,7 @@ class Watch:
             self.sample is not None and not started_s and _fell(self.sample, sample)
         ):
             self.begin(self.life)
+            self.memory.lost(now_s)
         self._started_s = max(started_s, self._started_s)
         loads = board.loads(self.row)
         if sample.load is not None:
@@ -129,6 +134,7 @@ class Watch:
             Published.MAX_NUM_SEQS: float(self.limits.max_num_seqs),
             Published.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),
             Published.CONTEXT_TOKENS: float(self.limits.context_tokens),
+            Published.FORGOTTEN_S: self.memory.forgotten_s,
             Published.ROUND_TRIP_S: self.round_trip_s or 0.0,
         }
         board.publish(self.row, cells)

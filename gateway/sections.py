@@ -17,6 +17,13 @@ Named = Annotated[str, Field(pattern=NAME, max_length=200)]
 # As browsers write it: no path and no slash at the end. `null` is many pages that nobody can tell.
 Origin = Annotated[str, Field(pattern=r"^(\*|[a-z][a-z0-9+.-]*://[!-.0-;=?-~]+)$", max_length=300)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+KvEvents = Annotated[
+    bool | tuple[str, ...],
+    Field(
+        description="vLLM tells what its prefix cache loses: `true` for `replicas`; of `endpoints`"
+        " their addresses, in order: tcp://10.0.0.5:5557, tcp://*:5557 where they connect to us"
+    ),
+]
 
 
 class Section(BaseModel):

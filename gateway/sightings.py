@@ -95,7 +95,7 @@ class EngineSight:
         except (ValueError, OverflowError):  # cells that are no numbers
             self._known, self._crowded = (UNREADABLE, 0, Market(0.0, 0.0, 1.0)), False
             return
-        *_, stated, bid, top, spread, _, _, _, _, _ = published
+        *_, stated, bid, top, spread, _, _, _, _, _, _ = published
         self._known = state, int(stated), Market(bid, top, spread or 1.0)
         self._crowded = crowded(state)
 
@@ -145,7 +145,7 @@ def engine_state(
     (
         updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
         safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, _, tightest_ttft, _,
-        seen_of, _,
+        seen_of, _, _,
     ) = published  # fmt: skip
     sequences, context, queued, promised, *_, waiting, _, moved_s, tightest_tpot, _, _, _ = loads
     age = now_s - updated if updated else math.inf

@@ -111,6 +111,7 @@ class Published(IntEnum):
     STARTED_S = 23  # its process's start by the epoch, 0: it does not say
     LIFE = 24  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
     ROUND_TRIP_S = 25  # of a new connection, 0: not known
+    FORGOTTEN_S = 26  # monotonic: what was sent before is in its prefix cache no more, 0: unknown
 
 
 class Owned(IntEnum):

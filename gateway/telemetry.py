@@ -28,6 +28,7 @@ from backends.roundtrip import round_trip_s
 from gateway.alerts import Alerts
 from gateway.clock import Clock
 from gateway.demanded import Markets
+from gateway.evictions import listen
 from gateway.runtime import EngineSeat, Runtime
 from gateway.scrape import Limits, Watch
 from gateway.settings import Settings, load
@@ -78,6 +79,8 @@ class Telemetry:
         ):
             for seat, watch in zip(self._seats, self._watches, strict=True):
                 tasks.create_task(self._follow(seat, watch, client))
+                if seat.kv_events is not None:
+                    tasks.create_task(listen(seat.name, seat.kv_events, watch.memory, self._clock))
             tasks.create_task(self._measure_ways())
             tasks.create_task(self._live())
             tasks.create_task(self._sample())

@@ -51,6 +51,7 @@ USED = pytest.StashKey[Counter]()
 MISSING = pytest.StashKey[dict]()
 SECONDS = pytest.StashKey[dict]()
 COUNTED = "counted"
+START_S = 150.0  # of patience with `serve` on a machine that does much else
 
 
 # ---------------------------------------------------------------- the wall
@@ -332,8 +333,9 @@ class Gateway:
                 preexec_fn=end_with_parent,  # noqa: PLW1509  (no thread of ours holds a lock)
             )  # fmt: skip
         try:
-            self.base_url = self.until(self._address, 60)
-            self.until(lambda: httpx.get(self.root + "/readyz", trust_env=False).is_success, 60)
+            self.base_url = self.until(self._address, START_S)
+            ready = self.root + "/readyz"
+            self.until(lambda: httpx.get(ready, trust_env=False).is_success, START_S)
         except BaseException:
             self.stop()
             raise

@@ -363,6 +363,6 @@ def test_of_a_beginning_that_was_sent_there_as_much_counts_as_is_found(tmp_path,
         return own.prefix_tokens, own.candidate.engine.prefix_hit_tokens
 
     assert hit(1.0) == (0, 0)  # nothing was sent
-    prefixes.sent(0, beginning.marks)
+    prefixes.sent(0, beginning.marks, 1.0)
     assert [hit(trust) for trust in (1.0, 0.5, 0.0)] == [(100, 100), (100, 50), (100, 0)]
     prefixes.close()

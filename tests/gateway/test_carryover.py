@@ -3,8 +3,12 @@
 from decimal import Decimal
 
 import pytest
+import yaml
 
 from gateway.carryover import Priced, carry_over
+from gateway.crosschecks import CHECKS
+from gateway.document import read_document
+from gateway.draft import draft_settings
 
 GPU = {"type": "H100"}
 
@@ -48,8 +52,27 @@ def test_another_key_is_another_provider_of_the_same_prices() -> None:
     found = carried(CLOUD, entry("cloud", "openai/gpt-4o", api_key="os.environ/OTHER"))
     assert found.document["providers"]["openai-2"] == {
         "api_key_env": "OTHER", "prices_as": "openai/gpt-4o",
+        "base_url": "https://api.openai.com/v1",
     }  # fmt: skip
     assert found.document["models"]["cloud"]["targets"] == ["openai/gpt-4o", "openai-2/gpt-4o"]
+
+
+def test_another_key_of_one_that_litellm_speaks_keeps_its_name_there() -> None:
+    one = entry("a", "bedrock/nova", api_key="os.environ/ONE")
+    found = carried(one, entry("a", "bedrock/nova", api_key="os.environ/OTHER"))
+    assert found.document["providers"]["bedrock-2"] == {
+        "kind": "litellm", "api_key_env": "OTHER", "prices_as": "bedrock/nova",
+        "litellm_prefix": "bedrock",
+    }  # fmt: skip
+
+
+def test_what_was_carried_over_is_taken_by_check() -> None:
+    found = carried(CLOUD, entry("cloud", "openai/gpt-4o", api_key="os.environ/OTHER"))
+    models = {"cloud": {**found.document["models"]["cloud"], "compare_with": ["openai/gpt-4o"]}}
+    text = yaml.safe_dump({**found.document, "models": models})
+    settings = draft_settings(read_document(text)).settings
+    assert settings is not None
+    assert [fault for check in CHECKS for fault in check(settings)] == []
 
 
 def test_one_address_with_two_prices_is_two_providers() -> None:

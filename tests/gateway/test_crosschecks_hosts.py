@@ -49,6 +49,19 @@ def test_the_sound_file_has_no_faults():
         ("replicas: 2, port: 9000", "replicas: 2, kv_capacity_tokens: 9, port: 9000",
          "pools.a.engine.kv_capacity_tokens: is for engines that already run (`endpoints`)"),
         ("port: 9002, ", "port: 9002, metrics: sglang, kv_capacity_tokens: 9, ", None),
+        ("replicas: 2, port: 9000", "replicas: 2, kv_events: true, port: 9000", None),
+        ("replicas: 2, port: 9000", "kind: simulated, kv_events: true, replicas: 2, port: 9000",
+         "pools.a.engine.kv_events: only vLLM tells of its prefix cache"),
+        ("replicas: 2, port: 9000", "kv_events: true, endpoints: [http://10.0.0.4/v1]",
+         "pools.a.engine.kv_events: `true` is for `replicas`; of `endpoints` name the addresses"),
+        ("replicas: 2, port: 9002", "replicas: 2, kv_events: [tcp://10.0.0.5:5557], port: 9002",
+         None),
+        ("replicas: 2, port: 9000", "replicas: 2, kv_events: [tcp://10.0.0.5:5557], port: 9000",
+         "pools.a.engine.kv_events: 1 addresses of 0 `endpoints`"),
+        ("replicas: 2, port: 9002", "replicas: 2, kv_events: ['10.0.0.5:5557'], port: 9002",
+         "pools.b.engine.kv_events[0]: is not an address as tcp://10.0.0.5:5557"),
+        ("server: {port: 8080", f"state_dir: /{110 * 'x'}\nserver: {{port: 8080",
+         None),  # no socket is made there
         ("[tools]", "[tools, tool]", "pools.a.engine.features[1]: no feature named `tool`; did"),
         ("api_key_env: OPENAI_API_KEY", "features: [image], api_key_env: X",
          "providers.openai.features[0]: no feature named `image`; did you mean `images`?"),
@@ -118,3 +131,10 @@ def test_ports_that_nobody_chose_move_and_are_only_told():
     assert found(f"pools: {{a: {engine % ''}, b: {engine % ', port: 8101'}}}") == []
     chosen = f"pools: {{a: {engine % ', port: 8100'}, b: {engine % ', port: 8100'}}}"
     assert found(chosen)[0].startswith("f: pools.b.engine.port: 8100 is also")
+
+
+def test_a_sockets_path_that_linux_refuses_is_a_fault():
+    long = GOOD.replace("replicas: 2, port: 9000", "replicas: 2, kv_events: true, port: 9000")
+    faults = found(f"state_dir: /{110 * 'x'}\n{long}")
+    assert len(faults) == 1
+    assert "longer than 107 bytes" in faults[0]

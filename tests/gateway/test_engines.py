@@ -1,6 +1,7 @@
 """Engines that `serve` runs: what they are started with, kept alive, and ended."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -72,6 +73,15 @@ def test_a_profile_is_told_as_it_was_measured_with_what_a_person_states(stated, 
     engine = Engine(model="m", replicas=1, flags=("--x",), **stated)
     assert told(seat(tuned=("--kv-cache-dtype", "fp8")), engine) == said
     assert told(seat(), Engine(model="m", replicas=1)) == limits(seat(), ())
+
+
+def test_an_engine_is_told_where_to_tell_of_its_prefix_cache() -> None:
+    engine = Engine(model="m", replicas=1, kv_events=True)
+    *_, flag, words = told(seat(kv_events="ipc:///s/run/kv-a-0"), engine)
+    assert flag == "--kv-events-config"
+    assert json.loads(words) == {
+        "enable_kv_cache_events": True, "publisher": "zmq", "endpoint": "ipc:///s/run/kv-a-0",
+    }  # fmt: skip
 
 
 def test_the_port_is_the_seats() -> None:

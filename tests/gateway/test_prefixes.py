@@ -98,7 +98,7 @@ def test_a_long_prompt_has_few_marks_and_its_share_of_the_tokens() -> None:
 def test_an_engine_has_what_it_was_sent_and_no_other(prefixes: Prefixes) -> None:
     marks = beginning_of(chat("a" * 2000), None).marks
     assert prefixes.known(0, marks) == 0
-    prefixes.sent(0, marks)
+    prefixes.sent(0, marks, 1.0)
     assert (prefixes.known(0, marks), prefixes.known(1, marks)) == (7, 0)
     longer = beginning_of(chat("a" * 2000, "b" * 2000), None).marks
     assert prefixes.known(0, longer) == 7
@@ -106,7 +106,7 @@ def test_an_engine_has_what_it_was_sent_and_no_other(prefixes: Prefixes) -> None
 
 def test_workers_of_a_host_share_the_tables(tmp_path: Path, prefixes: Prefixes, board) -> None:
     marks = beginning_of(chat("a" * 2000), None).marks
-    prefixes.sent(1, marks)
+    prefixes.sent(1, marks, 1.0)
     other = Prefixes(tmp_path / "prefixes", board)
     assert other.known(1, marks) == 7
     other.close()
@@ -114,7 +114,7 @@ def test_workers_of_a_host_share_the_tables(tmp_path: Path, prefixes: Prefixes, 
 
 def test_another_life_of_the_engine_has_nothing(prefixes: Prefixes, board: Board) -> None:
     marks = beginning_of(chat("a" * 2000), None).marks
-    prefixes.sent(0, marks)
+    prefixes.sent(0, marks, 1.0)
     board.own(0, "serving", life=1)
     assert prefixes.known(0, marks) == 0
 
@@ -122,13 +122,27 @@ def test_another_life_of_the_engine_has_nothing(prefixes: Prefixes, board: Board
 def test_a_cache_that_is_full_of_others_has_forgotten(prefixes: Prefixes, board: Board) -> None:
     """Ten times what the cache holds, and next to nothing of before is left."""
     mine = beginning_of(chat("a" * 2000), None).marks
-    prefixes.sent(0, mine)
+    prefixes.sent(0, mine, 1.0)
     for place in range(1400):
-        prefixes.sent(0, beginning_of(chat(f"{place} " * 400), None).marks[:7])
+        prefixes.sent(0, beginning_of(chat(f"{place} " * 400), None).marks[:7], 1.0)
     assert prefixes.known(0, mine) == 0
     board.publish(0, {Published.KV_CAPACITY_TOKENS: 0.0})  # nothing is known of it
-    prefixes.sent(0, mine)
+    prefixes.sent(0, mine, 1.0)
     assert prefixes.known(0, mine) == 0
+
+
+def test_what_was_sent_before_the_engine_forgot_is_not_there(prefixes, board) -> None:
+    """What was sent since is; the control is the first line, before it told anything."""
+    old, new = (beginning_of(chat(letter * 2000), None).marks for letter in "ad")
+    prefixes.sent(0, old, 100.0)
+    prefixes.sent(0, new, 200.0)
+    prefixes.sent(1, old, 100.0)
+    assert (prefixes.known(0, old), prefixes.known(0, new)) == (7, 7)
+    board.publish(0, {Published.FORGOTTEN_S: 150.0})
+    assert (prefixes.known(0, old), prefixes.known(0, new)) == (0, 7)
+    assert prefixes.known(1, old) == 7, "another engine's cache is another one"
+    prefixes.sent(0, old, 151.0)
+    assert prefixes.known(0, old) == 7, "sent again, it is there again"
 
 
 def test_a_prompt_goes_where_its_beginning_is_though_it_is_busier(make_host, patiently) -> None:

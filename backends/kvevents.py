@@ -1,0 +1,111 @@
+"""What an engine says of its prefix cache while it changes: vLLM's KV events, read and kept.
+
+Each batch is `[time, [event, ...], rank]` in MessagePack, behind a topic and a number that counts
+from 0 in each of the engine's lives. Blocks are named by hashes of tokens, which nobody here can
+make of a prompt; what can be learned without a tokenizer is *when* the cache held what it has
+lost. It drops what was used longest ago first, so of the time at which a removed block was stored
+follows that hardly anything that was last asked for before is left: `forgotten_s`.
+
+The tokens of prompts, which are in the events, are never decoded.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+LIMIT_BLOCKS = 1 << 18  # remembered of one engine: four million tokens in blocks of 16
+_NUMBER_BYTES = 8
+_HERE = (None, "GPU")  # blocks on other media come back without being computed
+_Hash = bytes | int
+_Key = tuple[int, _Hash]
+
+
+class BlockStored(msgspec.Struct, tag=True, gc=False):
+    block_hashes: list[_Hash]
+    medium: str | None = None
+    group_idx: int | None = None
+    kv_cache_spec_sliding_window: int | None = None
+
+
+class BlockRemoved(msgspec.Struct, tag=True, gc=False):
+    block_hashes: list[_Hash]
+    medium: str | None = None
+    group_idx: int | None = None
+
+
+class AllBlocksCleared(msgspec.Struct, tag=True, gc=False):
+    pass
+
+
+class _Batch(msgspec.Struct, array_like=True, gc=False):
+    ts: float
+    events: list[BlockStored | BlockRemoved | AllBlocksCleared]
+
+
+class Unreadable(Exception):
+    """Not a batch of KV events: another publisher, or another version's."""
+
+
+_decode = msgspec.msgpack.Decoder(_Batch).decode
+
+
+class PrefixMemory:
+    """One engine's cache by its own events, in the receiver's monotonic seconds.
+
+    `forgotten_s`: what was last asked for before is not in the cache (0: nothing is known to be
+    lost). `missed` counts batches that never came; what they told is not known, and what is not
+    known to be lost is believed to be there.
+    """
+
+    __slots__ = ("_next", "_stored_s", "forgotten_s", "missed")
+
+    def __init__(self) -> None:
+        self.forgotten_s = 0.0
+        self.missed = 0
+        self._stored_s: dict[_Key, float] = {}
+        self._next: int | None = None
+
+    @property
+    def blocks(self) -> int:
+        """How many are known to be in the cache."""
+        return len(self._stored_s)
+
+    def lost(self, now_s: float) -> None:
+        """The cache is empty, as after a start."""
+        self._stored_s.clear()
+        self.forgotten_s = now_s
+
+    def fold(self, frames: Sequence[bytes], now_s: float) -> None:
+        """One message: topic, number, batch. Raises `Unreadable`, and then nothing has changed."""
+        if len(frames) != 3 or len(frames[1]) != _NUMBER_BYTES:
+            raise Unreadable(f"{len(frames)} frames")
+        try:
+            batch = _decode(frames[2])
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise Unreadable(str(error)) from error
+        number = int.from_bytes(frames[1], "big")
+        if self._next is not None:
+            if number < self._next:  # another life counts anew
+                self.lost(now_s)
+            else:
+                self.missed += number - self._next
+        self._next = number + 1
+        for event in batch.events:
+            self._take(event, now_s)
+
+    def _take(self, event: BlockStored | BlockRemoved | AllBlocksCleared, now_s: float) -> None:
+        if isinstance(event, AllBlocksCleared):
+            self.lost(now_s)
+            return
+        if event.medium not in _HERE:
+            return
+        group, known = event.group_idx or 0, self._stored_s
+        if isinstance(event, BlockRemoved):
+            for one in event.block_hashes:
+                self.forgotten_s = max(self.forgotten_s, known.pop((group, one), 0.0))
+        elif event.kv_cache_spec_sliding_window is None:  # a window drops blocks that are in use
+            for one in event.block_hashes:
+                known.pop((group, one), None)  # stored again, it is the newest
+                known[group, one] = now_s
+            while len(known) > LIMIT_BLOCKS:
+                del known[next(iter(known))]

@@ -1,0 +1,30 @@
+"""Where an engine tells what its prefix cache loses, by the settings.
+
+What it tells holds the tokens of everybody's prompts. An engine that `serve` starts therefore tells
+it on a Unix socket in the state directory, which no other user of the machine can open, and not on
+a port.
+"""
+
+from pathlib import Path
+
+from gateway.schema import Settings
+
+SOCKET_PATH_BYTES = 107  # of a Unix socket's path, by Linux
+
+
+def kv_events_address(settings: Settings, pool: str, index: int) -> str | None:
+    """Of the engine on that seat of the pool; `None`: it is not asked to tell."""
+    engine = settings.pools[pool].engine
+    if index >= engine.replicas:
+        told = engine.kv_events if isinstance(engine.kv_events, tuple) else ()
+        place = index - engine.replicas
+        return told[place] if place < len(told) else None
+    if engine.kv_events is not True:
+        return None
+    name = f"kv-{pool}-{index}".replace("/", "-")
+    return f"ipc://{Path(settings.state_dir).resolve() / 'run' / name}"
+
+
+def socket_path(address: str) -> str:
+    """Of an address `ipc://PATH`; empty of any other."""
+    return address.removeprefix("ipc://") if address.startswith("ipc://") else ""

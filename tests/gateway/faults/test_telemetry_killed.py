@@ -1,0 +1,126 @@
+"""Telemetry is killed under load: its successor goes on with what the board says, at once.
+
+Meanwhile nobody reads more room into an engine than it has: what workers do themselves stays
+counted. The control: with an empty board its engines are met anew. What holds while nobody
+publishes for longer: `tests/gateway/test_failsafe.py`.
+"""
+
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from typing import Self
+
+import pytest
+
+from gateway.runtime import Runtime
+from gateway.sightings import engine_state
+from gateway.slots import Board, Load, Published
+from router.types import Health
+
+PER_S, SECONDS, TOKENS = 8.0, 25.0, 40
+LONG_S = 60.0
+PUBLISHED = (Published.KV_CAPACITY_TOKENS, Published.A_S, Published.MAX_NUM_SEQS)
+
+pytestmark = pytest.mark.long
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One engine on the board, and what of it counts for headroom."""
+
+    health: Health
+    age_s: float
+    taken_tokens: int  # that its state says are promised or held
+    own_tokens: float  # that the workers themselves have promised
+    said: tuple[float, ...]  # `PUBLISHED`
+
+
+class Looking:
+    """Looks at the first engine a hundred times a second; use with `with`."""
+
+    def __init__(self, host, stale_s: float) -> None:
+        runtime = Runtime.load(host.state / "run" / "runtime.json")
+        self.board = Board(runtime.run_dir / "board", runtime.layout)
+        self.looks: list[Look] = []
+        self._stale_s, self._over = stale_s, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.board.close()
+
+    def _look(self) -> None:
+        board = self.board
+        while not self._over.wait(0.01):
+            published, loads = board.published(0), board.loads(0)
+            now_s, life = time.monotonic(), board.life(0)
+            state = engine_state(published, loads, now_s, self._stale_s, life=life)
+            said = tuple(published[cell] for cell in PUBLISHED)
+            own = max(
+                loads[Load.PROMISED_TOKENS],
+                loads[Load.CONTEXT_TOKENS] + loads[Load.QUEUED_PREFILL_TOKENS],
+            )
+            taken = int(state.kv_taken_tokens)
+            self.looks.append(Look(state.health, state.age_s, taken, own, said))
+
+
+def telemetry(host) -> int:
+    (pid,) = host.pids("gateway.telemetry")
+    return pid
+
+
+def killed(host, looking, patiently, *, before_it=lambda: None) -> list[Look]:
+    """What was seen from its death until its successor has read the engine itself."""
+    board, begun = looking.board, len(looking.looks)
+    read_s, gone = board.published(0)[Published.UPDATED_S], telemetry(host)
+    os.kill(gone, signal.SIGKILL)
+    patiently(lambda: gone not in host.pids("gateway.telemetry"))
+    died_s = time.monotonic()
+    before_it()
+    patiently(lambda: board.published(0)[Published.UPDATED_S] > max(read_s, died_s), 60)
+    time.sleep(1.0)
+    return looking.looks[begun:]
+
+
+def asked(host, crowd):
+    port = int(host.url.rpartition(":")[2])
+    return crowd.ask(port, PER_S, SECONDS, host.token, model="own", max_tokens=TOKENS)
+
+
+def test_its_successor_goes_on_with_what_the_board_says(make_host, crowd, patiently) -> None:
+    host = make_host(telemetry={"scrape_s": 0.1, "stale_s": LONG_S})
+    host.start()
+    with Looking(host, LONG_S) as looking:
+        patiently(lambda: looking.looks and looking.looks[-1].health is Health.HEALTHY)
+        before = looking.looks[-1].said
+        busy = asked(host, crowd)
+        patiently(lambda: looking.board.loads(0)[Load.SEQUENCES] > 0)
+        seen = killed(host, looking, patiently)
+        patiently(
+            lambda: len(busy) == PER_S * SECONDS and all(one.took_s for one in busy), SECONDS + 60
+        )
+        oldest = max(one.age_s for one in seen)
+        print(f"\n{len(seen)} looks; its page was {oldest:.1f} s old at most")
+        assert {one.status for one in busy} == {200}
+        assert all(one.whole for one in busy)
+        assert {one.health for one in seen} == {Health.HEALTHY}, "no capacity is lost"
+        assert {one.said for one in seen} == {before}, "nothing is measured again"
+        assert all(one.taken_tokens >= int(one.own_tokens) - TOKENS for one in seen)
+
+        def forgets() -> None:
+            """The negative control: nothing to take over."""
+            row = looking.board.published_row(0)
+            for cell in Published:
+                looking.board.cells[row + cell] = 0.0
+
+        anew = killed(host, looking, patiently, before_it=forgets)
+        lost = sum(one.health is not Health.HEALTHY for one in anew)
+        print(f"with an empty board the engine was away for {lost} of {len(anew)} looks")
+        assert lost > 0
