@@ -1,9 +1,9 @@
 """When a target that failed is left alone, and how it is taken into service again.
 
 Five failures in a row open an API's circuit for every worker, and the silence doubles with each
-further one. After it one request at a time asks whether the target answers; from its first answer
-on, twice as many may wait for theirs every half second. So nobody who recovers meets at once all
-that piled up meanwhile.
+further one that was sent after it. After it one request at a time asks whether the target answers;
+from its first answer on, twice as many may wait for theirs every half second. So nobody who
+recovers meets at once all that piled up meanwhile.
 
 Engines that fail although their metrics look well are left alone by the worker that saw it, those
 that take requests and say nothing (`silence`) by all; both are asked again with one request at a
@@ -70,9 +70,12 @@ class Engines:
         if ok:
             self._failures.pop(row, None)
             return
-        failures = self._failures[row] = self._failures.get(row, 0) + 1
+        failures, now_s = self._failures.get(row, 0) + 1, self._clock.now_s()
+        if failures > CIRCUIT_FAILURES and now_s < self._until_s[row]:
+            return  # it was on its way when the engine was first left alone
+        self._failures[row] = failures
         if failures >= CIRCUIT_FAILURES:
-            self._until_s[row] = self._clock.now_s() + back_off_s(failures)
+            self._until_s[row] = now_s + back_off_s(failures)
 
     def is_shunned(self, row: int, loads: Sequence[float], now_s: float) -> bool:
         """While it is left alone, and then while one request asks how it is."""

@@ -61,10 +61,11 @@ class Experience:
         if not ok:
             if suspect is not None and not _counts(self._suspects, row, suspect):
                 return
-            failures = cells[base + Seen.FAILURES_IN_A_ROW] + 1
+            failures, now_s = cells[base + Seen.FAILURES_IN_A_ROW] + 1, self._clock.now_s()
+            if failures > CIRCUIT_FAILURES and now_s < cells[base + Seen.RETRY_AT_S]:
+                return  # it was on its way when the circuit opened, and says nothing new
             cells[base + Seen.FAILURES_IN_A_ROW] = failures
             if failures >= CIRCUIT_FAILURES:
-                now_s = self._clock.now_s()
                 cells[base + Seen.RETRY_AT_S] = now_s + back_off_s(failures)
                 cells[base + Seen.OPENED_S] = now_s
             return

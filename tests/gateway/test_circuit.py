@@ -86,6 +86,23 @@ def test_a_failure_of_the_one_that_asks_begins_again(board, workers, time) -> No
     assert len(taken(board, workers, time)) == 1
 
 
+def test_those_on_their_way_when_it_opened_do_not_prolong_the_silence(board, workers, time) -> None:
+    """A second's trouble fails whatever is out: fifty at once say no more than five."""
+    for _ in range(10 * CIRCUIT_FAILURES):
+        workers[0].api(0, ttft_s=None, tpot_s=None, ok=False)
+    engines = Engines(Clock(now_s=lambda: time.now_s))
+    for _ in range(10 * CIRCUIT_FAILURES):
+        engines.ended(0, ok=False)
+    time.now_s += BACK_OFF_S + 0.1
+    assert len(taken(board, workers, time)) == 1
+    assert not engines.is_shunned(0, [0.0] * len(Load), time.now_s)
+    workers[0].api(0, ttft_s=None, tpot_s=None, ok=False)  # who asked, and still it fails
+    engines.ended(0, ok=False)
+    time.now_s += BACK_OFF_S + 0.1
+    assert api_state(board, 0, time.now_s).circuit_open
+    assert engines.is_shunned(0, [0.0] * len(Load), time.now_s)
+
+
 def test_who_never_failed_has_no_limit(board, workers, time) -> None:
     workers[0].answered(0)
     assert len(taken(board, workers, time)) == 1000

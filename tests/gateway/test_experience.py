@@ -254,6 +254,7 @@ def test_one_key_closes_an_api_for_nobody_and_several_do(
     experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect="last")
     assert state(board, time).circuit_open
     first_s = state(board, time).retry_after_s
+    time.now_s += first_s
     experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect="last")
     assert state(board, time).retry_after_s == 2 * first_s
 
