@@ -82,7 +82,7 @@ class Submissions:
 
     async def first(self, sent: Sent, reply: Reply, answer: Callable[[], Awaitable[None]]) -> None:
         """Run `answer`, which answers on `reply`, for the first of its kind only."""
-        name = _name(sent.once)
+        name = name_of(sent.once)
         taken = await self._taken(sent, name, reply.request_id)
         if taken.answer is not None:
             await reply.again(taken.answer.status, taken.answer.headers, taken.answer.body)
@@ -195,7 +195,8 @@ class Submissions:
                 log.warning("an idempotency key of %s stays taken: the ledger is away", mine.key_id)
 
 
-def _name(once: bytes) -> str:
+def name_of(once: bytes) -> str:
+    """An `Idempotency-Key` as it is kept; 400 for what is none."""
     name = once.decode("latin-1").strip()
     if not name or len(name) > NAME_LIMIT or not (name.isascii() and name.isprintable()):
         raise RequestError(
@@ -213,17 +214,22 @@ def _same(mine: Asking, first: Asking) -> bool:
 def _second(taken: Taken, why: str) -> RequestError:
     first = taken.first.request_id
     if not _same(taken.mine, taken.first):
-        return RequestError(
-            "reused_key",
-            f"This `Idempotency-Key` stands for another body, of request `{first}`. "
-            "Send a new key with a new request.",
-            param="Idempotency-Key",
-            retry=False,
-        )
+        return reused(f"request `{first}`")
     return RequestError(
         "duplicate_request",
         f"This `Idempotency-Key` stands for request `{first}`, {why}. Send a new key to ask once "
         "more.",
+        param="Idempotency-Key",
+        retry=False,
+    )
+
+
+def reused(first: str) -> RequestError:
+    """The 422 of who sends something else under a key; `first` is what that stands for."""
+    return RequestError(
+        "reused_key",
+        f"This `Idempotency-Key` stands for another body, of {first}. Send a new key with a new "
+        "request.",
         param="Idempotency-Key",
         retry=False,
     )

@@ -65,11 +65,14 @@ class BatchStore:
         self._engine = engine
 
     def create(self, record: BatchRecord, *, most: int | None = None) -> bool:
-        """False: the team has `most` batches that are not finished."""
+        """False: the team has `most` batches that are not finished. One that is there stays."""
+        there = select(Batch.id).where(Batch.id == record.id)
         opened = select(func.count()).where(Batch.team_id == record.team_id, Batch.status.in_(OPEN))
         with self._engine.begin() as connection:
             if most is not None:
                 lock_team(connection, record.team_id)
+                if connection.execute(there).one_or_none() is not None:
+                    return True
                 if connection.execute(opened).scalar_one() >= most:
                     return False
             connection.execute(insert(Batch).values(**asdict(record), lease_us=0))

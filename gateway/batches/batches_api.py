@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
 from gateway.access import caller
@@ -17,10 +19,14 @@ from gateway.batches.stored import Stored
 from gateway.batches.uploads import LIFE_S, PURPOSE
 from gateway.clock import Clock
 from gateway.errors import RequestError
+from gateway.settings import Server
+from gateway.submissions import name_of, reused
 from ledger.batches import BatchRecord
 from ledger.identity import Identity
+from ledger.submissions import Asking
 
 BODY_LIMIT = 64 * 1024
+HOUR_US = 3_600_000_000
 WINDOW, WINDOW_US = "24h", 24 * 3600 * 1_000_000
 LISTED, LISTED_MOST = 20, 100
 PAIRS, KEY_LIMIT, VALUE_LIMIT = 16, 64, 512  # of `metadata`, as OpenAI limits it
@@ -76,27 +82,34 @@ def batches_router(
     on_made: Callable[[], None],
     *,
     most: int,
-    patience_s: float,
+    server: Server,
 ) -> APIRouter:
     """The routes; `on_made` hears of every new batch.
 
-    `most`: unfinished batches of a team. Each keeps a copy of its lines. `patience_s`: for a body.
+    `most`: unfinished batches of a team. Each keeps a copy of its lines.
     """
     router = APIRouter(prefix="/v1/batches", tags=["batches"])
     new_id = BatchIds()
 
     @router.post("", summary="Make a batch of an uploaded file", openapi_extra=_BODY)
-    async def create(request: Request) -> dict[str, Any]:
+    async def create(request: Request, response: Response) -> dict[str, Any]:
         identity = caller(request)
-        asked = _read(await _text(request, patience_s))
+        text = await _text(request, server.timeouts.receive_s)
+        asked = _read(text)
         record = await file_of(stored, asked.input_file_id, identity.team_id, "input_file_id")
         if record.purpose != PURPOSE:
             message = f"The file's purpose is `{record.purpose}`; `{PURPOSE}` is needed."
             raise RequestError("bad_request", message, param="input_file_id")
         made = _made(asked, identity, new_id("batch_"), clock.wall_us())
-        if not await stored.call(stored.batches.create, made, most=most):
-            message = f"The team has {most} unfinished batches, and may have no more: wait for one."
-            raise RequestError("too_many_batches", message)
+        asking = _asking(request, made, text)
+        if asking is not None:
+            until_us = made.created_us + round(server.idempotency.hours * HOUR_US)
+            made = await _named(stored, made, asking, until_us)
+            earlier = await stored.call(stored.batches.find, made.id, made.team_id)
+            if earlier is not None:
+                response.headers["idempotent-replayed"] = "true"
+                return batch_object(earlier)
+        await _kept(stored, made, asking, most)
         on_made()
         return batch_object(made)
 
@@ -130,6 +143,33 @@ def batches_router(
         return batch_object(record)
 
     return router
+
+
+def _asking(request: Request, made: BatchRecord, text: bytes) -> Asking | None:
+    """Who asks under an `Idempotency-Key`, as the request itself would be called: by its batch."""
+    once = request.headers.get("idempotency-key")
+    if once is None:
+        return None
+    digest = sha256(b"/v1/batches\0" + text).digest()
+    return Asking(made.key_id, name_of(once.encode("latin-1")), digest, made.id)
+
+
+async def _named(stored: Stored, made: BatchRecord, asking: Asking, until_us: int) -> BatchRecord:
+    """The batch under the name that its key stands for, whether it was made then or not."""
+    now_us = made.created_us
+    first = await stored.call(stored.first, asking, now_us=now_us, expires_us=until_us)
+    if first.digest != asking.digest:
+        raise reused(f"`{first.request_id}`")
+    return replace(made, id=first.request_id)
+
+
+async def _kept(stored: Stored, made: BatchRecord, asking: Asking | None, most: int) -> None:
+    if await stored.call(stored.batches.create, made, most=most):
+        return
+    if asking is not None:
+        await stored.call(stored.free, replace(asking, request_id=made.id))
+    message = f"The team has {most} unfinished batches, and may have no more: wait for one."
+    raise RequestError("too_many_batches", message)
 
 
 async def _text(request: Request, patience_s: float) -> bytes:

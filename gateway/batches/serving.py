@@ -106,7 +106,7 @@ def serve_batches(
                 clock,
                 on_made,
                 most=settings.batches.team_batches,
-                patience_s=settings.server.timeouts.receive_s,
+                server=settings.server,
             ),
         ),
         entrance,

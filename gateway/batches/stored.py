@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from gateway.errors import RequestError
 from ledger.batches import BatchStore
 from ledger.files import FileStore
+from ledger.submissions import Asking, free, take
 
 THREADS = 4
 P = ParamSpec("P")
@@ -40,6 +41,13 @@ class Stored:
                 "unavailable", "Files and batches cannot be reached at the moment.",
                 retry_after_s=1.0,
             ) from error  # fmt: skip
+
+    def first(self, asking: Asking, *, now_us: int, expires_us: int) -> Asking:
+        """Whose this `Idempotency-Key` is: `asking`, or who came with it before."""
+        return take(self._engine, asking, now_us=now_us, expires_us=expires_us)
+
+    def free(self, asking: Asking) -> None:
+        free(self._engine, asking)
 
     async def aclose(self) -> None:
         """Once what is under way has given its connection back."""

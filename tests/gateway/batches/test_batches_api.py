@@ -1,5 +1,8 @@
 """Batches over HTTP: what may be asked for, pages, and what can be cancelled. No runner runs."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
 import pytest
 
 from ledger.files import FileRecord, FileStore
@@ -56,6 +59,28 @@ def test_pages_and_cancelling(client, stack, make_client, line) -> None:
     assert (cancelled["status"], cancelled["cancelling_at"] is None) == ("cancelling", False)
     again = mine.ask("POST", f"/batches/{made[0]}/cancel")
     assert (again.status_code, again.json()["status"]) == (200, "cancelling")
+
+
+def test_one_idempotency_key_is_one_batch(client, file_id, stack) -> None:
+    """A client that lost the answer sends the same again: its lines are not paid twice."""
+    asked = {"input_file_id": file_id, **GOOD}
+
+    def ask(key: str, **changes):
+        headers = {"authorization": f"Bearer {client.token}", "idempotency-key": key}
+        return httpx.post(f"{stack.url}/v1/batches", json={**asked, **changes}, headers=headers)
+
+    missing = {"input_file_id": "file-none"}
+    assert ask("once", **missing).status_code == 404  # nothing was made: the key is free
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(ask, ["once"] * 4))
+    assert {one.status_code for one in made} == {200}
+    assert len({one.json()["id"] for one in made}) == 1
+    assert ask("once").headers["idempotent-replayed"] == "true"
+    assert refused(ask("once", metadata={"a": "b"})) == (
+        422, "idempotency_key_reused", "Idempotency-Key",
+    )  # fmt: skip
+    assert refused(ask("\u00e4".encode("latin-1")))[0] == 400
+    assert ask("another").json()["id"] != made[0].json()["id"]
 
 
 def test_another_teams_batch_is_not_there(client, stack, make_client, line) -> None:
