@@ -40,6 +40,7 @@ LARGE_BYTES = 256 * 1024  # reading more takes longer than streams should wait
 LARGE_SPOKEN_BYTES = 64 * 1024  # so does translating
 HOT = frozenset((*PATHS, *SPOKEN, *READERS))
 ESTIMATED: Header = (b"x-breakeven-tokens", b"estimated")
+COMPRESSED = "The body is compressed (`content-encoding`). Send it as it is."
 CHALLENGE: Header = (b"www-authenticate", b"Bearer")
 
 _ENDINGS = {
@@ -211,6 +212,8 @@ class HotApi:
         limit = self._server.body_limit_bytes
         if fields.length > limit:
             raise _too_large(limit)
+        if fields.encoding is not None:
+            raise RequestError("media_type", COMPRESSED)
         if fields.media is not None:
             _check_media_type(path, fields.media)
         text = None if connection is None else connection.take()

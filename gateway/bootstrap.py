@@ -150,6 +150,7 @@ def build(
         retries=Retries(),
         silences=Silences(board, worker, clock),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
+        whole=Deadlines(limits.connect_s, limits.whole_s, limits.idle_s),
         clock=clock,
         waiting=_waiting_room(settings, metrics, clock),
         limits=rates,

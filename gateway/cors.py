@@ -21,7 +21,9 @@ CACHED = ("GET", "HEAD")  # what a cache may keep
 EXPOSED = (
     b"x-request-id, request-id, retry-after, x-should-retry, x-breakeven-backend, "
     b"x-breakeven-policy, x-breakeven-decision, x-breakeven-cost-usd, x-breakeven-tokens, "
-    b"idempotent-replayed"
+    b"idempotent-replayed, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "
+    b"x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
+    b"x-ratelimit-reset-tokens"
 )
 MAX_AGE_S = 7200  # more is not kept by any browser
 ASKED_LIMIT = 4096

@@ -189,7 +189,8 @@ def waits(settings: Settings) -> Iterator[Fault]:
     if telemetry.stale_s <= telemetry.scrape_s:
         words = f"must be more than scrape_s ({telemetry.scrape_s:g}), or every engine is `unknown`"
         yield Fault(("telemetry", "stale_s"), words)
-    for name in ("connect_s", "head_s", "idle_s"):
+    said = limits.model_fields_set  # of a default that is longer nobody needs to hear
+    for name in ("connect_s", "head_s", "idle_s", *({"whole_s"} & said)):
         wait_s = getattr(limits, name)
         if wait_s > limits.total_s:
             words = f"is never reached: a request ends after total_s ({limits.total_s:g})"

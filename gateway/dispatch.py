@@ -38,7 +38,7 @@ from ledger.identity import Identity
 from ledger.journal import JournalError
 from ledger.records import Status
 from router.filters import PERMANENT, counted_tokens
-from router.types import Otherwise, Reason
+from router.types import Kind, Otherwise, Reason
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 CLIENT_GONE = "client_gone"  # any other ending was our own doing
@@ -46,6 +46,7 @@ UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
 # OpenAI's reasoning models refuse the older name; most others know no other.
 CAP_NAMES = {"openai": "max_completion_tokens"}
+SPUN = (Kind.CHAT, Kind.COMPLETION, Kind.TRANSCRIPTION)  # token by token
 NOBODY = 499  # the status that proxies log for a client that closed its connection
 
 
@@ -64,6 +65,7 @@ class Dispatcher:
     retries: Retries
     silences: Silences
     deadlines: Deadlines
+    whole: Deadlines  # in their place for an answer in one piece: its head comes when it is made
     clock: Clock
     waiting: WaitingRoom
     limits: RateLimits | None  # `None`: nothing limits the rate of what is dispatched
@@ -269,7 +271,9 @@ class Dispatcher:
         asked, form = plan.asked, plan.asked.form
         # A file may be answered whole although a stream was asked for: whisper-1 knows no streams.
         streamed, media = (asked.stream, None) if form is None else (False, form.content_type)
-        call = Call(asked.path, body, streamed, headers, self.deadlines, media)
+        whole = not asked.stream and asked.kind in SPUN
+        deadlines = self.whole if whole else self.deadlines
+        call = Call(asked.path, body, streamed, headers, deadlines, media)
         exchange = await target.backend.open(call)
         if attempt.passage is not None:
             self.experience.answered(target.row)

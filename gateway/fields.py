@@ -9,8 +9,9 @@ SESSION_LIMIT = 256  # characters
 _SESSIONS = (b"x-session-id", b"x-breakeven-session")
 _IDEMPOTENCY = b"idempotency-key"
 _MARKS = frozenset((*_SESSIONS, _IDEMPOTENCY))
+_ENCODING = b"content-encoding"
 _READ = frozenset(
-    (b"authorization", b"x-api-key", b"content-length", b"content-type", *_MARKS)
+    (b"authorization", b"x-api-key", b"content-length", b"content-type", _ENCODING, *_MARKS)
 )  # fmt: skip
 
 
@@ -19,7 +20,7 @@ class Fields:
     """`token`: the first key that was sent; `length`: bytes of the body, 0 where it is not said.
 
     `media`: what the body is said to be, where that is not JSON; `once`: the first
-    `Idempotency-Key`, as it was sent.
+    `Idempotency-Key`, as it was sent; `encoding`: how the body is compressed.
     """
 
     token: str | None = None
@@ -27,6 +28,7 @@ class Fields:
     length: int = 0
     media: str | None = None
     once: bytes | None = None
+    encoding: str | None = None
 
 
 def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> Fields:
@@ -40,6 +42,8 @@ def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> Fields:
             found.media = found.media or _media(value)
         elif name in _MARKS:
             _mark(found, name, value)
+        elif name == _ENCODING:
+            found.encoding = _compressed(value) or found.encoding
         elif found.token is None:
             if name == b"x-api-key":
                 found.token = value.strip().decode("latin-1")
@@ -53,6 +57,11 @@ def _media(value: bytes) -> str | None:
     if value == JSON or b"json" in value.partition(b";")[0].lower():
         return None
     return value.decode("latin-1")
+
+
+def _compressed(value: bytes) -> str | None:
+    said = value.strip().lower()
+    return None if said in (b"", b"identity") else said.decode("latin-1")
 
 
 def _mark(found: Fields, name: bytes, value: bytes) -> None:

@@ -40,6 +40,10 @@ _FRAMING = (
     "This is not well-formed HTTP/1.1: check the request line, the headers, `content-length` and "
     "the sizes of the chunks."
 )
+_METHOD = (
+    "The first word of this is no method of HTTP: they are written in capitals, as GET and POST. "
+    "Nor is TLS spoken here: an address of this port begins with http."
+)
 _CONTROLS = bytes(range(0x20)) + b"\x7f"
 _HOST = (
     "HTTP/1.1 wants one `host` header with an address in it: a request with none, with two, or "
@@ -230,7 +234,8 @@ class BoundedProtocol(HttpToolsProtocol):
         except httptools.HttpParserError as error:
             told = error.__context__
             if not isinstance(told, RequestError):
-                told = RequestError("bad_framing", _FRAMING)
+                strange = isinstance(error, httptools.HttpParserInvalidMethodError)
+                told = RequestError("bad_framing", _METHOD if strange else _FRAMING)
             self._refuse(told)
 
     def _parsed(self, data: bytes | memoryview) -> bytes | memoryview:

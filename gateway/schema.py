@@ -42,11 +42,20 @@ class Timeouts(Section):
     head_s: Positive = Field(
         120.0, description="request sent to the answer's head, and to its first token"
     )
+    whole_s: Positive = Field(
+        600.0,
+        description="instead, of an answer in one piece: its head comes at its end",
+    )
     idle_s: Positive = Field(60.0, description="silence between two chunks of an answer")
     total_s: Positive = Field(900.0, description="one request, all attempts together")
     client_stall_s: Positive = Field(60.0, description="a client that stops reading its answer")
     receive_s: Positive = Field(
         8.0, description="for a request's head, and for its body: each 16 KiB of it add a second"
+    )
+    keep_alive_s: Positive = Field(
+        75.0,
+        description="a client's connection without a request: longer than clients and balancers "
+        "keep theirs, or they send into one that closes",
     )
     drain_s: Positive = Field(30.0, description="open streams may finish after SIGTERM")
     unready_s: Annotated[float, Field(ge=0.0)] = Field(

@@ -122,6 +122,7 @@ def server(app: Gateway, timeouts: Timeouts, *, most: float = math.inf) -> uvico
         access_log=False,
         server_header=False,
         log_level="warning",
+        timeout_keep_alive=timeouts.keep_alive_s,  # type: ignore[arg-type]  # it adds it to a time
         timeout_graceful_shutdown=max(1, round(timeouts.drain_s)),
     )
     return _Server(config, app, timeouts.unready_s)

@@ -1,6 +1,7 @@
 """The hot paths over real sockets: answers of every kind, headers, refusals and limits."""
 
 import contextlib
+import gzip
 import json
 import socket
 import time
@@ -160,6 +161,12 @@ def test_method_content_type_and_unknown_paths(stack) -> None:
     headers = {**stack.headers(), "content-type": "text/plain"}
     sent = httpx.post(stack.url + CHAT, content=b"{}", headers=headers, trust_env=False)
     assert (sent.status_code, error_of(sent)["code"]) == (415, "unsupported_media_type")
+    headers = {**stack.headers(), "content-encoding": "gzip"}
+    packed = gzip.compress(b'{"model": "own"}')
+    for path in (CHAT, "/v1/messages"):
+        sent = httpx.post(stack.url + path, content=packed, headers=headers, trust_env=False)
+        assert sent.status_code == 415
+        assert "`content-encoding`" in sent.json()["error"]["message"]
     for path in ("/v1/nothing", "/v1/chat/completions/x", "/"):
         lost = stack.post(path, {})
         assert (lost.status_code, lost.json()["error"]["code"]) == (404, "unknown_url")

@@ -83,6 +83,7 @@ def test_a_page_reads_answers_and_streams(shared, stream: bool) -> None:
     assert answer.headers[ALLOWED] == PAGE
     exposed = answer.headers["access-control-expose-headers"].split(", ")
     assert {"x-request-id", "x-breakeven-backend", "x-breakeven-decision"} <= set(exposed)
+    assert {"x-ratelimit-remaining-requests", "x-ratelimit-reset-tokens"} <= set(exposed)
     assert "access-control-allow-credentials" not in answer.headers
     if stream:
         assert answer.text.endswith("data: [DONE]\n\n")

@@ -28,6 +28,8 @@ from gateway.fields import Fields, read_fields
             [(b"idempotency-key", b"Bearer x"), (b"x-session-id", b"s")],
             Fields(session="s", once=b"Bearer x"),
         ),
+        ([(b"content-encoding", b"GZip"), (b"content-encoding", b"")], Fields(encoding="gzip")),
+        ([(b"content-encoding", b" identity")], Fields()),
         ([(b"x-session-id", b"s" * 300)], Fields(session="s" * 256)),
     ],
 )

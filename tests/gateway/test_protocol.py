@@ -18,11 +18,12 @@ from gateway.protocol import (
     BoundedProtocol,
     bounded,
 )
+from gateway.schema import Timeouts
 
 
 @pytest.fixture(scope="module")
 def brief(tmp_path_factory, running):
-    limits = {"timeouts": {"receive_s": 0.5, "drain_s": 1}}
+    limits = {"timeouts": {"receive_s": 0.5, "keep_alive_s": 2.0, "drain_s": 1}}
     with running(tmp_path_factory.mktemp("host"), server=limits) as stack:
         yield stack
 
@@ -136,6 +137,20 @@ def test_what_is_no_http_is_told_as_openai_would(brief, sent: bytes) -> None:
     with connect(brief) as wrong:
         wrong.sendall(sent % brief.token.encode() if sent.startswith(HEAD) else sent)
         refused_as(wrong, "bad_framing")
+
+
+@pytest.mark.parametrize("sent", [b"post /healthz HTTP/1.1\r\nhost: x\r\n\r\n", b"\x16\x03\x01"])
+def test_what_begins_with_no_method_is_told_so(brief, sent: bytes) -> None:
+    """In small letters, or TLS: an address with https by mistake."""
+    with connect(brief) as wrong:
+        wrong.sendall(sent)
+        _, _, text = answer_of(wrong)
+    assert "no method of HTTP" in json.loads(text)["error"]["message"]
+
+
+def test_clients_and_balancers_close_before_the_gateway() -> None:
+    """What they send into a connection that it closes in that moment is lost."""
+    assert Timeouts().keep_alive_s > 60
 
 
 @pytest.mark.parametrize(

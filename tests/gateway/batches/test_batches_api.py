@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import pytest
 
 from ledger.files import FileRecord, FileStore
@@ -67,7 +66,8 @@ def test_one_idempotency_key_is_one_batch(client, file_id, stack) -> None:
 
     def ask(key: str, **changes):
         headers = {"authorization": f"Bearer {client.token}", "idempotency-key": key}
-        return httpx.post(f"{stack.url}/v1/batches", json={**asked, **changes}, headers=headers)
+        body = {**asked, **changes}
+        return stack.client.post(f"{stack.url}/v1/batches", json=body, headers=headers)
 
     missing = {"input_file_id": "file-none"}
     assert ask("once", **missing).status_code == 404  # nothing was made: the key is free

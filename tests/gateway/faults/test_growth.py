@@ -395,7 +395,8 @@ def soak(make_host, make_proxy, targets, rule, answers, tmp_path, patiently):
         engine, provider = proxies
         host = make_host(
             server={"port": 0, "workers": 1, "timeouts": {
-                "head_s": 4, "idle_s": 3, "total_s": 25, "client_stall_s": 5, "drain_s": 5}},
+                "head_s": 4, "whole_s": 4, "idle_s": 3, "total_s": 25, "client_stall_s": 5,
+                "drain_s": 5}},
             models={
                 "own": {"targets": ["pool:main"], "compare_with": ["openai/gpt-4o-mini"]},
                 "api": {"targets": ["p/m"]},

@@ -174,14 +174,15 @@ def test_clients_that_give_up_open_no_circuit_and_close_none(peaceful, rule, pat
 
 @pytest.fixture(scope="module")
 def hasty(faulty_with):
-    timeouts = {"connect_s": SOON_S, "head_s": SOON_S, "idle_s": 3 * SOON_S, "total_s": 8 * SOON_S}
+    timeouts = {"connect_s": SOON_S, "head_s": SOON_S, "whole_s": 2 * SOON_S,
+                "idle_s": 3 * SOON_S, "total_s": 8 * SOON_S}  # fmt: skip
     return faulty_with(server={"timeouts": timeouts})
 
 
 @pytest.mark.parametrize(
     ("deadline", "how", "members", "after_s", "error"),
     [
-        ("head", {"after_bytes": 0, "ending": "hole"}, {}, SOON_S, "head_timeout"),
+        ("whole", {"after_bytes": 0, "ending": "hole"}, {}, 2 * SOON_S, "head_timeout"),
         ("head", {"after_bytes": 0, "ending": "hole"}, {"stream": True}, SOON_S, "head_timeout"),
         ("idle", {"before": b'"[sim', "ending": "hole"}, {"stream": True}, 3 * SOON_S,
          "idle_timeout"),

@@ -202,7 +202,8 @@ def test_nothing_is_lost_and_nothing_stays(
     engine, provider = (make_proxy(port) for port in targets.ports)
     host = make_host(
         server={"port": 0, "workers": 2, "timeouts": {
-            "head_s": 4, "idle_s": 3, "total_s": 25, "client_stall_s": 5, "drain_s": 5}},
+            "head_s": 4, "whole_s": 4, "idle_s": 3, "total_s": 25, "client_stall_s": 5,
+            "drain_s": 5}},
         models={
             "own": {"targets": ["pool:main"], "compare_with": ["openai/gpt-4o-mini"]},
             "api": {"targets": ["p/m"]},

@@ -99,7 +99,7 @@ def failing(make_host, make_proxy, targets, rule, answers, patiently):
     proxies = {"own": make_proxy(engine), "p": make_proxy(provider), "q": make_proxy(provider)}
     addresses = {name: f"http://127.0.0.1:{one.port}/v1" for name, one in proxies.items()}
     told = {"simulated": True, "prices_as": "openai/gpt-4o-mini"}
-    timeouts = {"head_s": HEAD_S, "connect_s": HEAD_S, "drain_s": 2}
+    timeouts = {"head_s": HEAD_S, "whole_s": HEAD_S, "connect_s": HEAD_S, "drain_s": 2}
     host = make_host(
         server={"port": 0, "workers": 1, "timeouts": timeouts},
         models={
