@@ -52,11 +52,7 @@ class Timeouts(Section):
     receive_s: Positive = Field(
         8.0, description="for a request's head, and for its body: each 16 KiB of it add a second"
     )
-    keep_alive_s: Positive = Field(
-        75.0,
-        description="a client's connection without a request: longer than clients and balancers "
-        "keep theirs, or they send into one that closes",
-    )
+    keep_alive_s: Positive = Field(75.0, description="an idle client; balancers keep theirs for 60")
     drain_s: Positive = Field(30.0, description="open streams may finish after SIGTERM")
     unready_s: Annotated[float, Field(ge=0.0)] = Field(
         0.0, description="after SIGTERM, unready and still serving: a balancer's time to notice"
