@@ -34,6 +34,14 @@ def covers(name: str, target: str) -> bool:
     return target == name or target.startswith(f"{name}/")
 
 
+def is_disabled(target: str, overrides: Iterable[Override]) -> bool:
+    """Whether an operator keeps all requests from it, whatever they ask for."""
+    return any(
+        one.says == DISABLED and covers(one.subject.removeprefix(TARGET), target)
+        for one in overrides
+    )
+
+
 def barred(
     overrides: Sequence[Override], model: str, targets: Sequence[Placed]
 ) -> Mapping[str, Rejection]:

@@ -1,9 +1,9 @@
 """The telemetry process: `python -m gateway.telemetry --config FILE --runtime FILE`.
 
 Reads every engine's metrics twice a second and publishes what routing needs on the board; every
-ten seconds it leaves samples in the ledger for the dashboard. It also tells of budgets that reach a
-threshold. If it dies, workers keep the last
-values until they are stale; then the engine is `unknown` to them.
+ten seconds it leaves samples in the ledger for the books and the dashboard. It also tells of
+budgets that reach a threshold. If it dies, workers keep the last values until they are stale; then
+the engine is `unknown` to them.
 
 An engine that `serve` runs is looked at only while the parent says that its own process serves
 (`Owned.LIFE`): whatever else answers on its port is a stranger, neither asked nor published. Each
@@ -15,6 +15,8 @@ import argparse
 import asyncio
 import logging
 import signal
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -29,13 +31,15 @@ from gateway.alerts import Alerts
 from gateway.clock import Clock
 from gateway.demanded import Markets
 from gateway.evictions import listen
+from gateway.overrides import is_disabled, standing
 from gateway.runtime import EngineSeat, Runtime
 from gateway.scrape import Limits, Watch
 from gateway.settings import Settings, load
 from gateway.slots import HEALTHS, Board
 from gateway.stepfits import Fitted, StepFits
 from ledger.database import make_engine
-from ledger.samples import add_capacity, add_catalog, add_round_trips, add_samples
+from ledger.overrides import Override, overrides
+from ledger.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
 from router.market import TICK_S
 
 SAMPLE_S = 10.0
@@ -215,6 +219,8 @@ class Telemetry:
             now_s, at_us = self._clock.now_s(), self._clock.wall_us()
             rows = [watch.row_for(self._board, at_us=at_us, now_s=now_s) for watch in self._watches]
             try:
+                known = standing(await asyncio.to_thread(overrides, self._ledger), at_us)
+                rows = [_as_operated(row, known) for row in rows]
                 await asyncio.to_thread(add_samples, self._ledger, rows)
                 trips = {one.name: one.new_round_trip_us() for one in self._watches}
                 told = {name: rtt_us for name, rtt_us in trips.items() if rtt_us is not None}
@@ -277,6 +283,15 @@ async def _main(settings: Settings, runtime: Runtime) -> None:
         await task
     except asyncio.CancelledError:
         return
+
+
+def _as_operated(row: Sample, known: Sequence[Override]) -> Sample:
+    """An engine that an operator keeps requests from is drained, however well it is.
+
+    Its time is unavailable in the books, not idle: nobody could have used it.
+    """
+    taken_out = row.health == State.HEALTHY.value and is_disabled(row.engine, known)
+    return replace(row, health=State.DRAINING.value) if taken_out else row
 
 
 def main(arguments: list[str] | None = None) -> None:

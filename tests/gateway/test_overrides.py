@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from gateway.overrides import barred, covers, standing, until
+from gateway.overrides import barred, covers, is_disabled, standing, until
 from ledger.overrides import API, DISABLED, NOTHING, OWN, Override
 from router.types import Reason
 
@@ -72,3 +72,9 @@ def test_what_is_over_or_taken_back_does_not_stand() -> None:
     known = [said("a", DISABLED, 5), said("b", NOTHING), said("c", API)]
     assert [one.subject for one in standing(known, 4)] == ["a", "c"]
     assert [one.subject for one in standing(known, 5)] == ["c"]
+
+
+def test_a_pool_that_is_disabled_takes_all_its_engines_out_and_a_forced_route_none() -> None:
+    out = [said("target:pool:a", DISABLED)]
+    assert [is_disabled(place.name, out) for place in PLACES] == [True, True, False]
+    assert not is_disabled("pool:a/0", [said("model:*", API), said("target:pool:a", NOTHING)])

@@ -17,6 +17,9 @@ from gateway.scrape import Watch
 from gateway.sightings import engine_state
 from gateway.slots import HEALTHS, Board, Published
 from gateway.telemetry import Telemetry, main
+from ledger.overrides import DISABLED, Override
+from ledger.samples import Sample
+from ledger.use import DOWN
 from router.types import Health
 
 
@@ -242,6 +245,16 @@ def test_samples_reach_the_ledger(stack, watched, monkeypatch) -> None:
         await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(some())
+
+
+def test_an_engine_that_an_operator_took_out_is_drained_in_the_books() -> None:
+    """Its time is unavailable then; what nobody asks of an engine that may be asked is idle."""
+    rows = [Sample(1, "main", f"pool:main/{n}", "healthy") for n in (0, 1)]
+    rows.append(Sample(1, "main", "pool:main/0", "loading"))
+    known = [Override(1, "target:pool:main/0", DISABLED, None, 0, "ann")]
+    seen = [telemetry_module._as_operated(row, known).health for row in rows]
+    assert seen == ["draining", "healthy", "loading"]
+    assert {"draining", "loading"} <= DOWN
 
 
 def test_every_argument_is_needed(capsys) -> None:
