@@ -26,6 +26,7 @@ from ledger import invoices, queries
 from ledger.adjusted import Adjustment, adjusted
 from ledger.book import load_price_book, newest_version
 from ledger.database import DatabaseError, open_readonly, snapshot
+from ledger.driftnotes import DriftNote, read_drift
 from ledger.economics import TokenBasis
 from ledger.invoicefile import InvoiceLine
 from ledger.lag import Lag, read_lag
@@ -141,6 +142,12 @@ def upkeep() -> dict[str, Note]:
     """What this host's upkeep says of each engine, where `-- --run-dir DIR` tells of one."""
     run_dir = _argument("--run-dir")
     return {} if run_dir is None else read_notes(Path(run_dir))
+
+
+def drift() -> dict[str, DriftNote]:
+    """What this host's sampling found of each pool, where `-- --run-dir DIR` tells of one."""
+    run_dir = _argument("--run-dir")
+    return {} if run_dir is None else read_drift(Path(run_dir))
 
 
 def _argument(name: str) -> str | None:

@@ -12,6 +12,7 @@ import streamlit as st
 from dashboard import charts, data, look, words
 from dashboard.data import View
 from dashboard.figures import labels
+from ledger.driftnotes import DriftNote
 from ledger.queries import EngineRow
 from ledger.upkeepnotes import Note
 from ledger.waterfall import far
@@ -36,11 +37,13 @@ def show(view: View) -> None:
             icon=":material/memory:",
         )
         return
-    notes, trips = data.upkeep(), data.round_trips(view)
+    notes, trips, drift = data.upkeep(), data.round_trips(view), data.drift()
     for start in range(0, len(now), 3):
         for column, row in zip(st.columns(3), now[start : start + 3], strict=False):
             with column:
-                _engine(row, view.now_us, notes.get(row.engine), trips.get(row.engine))
+                pool = row.engine.removeprefix("pool:").rpartition("/")[0]
+                more = [*kept(notes.get(row.engine)), *judged(drift.get(pool))]
+                _engine(row, view.now_us, more, trips.get(row.engine))
     if len(history) < 2 * len(now):
         st.info("No samples in this period; choose a longer one.", icon=":material/monitoring:")
         return
@@ -54,7 +57,9 @@ def show(view: View) -> None:
         _chart("Preemptions", _steps(history, "preemptions_total"), "preemptions", ",.0f")
 
 
-def _engine(row: EngineRow, now_us: int, note: Note | None, rtt_us: int | None) -> None:
+def _engine(
+    row: EngineRow, now_us: int, more: list[tuple[str, str, str | None]], rtt_us: int | None
+) -> None:
     stale = now_us - row.at_us > STALE_US
     health = f"no sample since {words.ago(row.at_us, now_us)}" if stale else row.health
     kv = None if row.kv_usage_ppm is None else row.kv_usage_ppm / 1e6
@@ -72,7 +77,7 @@ def _engine(row: EngineRow, now_us: int, note: Note | None, rtt_us: int | None) 
             ("Prefix cache hits", words.percent(hits), None),
             ("Sampled", words.ago(row.at_us, now_us), None),
             ("Round trip", _way(rtt_us), look.LOSS if far(rtt_us, PROMISED_US) else None),
-            *kept(note),
+            *more,
         ),
     )
 
@@ -98,6 +103,17 @@ def kept(note: Note | None) -> list[tuple[str, str, str | None]]:
         times.append(("Pace of its first hours, at like load", words.percent(note.pace), None))
     said = [("Upkeep", text, None) for text in (note.waits, note.done) if text]
     return [*times, *said]
+
+
+def judged(note: DriftNote | None) -> list[tuple[str, str, str | None]]:
+    """What its pool's live questions, asked again of the baseline, say of it."""
+    if note is None:
+        return []
+    if note.differ is None or note.low is None or note.high is None:
+        return [("Against its baseline", f"{note.in_window} compared, too few to say", None)]
+    share = f"{note.differ:.2%} ({note.low:.2%} to {note.high:.2%}) of tokens differ"
+    words_ = f"{share}, at most {note.limit:.0%}{': it drifts' if note.drifts else ''}"
+    return [(f"Against {note.baseline}", words_, look.LOSS if note.drifts else None)]
 
 
 def _number(value: int | None) -> str:

@@ -41,6 +41,7 @@ from gateway.clock import Clock
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
 from gateway.dispatch import Dispatcher
+from gateway.drift.drawing import open_drawing
 from gateway.environ import secret
 from gateway.errors import ConfigError
 from gateway.experience import Experience
@@ -154,6 +155,7 @@ def build(
         waiting=_waiting_room(settings, metrics, clock),
         limits=rates,
         demanded=Demanded(board, worker),
+        drawing=open_drawing(settings, runtime.run_dir),
     )
     hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
     host = Host(settings, runtime, board, worker, ledger.keys, clock)
@@ -173,7 +175,7 @@ def build(
         await desk.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
-        for part in (journal, prefixes, rates, board):
+        for part in (journal, prefixes, rates, dispatcher.drawing, board):
             if part is not None:
                 part.close()
 

@@ -12,6 +12,7 @@ from gateway.crosschecks_adapters import adapters
 from gateway.crosschecks_budgets import BUDGET_CHECKS
 from gateway.crosschecks_hosts import HOST_CHECKS
 from gateway.crosschecks_policies import POLICY_CHECKS
+from gateway.crosschecks_sampling import sampling
 from gateway.crosschecks_upkeep import upkeep
 from gateway.faults import Fault, Place, nearest
 from gateway.machines import machines
@@ -112,5 +113,6 @@ CHECKS: tuple[Check, ...] = (
     *HOST_CHECKS,
     adapters,
     machines,
+    sampling,
     upkeep,
 )

@@ -17,6 +17,7 @@ from gateway.attempt import Attempt, Outcome, Tries
 from gateway.clock import Clock
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
+from gateway.drift.drawing import Drawing
 from gateway.errors import RequestError, let_go
 from gateway.experience import Experience
 from gateway.fleet import Target
@@ -70,6 +71,7 @@ class Dispatcher:
     waiting: WaitingRoom
     limits: RateLimits | None  # `None`: nothing limits the rate of what is dispatched
     demanded: Demanded | None  # `None`: what is dispatched is no demand that moves a price
+    drawing: Drawing | None  # `None`: nothing of what is dispatched is asked again
 
     async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
@@ -91,7 +93,10 @@ class Dispatcher:
             if number > 1:
                 self.retries.ended(ok=error is None)
             if error is None:
-                self._absolved(identity, failing, attempt.step.frozen.target)
+                target = attempt.step.frozen.target
+                self._absolved(identity, failing, target)
+                if self.drawing is not None and target.own:
+                    self.drawing.offer(asked, identity, target)
                 return
             failing.append(attempt.step.frozen.target)
             refusal = failed(error)

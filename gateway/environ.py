@@ -48,6 +48,13 @@ def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str
     return ledger_reader(base, url) | kept
 
 
+def sampling(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """It asks the gateway: with the keys of the accounts that pay for it."""
+    rules = [pool.sampling for pool in settings.pools.values()]
+    named = {rule.key_env for rule in rules if rule is not None}
+    return ledger_reader(base, url) | {key: value for key, value in base.items() if key in named}
+
+
 def dashboard(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
     """Streamlit takes its own settings from the environment, too.
 

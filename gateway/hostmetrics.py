@@ -15,6 +15,7 @@ from gateway.batches.progress import read_progress
 from gateway.clock import Clock
 from gateway.sightings import engine_state
 from gateway.slots import Board, Load, Published
+from ledger.driftnotes import read_drift
 from ledger.lag import read_lag
 from router.types import Health
 
@@ -31,6 +32,7 @@ class HostMetrics(Collector):
         yield from self._engines()
         yield self._telemetry()
         yield from self._batches()
+        yield from self._drift()
 
     def _ledger(self) -> Iterator[Metric]:
         seconds = GaugeMetricFamily(
@@ -127,3 +129,31 @@ class HostMetrics(Collector):
             for word in ("ok", "failed", "again"):
                 ended.add_metric([word], getattr(progress, word))
         yield from (opened, lines, ended)
+
+    def _drift(self) -> Iterator[Metric]:
+        differ = GaugeMetricFamily(
+            "breakeven_drift_differ_ratio",
+            "Tokens where a pool would write another than its baseline, of those compared lately",
+            labels=["pool"],
+        )
+        limit = GaugeMetricFamily(
+            "breakeven_drift_limit_ratio", "How many may differ by its risk class", labels=["pool"]
+        )
+        drifts = GaugeMetricFamily(
+            "breakeven_drift",
+            "1 while more differ than may, with 95 % confidence",
+            labels=["pool"],
+        )
+        compared = CounterMetricFamily(
+            "breakeven_drift_questions",
+            "Live questions asked again of the baseline, by what came of it",
+            labels=["pool", "outcome"],
+        )
+        for name, note in read_drift(self._run_dir).items():
+            limit.add_metric([name], note.limit)
+            drifts.add_metric([name], float(note.drifts))
+            if note.differ is not None:
+                differ.add_metric([name], note.differ)
+            for word in ("compared", "let_go", "failed"):
+                compared.add_metric([name, word], getattr(note, word))
+        yield from (differ, limit, drifts, compared)

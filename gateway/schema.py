@@ -14,7 +14,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 from gateway.adapters import with_adapters
 from gateway.schema_dashboard import Dashboard
 from gateway.schema_policies import Match, PolicyRule, PolicySlo
-from gateway.schema_upkeep import Upkeep
+from gateway.schema_upkeep import Sampling, Upkeep
 from gateway.sections import (
     NAME,
     KvEvents,
@@ -254,6 +254,7 @@ class Pool(Section):
     gpu: Gpu
     ops: Ops = Ops()
     upkeep: Upkeep = Upkeep()
+    sampling: Sampling | None = None
     bid_price_usd_per_s: Usd = Field(
         Decimal(0), description="fixed price of one engine-second in the decision"
     )

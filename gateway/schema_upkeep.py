@@ -1,10 +1,10 @@
-"""The section of a pool that says when its engines are restarted, stopped and started again."""
+"""The sections of a pool that say how it is kept: restarts and pauses, and whether it drifts."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.sections import Positive, Section
+from gateway.sections import Positive, Ratio, Section, Variable
 
 
 class Upkeep(Section):
@@ -32,3 +32,21 @@ class Upkeep(Section):
     def any(self) -> bool:
         """Whether there is anything to do."""
         return bool(self.restart or self.restart_on_decay or self.stop)
+
+
+class Sampling(Section):
+    """Live requests of some teams, asked again of a baseline; only counts of them are kept."""
+
+    teams: tuple[str, ...] = Field(description="that agreed: of no other team anything is sampled")
+    model: str = Field(description="model whose only target is this pool: what is judged")
+    baseline: str = Field(description="model of own pools that answers as it should")
+    key_env: Variable = Field(
+        description="environment variable with the gateway key of the account that pays for it"
+    )
+    share: Ratio = Field(0.01, description="of those teams' conversations")
+    per_hour: int = Field(60, ge=1, le=100_000, description="questions in any hour, at most")
+    risk: Literal["low", "high"] = Field(
+        "low", description="tokens that may differ: low 5 %, high 1 %"
+    )
+    window: int = Field(200, ge=20, le=10_000, description="last questions that are judged by")
+    tokens: int = Field(48, ge=1, le=1024, description="of each answer")

@@ -108,11 +108,10 @@ class Serving:
     async def _run_batches(self) -> None:
         """The runner, from the first batch on."""
         await until_needed(self.runtime.run_dir, self.runtime.ledger_url, Clock())
-        host, port = self.address
         argv = [
             *_python("gateway.batches.runner"),
             *("--config", str(self._config), "--runtime", str(self.prepared.path)),
-            *("--address", f"{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"),
+            *("--address", self._own_address),
         ]
         if not self._stopping:
             self._launch(self._front, "batches", argv)
@@ -122,6 +121,12 @@ class Serving:
         assert self._listener is not None, "started before it is asked"
         host, port = self._listener.getsockname()[:2]
         return host, port
+
+    @property
+    def _own_address(self) -> str:
+        """Where processes of this host reach it."""
+        host, port = self.address
+        return f"{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
     async def hand_over(self) -> socket.socket:
         """Stop, but for the listening socket: whoever connects waits for the next to take it."""
@@ -182,6 +187,9 @@ class Serving:
         if any(pool.upkeep.any for pool in self._settings.pools.values()):
             upkeep = [*_python("gateway.upkeep"), "--config", config, "--runtime", runtime]
             commands.append(("upkeep", upkeep))
+        if any(pool.sampling is not None for pool in self._settings.pools.values()):
+            drift = [*_python("gateway.drift.sampling"), "--config", config, "--runtime", runtime]
+            commands.append(("drift", [*drift, "--address", self._own_address]))
         for name, provider in self._settings.providers.items():
             if provider.start:
                 port = self.prepared.ports.providers[name]
@@ -236,6 +244,8 @@ class Serving:
             return plain(os.environ)
         if name == "batches":
             return environ.batches(os.environ, url, self._settings)
+        if name == "drift":
+            return environ.sampling(os.environ, url, self._settings)
         if name == "telemetry":
             return environ.telemetry(os.environ, url, self._settings)
         if name == "dashboard":

@@ -149,3 +149,42 @@ def test_promtool_accepts_the_configuration(tmp_path: Path) -> None:
     bad = tmp_path / "prometheus.yml"
     bad.write_text(good.read_text().replace("scrape_interval", "scrape_intervall"))
     assert subprocess.run([*check, bad], check=False, capture_output=True).returncode != 0
+
+
+DRIFT = """\
+rule_files: [{rules}]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {{series: 'breakeven_drift{{pool="chat", instance="a"}}', values: '{values}'}}
+    alert_rule_test:
+      - eval_time: 20m
+        alertname: BreakevenModelDrifts
+        exp_alerts: {alerts}
+"""
+FIRES = """\
+
+          - exp_labels: {severity: warning, pool: chat}
+"""
+
+
+@pytest.mark.part("promtool")
+@pytest.mark.parametrize(
+    ("values", "fires"), [("1x30", True), ("0x30", False), ("0x17 1x2", False)]
+)
+def test_a_pool_that_drifts_is_told_and_a_healthy_one_is_not(tmp_path, values: str, fires: bool):
+    """The third has drifted for too short a time."""
+    program = parts.find_promtool()
+    rules = yaml.safe_load(RULES.read_text())
+    for group in rules["groups"]:
+        for rule in group["rules"]:
+            rule.pop("annotations", None)  # their wording is no part of when they fire
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules))
+    for alerts, holds in ((FIRES, fires), (" []", not fires)):  # the second is the control
+        words = DRIFT.format(rules=tmp_path / "rules.yml", values=values, alerts=alerts)
+        (tmp_path / "test.yml").write_text(words)
+        done = subprocess.run(
+            [program, "test", "rules", tmp_path / "test.yml"], check=False, capture_output=True
+        )
+        assert (done.returncode == 0) is holds, done.stderr.decode() + done.stdout.decode()

@@ -1,0 +1,1 @@
+"""Live traffic of teams that agreed, asked again of a baseline."""
