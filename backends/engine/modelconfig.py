@@ -100,6 +100,7 @@ def read_model(directory: Path) -> ModelConfig:
             raise UnsupportedModel(f"{path} is no model's: it has no `model_type`; {known}")
         raise UnsupportedModel(f"{path}: models of the type `{family}` cannot be planned; {known}")
     try:
+        _refuse_impossible(path, config)
         return _model(path, config, _quantization(config))
     except KeyError as error:
         raise UnsupportedModel(f"{path}: {error.args[0]} is missing") from error
@@ -107,6 +108,37 @@ def read_model(directory: Path) -> ModelConfig:
         raise
     except (ArithmeticError, TypeError, ValueError) as error:
         raise UnsupportedModel(f"{path}: these are not a model's numbers: {error}") from error
+
+
+_COUNTED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+_OPTIONAL = ("num_key_value_heads", "head_dim", "intermediate_size", "moe_intermediate_size")
+
+
+def _refuse_impossible(path: Path, config: Mapping[str, Any]) -> None:
+    """Numbers that no engine could load, by the name of the field and what it may be."""
+    for name in (*_COUNTED, *_OPTIONAL):
+        value = config.get(name)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            words = f"{name} is {value!r}; a whole number above 0 is needed"
+            raise UnsupportedModel(f"{path}: these are not a model's numbers: {words}")
+    heads, hidden = (config.get(name) for name in ("num_attention_heads", "hidden_size"))
+    kv_heads = config.get("num_key_value_heads")
+    if heads and kv_heads and heads % kv_heads:
+        words = f"{kv_heads} do not divide the {heads} of num_attention_heads"
+        raise UnsupportedModel(f"{path}: num_key_value_heads: {words}")
+    if heads and hidden and not config.get("head_dim") and hidden % heads:
+        words = f"{heads} do not divide the hidden_size of {hidden}"
+        raise UnsupportedModel(f"{path}: num_attention_heads: {words}, and there is no head_dim")
+    dtype = config.get("torch_dtype") or config.get("dtype")
+    if dtype is not None and dtype not in _DTYPE_BYTES:
+        known = ", ".join(_DTYPE_BYTES)
+        raise UnsupportedModel(f"{path}: torch_dtype is {dtype!r}; known are {known}")
+    quantization = config.get("quantization_config")
+    if quantization is not None and not isinstance(quantization, Mapping):
+        words = "an object with a quant_method is needed"
+        raise UnsupportedModel(f"{path}: quantization_config is {quantization!r}; {words}")
 
 
 def _model(path: Path, config: Mapping[str, Any], weights: Weights) -> ModelConfig:

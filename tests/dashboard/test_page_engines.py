@@ -4,9 +4,10 @@ import time
 
 from sqlalchemy import insert
 
-from dashboard.page_engines import _rate, _steps, kept
+from dashboard.page_engines import _rate, _steps, judged, kept
 from ledger import orm
 from ledger.database import make_engine, migrate
+from ledger.driftnotes import DriftNote
 from ledger.overrides import DISABLED, Override, store_override
 from ledger.queries import EngineRow
 from ledger.upkeepnotes import Note
@@ -98,3 +99,17 @@ def test_rates_are_per_engine_and_skip_restarts() -> None:
         ("a", 200), ("a", 10),
     ]  # fmt: skip
     assert [step["value"] for step in _rate(history, "output_tokens_total")] == [20.0, 1.0]
+
+
+def test_what_live_questions_say_of_a_pool_is_told() -> None:
+    assert judged(None) == []
+    young = DriftNote("chat", "bf16", 1, 0.05, 3, 3, 0, 0)
+    assert judged(young) == [("Against its baseline", "3 compared, too few to say", None)]
+    well = DriftNote("chat", "bf16", 1, 0.05, 30, 30, 0, 0, 0.01, 0.005, 0.02)
+    [(label, text, colour)] = judged(well)
+    assert (label, colour) == ("Against bf16", None)
+    assert text == "1.00% (0.50% to 2.00%) of tokens differ, at most 5%"
+    ill = DriftNote("chat", "bf16", 1, 0.01, 30, 30, 0, 0, 0.08, 0.06, 0.1, drifts=True)
+    [(_, text, colour)] = judged(ill)
+    assert text.endswith("at most 1%: it drifts")
+    assert colour is not None

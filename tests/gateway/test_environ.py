@@ -7,7 +7,7 @@ import pytest
 
 from backends.engine.guard import descendants
 from gateway import environ
-from gateway.settings import ConfigError, parse
+from gateway.settings import ConfigError, Settings, parse
 
 SECRETS = {
     "STANDIN_CRED": "s-1", "OTHER_API_KEY": "s-2", "openai_api_key": "s-3", "DB_PASS": "s-4",
@@ -67,6 +67,16 @@ def test_telemetry_gets_the_webhook_and_the_way_there() -> None:
     assert environ.telemetry(base, "db", settings) == {
         "DB_PASS": "s-4", "OTHER_API_KEY": "s-2", "https_proxy": "http://u:p@proxy", URL: "db",
     }  # fmt: skip
+
+
+def test_sampling_gets_the_keys_of_its_accounts() -> None:
+    rule = {"teams": ["a"], "model": "m", "baseline": "b", "key_env": "DB_PASS"}
+    pool = {"engine": {}, "gpu": {"type": "CPU"}}
+    models = {"m": {"targets": ["pool:p"], "compare_with": ["openai/gpt-4o-mini"]},
+              "b": {"targets": ["pool:q"], "compare_with": ["openai/gpt-4o-mini"]}}  # fmt: skip
+    text = {"models": models, "pools": {"p": pool | {"sampling": rule}, "q": pool}}
+    settings = Settings.model_validate(text)
+    assert environ.sampling(SECRETS, "db", settings) == {"DB_PASS": "s-4", URL: "db"}
 
 
 def test_who_installs_packages_gets_the_way_to_them_and_no_key() -> None:

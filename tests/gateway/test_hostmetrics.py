@@ -9,6 +9,7 @@ from gateway.batches.progress import Progress, write_progress
 from gateway.clock import Clock
 from gateway.hostmetrics import HostMetrics
 from gateway.slots import HEALTHS, Board, Layout, Load, Published
+from ledger.driftnotes import DriftNote, write_drift
 from ledger.lag import Lag, write_lag
 
 NOW_S, NOW_US = 50.0, 1_780_000_000_000_000
@@ -76,3 +77,16 @@ def test_batches_are_those_that_the_runner_told_of(tmp_path: Path, sample) -> No
     assert (sample("batch_lines", where="open"), sample("batch_lines", where="here")) == (40, 8)
     tries = [sample("batch_tries_total", outcome=word) for word in ("ok", "failed", "again")]
     assert tries == [5, 1, 3]
+
+
+def test_drift_is_what_sampling_told_of(tmp_path: Path, sample) -> None:
+    assert sample("drift", pool="chat") is None
+    told = DriftNote("chat", "bf16", 1, 0.05, 30, 30, 2, 1, 0.08, 0.06, 0.1, 0.2, drifts=True)
+    young = DriftNote("new", "bf16", 1, 0.01, 3, 3, 0, 0)
+    write_drift(tmp_path, [told, young])
+    assert [sample("drift", pool=name) for name in ("chat", "new")] == [1.0, 0.0]
+    assert [sample("drift_limit_ratio", pool=name) for name in ("chat", "new")] == [0.05, 0.01]
+    assert [sample("drift_differ_ratio", pool=name) for name in ("chat", "new")] == [0.08, None]
+    words = ("compared", "let_go", "failed")
+    counts = [sample("drift_questions_total", pool="chat", outcome=word) for word in words]
+    assert counts == [30, 2, 1]

@@ -1,6 +1,7 @@
 """Model arithmetic against published parameter counts and against a real checkpoint's bytes."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -165,4 +166,31 @@ def test_files_that_are_not_what_their_names_say_are_told(tmp_path, name, conten
     write(tmp_path, LLAMA_8B)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UnsupportedModel, match=said):
+        read_model(tmp_path)
+
+
+SOUND = {
+    "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 100,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"num_attention_heads": 0}, "num_attention_heads is 0; a whole number above 0 is needed"),
+        ({"num_hidden_layers": -3}, "num_hidden_layers is -3; a whole number"),
+        ({"hidden_size": "64"}, "hidden_size is '64'; a whole number"),
+        ({"vocab_size": True}, "vocab_size is True; a whole number"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads: 3 do not divide the 4 of num_att"),
+        ({"hidden_size": 66}, "num_attention_heads: 4 do not divide the hidden_size of 66, and"),
+        ({"torch_dtype": "float7"}, "torch_dtype is 'float7'; known are"),
+        ({"quantization_config": "awq"}, "quantization_config is 'awq'; an object with a quant_"),
+    ],
+)
+def test_numbers_that_no_engine_could_load_are_told_by_their_field(tmp_path, changes, said):
+    (tmp_path / "config.json").write_text(json.dumps(SOUND))
+    read_model(tmp_path)  # the control: without the change it is a model
+    (tmp_path / "config.json").write_text(json.dumps(SOUND | changes))
+    with pytest.raises(UnsupportedModel, match=re.escape(said)):
         read_model(tmp_path)
