@@ -242,14 +242,14 @@ class Serving:
             return environ.worker(os.environ, url, self._settings)
         if name.startswith("provider-"):
             return plain(os.environ)
-        if name == "batches":
-            return environ.batches(os.environ, url, self._settings)
-        if name == "drift":
-            return environ.sampling(os.environ, url, self._settings)
-        if name == "telemetry":
-            return environ.telemetry(os.environ, url, self._settings)
-        if name == "dashboard":
-            return environ.dashboard(os.environ, url, self._settings)
+        known = {
+            "batches": environ.batches,
+            "drift": environ.sampling,
+            "telemetry": environ.telemetry,
+            "dashboard": environ.dashboard,
+        }
+        if name in known:
+            return known[name](os.environ, url, self._settings)
         return environ.ledger_reader(os.environ, url)
 
     def _on_exit(self, name: str, code: int) -> None:
