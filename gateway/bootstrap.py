@@ -123,9 +123,8 @@ def build(
     environ: Mapping[str, str],
 ) -> Gateway:
     """One worker's application; what it opens is closed when its lifespan ends."""
-    limits = settings.server.timeouts
+    limits, queue = settings.server.timeouts, settings.queue
     board, clock = Board(runtime.run_dir / "board", runtime.layout), Clock()
-    rates = open_limits(settings.limits, runtime.run_dir, clock)
     prefixes = Prefixes(runtime.run_dir / PREFIXES_FILE, board)
     journal = _journal(settings, runtime, worker)
     desk, recording = _desk(runtime, worker, journal), Recording(journal)
@@ -152,8 +151,8 @@ def build(
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         whole=Deadlines(limits.connect_s, limits.whole_s, limits.idle_s),
         clock=clock,
-        waiting=_waiting_room(settings, metrics, clock),
-        limits=rates,
+        waiting=WaitingRoom(queue.places, queue.weights, metrics.policies, clock.now_s),
+        limits=open_limits(settings.limits, runtime.run_dir, clock),
         demanded=Demanded(board, worker),
         drawing=open_drawing(settings, runtime.run_dir),
     )
@@ -175,7 +174,7 @@ def build(
         await desk.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
-        for part in (journal, prefixes, rates, dispatcher.drawing, board):
+        for part in (journal, prefixes, dispatcher.limits, dispatcher.drawing, board):
             if part is not None:
                 part.close()
 
@@ -223,11 +222,6 @@ def _plans(
 def _metrics(settings: Settings, runtime: Runtime, exposition: Exposition) -> Metrics:
     targets = [*runtime.layout.engines, *runtime.layout.apis]
     return Metrics(exposition.registry, models=list(settings.models), targets=targets)
-
-
-def _waiting_room(settings: Settings, metrics: Metrics, clock: Clock) -> WaitingRoom:
-    queue = settings.queue
-    return WaitingRoom(queue.places, queue.weights, metrics.policies, clock.now_s)
 
 
 @asynccontextmanager

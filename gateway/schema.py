@@ -7,9 +7,9 @@ field's `description` is its line in deploy/SETTINGS.md.
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from gateway.adapters import with_adapters
 from gateway.schema_dashboard import Dashboard
@@ -28,7 +28,7 @@ from gateway.sections import (
     Variable,
 )
 
-__all__ = ["NAME", "Match", "PolicyRule", "PolicySlo", "Section", "Settings", "section_of"]
+__all__ = ["NAME", "Match", "PolicyRule", "PolicySlo", "Section", "Settings"]
 
 Serves = Literal["chat", "completion", "embedding", "rerank", "transcription"]
 
@@ -386,16 +386,3 @@ class Settings(Section):
     @property
     def state(self) -> Path:
         return Path(self.state_dir)
-
-
-def section_of(annotation: Any) -> tuple[type[BaseModel] | None, str]:
-    """The section that a field holds, and how its path goes on: `.NAME` in maps, `[]` in lists."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation, ""
-    for part in get_args(annotation):
-        section, _ = section_of(part)
-        if section is not None:
-            origin = getattr(annotation, "__origin__", None)
-            suffix = {dict: ".NAME", tuple: "[]", list: "[]"}.get(origin, "") if origin else ""
-            return section, suffix
-    return None, ""

@@ -40,3 +40,16 @@ class Section(BaseModel):
         if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
             raise PydanticCustomError("switch", "switch")
         return value
+
+
+def section_of(annotation: Any) -> tuple[type[BaseModel] | None, str]:
+    """The section that a field holds, and how its path goes on: `.NAME` in maps, `[]` in lists."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, ""
+    for part in get_args(annotation):
+        section, _ = section_of(part)
+        if section is not None:
+            origin = getattr(annotation, "__origin__", None)
+            suffix = {dict: ".NAME", tuple: "[]", list: "[]"}.get(origin, "") if origin else ""
+            return section, suffix
+    return None, ""

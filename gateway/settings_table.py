@@ -16,7 +16,8 @@ from typing import NamedTuple
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gateway.schema import Settings, section_of
+from gateway.schema import Settings
+from gateway.sections import section_of
 
 BEGIN = "<!-- settings: begin, written by `make settings` -->"
 END = "<!-- settings: end -->"

@@ -46,6 +46,7 @@ class Fitted:
 class StepFits:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._kept = settings.state / "profiles"  # a model's own folder may be read-only
 
     async def of(self, seat: EngineSeat) -> Fitted | None:
         """The seat's model; `None` when it cannot be measured at this time."""
@@ -99,12 +100,12 @@ class StepFits:
             under = await asyncio.to_thread(
                 profiles.circumstances, model, engine_version=version or "", flags=flags
             )
-            remembered = profiles.load(model, under)
+            remembered = profiles.load(self._kept, model, under)
             if remembered is not None:
                 return Fitted(remembered.step, version, _told(remembered))
         made = await profile(seat.base_url, seat.served_name, client=client)
         if under is not None and model is not None:
-            profiles.save(model, under, made)
+            profiles.save(self._kept, model, under, made)
         log.warning("%s: measured %s", seat.name, asdict(made.step))
         return Fitted(made.step, version, _told(made))
 

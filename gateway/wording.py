@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from gateway.faults import Fault, Place, nearest
-from gateway.schema import NAME, Settings, section_of
+from gateway.schema import NAME, Settings
+from gateway.sections import section_of
 
 SHOWN_CHARACTERS = 60
 NAME_WORDS = "printable ASCII characters, without a space at either end"

@@ -1,4 +1,4 @@
-"""Where fitted profiles are kept: beside the model, one file per model, version, flags, hardware.
+"""Fitted profiles in one folder: a file for each model, version, flags and hardware.
 
 A profile measured under other circumstances is not found, rather than found and wrong.
 """
@@ -53,8 +53,8 @@ def hardware() -> str:
     return f"{len(models)} x {models[0]}" if models else platform.machine()
 
 
-def save(model: Path, under: Circumstances, profile: Profile) -> Path:
-    path = _path(model, under)
+def save(folder: Path, model: Path, under: Circumstances, profile: Profile) -> Path:
+    path = _path(folder, model, under)
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {"circumstances": asdict(under), "profile": asdict(profile)}
     partial = path.with_suffix(".partial")
@@ -63,10 +63,10 @@ def save(model: Path, under: Circumstances, profile: Profile) -> Path:
     return path
 
 
-def load(model: Path, under: Circumstances) -> Profile | None:
+def load(folder: Path, model: Path, under: Circumstances) -> Profile | None:
     """`None` when nothing readable was saved under these circumstances."""
     try:
-        fields = json.loads(_path(model, under).read_text(encoding="utf-8"))["profile"]
+        fields = json.loads(_path(folder, model, under).read_text(encoding="utf-8"))["profile"]
         fields["step"] = StepModel(**fields["step"])
         fields["fitted"] = StepModel(**fields["fitted"])
         fields["pessimistic"] = tuple(fields["pessimistic"])
@@ -75,5 +75,5 @@ def load(model: Path, under: Circumstances) -> Profile | None:
         return None
 
 
-def _path(model: Path, under: Circumstances) -> Path:
-    return model.parent / "profiles" / f"{model.name}-{under.key()}.json"
+def _path(folder: Path, model: Path, under: Circumstances) -> Path:
+    return folder / f"{model.name}-{under.key()}.json"

@@ -16,6 +16,7 @@ from gateway.fleet import Target
 from gateway.intake import Asked
 from gateway.schema_upkeep import Sampling
 from gateway.settings import Settings
+from ledger.desk_wire import short_path
 from ledger.identity import Identity
 from router.types import Kind
 
@@ -39,7 +40,7 @@ class Drawing:
             for name, pool in settings.pools.items()
             if pool.sampling is not None
         }
-        self._address = str(run_dir / SOCKET)
+        self._address = run_dir / SOCKET
         self._rng = rng
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
@@ -61,7 +62,8 @@ class Drawing:
             return
         news = msgspec.json.encode(Drawn(target.pool or "", msgspec.Raw(messages)))
         try:
-            self._socket.sendto(news, self._address)
+            with short_path(self._address) as address:
+                self._socket.sendto(news, address)
         except OSError:
             return  # nobody listens, or too many wait: this one is let go
 

@@ -36,6 +36,7 @@ from gateway.runtime import Runtime
 from gateway.schema_upkeep import Sampling
 from gateway.settings import Settings, load, resolve_model
 from gateway.slots import Board
+from ledger.desk_wire import short_path
 from ledger.driftnotes import DriftNote, write_drift
 
 PLACES = 64  # drawn and not yet asked, of one pool; the oldest is let go
@@ -196,7 +197,8 @@ async def _serve(sampler: Sampler, run_dir: Path, keys: Mapping[str, str]) -> No
     address = run_dir / SOCKET
     address.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-    listener.bind(str(address))
+    with short_path(address) as name:
+        listener.bind(name)
     address.chmod(0o600)
     loop = asyncio.get_running_loop()
 

@@ -117,9 +117,9 @@ class Bench:
         }
 
     def profile(self) -> dict[str, Any]:
-        """The latest that the product measured and kept beside the model."""
+        """The latest that the product measured and kept."""
         files = sorted(
-            (self.model.parent / "profiles").glob("*.json"), key=lambda path: path.stat().st_mtime
+            self.folder.glob("*/state/profiles/*.json"), key=lambda path: path.stat().st_mtime
         )
         found: dict[str, Any] = json.loads(files[-1].read_text())["profile"]
         return found

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from pydantic import ValidationError
 
-from gateway.schema import Budget, Gpu, PolicyRule, Provider, Server, Settings, section_of
+from gateway.schema import Budget, Gpu, PolicyRule, Provider, Server, Settings
 
 
 @pytest.mark.parametrize(
@@ -47,17 +47,3 @@ def test_what_it_can_mean_is_read():
     assert Provider.model_validate({"api_key_env": "OPENAI_API_KEY", "simulated": True}).simulated
     models = Settings.model_validate({"models": {"a": {"same_as": "b"}, "c/*": "passthrough"}})
     assert models.models["c/*"] == "passthrough"
-
-
-@pytest.mark.parametrize(
-    ("field", "suffix"),
-    [("models", ".NAME"), ("pools", ".NAME"), ("policies", "[]"), ("server", "")],
-)
-def test_a_section_is_found_in_the_map_or_list_that_holds_it(field, suffix):
-    section, found = section_of(Settings.model_fields[field].annotation)
-    assert section is not None
-    assert found == suffix
-
-
-def test_a_plain_field_holds_no_section():
-    assert section_of(Settings.model_fields["prices"].annotation) == (None, "")

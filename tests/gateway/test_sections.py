@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from gateway.sections import Positive, Section
+from gateway.schema import Settings
+from gateway.sections import Positive, Section, section_of
 
 
 class Lamp(Section):
@@ -18,3 +19,17 @@ def test_a_section_takes_what_it_knows_and_keeps_it():
     for given in ({"color": "red"}, {"watts": True}, {"watts": 0}, {"watts": float("nan")}):
         with pytest.raises(ValidationError):
             Lamp.model_validate(given)
+
+
+@pytest.mark.parametrize(
+    ("field", "suffix"),
+    [("models", ".NAME"), ("pools", ".NAME"), ("policies", "[]"), ("server", "")],
+)
+def test_a_section_is_found_in_the_map_or_list_that_holds_it(field, suffix):
+    section, found = section_of(Settings.model_fields[field].annotation)
+    assert section is not None
+    assert found == suffix
+
+
+def test_a_plain_field_holds_no_section():
+    assert section_of(Settings.model_fields["prices"].annotation) == (None, "")

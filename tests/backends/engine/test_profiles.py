@@ -20,11 +20,17 @@ def model(tmp_path):
     return folder
 
 
-def test_a_profile_comes_back_and_lies_beside_its_model(model):
+@pytest.fixture
+def kept(tmp_path):
+    return tmp_path / "state" / "profiles"
+
+
+def test_a_profile_comes_back_and_nothing_is_written_beside_its_model(model, kept):
     under = circumstances(model, engine_version="0.32.0", flags=("--enforce-eager",))
-    path = save(model, under, MADE)
-    assert path.parent == model.parent / "profiles"
-    assert load(model, under) == MADE
+    path = save(kept, model, under, MADE)
+    assert path.parent == kept
+    assert load(kept, model, under) == MADE
+    assert list(model.parent.iterdir()) == [model]
 
 
 @pytest.mark.parametrize(
@@ -34,17 +40,17 @@ def test_a_profile_comes_back_and_lies_beside_its_model(model):
         {"model_sha256": "another"},
     ],
 )  # fmt: skip
-def test_under_other_circumstances_nothing_is_found(model, change):
+def test_under_other_circumstances_nothing_is_found(model, kept, change):
     under = circumstances(model, engine_version="0.32.0", flags=("--enforce-eager",))
-    save(model, under, MADE)
-    assert load(model, replace(under, **change)) is None
+    save(kept, model, under, MADE)
+    assert load(kept, model, replace(under, **change)) is None
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"profile": {"step": {}}}', '{"profile": 1}'])
-def test_an_unreadable_file_is_as_none(model, text):
+def test_an_unreadable_file_is_as_none(model, kept, text):
     under = circumstances(model, engine_version="0.32.0", flags=())
-    save(model, under, MADE).write_text(text)
-    assert load(model, under) is None
+    save(kept, model, under, MADE).write_text(text)
+    assert load(kept, model, under) is None
 
 
 def test_a_changed_model_has_other_circumstances(model):
