@@ -54,7 +54,7 @@ format:  ## rewrite the code in the house format
 
 settings:  ## write every setting into deploy/SETTINGS.md
 	@$(BOOTSTRAP) install
-	@$(VENV)/python -m gateway.settings_table deploy/SETTINGS.md
+	@$(VENV)/python -m gateway.config.settings_table deploy/SETTINGS.md
 
 lock:  ## resolve every lock file again after a change of pyproject.toml
 	@$(BOOTSTRAP) tools

@@ -25,7 +25,7 @@ from pathlib import Path
 from deploy.installer import Installer, InstallError, find_installer, make_environment
 from deploy.parts import UNAVAILABLE
 from deploy.partsinstall import install_parts
-from gateway.stages import Stages
+from gateway.host.stages import Stages
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"

@@ -20,7 +20,7 @@ from deploy.installer import (
     run,
     unpack_debian,
 )
-from gateway.stages import Stages
+from gateway.host.stages import Stages
 
 ROOT = Path(__file__).resolve().parent.parent
 SDK_LOCKS = {

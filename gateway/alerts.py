@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from gateway.clock import Clock
-from gateway.settings import Settings
+from gateway.config.settings import Settings
 from ledger.alerts import Alert, note, take_due, told
 from ledger.escrow import budget_key
 from ledger.money import PPM, pusd_to_usd, usd_text

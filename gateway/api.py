@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from gateway.auth import INFERENCE, Keys, authenticate, sent
 from gateway.body import encode, open_members
 from gateway.clock import Clock
+from gateway.config.settings import Server, Timeouts
 from gateway.connection import Connection, Header, connection_of
 from gateway.dialects.reply import TranslatedReply
 from gateway.dialects.spoken import SPOKEN
@@ -26,7 +27,6 @@ from gateway.intake import PATHS, Asked, read
 from gateway.measured import RANKING, READERS, Arrived
 from gateway.relay import error_event
 from gateway.reply import JSON, Reply
-from gateway.settings import Server, Timeouts
 from gateway.submissions import Sent
 from ledger.identity import Identity
 

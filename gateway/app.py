@@ -36,6 +36,7 @@ from gateway.api import (
 from gateway.batches.entrance import Entrance
 from gateway.cards import anthropic_card, anthropic_cards, card, cards
 from gateway.clock import Clock
+from gateway.config.settings import Model, Settings, resolve_model
 from gateway.dialects.messages import MESSAGES
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
@@ -44,7 +45,6 @@ from gateway.ledger_reads import LedgerReads
 from gateway.openapi import POLICY, described, page
 from gateway.organization import add_organization
 from gateway.routes import allowed
-from gateway.settings import Model, Settings, resolve_model
 from ledger.identity import Identity
 
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]

@@ -38,11 +38,12 @@ from gateway.app import Gateway, Operations, create_app
 from gateway.batches.serving import Host, serve_batches
 from gateway.candidates import Candidates
 from gateway.clock import Clock
+from gateway.config.environ import secret
+from gateway.config.settings import Pool, Provider, Settings
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
 from gateway.dispatch import Dispatcher
 from gateway.drift.drawing import open_drawing
-from gateway.environ import secret
 from gateway.errors import ConfigError
 from gateway.experience import Experience
 from gateway.failsafe import FailSafe
@@ -66,7 +67,6 @@ from gateway.retries import Retries
 from gateway.routes import Routes
 from gateway.runtime import Runtime
 from gateway.sessions import Sessions
-from gateway.settings import Pool, Provider, Settings
 from gateway.silence import Silences
 from gateway.slots import Board
 from gateway.submissions import Submissions

@@ -7,7 +7,7 @@ a port.
 
 from pathlib import Path
 
-from gateway.schema import Settings
+from gateway.config.schema import Settings
 
 SOCKET_PATH_BYTES = 107  # of a Unix socket's path, by Linux
 

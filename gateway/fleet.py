@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from backends.base import Backend
-from gateway.machines import parts
+from gateway.config.machines import parts
+from gateway.config.settings import Model, Pool, Provider, Settings
 from gateway.runtime import Runtime
-from gateway.settings import Model, Pool, Provider, Settings
 from ledger.money import usd_to_pusd
 from router.types import Feature, Kind
 

@@ -17,13 +17,13 @@ from backends.base import Backend, Call, Exchange
 from backends.errors import Unreachable
 from gateway.candidates import Candidates
 from gateway.clock import Clock
-from gateway.conditions import Asking
+from gateway.config.conditions import Asking
+from gateway.config.settings import Model, Pool, Provider, Settings, resolve_model, version
 from gateway.fleet import Fleet
 from gateway.policysets import rules_of
 from gateway.rules import Rules
 from gateway.rulings import Chain, Terms
 from gateway.runtime import Ports, Runtime, resolve
-from gateway.settings import Model, Pool, Provider, Settings, resolve_model, version
 from gateway.slots import Board
 from ledger.modellimits import model_limits
 from ledger.policies import policies_in_force

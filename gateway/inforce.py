@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from gateway.clock import Clock
+from gateway.config.settings import Settings
 from gateway.intake import Asked
 from gateway.plan import Plan, Plans
-from gateway.settings import Settings
 from ledger.identity import Identity
 from ledger.overrides import Override
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import msgspec
 from sqlalchemy import Engine
 
+from gateway.config.schema import Replay
 from gateway.connection import Header
-from gateway.schema import Replay
 from ledger.keptanswers import find, keep, kept_bytes
 from ledger.submissions import Asking
 

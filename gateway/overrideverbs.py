@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine
 
-from gateway.aliases import logical
+from gateway.config.aliases import logical
+from gateway.config.settings import Model, Settings, resolve_model
 from gateway.overrides import MODEL, TARGET, barred, covers, standing
-from gateway.settings import Model, Settings, resolve_model
 from ledger.overrides import API, DISABLED, EVERY, NOTHING, OWN, Override, overrides, store_override
 
 _SPAN = re.compile(r"(\d{1,6})([smhd])")

@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.candidates import Candidates, Frozen
 from gateway.clock import Clock
-from gateway.conditions import Asking
+from gateway.config.conditions import Asking
 from gateway.failsafe import FailSafe
 from gateway.fleet import Target
 from gateway.intake import Asked

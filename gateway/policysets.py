@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import yaml
 
-from gateway.document import Document, read_document
-from gateway.faults import Fault
-from gateway.schema_policies import Times
-from gateway.settings import Examined, PolicyRule, Settings, judged, version
+from gateway.config.document import Document, read_document
+from gateway.config.faults import Fault
+from gateway.config.schema_policies import Times
+from gateway.config.settings import Examined, PolicyRule, Settings, judged, version
 from ledger.policies import PolicySet
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
+from gateway.config.settings import Examined, Settings, version
 from gateway.policysets import Effective, examine_set, in_words, rules_of, written
-from gateway.settings import Examined, Settings, version
 from ledger.policies import (
     PoliciesMovedError,
     PolicySet,

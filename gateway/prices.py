@@ -7,9 +7,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from gateway.aliases import logical
+from gateway.config.aliases import logical
+from gateway.config.settings import Settings
 from gateway.errors import ConfigError
-from gateway.settings import Settings
 from ledger.book import Stamp, import_drafts
 from ledger.drafts import Changes
 from ledger.pricebook import bundled_seed, load_price_file

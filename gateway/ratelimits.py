@@ -10,10 +10,10 @@ from pathlib import Path
 
 from gateway.admission import anywhere
 from gateway.clock import Clock
+from gateway.config.schema import EACH, RateLimit
 from gateway.connection import Header
 from gateway.errors import RequestError
 from gateway.rates import RATES_FILE, Account, Counted, Full, Over, Rates
-from gateway.schema import EACH, RateLimit
 from ledger.identity import Identity
 
 REMEMBERED = 4096  # keys and models whose accounts are known

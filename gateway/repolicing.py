@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from sqlalchemy.exc import DBAPIError
 
+from gateway.config.settings import Settings
 from gateway.inforce import InForce
 from gateway.policysets import rules_of
-from gateway.settings import Settings
 from ledger.policies import PolicySet
 
 _log = logging.getLogger(__name__)

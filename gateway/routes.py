@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from gateway.admission import Admission, Rooms
+from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
 from gateway.fleet import Fleet, Target
 from gateway.overrides import barred
 from gateway.rules import Rules
 from gateway.rulings import Chain
-from gateway.settings import Settings, resolve_model
 from ledger.identity import Identity
 from ledger.overrides import Override
 from router.policy import tighten

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gateway.candidates import Frozen
-from gateway.conditions import Condition
-from gateway.schema_policies import Times
-from gateway.settings import PolicyRule, Settings
+from gateway.config.conditions import Condition
+from gateway.config.schema_policies import Times
+from gateway.config.settings import PolicyRule, Settings
 from ledger.money import usd_to_pusd
 from ledger.windows import zone_named
 from router.hours import DAYS, Calendar, Hours, minute_of

@@ -8,10 +8,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.conditions import Asking, Undecided
+from gateway.config.conditions import Asking, Undecided
+from gateway.config.settings import Model, PolicyRule
 from gateway.fleet import Target
 from gateway.rules import Entry, Matched
-from gateway.settings import Model, PolicyRule
 from router.policy import Rule, closed, rule_upon
 from router.shares import NOBODY, Canary, Part, Split
 from router.types import Preference, Reason, Rejection

@@ -11,8 +11,8 @@ import msgspec
 
 from backends.engine.tuned import number, read, without
 from backends.simulator.shapefile import profile_of
+from gateway.config.settings import Engine, Settings
 from gateway.eventaddress import kv_events_address
-from gateway.settings import Engine, Settings
 from gateway.slots import Layout
 
 SEQUENCES, BUDGET = "--max-num-seqs", "--max-num-batched-tokens"

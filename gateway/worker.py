@@ -25,13 +25,13 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from gateway.app import Gateway
 from gateway.bootstrap import Exposition, Ledger, build
 from gateway.clock import Clock
+from gateway.config.settings import Server, Settings, Timeouts, load
 from gateway.cors import Cors
 from gateway.hostmetrics import HostMetrics
 from gateway.ids import RequestIds
 from gateway.prices import price_aliases
 from gateway.protocol import bounded
 from gateway.runtime import Runtime
-from gateway.settings import Server, Settings, Timeouts, load
 from gateway.slots import Board
 from ledger.book import load_price_book, newer_prices
 from ledger.database import open_readonly

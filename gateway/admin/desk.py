@@ -16,8 +16,8 @@ from gateway.access import caller
 from gateway.admin.enginehost import EngineHost
 from gateway.admin.verb import Place, Verb, refusal
 from gateway.clock import Clock
+from gateway.config.settings import Settings
 from gateway.errors import RequestError
-from gateway.settings import Settings
 from ledger.identity import Identity
 
 AT_ONCE = 8  # in work and waiting

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.config.statedir import is_held
 from gateway.overrideverbs import Impossible
 from gateway.runtime import EngineSeat, Runtime
-from gateway.settings import Settings
 from gateway.sightings import engine_state
 from gateway.slots import Board, Load, Published
-from gateway.statedir import is_held
 from router.types import EngineState, Health
 
 

@@ -1,7 +1,7 @@
 """The verbs of `breakeven engine status|drain|resume|restart`, for the host that answers.
 
 To drain is an override like any other; waiting until an engine is empty, and going through a pool
-one by one, is left to who asks (`gateway.cli_engineops`): no request hangs for half an hour.
+one by one, is left to who asks (`gateway.cli.engineops`): no request hangs for half an hour.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ from gateway.admin.enginehost import Seen
 from gateway.admin.overrides import author
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
+from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
 from gateway.overrides import TARGET, barred
 from gateway.runtime import EngineSeat
-from gateway.settings import Settings
 from ledger.overrides import Override
 from ledger.upkeepnotes import Note as UpkeepNote
 from ledger.upkeepnotes import read_notes

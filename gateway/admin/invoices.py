@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.admin.verb import NUMBER_LIMIT, Nothing, Place, Refused, Verb, listed
-from gateway.settings import Settings
+from gateway.config.settings import Settings
 from ledger import invoices
 from ledger.invoicefile import FORMATS, InvoiceError, InvoiceLine, parse
 from ledger.invoices import GPU, PROVIDER, Manner, Stored

@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
 from gateway.auth import EVERY_TEAM, KEYS
+from gateway.config.settings import resolve_model
 from gateway.overrideverbs import span_us
 from gateway.roles import ROLES, Role, Scope, lacking, role_of
 from gateway.routes import allowed
-from gateway.settings import resolve_model
 from ledger import keychanges
 from ledger.identity import CreatedKey, Identity, IdentityError, KeySpec, load_pepper
 from ledger.keychanges import Author, KnownKey

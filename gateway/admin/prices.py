@@ -15,11 +15,11 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.admin.verb import Place, Refused, Verb, listed
+from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
 from gateway.pricejson import flag_json, plan_json, price_json, record_json
 from gateway.prices import names_in_use, price_aliases
 from gateway.pricesources import PriceText, Source, source_of
-from gateway.settings import Settings
 from ledger.book import (
     import_approved,
     load_price_book,

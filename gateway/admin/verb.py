@@ -15,8 +15,8 @@ from sqlalchemy import Engine
 
 from gateway import overrideverbs, policyverbs
 from gateway.admin.enginehost import EngineHost
+from gateway.config.settings import Settings
 from gateway.errors import RequestError
-from gateway.settings import Settings
 from ledger.book import BookMovedError
 from ledger.identity import Identity, IdentityError
 from ledger.invoicefile import InvoiceError

@@ -18,8 +18,8 @@ from gateway.batches.shapes import batch_object, page
 from gateway.batches.stored import Stored
 from gateway.batches.uploads import LIFE_S, PURPOSE
 from gateway.clock import Clock
+from gateway.config.settings import Server
 from gateway.errors import RequestError
-from gateway.settings import Server
 from gateway.submissions import name_of, reused
 from ledger.batches import BatchRecord
 from ledger.identity import Identity

@@ -14,8 +14,8 @@ from gateway.batches.shapes import file_object, page
 from gateway.batches.stored import Stored
 from gateway.batches.uploads import LIFE_S, Upload, no_room, too_large
 from gateway.clock import Clock
+from gateway.config.settings import Settings
 from gateway.errors import RequestError
-from gateway.settings import Settings
 from ledger.files import FileRecord
 
 DAY_US = 86_400 * 1_000_000

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gateway.config.settings import Settings, resolve_model
 from gateway.intake import PATHS
-from gateway.settings import Settings, resolve_model
 
 WATCHED_S = 300.0  # before this nobody knows a pace
 REMEMBERED_S = 3600.0

@@ -13,12 +13,12 @@ import msgspec
 from gateway.batches.authority import Ticket
 from gateway.body import raw
 from gateway.clock import Clock
+from gateway.config.schema import PolicySlo
+from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
 from gateway.fleet import serves_by_priority
 from gateway.intake import Asked
 from gateway.plan import Plan, Plans
-from gateway.schema import PolicySlo
-from gateway.settings import Settings, resolve_model
 from ledger.identity import Identity
 from router.filters import PERMANENT
 from router.idle import Promised, spare

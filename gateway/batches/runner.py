@@ -34,8 +34,8 @@ from gateway.batches.turns import in_turn
 from gateway.batches.validating import LeaseLost, Validation
 from gateway.batches.wake import Bell
 from gateway.clock import Clock
+from gateway.config.settings import Settings, load, resolve_model
 from gateway.runtime import Runtime
-from gateway.settings import Settings, load, resolve_model
 from ledger.batches import (
     CANCELLING,
     FINALIZING,

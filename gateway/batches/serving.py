@@ -26,11 +26,11 @@ from gateway.batches.planner import (
 from gateway.batches.stored import Stored
 from gateway.batches.wake import wake
 from gateway.clock import Clock
+from gateway.config.settings import Settings
 from gateway.dispatch import Dispatcher
 from gateway.inforce import CurrentPlans, Held, InForce
 from gateway.plan import Plans
 from gateway.runtime import Runtime
-from gateway.settings import Settings
 from gateway.sightings import engine_state
 from gateway.slots import Board
 from ledger.database import make_engine

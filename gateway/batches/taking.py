@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from backends.openai import BASE_URLS
 from gateway.batches.onward import batch_providers
 from gateway.batches.remote import Remote
-from gateway.environ import secret
+from gateway.config.environ import secret
+from gateway.config.settings import Settings
 from gateway.errors import ConfigError
 from gateway.runtime import Runtime
-from gateway.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from gateway.config.schema_upkeep import Sampling
+from gateway.config.settings import Settings
 from gateway.fleet import Target
 from gateway.intake import Asked
-from gateway.schema_upkeep import Sampling
-from gateway.settings import Settings
 from ledger.desk_wire import short_path
 from ledger.identity import Identity
 from router.types import Kind

@@ -31,10 +31,10 @@ from backends.engine.evalclient import NoAnswer, Side
 from backends.engine.evalfigures import LIMITS, Item, figures, forced, freely, verdict
 from gateway.admin.enginehost import EngineHost
 from gateway.clock import Clock
+from gateway.config.schema_upkeep import Sampling
+from gateway.config.settings import Settings, load, resolve_model
 from gateway.drift.drawing import SOCKET, Drawn
 from gateway.runtime import Runtime
-from gateway.schema_upkeep import Sampling
-from gateway.settings import Settings, load, resolve_model
 from gateway.slots import Board
 from ledger.desk_wire import short_path
 from ledger.driftnotes import DriftNote, write_drift

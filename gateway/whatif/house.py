@@ -13,12 +13,12 @@ from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import Shape
 from backends.simulator.shapefile import profile_of
 from backends.stepmodel import StepModel
-from gateway.aliases import resolve_model
+from gateway.config.aliases import resolve_model
+from gateway.config.machines import parts
+from gateway.config.settings import Model, Pool, Settings
 from gateway.fleet import Fleet
 from gateway.hypothetical import nobody, unstarted
-from gateway.machines import parts
 from gateway.runtime import VLLM_LIMITS, Runtime
-from gateway.settings import Model, Pool, Settings
 from ledger.prices import Price, PriceBook
 from ledger.queries_fleet import CapacityRow
 

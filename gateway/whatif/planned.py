@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from gateway.candidates import Candidates, Frozen
 from gateway.clock import Clock
-from gateway.conditions import Asking
+from gateway.config.conditions import Asking
+from gateway.config.settings import Model, Settings
 from gateway.fleet import Target
 from gateway.rules import Matched, Rules
 from gateway.rulings import Chain, Terms
-from gateway.settings import Model, Settings
 from gateway.sightings import ExternalSight, OwnSight
 from gateway.waiting import POLL_S
 from gateway.whatif.house import House

@@ -10,7 +10,7 @@ played.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gateway.settings import Budget
+from gateway.config.settings import Budget
 from ledger.money import usd_to_pusd
 from ledger.windows import Window, window_at
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.settings import Settings
+from gateway.config.settings import Settings
 from gateway.whatif.apis import draws
 from gateway.whatif.house import House
 from gateway.whatif.planned import Planned

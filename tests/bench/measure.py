@@ -15,7 +15,7 @@ _MEMORY = {"Rss": "rss_mb", "Pss": "pss_mb", "Private_Clean": "uss_mb", "Private
 LABELS = (
     ("gateway.worker", "worker"),
     ("ledger.writer", "writer"),
-    ("gateway.telemetry", "telemetry"),
+    ("gateway.host.telemetry", "telemetry"),
 )
 
 

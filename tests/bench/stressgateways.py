@@ -26,14 +26,14 @@ from stressfigures import INPUT_PUSD, OUTPUT_PUSD
 from stressupstream import MODEL_TOKENS
 from wire import free_ports
 
-from gateway.cli_config import ledger_engine
+from gateway.cli.config import ledger_engine
 from gateway.clock import Clock
-from gateway.settings import load
+from gateway.config.settings import load
 from ledger.database import make_engine
 from ledger.identity import KeySpec, create_key, load_pepper
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = (sys.executable, "-c", "from gateway.cli import main; main()")
+COMMAND = (sys.executable, "-c", "from gateway.cli.app import main; main()")
 BUDGET_USD = "0.05"
 AUTH = """
 from litellm.proxy._types import UserAPIKeyAuth

@@ -14,7 +14,7 @@ JournalWriter.append_durable = late
 
 # No control: a child that is killed each second would wait longer each time to be started again.
 DIES_OFTEN = """
-from gateway import children
+from gateway.host import children
 
 children.BACK_OFF_LIMIT_S = 0.4
 """
@@ -24,7 +24,7 @@ ENDS_AT_ONCE = (
     + """
 import os
 import signal
-from gateway.children import Child
+from gateway.host.children import Child
 
 async def stop(self, grace_s):
     self._stopping.set()

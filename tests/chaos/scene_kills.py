@@ -14,7 +14,7 @@ FINISHED = 50_000
 PAUSE_S = (0.4, 1.6)
 STRUCK = ("worker",) * 5 + ("writer",) * 3 + ("telemetry", "parent")
 MODULES = {
-    "worker": "gateway.worker", "writer": "ledger.writer", "telemetry": "gateway.telemetry",
+    "worker": "gateway.worker", "writer": "ledger.writer", "telemetry": "gateway.host.telemetry",
 }  # fmt: skip
 RECOVERY_S = 30.0
 

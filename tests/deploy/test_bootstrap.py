@@ -11,7 +11,7 @@ import pytest
 
 from deploy import bootstrap
 from deploy.parts import UNAVAILABLE
-from gateway.stages import VARIABLE, Stages
+from gateway.host.stages import VARIABLE, Stages
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,7 +78,7 @@ def test_the_product_replaces_the_bootstrap_and_gets_its_stages() -> None:
     script = f"""
 import sys
 from deploy.bootstrap import become
-from gateway.stages import Stages
+from gateway.host.stages import Stages
 stages = Stages(clock=lambda: 0.0, say=print)
 stages.done = [("environment", 1.5)]
 become([sys.executable, "-c", "import os; print(os.environ['{VARIABLE}'])"], stages)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from fastapi import FastAPI
 
-from gateway import settings
+from gateway.config import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

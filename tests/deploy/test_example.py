@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway import settings
+from gateway.config import settings
 
 FILE = Path(__file__).resolve().parents[2] / "breakeven.example.yaml"
 

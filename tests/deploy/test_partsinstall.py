@@ -8,7 +8,7 @@ import pytest
 from deploy import parts, partsinstall
 from deploy.indexes import Places
 from deploy.installer import Installer, InstallError
-from gateway.stages import Stages
+from gateway.host.stages import Stages
 
 INSTALLER = Installer(None, None, Places())
 

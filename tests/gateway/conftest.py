@@ -39,11 +39,11 @@ from backends.simulator.running import bind
 from backends.simulator.server import Server
 from gateway.bootstrap import Exposition, Ledger, build
 from gateway.clock import Clock
+from gateway.config.settings import parse
+from gateway.host.prepare import prepare
+from gateway.host.telemetry import Telemetry
 from gateway.plan import Planner
-from gateway.prepare import prepare
-from gateway.settings import parse
 from gateway.slots import Board, Load, Seen
-from gateway.telemetry import Telemetry
 from gateway.worker import server as http_server
 from ledger.book import load_price_book, newer_prices
 from ledger.database import make_engine, open_readonly
@@ -424,7 +424,7 @@ def events_of() -> Callable[[bytes], list[Any]]:
 
 # ---------------------------------------------------------------- real processes
 
-SERVE = "from gateway.cli import main; main()"
+SERVE = "from gateway.cli.app import main; main()"
 
 
 class Host:

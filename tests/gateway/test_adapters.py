@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from gateway.adapters import with_adapters
-from gateway.settings import Settings
+from gateway.config.settings import Settings
 
 
 def document(**models: object) -> dict[str, object]:

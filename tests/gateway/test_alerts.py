@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import insert
 
 from gateway.alerts import Alerts, message_of, words_of
-from gateway.settings import parse
+from gateway.config.settings import parse
 from ledger import orm
 from ledger.alerts import LEASE_US, Alert
 from ledger.database import make_engine, migrate, sqlite_url

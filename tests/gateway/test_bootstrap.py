@@ -9,8 +9,8 @@ import pytest
 from backends.litellm import LiteLLMBackend
 from backends.openai import OpenAIBackend
 from gateway.bootstrap import Clients, _backends, known_lengths, readiness, secret
+from gateway.config.settings import Provider, parse
 from gateway.errors import ConfigError
-from gateway.settings import Provider, parse
 from ledger.lengths import Length
 from router.forecast import OUTPUTS_TRUSTED
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from gateway.schema import Server
+from gateway.config.schema import Server
 
 PAGE = "https://app.example.com"
 CHAT = "/v1/chat/completions"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.config.settings import parse
 from gateway.eventaddress import kv_events_address, socket_path
-from gateway.settings import parse
 
 GPU = "gpu: {type: H100, usd_per_hour: 2}"
 

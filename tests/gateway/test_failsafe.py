@@ -7,8 +7,8 @@ import signal
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gateway import watchdog
 from gateway.failsafe import FailSafe
+from gateway.host import watchdog
 from gateway.metrics import Metrics
 from gateway.slots import Board, Layout, Published
 from router.types import Candidate, EngineState, Health, Kind, OutputMoments, Policy, Request
@@ -123,7 +123,7 @@ def test_a_silent_telemetry_costs_no_answer_and_is_started_again(make_host, pati
     """Requests go on with own engines alone, by the configured order, until it speaks again."""
     host = make_host(telemetry={"scrape_s": 0.1, "stale_s": 2})
     host.start()
-    (pid,) = host.pids("gateway.telemetry")
+    (pid,) = host.pids("gateway.host.telemetry")
     os.kill(pid, signal.SIGSTOP)
     patiently(lambda: reason(host.ask()) == "static")
     answers = [host.ask() for _ in range(20)]
@@ -131,5 +131,5 @@ def test_a_silent_telemetry_costs_no_answer_and_is_started_again(make_host, pati
     assert set(map(reason, answers)) == {"static"}
     assert host.metric("breakeven_static_decisions_total") >= 20
     assert host.metric("breakeven_telemetry_silent_seconds") > 1.0
-    patiently(lambda: host.pids("gateway.telemetry") not in ([pid], []), 3 * watchdog.HUNG_S)
+    patiently(lambda: host.pids("gateway.host.telemetry") not in ([pid], []), 3 * watchdog.HUNG_S)
     patiently(lambda: reason(host.ask()) in ("cheapest", "only"))

@@ -1,9 +1,9 @@
 """Every place a request can go: replicas of a pool, models of a provider, pass-through."""
 
 from gateway import fleet as fleet_module
+from gateway.config.schema import Provider
+from gateway.config.settings import resolve_model
 from gateway.fleet import Fleet, _takes_marks
-from gateway.schema import Provider
-from gateway.settings import resolve_model
 from router.types import Feature
 
 

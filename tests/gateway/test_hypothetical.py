@@ -7,9 +7,9 @@ import pytest
 
 from backends.base import Call
 from backends.errors import Unreachable
-from gateway.cli_books import prices_of
+from gateway.cli.books import prices_of
+from gateway.config.settings import parse
 from gateway.hypothetical import Nobody, Question, explain
-from gateway.settings import parse
 from router.types import Decision, Reason
 
 

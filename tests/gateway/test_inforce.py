@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.config.settings import Settings
 from gateway.inforce import CurrentPlans, InForce
-from gateway.settings import Settings
 
 OLD, NEW = Settings(state_dir="old"), Settings(state_dir="new")
 

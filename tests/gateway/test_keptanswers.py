@@ -16,8 +16,8 @@ from sqlalchemy.exc import OperationalError
 
 import gateway
 from gateway.answercipher import AnswerCipher
+from gateway.config.schema import Replay
 from gateway.keptanswers import HEARD_LIMIT_BYTES, Answer, KeptAnswers, again
-from gateway.schema import Replay
 from ledger.keptanswers import forget_answers
 from ledger.submissions import Asking
 
@@ -47,7 +47,7 @@ def sqlite_stack(tmp_path_factory, running):
 def postgres_stack(tmp_path_factory, running, postgres_server):
     ledger = {"url": postgres_server.url(postgres_server.create("kept_answers"))}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gateway.prepare.check_durable", lambda _: None)  # the tests' server is quick
+        patch.setattr("gateway.host.prepare.check_durable", lambda _: None)  # a quick server
         with running(tmp_path_factory.mktemp("host"), ledger=ledger, **dict(SETTINGS)) as stack:
             yield stack
 

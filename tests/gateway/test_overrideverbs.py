@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from gateway import overrideverbs as verbs
-from gateway.settings import Settings, parse
+from gateway.config.settings import Settings, parse
 from ledger.database import make_engine, migrate
 from ledger.overrides import API, DISABLED, OWN
 

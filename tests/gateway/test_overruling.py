@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from gateway.config.settings import Settings
 from gateway.inforce import InForce
 from gateway.overruling import Overruling
-from gateway.settings import Settings
 from ledger.overrides import API, DISABLED, NOTHING, OWN, Override, store_override
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.config.settings import PolicyRule, parse, version
 from gateway.policysets import examine_set, in_words, rules_of, written
-from gateway.settings import PolicyRule, parse, version
 from ledger.policies import PolicySet
 
 CONFIG = parse(

@@ -3,8 +3,8 @@
 import pytest
 
 from gateway import policyverbs as verbs
+from gateway.config.settings import parse
 from gateway.policysets import examine_set
-from gateway.settings import parse
 from ledger.database import make_engine, migrate, sqlite_url
 
 SETTINGS = parse("policies: [{name: filed}]", name="x")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.settings import parse
 from gateway.errors import ConfigError
 from gateway.prices import price_aliases, store_prices
-from gateway.settings import parse
 from ledger.book import load_price_book
 from ledger.database import make_engine, migrate
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from gateway.config.schema import Timeouts
 from gateway.errors import TABLE
 from gateway.protocol import (
     HEAD_LIMIT_BYTES,
     BoundedProtocol,
     bounded,
 )
-from gateway.schema import Timeouts
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import httpx
 import pytest
 import yaml
 
+from gateway.config.settings import parse
 from gateway.errors import ConfigError
-from gateway.settings import parse
 
 LIMITS = [
     {"scope": "key:*", "requests_per_minute": 6},

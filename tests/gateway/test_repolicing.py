@@ -5,11 +5,11 @@ import time
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from gateway.config.settings import parse, version
 from gateway.following import FOLLOW_S
 from gateway.inforce import InForce
 from gateway.policysets import rules_of
 from gateway.repolicing import Repolicing
-from gateway.settings import parse, version
 from ledger.policies import PolicySet, store_policies
 
 CONFIG = parse("models: {chat: {targets: [openai/m]}}\nproviders: {openai: {}}", name="x")

@@ -1,8 +1,8 @@
 """Policy rules: first match wins, a default always does, a miss has a price."""
 
 from gateway.candidates import Frozen
+from gateway.config.settings import parse
 from gateway.rules import PENALTY_FACTOR, Rules
-from gateway.settings import parse
 from router.types import Candidate, Kind, Otherwise
 
 RULES = """

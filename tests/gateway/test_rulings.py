@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.conditions import Asking
+from gateway.config.conditions import Asking
+from gateway.config.settings import Model, parse
 from gateway.rules import Rules
 from gateway.rulings import Chain
-from gateway.settings import Model, parse
 from router.types import Reason, Residency
 
 BASE = """

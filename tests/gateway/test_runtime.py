@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from backends.simulator.profiles import PROFILES
+from gateway.config.settings import Engine, parse
 from gateway.runtime import Ports, Runtime, batch_limits, resolve, tuned_flags
-from gateway.settings import Engine, parse
 
 TEXT = """
 models:

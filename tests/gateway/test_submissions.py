@@ -30,7 +30,7 @@ def stack(tmp_path_factory, running):
 def postgres_stack(tmp_path_factory, running, postgres_server):
     ledger = {"url": postgres_server.url(postgres_server.create("submissions"))}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gateway.prepare.check_durable", lambda _: None)  # the tests' server is quick
+        patch.setattr("gateway.host.prepare.check_durable", lambda _: None)  # a quick server
         with running(tmp_path_factory.mktemp("host"), budgets=TIGHT, ledger=ledger) as stack:
             yield stack
 

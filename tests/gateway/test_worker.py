@@ -199,7 +199,7 @@ def test_every_argument_is_needed(name: str, capsys) -> None:
     "also",
     [
         "",
-        "from gateway.conditions import Condition; Condition('team == \"a\"')",
+        "from gateway.config.conditions import Condition; Condition('team == \"a\"')",
         pytest.param("import cel", marks=pytest.mark.xfail(reason="the control", strict=True)),
     ],
 )

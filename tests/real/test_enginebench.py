@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gateway.cli import app
+from gateway.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 240

@@ -12,7 +12,7 @@ from backends.engine import shipped
 from backends.engine.environment import Environment
 from backends.engine.flags import Launch, command, known_flags
 from backends.engine.trial import Trial, serving
-from gateway.cli import app
+from gateway.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 ASKED = (

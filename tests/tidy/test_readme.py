@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from gateway import cli, settings_table
+from gateway.cli import app as cli
+from gateway.config import settings_table
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import math
 
 from gateway.batches.onward import Onward, Pace, Queue, batch_providers, onward_of, surplus
-from gateway.settings import parse
+from gateway.config.settings import parse
 
 CONFIG = """
 models:

@@ -1,7 +1,7 @@
 """Rules of a line are those of its key's traffic, without latency; live promises are the pool's."""
 
 from gateway.batches.planner import patient_pools, promises_of, without_promises
-from gateway.settings import parse
+from gateway.config.settings import parse
 from router.idle import Promised
 
 TEXT = """

@@ -194,7 +194,7 @@ def test_two_hosts_on_one_postgresql_share_a_batch(
 ) -> None:
     """Each line once, whoever has it; and each host has some."""
     # The tests' server is quick because it may lose commits.
-    monkeypatch.setattr("gateway.prepare.check_durable", lambda _: None)
+    monkeypatch.setattr("gateway.host.prepare.check_durable", lambda _: None)
     with run_stack(ledger={"url": postgres_url}, batches={"in_flight": 4}) as stack:
         client = make_client(stack.url, stack.token)
         with with_runner(stack, "one") as one, with_runner(stack, "two") as two:

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.batches.taking import taking_batches
+from gateway.config.settings import parse
 from gateway.errors import ConfigError
-from gateway.settings import parse
 
 CONFIG = """
 models: {api: {targets: [openai/gpt-4o-mini]}}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.settings import Settings
 from gateway.drift.drawing import LONGEST, SOCKET, Drawing, open_drawing
-from gateway.settings import Settings
 from router.types import Kind
 
 RULE = {"teams": ["search"], "model": "own", "baseline": "base", "key_env": "K", "share": 1.0}

@@ -11,9 +11,9 @@ import httpx
 import msgspec
 import pytest
 
+from gateway.config.settings import Settings
 from gateway.drift.drawing import Drawn
 from gateway.drift.sampling import HOUR_S, LEAST, PLACES, Sampler
-from gateway.settings import Settings
 from ledger.driftnotes import DRIFT_FILE, read_drift
 
 SECRET = "the launch is on Tuesday"

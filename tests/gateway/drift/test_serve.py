@@ -7,7 +7,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from gateway.cli import app
+from gateway.cli.app import app
 from ledger.driftnotes import read_drift
 
 SECRET = "zebra-crossing-91"

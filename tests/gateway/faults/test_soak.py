@@ -142,7 +142,7 @@ def strike(host, rng: random.Random, said: Counter) -> None:
     """One process of the host is killed, or stopped for a moment."""
     module, number = rng.choice((
         ("gateway.worker", signal.SIGKILL), ("gateway.worker", signal.SIGSTOP),
-        ("ledger.writer", signal.SIGKILL), ("gateway.telemetry", signal.SIGKILL),
+        ("ledger.writer", signal.SIGKILL), ("gateway.host.telemetry", signal.SIGKILL),
     ))  # fmt: skip
     pids = host.pids(module)
     if not pids:
@@ -273,7 +273,7 @@ def summary(clients: list[Client], *proxies) -> dict:
 
 
 def verified(host) -> bool:
-    command = [sys.executable, "-c", "from gateway.cli import main; main()", "ledger", "verify"]
+    command = [sys.executable, "-c", "from gateway.cli.app import main; main()", "ledger", "verify"]
     done = subprocess.run(
         [*command, "--config", str(host.config)], capture_output=True, text=True, check=False
     )

@@ -72,7 +72,7 @@ class Looking:
 
 
 def telemetry(host) -> int:
-    (pid,) = host.pids("gateway.telemetry")
+    (pid,) = host.pids("gateway.host.telemetry")
     return pid
 
 
@@ -81,7 +81,7 @@ def killed(host, looking, patiently, *, before_it=lambda: None) -> list[Look]:
     board, begun = looking.board, len(looking.looks)
     read_s, gone = board.published(0)[Published.UPDATED_S], telemetry(host)
     os.kill(gone, signal.SIGKILL)
-    patiently(lambda: gone not in host.pids("gateway.telemetry"))
+    patiently(lambda: gone not in host.pids("gateway.host.telemetry"))
     died_s = time.monotonic()
     before_it()
     patiently(lambda: board.published(0)[Published.UPDATED_S] > max(read_s, died_s), 60)

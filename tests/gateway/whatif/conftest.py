@@ -7,7 +7,7 @@ import pytest
 
 from backends.simulator.shape import Shape
 from backends.stepmodel import StepModel
-from gateway.settings import Settings, parse
+from gateway.config.settings import Settings, parse
 from gateway.whatif.house import House, engine_models
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial

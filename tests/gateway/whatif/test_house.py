@@ -3,7 +3,7 @@
 import pytest
 
 from backends.simulator.profiles import PROFILES
-from gateway.settings import parse
+from gateway.config.settings import parse
 from gateway.whatif.house import House, HouseError, Modelled, engine_models, pools_asked
 from ledger.prices import PriceBook
 from ledger.queries_fleet import CapacityRow

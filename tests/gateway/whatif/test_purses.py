@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.settings import Budget
+from gateway.config.settings import Budget
 from gateway.whatif.apis import draws
 from gateway.whatif.house import House
 from gateway.whatif.planned import Planned, charged_pusd

@@ -1,0 +1,47 @@
+"""The ledger for commands that also answer before a host's first start, when there is none."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Engine, make_url
+
+from gateway.cli.config import failing_plainly, ledger_reader
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.host.prepare import ledger_url
+from gateway.prices import price_aliases, store_prices
+from ledger.book import load_price_book
+from ledger.database import make_engine, migrate
+from ledger.prices import PriceBook
+
+
+@contextmanager
+def ledger_if_any(settings: Settings, *, needed: bool = False) -> Iterator[Engine | None]:
+    """The ledger for reading; `None` where there is none yet and nothing of it is asked for."""
+    with failing_plainly(settings):
+        place = make_url(ledger_url(settings, os.environ))
+        missing = place.get_backend_name() == "sqlite" and not Path(place.database or "").exists()
+        if missing and not needed:
+            yield None
+            return
+    with ledger_reader(settings) as engine:
+        yield engine
+
+
+def prices_of(settings: Settings, books: Engine | None) -> PriceBook:
+    """Those of the ledger; before its first start those that it would begin with."""
+    aliases = price_aliases(settings)
+    if books is not None:
+        return load_price_book(books, aliases)
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/prices.db"
+        migrate(url)
+        fresh = make_engine(url)
+        try:
+            store_prices(settings, fresh, Clock().wall_us())
+            return load_price_book(fresh, aliases)
+        finally:
+            fresh.dispose()

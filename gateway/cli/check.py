@@ -1,0 +1,64 @@
+"""`breakeven check`: every fault of a configuration file at once, and nothing started.
+
+Faults go to stderr by line, as compilers write them; with `--json` they are data on stdout. The
+status is 1 for an error, and for a warning with `--strict`.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli.config import Config
+from gateway.cli.output import AsJson, emit, fail
+from gateway.clock import Clock
+from gateway.config.settings import Examined, Settings, examine, version
+
+Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")]
+
+
+def check(
+    config: Config = Path("breakeven.yaml"), strict: Strict = False, as_json: AsJson = False
+) -> None:
+    """List every fault of a configuration file at once; starts nothing."""
+    examined = examine(config, at_us=Clock().wall_us())
+    settings = examined.settings
+    passes = settings is not None and not (strict and examined.faults)
+    if as_json:
+        emit(_document(examined), as_json=True, show=lambda _: None)
+        raise typer.Exit(0 if passes else 1)
+    if settings is None or not passes:
+        verdict = "cannot be used" if settings is None else "does not pass --strict"
+        fail(f"{config} {verdict}: {examined.count}\n" + "\n".join(examined.lines))
+    for line in examined.lines:
+        typer.echo(line, err=True)
+    emit(None, as_json=False, show=lambda out: out.print(_summary(examined.name, settings)))
+
+
+def _document(examined: Examined) -> dict[str, Any]:
+    settings = examined.settings
+    document: dict[str, Any] = {
+        "config": examined.name,
+        "valid": settings is not None,
+        "faults": [fault.document() for fault in examined.faults],
+    }
+    if settings is not None:
+        document |= {
+            "version": version(settings),
+            "models": sorted(settings.models),
+            "pools": sorted(settings.pools),
+            "providers": sorted(settings.providers),
+            "policies": [rule.name for rule in settings.policies],
+        }
+    return document
+
+
+def _summary(name: str, settings: Settings) -> str:
+    counts = (
+        (len(settings.models), "model", "models"),
+        (len(settings.pools), "pool", "pools"),
+        (len(settings.providers), "provider", "providers"),
+        (len(settings.policies), "policy", "policies"),
+    )
+    parts = ", ".join(f"{number} {one if number == 1 else many}" for number, one, many in counts)
+    return f"{name} is valid (version {version(settings)}): {parts}."

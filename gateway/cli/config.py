@@ -1,0 +1,148 @@
+"""What every command that reads the configuration or the ledger does first."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from sqlalchemy import Engine, make_url
+
+from gateway.admin.remote import GATEWAY
+from gateway.cli.output import fail
+from gateway.clock import Clock
+from gateway.config.settings import Settings, examine, load
+from gateway.config.statedir import plainly
+from gateway.errors import ConfigError
+from gateway.host.prepare import ledger_url
+from gateway.keptanswers import SECRET_CHARACTERS
+from ledger.database import DatabaseError, make_engine, migrate, open_readonly
+
+Config = Annotated[
+    Path,
+    typer.Option("--config", "-c", envvar="BREAKEVEN_CONFIG", help="The configuration file."),
+]
+
+
+def gateway_url() -> str | None:
+    """The gateway elsewhere that `--gateway` or the environment names; None: this host's own."""
+    return os.environ.get(GATEWAY) or None
+
+
+def name_gateway(context: typer.Context, url: str) -> None:
+    """`--gateway` says for one command what the variable says for all of a shell."""
+    before = os.environ.get(GATEWAY)
+    os.environ[GATEWAY] = url
+
+    def restore() -> None:
+        del os.environ[GATEWAY]
+        os.environ.update({} if before is None else {GATEWAY: before})
+
+    context.call_on_close(restore)
+
+
+def load_or_fail(path: Path) -> Settings:
+    """The settings, or every fault of the file on stderr and status 1."""
+    _here_alone()
+    try:
+        return load(path)
+    except ConfigError as error:
+        fail("\n".join((*error.faults, *_elsewhere(path))))
+
+
+def _here_alone() -> None:
+    """What is meant for a gateway elsewhere is never done here instead."""
+    if (url := gateway_url()) is not None:
+        fail(f"this command works where the gateway runs, not on {url}: leave out --gateway "
+             "and BREAKEVEN_GATEWAY")  # fmt: skip
+
+
+def _elsewhere(path: Path) -> list[str]:
+    """Where `make run` and `make demo` left theirs, when none is given and none is here."""
+    made = [Path(Settings().state_dir) / name for name in ("up.yaml", "demo.yaml")]
+    if path.exists():
+        return []
+    return [f"there is one of an earlier start: --config {one}" for one in made if one.exists()]
+
+
+def start_or_fail(path: Path) -> Settings:
+    """The settings of a start: warnings are shown, an error ends it with the list of `check`."""
+    _here_alone()
+    examined = examine(path, at_us=Clock().wall_us())
+    if examined.settings is None:
+        lines = (*examined.lines, *_elsewhere(path))
+        fail(f"{path} cannot be used: {examined.count}\n" + "\n".join(lines))
+    for line in examined.lines:
+        typer.echo(line, err=True)
+    if unset := [f"{path}: {line}" for line in _unset(examined.settings, os.environ)]:
+        fail("\n".join(unset))
+    return examined.settings
+
+
+def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+    """Keys that a start cannot do without. `check` needs none: it may run where no secret is."""
+    providers = [
+        (f"providers.{name}", one.api_key_env)
+        for name, one in settings.providers.items()
+        if one.api_key_file is None
+    ]
+    pools = [
+        (f"pools.{name}.engine", one.engine.api_key_env) for name, one in settings.pools.items()
+    ]
+    alerts, replay = settings.alerts, settings.server.idempotency.replay
+    kept = ("server.idempotency.replay.key_env", replay.key_env if replay.enabled else None)
+    named = [
+        kept,
+        *((f"{place}.api_key_env", variable) for place, variable in (*providers, *pools)),
+        ("alerts.webhook_env", alerts.webhook_env),
+        ("alerts.secret_env", alerts.secret_env),
+    ]
+    for place, variable in named:
+        if variable is None:
+            continue
+        secret = environ.get(variable, "")
+        if not secret:
+            yield f"{place}: `{variable}` is not set in the environment"
+        elif (place, variable) == kept and len(secret) < SECRET_CHARACTERS:
+            yield f"{place}: `{variable}` must hold at least {SECRET_CHARACTERS} characters"
+
+
+@contextmanager
+def ledger_engine(settings: Settings) -> Iterator[Engine]:
+    """The ledger for writing, its schema brought up first."""
+    with failing_plainly(settings):
+        url = ledger_url(settings, os.environ)
+        settings.state.mkdir(parents=True, exist_ok=True)
+        migrate(url)
+        yield from _until_done(make_engine(url))
+
+
+@contextmanager
+def ledger_reader(settings: Settings) -> Iterator[Engine]:
+    """The ledger for reading; a missing SQLite file is said so."""
+    with failing_plainly(settings):
+        url = ledger_url(settings, os.environ)
+        place = make_url(url)
+        if place.get_backend_name() == "sqlite" and not Path(place.database or "").exists():
+            fail(f"there is no ledger at {place.database}; `breakeven serve` makes it")
+        yield from _until_done(open_readonly(url))
+
+
+@contextmanager
+def failing_plainly(settings: Settings) -> Iterator[None]:
+    """What the state directory or the ledger refuses in the block is one line and status 1."""
+    try:
+        with plainly(settings):
+            yield
+    except ConfigError as error:
+        fail("\n".join(error.faults))
+    except DatabaseError as error:
+        fail(str(error))
+
+
+def _until_done(engine: Engine) -> Iterator[Engine]:
+    try:
+        yield engine
+    finally:
+        engine.dispose()

@@ -1,0 +1,131 @@
+"""`breakeven config`: another gateway's configuration as one of ours, and the schema for editors.
+
+An import's result goes to stdout or `--out`; what could not be carried over to stderr, a line each,
+as `FILE: place: why`. Nothing is started, no key is read, and the given file stays as it is.
+"""
+
+import csv
+import importlib
+import io
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from gateway.cli.output import AsJson, emit, fail
+from gateway.config.carryover import Priced, carry_over
+from gateway.config.document import read_document
+from gateway.config.settings import json_schema
+from gateway.config.uncarried import Note
+from gateway.newfile import new_file
+
+app = typer.Typer(help="Configuration files: import, schema.", no_args_is_help=True)
+
+_HEAD = "# Carried over from {name} by `breakeven config import`. Try it: `breakeven check`.\n"
+
+
+@app.command("import")
+def import_command(
+    file: Annotated[Path, typer.Argument(help="A LiteLLM proxy's config.yaml.")],
+    out: Annotated[Path | None, typer.Option(help="Where to; else stdout.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="What the engines in it run on: H200.")] = None,
+    usd_per_hour: Annotated[float | None, typer.Option(min=0.0, help="of one GPU")] = None,
+    prices: Annotated[
+        Path | None, typer.Option(help="A CSV of the prices in it, for `prices import`.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Notes fail, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the configuration that does the same, and say what it could not carry over."""
+    given = _read(file)
+    runs_on = {
+        "type": gpu or "",
+        **({} if usd_per_hour is None else {"usd_per_hour": usd_per_hour}),
+    }
+    carried = carry_over(given, gpu=runs_on, provider_of=_provider_of)
+    if "models" not in carried.document:
+        fail(f"{file}: no entry of `model_list` could be carried over")
+    if "pools" in carried.document and not gpu:
+        names = ", ".join(carried.document["pools"])
+        fail(f"{file} has engines of your own ({names}): say what they run on, like --gpu H200")
+    if carried.prices and prices is None:
+        words = "has prices of its own: write them with --prices FILE, then `prices import --from`"
+        carried.notes.append(Note("model_list", words))
+    text = _HEAD.format(name=file.name) + yaml.safe_dump(carried.document, sort_keys=False)
+    lines = [f"{file}: {place}: {text}" for place, text in _gathered(carried.notes)]
+    if out is not None:
+        _write(out, text)
+    if prices is not None and carried.prices:
+        _write(prices, _csv(carried.prices))
+    if as_json:
+        emit({"config": carried.document, "notes": lines}, as_json=True, show=lambda _: None)
+    else:
+        if out is None:
+            typer.echo(text, nl=False)
+        for line in lines:
+            typer.echo(line, err=True)
+    raise typer.Exit(1 if strict and lines else 0)
+
+
+@app.command("schema")
+def schema_command(as_json: AsJson = False) -> None:
+    """Print the JSON Schema of a configuration file: editors complete and check by it."""
+    schema = json_schema()
+    emit(schema, as_json=as_json, show=lambda out: out.print_json(data=schema))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        document = read_document(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
+    if document.value is None:
+        fail("\n".join(f"{file}:{fault.line or 1}: {fault.message}" for fault in document.faults))
+    value: dict[str, Any] = document.value
+    if not isinstance(value.get("model_list"), list):
+        fail(f"{file} has no `model_list`: is it a LiteLLM proxy's configuration?")
+    return value
+
+
+def _provider_of(model: str) -> str | None:
+    """LiteLLM's own guess; its import takes seconds, so only who needs it pays."""
+    litellm = importlib.import_module("backends.litellm").load()
+    try:
+        provider = litellm.get_llm_provider(model)[1]
+    except Exception:  # noqa: BLE001  (of LiteLLM's, whatever it raises: it does not know)
+        return None
+    return str(provider)
+
+
+def _gathered(notes: Sequence[Note]) -> list[tuple[str, str]]:
+    """Notes that say the same of the same setting are one, with the first place and a count."""
+    counted = Counter((place.rpartition(".")[2], text) for place, text in notes)
+    first: dict[tuple[str, str], str] = {}
+    for place, text in notes:
+        first.setdefault((place.rpartition(".")[2], text), place)
+    return [
+        (first[key], key[1] + (f" (and {count - 1} more)" if count > 1 else ""))
+        for key, count in counted.items()
+    ]
+
+
+def _csv(prices: Sequence[Priced]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["name", "input_usd_per_token", "output_usd_per_token"])
+    for one in dict.fromkeys(prices):
+        writer.writerow(
+            [one.name, *("" if x is None else f"{x:f}" for x in (one.input, one.output))]
+        )
+    return out.getvalue()
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with new_file(path, replace=False) as file:
+            file.write(text.encode())
+    except OSError as error:
+        fail(f"{path}: {error.strerror or error}")

@@ -1,0 +1,77 @@
+"""Where a command has its verb done: on this host, or by a gateway elsewhere (`--gateway`)."""
+
+import getpass
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Annotated, Any, Protocol, TypeVar
+
+import msgspec
+import typer
+from sqlalchemy import Engine
+
+from gateway.admin.enginehost import running_here
+from gateway.admin.remote import in_clear, remote
+from gateway.admin.verb import Place, Verb, is_refused
+from gateway.cli.config import gateway_url, ledger_engine, ledger_reader, load_or_fail
+from gateway.cli.output import fail
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+
+G = TypeVar("G", bound=msgspec.Struct)
+By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
+Why = Annotated[str | None, typer.Option("--note", help="Why, for whoever reads it later.")]
+
+
+class Desk(Protocol):
+    """Has verbs done, and returns what they tell."""
+
+    def do(self, verb: Verb[G], given: G) -> dict[str, Any]: ...
+
+
+class Here:
+    """On this host, by who sits at it, who may do everything."""
+
+    def __init__(self, settings: Settings, by: str | None, opened: Callable[[], Engine]) -> None:
+        self._settings = settings
+        self._by = by
+        self._opened = opened
+
+    def do(self, verb: Verb[G], given: G) -> dict[str, Any]:
+        by, here = self._by or getpass.getuser(), partial(running_here, self._settings)
+        return verb.work(Place(self._settings, by, Clock().wall_us(), self._opened, here), given)
+
+
+def looking(config: Path) -> AbstractContextManager[Desk]:
+    """The desk of the gateway that is meant; what it refuses in the block is one line, status 1."""
+    return _desk(config, None, ledger_reader)
+
+
+def acting(config: Path, by: str | None) -> AbstractContextManager[Desk]:
+    """The same for who changes something: a ledger that is not there yet is made."""
+    if gateway_url() is not None and by is not None:
+        fail("a gateway elsewhere writes down whose key it is: leave out --by")
+    return _desk(config, by, ledger_engine)
+
+
+@contextmanager
+def _desk(
+    config: Path, by: str | None, ledger: Callable[[Settings], AbstractContextManager[Engine]]
+) -> Iterator[Desk]:
+    url = gateway_url()
+    try:
+        with ExitStack() as opened:
+            if url is None:
+                settings = load_or_fail(config)
+                yield Here(settings, by, cache(lambda: opened.enter_context(ledger(settings))))
+            else:
+                desk = opened.enter_context(remote(url, os.environ))
+                if in_clear(url):
+                    typer.echo(f"warning: the key goes to {url} in the clear: use https", err=True)
+                yield desk
+    except Exception as error:
+        if is_refused(error):
+            fail(str(error))
+        raise

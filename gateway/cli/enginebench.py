@@ -1,0 +1,278 @@
+"""`breakeven engine bench`: what an engine or an API does under load, and what a token costs."""
+
+import asyncio
+import json
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from backends.engine import benchload
+from backends.engine.benchclient import BenchClient, Target
+from backends.engine.benchfigures import METHOD, PUSD, Percentile, Promise, Sample
+from backends.engine.benchload import Loop, Shape
+from backends.engine.benchplot import svg
+from backends.engine.benchreport import Bench, Run, document, run_of
+from backends.errors import BackendError
+from backends.http import HttpClient, Limits
+from backends.metrics import ProbeFailed, parse
+from backends.openai import Credentials, OpenAIBackend
+from backends.simulator.measurements import MeasurementError, read
+from gateway.cli.output import AsJson, emit, fail, table
+
+CONNECTIONS = 4096
+NO_RATE = "enter your GPU rate: --usd-per-hour 3.50"
+SWEEP = "1,2,4,8,16,32"
+
+
+def bench(
+    url: Annotated[str, typer.Argument(help="Base URL with its /v1, of an engine or an API.")],
+    model: Annotated[str | None, typer.Option(help="Default: the first that it lists.")] = None,
+    key_env: Annotated[str | None, typer.Option(help="Variable that holds the API key.")] = None,
+    concurrency: Annotated[
+        str | None, typer.Option(help=f"Closed loops: requests at once. Default: {SWEEP}.")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(help="Open loops instead: Poisson arrivals a second, e.g. 1,2,4.")
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Open loop as recorded: the CSV that `engine fit` reads.")
+    ] = None,
+    speed: Annotated[float, typer.Option(min=0.01, help="Of --trace: 2 is twice as fast.")] = 1.0,
+    even: Annotated[bool, typer.Option("--even", help="Arrivals of --rate evenly spaced.")] = False,
+    requests: Annotated[
+        int | None, typer.Option(min=1, help="Of each run; default: 4 x load, 16 to 1024.")
+    ] = None,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Of each prompt.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
+    shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 0,
+    spread: Annotated[
+        float, typer.Option(min=0.0, help="Seconds within which a closed loop's streams begin.")
+    ] = 0.0,
+    completions: Annotated[
+        bool, typer.Option("--completions", help="Ask plain completions, not chat.")
+    ] = False,
+    ignore_eos: Annotated[
+        bool, typer.Option(help="vLLM's extension that makes answers of one length; off for APIs.")
+    ] = True,
+    slo_ttft_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
+    slo_tpot_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
+    slo_e2e_ms: Annotated[float | None, typer.Option(min=0.0, help="For goodput.")] = None,
+    usd_per_hour: Annotated[
+        str | None, typer.Option(help="What the engine's GPUs cost together, for $ per 1M.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of arrivals and prompts.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="JSON, which `engine fit` reads, too.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="SVG of the sweep.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send load to an OpenAI URL: latencies with intervals, goodput, saturation, cost per 1M.
+
+    Closed loops keep so many requests in flight; open loops send at their own times, whatever the
+    engine does. Status 1 when a request failed.
+    """
+    shape = Shape(prompt_tokens, output_tokens, shared_tokens)
+    rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
+    if sum(one is not None for one in (concurrency, rate, trace)) > 1:
+        fail("one of --concurrency, --rate and --trace")
+    loops = _loops(shape, rng, (concurrency, rate, trace), requests, spread, speed, even=even)
+    dollars = _dollars(usd_per_hour)
+    promise = Promise(*(one and one / 1e3 for one in (slo_ttft_ms, slo_tpot_ms, slo_e2e_ms)))
+    key = _key(key_env)
+    about = _about(url, model, key) | asdict(shape) | {"seed": seed}
+    target = Target(about["model"], chat=not completions, ignore_eos=ignore_eos)
+    try:
+        runs = asyncio.run(_run(url, key, target, loops, shape, promise, rng, quiet=as_json))
+    except (BackendError, ValueError) as error:
+        fail(f"{url}: {error}")
+    made = Bench(about, promise, runs, dollars)
+    _write(made, out, plot)
+    emit(document(made), as_json=as_json, show=lambda to: _show(to, made))
+    if any(one.error is not None for run in runs for one in run.samples):
+        raise typer.Exit(1)
+
+
+def _loops(
+    shape: Shape,
+    rng: random.Random,
+    asked: tuple[str | None, str | None, Path | None],
+    requests: int | None,
+    spread_s: float,
+    speed: float,
+    *,
+    even: bool,
+) -> list[Loop]:
+    concurrency, rate, trace = asked
+    if trace is not None:
+        try:
+            runs = read(trace)
+        except MeasurementError as error:
+            fail(str(error))
+        return [benchload.recorded(one[:requests], speed=speed) for one in runs.values()]
+    try:
+        loads = [float(one) for one in (rate or concurrency or SWEEP).split(",")]
+    except ValueError:
+        fail(f"not a list of numbers: {rate or concurrency}")
+    if min(loads) <= 0 or (rate is None and any(load != int(load) for load in loads)):
+        fail("rates are above 0, and requests at once are whole numbers")
+    loops = []
+    for load in loads:
+        count = requests or min(max(16, round(4 * load)), 1024)
+        if rate is None:
+            loops.append(benchload.closed(int(load), count, shape, spread_s=spread_s))
+        elif even:
+            loops.append(benchload.even(load, count, shape))
+        else:
+            loops.append(benchload.poisson(load, count, shape, rng))
+    return loops
+
+
+def _dollars(text: str | None) -> Decimal | None:
+    try:
+        found = None if text is None else Decimal(text)
+    except InvalidOperation:
+        fail(f"--usd-per-hour {text} is not a number")
+    if found is not None and not (found.is_finite() and found > 0):
+        fail("--usd-per-hour is above 0")
+    return found
+
+
+def _key(name: str | None) -> str | None:
+    key = os.environ.get(name) if name else None
+    if name and not key:
+        fail(f"{name} is not set")
+    return key
+
+
+def _about(url: str, model: str | None, key: str | None) -> dict[str, Any]:
+    """The model, and what the engine says of its KV cache, which `engine fit` wants to know."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    found: dict[str, Any] = {"url": url, "model": model, "at": time.time()}
+    with httpx.Client(timeout=10, trust_env=False, headers=headers) as client:
+        try:
+            if model is None:
+                found["model"] = client.get(f"{url}/models").json()["data"][0]["id"]
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError) as error:
+            fail(f"{url}/models: {type(error).__name__}; say --model")
+        try:
+            answer = client.get(f"{url.removesuffix('/v1')}/metrics")
+            found["kv_tokens"] = parse(answer.text).kv_capacity_tokens
+        except (httpx.HTTPError, httpx.InvalidURL, ProbeFailed):
+            found["kv_tokens"] = None
+    return found
+
+
+async def _run(
+    url: str,
+    key: str | None,
+    target: Target,
+    loops: list[Loop],
+    shape: Shape,
+    promise: Promise,
+    rng: random.Random,
+    *,
+    quiet: bool,
+) -> tuple[Run, ...]:
+    http = HttpClient(Limits(connections=CONNECTIONS, waiters=CONNECTIONS))
+    client = BenchClient(OpenAIBackend(url, Credentials(api_key=key), client=http), target)
+    try:
+        prompts = await client.calibrate(shape.shared, rng)
+        runs = []
+        with _progress(quiet=quiet) as bar:
+            for loop in loops:
+                task = bar.add_task(_load(loop), total=len(loop.asks))
+                samples = await client.run(loop, prompts, _counting(bar, task))
+                runs.append(run_of(loop, samples, promise))
+        return tuple(runs)
+    finally:
+        await http.aclose()
+
+
+def _counting(bar: Progress, task: Any) -> Callable[[Sample], None]:
+    return lambda _: bar.advance(task)
+
+
+def _progress(*, quiet: bool) -> Progress:
+    done = TextColumn("{task.completed:.0f}/{task.total:.0f}")
+    columns = (TextColumn("{task.description}"), BarColumn(), done, TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), disable=quiet)
+
+
+def _write(made: Bench, out: Path | None, plot: Path | None) -> None:
+    text = json.dumps(document(made), indent=1) + "\n"
+    for path, content in ((out, text), (plot, svg(made))):
+        if path is not None:
+            try:
+                path.write_text(content, encoding="utf-8")
+            except OSError as error:
+                fail(f"{path}: {error.strerror}")
+
+
+def _show(out: Console, made: Bench) -> None:
+    title = f"{made.about['model']} at {made.about['url']}"
+    rates = ("=load", ">requests", ">failed", ">in flight", ">req/s", ">out tok/s", ">in SLO",
+             ">good req/s", ">$/1M in+out", ">$/1M out")  # fmt: skip
+    times = ("=load", ">TTFT p50", ">TTFT p99", ">ITL p99", ">TPOT p50", ">TPOT p99", ">E2E p99")
+    out.print(table(title, rates, [_rates(made, run) for run in made.runs]))
+    out.print(
+        table(
+            "\nms, in brackets where it lies with 95 %", times, [_times(run) for run in made.runs]
+        )
+    )
+    unit = "requests/s" if made.offered else "requests at once"
+    at = made.saturation
+    out.print(f"\nsaturation: {'not reached' if at is None else f'{at:g} {unit}'}")
+    best = made.best
+    if best is not None and best.point is not None:
+        good = best.point.good_requests_per_s
+        out.print(f"goodput: {good:.2f} requests/s inside the SLO at most, at {_load(best.loop)}")
+    if made.usd_per_hour is None:
+        out.print(f"cost per 1M tokens: {NO_RATE}")
+    else:
+        out.print(f"cost at ${made.usd_per_hour}/h; input + output and output only do not compare")
+    out.print(f"intervals: {METHOD}")
+    for reason in sorted({one.error for run in made.runs for one in run.samples if one.error}):
+        out.print(f"failed: {reason}", markup=False)
+
+
+def _rates(made: Bench, run: Run) -> list[str]:
+    point = run.point
+    if point is None:
+        return [_load(run.loop), str(len(run.samples)), str(len(run.samples)), *["-"] * 7]
+    costs = made.costs(run)
+    dollars = ["-", "-"] if costs is None else [f"{one / PUSD:.3f}" for one in costs]
+    return [
+        _load(run.loop), str(point.requests), str(point.failed), f"{point.in_flight:.1f}",
+        f"{point.rates.requests:.2f}", f"{point.rates.output_tokens:,.0f}",
+        f"{100 * point.attainment:.1f} %", f"{point.good_requests_per_s:.2f}", *dollars,
+    ]  # fmt: skip
+
+
+def _times(run: Run) -> list[str]:
+    point = run.point
+    if point is None:
+        return [_load(run.loop), *["-"] * 6]
+    wanted = ((point.ttft, 50), (point.ttft, 99), (point.itl, 99), (point.tpot, 50),
+              (point.tpot, 99), (point.e2e, 99))  # fmt: skip
+    return [_load(run.loop), *(_ms(values, percent) for values, percent in wanted)]
+
+
+def _load(loop: Loop) -> str:
+    return f"{loop.name}/s" if loop.rate is not None else loop.name
+
+
+def _ms(values: tuple[Percentile, ...], percent: int) -> str:
+    for one in values:
+        if one.percent == percent:
+            low, value, high = (1e3 * each for each in (one.low_s, one.value_s, one.high_s))
+            return f"{value:.4g} [{low:.4g}-{high:.4g}]"
+    return "-"

@@ -1,0 +1,126 @@
+"""`breakeven engine fit`: a model of an engine from measured requests, and how far to trust it."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from backends.simulator.fit import PACE_START, Runs, believed, fit_pace
+from backends.simulator.measurements import MeasurementError, read
+from backends.simulator.profiles import DATA, PROFILES
+from backends.simulator.shape import Shape
+from backends.simulator.shapefile import save
+from backends.simulator.validate import Figure, figures, halves, worst
+from gateway.cli.output import AsJson, emit, fail, table
+
+SHIPPED = "h200-llama-3.1-8b-fp8"
+FILE_HELP = (
+    "Measured requests, CSV or .csv.gz, one a row: start_s,input_tokens,output_tokens,ttft_s,e2e_s"
+    " and offered_rate, which tells the runs apart; queue_s where known. Or the JSON of `engine"
+    " bench`. Default: the H200 measurements that are shipped."
+)
+
+
+def fit(
+    files: Annotated[list[Path] | None, typer.Argument(help=FILE_HELP)] = None,
+    validate: Annotated[
+        bool, typer.Option("--validate", help="Fit to every other run, judge by the others.")
+    ] = False,
+    as_is: Annotated[
+        bool, typer.Option("--as-is", help="Fit nothing: judge the profile that is shipped.")
+    ] = False,
+    kv_tokens: Annotated[
+        int | None, typer.Option(min=16, help="KV cache in tokens, as the engine logs at start.")
+    ] = None,
+    block_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a block.")] = 16,
+    seqs: Annotated[int, typer.Option(min=1, help="Its --max-num-seqs.")] = 256,
+    budget: Annotated[int, typer.Option(min=1, help="Its --max-num-batched-tokens.")] = 8192,
+    context: Annotated[int, typer.Option(min=1, help="Its --max-model-len.")] = 131_072,
+    evaluations: Annotated[int, typer.Option(min=1, help="How long to look.")] = 400,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the model, for `policy simulate --engine POOL=FILE`.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit an iteration-level model to measured requests; a table says what it misses.
+
+    The requests run through the simulated engine, the one that serves HTTP and what-ifs: batches,
+    chunked prefill, KV blocks, preemption. Status 1 when --validate finds a figure beyond its bar.
+    """
+    runs = _runs(files)
+    shape = PROFILES[SHIPPED].shape
+    if files:
+        if as_is:
+            fail("--as-is judges the shipped profile by its own measurements: name no file")
+        if kv_tokens is None:
+            fail("say --kv-tokens: the engine logs its KV cache in tokens when it starts")
+        shape = Shape(
+            PACE_START.step, kv_tokens // block_tokens + 1, block_tokens, seqs, budget, context
+        )
+    held_out: list[str] = []
+    fitted_to: Runs = runs
+    if validate or as_is:
+        fitted_to, held_out = halves(runs)
+        if validate and not held_out:
+            fail("--validate needs runs at two rates at least: the column `offered_rate`")
+    if not as_is:
+        pace = fit_pace(replace(shape, pace=PACE_START), fitted_to, evaluations=evaluations)
+        shape = replace(shape, step=believed(pace), pace=pace)
+    found = figures(shape, runs, held_out)
+    if out is not None:
+        try:
+            save(out, shape)
+        except OSError as error:
+            fail(f"--out {out}: {error.strerror}")
+    document = {
+        "fitted_to": list(fitted_to),
+        "held_out": held_out,
+        "model": asdict(shape),
+        "figures": [{**asdict(one), "error": one.error, "good": one.good} for one in found],
+    }
+    emit(document, as_json=as_json, show=lambda to: _show(to, found, shape))
+    if (validate or as_is) and not all(one.good for one in found):
+        raise typer.Exit(1)
+
+
+def _runs(files: list[Path] | None) -> Runs:
+    runs: dict[str, list[Any]] = {}
+    for path in files or [DATA / "h200_llama8b_fp8_requests.csv.gz"]:
+        try:
+            found = read(path)
+        except MeasurementError as error:
+            fail(str(error))
+        for name, requests in found.items():
+            if name in runs:
+                fail(f"{path}: a run at {name} requests/s is in another file, too")
+            runs[name] = requests
+    return runs
+
+
+def _show(out: Console, found: list[Figure], shape: Shape) -> None:
+    columns = (">run", "figure", ">observed", ">simulated", ">error", ">bar", "")
+    out.print(table("Runs by offered requests/s", columns, [_row(one) for one in found]))
+    out.print()
+    out.print(table("Worst of what is judged", columns, [_row(one) for one in worst(found)]))
+    pace = shape.paced
+    step = pace.step
+    out.print(
+        f"\nstep = {1e3 * step.a_s:.3f} ms + {1e6 * step.b_s:.2f} us x sequences"
+        f" + {1e9 * step.c_s:.2f} ns x context + {1e6 * step.d_s:.2f} us x prefill;"
+        f" with prefill at least {1e3 * pace.captured_s:.1f} ms, {1e3 * pace.eager_s:.1f} ms"
+        f" beyond {pace.captured_tokens} tokens; intake {1e3 * step.t0_s:.1f} ms"
+        f" + {1e6 * pace.stream_s:.1f} us x running ^ {pace.stream_power:.2f}",
+        markup=False,
+    )
+
+
+def _row(one: Figure) -> list[str]:
+    kind = "held out" if one.held_out else ""
+    bar = "-" if one.bar is None else f"{100 * one.bar:.0f} %"
+    name = f"{one.name} {one.unit}".rstrip()
+    return [
+        one.run, name, f"{one.observed:,.1f}", f"{one.simulated:,.1f}", f"{100 * one.error:+.1f} %",
+        bar, kind if one.good else f"{kind} BEYOND",
+    ]  # fmt: skip

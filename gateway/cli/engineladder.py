@@ -1,0 +1,141 @@
+"""`breakeven engine ladder`: from the naive server to a tuned engine, rung by rung, here."""
+
+import asyncio
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from backends.engine import ladderrun, torchprobe
+from backends.engine.environment import Environment, flavour_here, vllm_version
+from backends.engine.ladder import Climb, Line, Rung, lines, rungs
+from backends.engine.ladderrun import Ladder
+from backends.engine.profiles import hardware
+from backends.engine.torchprobe import ProbeFileError, Request
+from backends.engine.worklog import OtherWork, WorkLog
+from gateway.cli.engineprobe import ENVIRONMENT, attention_table
+from gateway.cli.output import AsJson, emit, fail, table
+from gateway.config.settings import Settings
+
+ATTENTION = "attention"
+
+
+def ladder(
+    model: Annotated[Path, typer.Argument(help="Directory; without weights: random ones.")],
+    environment: Annotated[
+        Path, typer.Option("--engine", help="The engine's environment, which has torch, too.")
+    ] = ENVIRONMENT,
+    log: Annotated[
+        Path | None, typer.Option(help="JSON lines of what is done; default: by the model's name.")
+    ] = None,
+    users: Annotated[int, typer.Option(min=2, help="At once, for throughput.")] = 8,
+    prompt_tokens: Annotated[int, typer.Option(min=8, help="Of each prompt.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=2, help="Of each answer.")] = 128,
+    shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 400,
+    draft: Annotated[Path | None, typer.Option(help="A draft model: one rung more.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="A rung's name, as listed; may be repeated.")
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option(min=0, help="Rungs of this call; 0 shows what is known.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Try what failed once more.")] = False,
+    attention: Annotated[bool, typer.Option(help="The attention table as well, last.")] = True,
+    start_limit: Annotated[float, typer.Option(min=1, help="Seconds a server may load.")] = 900.0,
+    as_json: AsJson = False,
+) -> None:
+    """Measure each step from a naive server to vLLM with everything on; what is done is kept.
+
+    The same command goes on where it stopped. TTFT is of one user, throughput of --users at once;
+    a gain is over the rung that it stands on, with that one thing more, and over the first.
+    """
+    if not (model / "config.json").is_file():
+        fail(f"{model} is no model: it has no config.json")
+    place, flavour = Environment(environment.resolve()), flavour_here()
+    if not place.python.exists():
+        fail(f"{environment} holds no engine: breakeven engine install")
+    named = None if draft is None else str(draft.resolve())
+    climb = Climb(users, prompt_tokens, output_tokens, shared_tokens, named)
+    asked = rungs(ladderrun.host_of(model, place, flavour), climb)
+    path = log or Path(Settings().state_dir) / "ladders" / f"{model.resolve().name}.jsonl"
+    about = {"ladder": 1, "model": str(model.resolve()), "hardware": hardware(),
+             "vllm": vllm_version(place), "climb": asdict(climb)}  # fmt: skip
+    try:
+        kept = WorkLog(path, about)
+    except OtherWork as error:
+        fail(str(error))
+    wanted = _wanted(asked, kept, only, most, again=again)
+    made = Ladder(
+        model.resolve(), place, flavour, climb, path.parent / f"{path.stem}-logs", start_limit
+    )
+    began = time.monotonic()
+    says = Console(stderr=True, quiet=as_json)
+    with says.status("ladder") as status:
+        asyncio.run(ladderrun.climb(made, wanted, kept, status.update))
+    rest = most is None or len(wanted) < most
+    if attention and not only and rest and ATTENTION not in kept.done:
+        _attend(Request(place, flavour, (ATTENTION,)), kept)
+    found = lines(asked, kept.done)
+    probed = kept.done.get(ATTENTION, {}).get("probe")
+    document = {**about, "rungs": [asdict(one) for one in found], "attention": probed}
+    emit(document, as_json=as_json, show=lambda out: _show(out, about, found, probed))
+    says.print(f"{time.monotonic() - began:.0f} s; kept in {path}", markup=False)
+
+
+def _wanted(
+    asked: tuple[Rung, ...], log: WorkLog, only: list[str] | None, most: int | None, *, again: bool
+) -> list[Rung]:
+    names = [rung.name for rung in asked]
+    for name in only or ():
+        if name not in names:
+            fail(f"no rung is named {name!r}; there are: {'; '.join(names)}")
+    open_ = [
+        rung
+        for rung in asked
+        if (not only or rung.name in only)
+        and rung.skipped is None
+        and (rung.name not in log.done or (again and "failed" in log.done[rung.name]))
+    ]
+    return open_[:most]
+
+
+def _attend(request: Request, log: WorkLog) -> None:
+    try:
+        log.add(ATTENTION, {"probe": torchprobe.measure(request)})
+    except ProbeFileError as error:
+        log.add(ATTENTION, {"failed": str(error)[:600]})
+
+
+def _show(out: Console, about: dict[str, Any], found: list[Line], probed: Any) -> None:
+    climb = about["climb"]
+    title = (
+        f"{Path(about['model']).name} on {about['hardware']}, vLLM {about['vllm']}:"
+        f" {climb['prompt']} tokens in ({climb['shared']} shared), {climb['output']} out"
+    )
+    columns = ("=rung", ">TTFT p50", ">tok/s alone", ">TTFT at once", f">tok/s, {climb['users']}",
+               ">memory", ">TTFT x", ">tok/s x", ">all TTFT x", ">all tok/s x", "")  # fmt: skip
+    out.print(table(title, columns, [_cells(one) for one in found]))
+    out.print("x: times better than the rung below with that one thing more; all: than the first")
+    if probed:
+        out.print(attention_table(probed))
+
+
+def _cells(one: Line) -> list[str]:
+    memory = "-" if one.memory_bytes is None else f"{one.memory_bytes / 2**30:.2f} GiB"
+    gains = (one.gain_ttft, one.gain_tokens, one.total_ttft, one.total_tokens)
+    return [
+        one.name, _ms(one.ttft_s), _number(one.alone_tokens_s), _ms(one.ttft_users_s),
+        _number(one.tokens_s), memory, *("-" if gain is None else f"{gain:.2f}" for gain in gains),
+        one.note,
+    ]  # fmt: skip
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{1e3 * value:,.1f} ms"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f}"

@@ -1,0 +1,228 @@
+"""`breakeven engine status|drain|resume|restart|logs`: the engines of one running host.
+
+It is the host that runs here, or the one that answers elsewhere: who has many names one of them.
+Drain and resume are overrides like any other (`breakeven target`), with the wait that they need;
+a restart goes through a pool one by one.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.status import Status
+
+from gateway.admin import engines as verbs
+from gateway.admin import overrides
+from gateway.admin.enginehost import runtime_of
+from gateway.admin.verb import Nothing, Refused
+from gateway.cli.config import Config, load_or_fail
+from gateway.cli.desk import By, Desk, Why, acting, looking
+from gateway.cli.output import AsJson, emit, fail, table
+from gateway.following import FOLLOW_S
+from gateway.host.engines import log_of
+from gateway.overrides import instant
+from gateway.overrideverbs import Impossible, span_us
+
+LOOK_S = 0.2
+Name = Annotated[str, typer.Argument(help="pool:NAME/0, or pool:NAME for all of its engines.")]
+Patience = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s, 30m, 2h.")]
+
+
+def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """Every engine of this host: state, load, KV cache in use, what is held over it, upkeep."""
+    with looking(config) as desk:
+        found = desk.do(verbs.STATUS, Nothing())["data"]
+    emit(found, as_json=as_json, show=lambda out: out.print(_table(found)))
+
+
+def drain(
+    name: Name,
+    timeout: Patience = "30m",
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Send an engine no new request, and wait until those under way have ended."""
+    with acting(config, by) as desk:
+        limit_s = span_us(timeout) / 1e6
+        found = desk.do(verbs.DRAIN, verbs.Named(name, note))["data"]
+        _empty(desk, [one["engine"] for one in found], limit_s)
+    words = f"{name} is drained and stays so until `breakeven engine resume {name}`."
+    emit({"engine": name, "drained": True}, as_json=as_json, show=lambda out: out.print(words))
+
+
+def resume(
+    name: Name,
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Let requests go to an engine again."""
+    with acting(config, by) as desk:
+        done = desk.do(verbs.RESUME, verbs.Named(name, note))
+    words = f"{name} gets requests again within {FOLLOW_S:g} s."
+    emit(done, as_json=as_json, show=lambda out: out.print(words))
+
+
+def restart(
+    name: Name,
+    timeout: Patience = "30m",
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Drain, restart and resume one engine after the other; no request fails for it.
+
+    The timeout is each engine's. When it is over the engine gets requests again, restarted or not.
+    """
+    with acting(config, by) as desk:
+        limit_s = span_us(timeout) / 1e6
+        every = desk.do(verbs.STATUS, Nothing())["data"]
+        found = [one for one in every if name in (one["engine"], one["engine"].rpartition("/")[0])]
+        if not found:
+            known = ", ".join(one["engine"] for one in every)
+            raise Refused(f"there is no engine {name}; there are {known}")
+        for one in found:
+            if not one["managed"]:
+                words = f"{one['engine']} was not started by this gateway: restart it where it runs"
+                raise Refused(words)
+        for one in found:
+            with _away(desk, one["engine"], note or "restart", timeout):
+                _next_life(desk, one["engine"], time.monotonic() + limit_s)
+            if not as_json:
+                typer.echo(f"{one['engine']} serves again.")
+    emit({"restarted": [one["engine"] for one in found]}, as_json=as_json, show=lambda _: None)
+
+
+def logs(
+    name: Name,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="So many, the last.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="And what comes.")] = False,
+    config: Config = Path("breakeven.yaml"),
+) -> None:
+    """What an engine that this gateway started has written."""
+    settings = load_or_fail(config)
+    try:
+        runtime = runtime_of(settings)
+    except Impossible as error:
+        fail(str(error))
+    found = [one for one in runtime.engines if name in (one.name, f"pool:{one.pool}")]
+    files = [log_of(runtime, seat) for seat in found if seat.managed]
+    if not files:
+        fail(f"{name} is no engine that this gateway starts; `breakeven engine status` lists them")
+    for file in files:
+        if not file.exists():
+            fail(f"there is no {file}: {name} was not started yet")
+        if len(files) > 1:
+            typer.echo(f"==> {file.name} <==")
+        with file.open(encoding="utf-8", errors="replace") as log:
+            for line in deque(log, maxlen=lines):
+                typer.echo(line, nl=False)
+            while follow and file is files[-1]:
+                text = log.read()
+                typer.echo(text, nl=False)
+                time.sleep(0 if text else LOOK_S)
+
+
+@contextmanager
+def _away(desk: Desk, engine: str, note: str, lasts: str) -> Iterator[None]:
+    """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
+    if _seen(desk, [engine])[0]["held"]:
+        yield
+        return
+    desk.do(overrides.DISABLE, overrides.Disabling(engine, lasts, note))
+    try:
+        yield
+    finally:
+        with suppress(Impossible, Refused):  # its time is over, or somebody else took it back
+            desk.do(overrides.ENABLE, overrides.Enabling(engine, note))
+
+
+def _empty(desk: Desk, names: Sequence[str], limit_s: float) -> None:
+    """Once every worker has heard of it: until nothing of theirs is under way there."""
+    time.sleep(FOLLOW_S)
+    words = ", ".join(names)
+
+    def left() -> str:
+        count = sum(one["in_flight"] for one in _seen(desk, names))
+        return f"{words}: {count} requests under way" if count else ""
+
+    _until(left, limit_s)
+
+
+def _next_life(desk: Desk, engine: str, deadline_s: float) -> None:
+    """Empty it, have it restarted, and wait until telemetry has seen its new life serve."""
+    _empty(desk, [engine], deadline_s - time.monotonic())
+    (before,) = desk.do(verbs.RESTART, verbs.Restarting(engine, at_once=True))["data"]
+
+    def missing() -> str:
+        (seen,) = _seen(desk, [engine])
+        is_new = seen["life"] not in (0, before["life"]) and seen["state"] == "healthy"
+        return "" if is_new else f"{engine}: {seen['state']}"
+
+    _until(missing, deadline_s - time.monotonic())
+
+
+def _seen(desk: Desk, names: Sequence[str]) -> list[dict[str, Any]]:
+    found = desk.do(verbs.STATUS, Nothing())["data"]
+    return [one for one in found if one["engine"] in names]
+
+
+def _until(missing: Callable[[], str], limit_s: float) -> None:
+    """Wait until nothing is missing, saying what is. Raises `Refused`."""
+    deadline_s = time.monotonic() + limit_s
+    with Status("", console=Console(stderr=True)) as shown:
+        while words := missing():
+            if time.monotonic() >= deadline_s:
+                raise Refused(f"not done in time: {words}")
+            shown.update(words)
+            time.sleep(LOOK_S)
+
+
+def _table(found: Sequence[dict[str, Any]]) -> Any:
+    rows = [
+        [
+            one["engine"], one["state"], str(one["in_flight"]), str(one["running"]),
+            "-" if one["kv_usage"] is None else f"{one['kv_usage']:.0%}",
+            _way(one), str(one["life"] or "-"), one["override"] or "", _upkeep(one["upkeep"]),
+        ]
+        for one in found
+    ]  # fmt: skip
+    columns = (
+        "=engine",
+        "state",
+        ">in flight",
+        ">running",
+        ">KV",
+        ">round trip",
+        ">life",
+        "held over it",
+        "upkeep",
+    )
+    return table("Engines", columns, rows)
+
+
+def _way(one: dict[str, Any]) -> str:
+    """Marked where it is much of the tightest first token that is promised."""
+    if one["round_trip_us"] is None:
+        return "-"
+    return f"{one['round_trip_us'] / 1e3:.2f} ms{' FAR' if one['far'] else ''}"
+
+
+def _upkeep(note: dict[str, Any] | None) -> str:
+    """When it is restarted or stopped next, its pace, and what waits."""
+    if note is None:
+        return ""
+    times = (("restart", "restart_us"), ("stops", "stops_us"), ("starts", "starts_us"))
+    words = [f"{what} {instant(note[name])}" for what, name in times if note[name] is not None]
+    if note["pace"] is not None:
+        words.append(f"{note['pace']:.0%} of its first hours' pace")
+    return "; ".join([*words, *(one for one in (note["waits"], note["done"]) if one)])

@@ -1,0 +1,113 @@
+"""`breakeven engine probe`: what this machine's accelerator really does, beside its data sheet."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from backends.engine import torchprobe
+from backends.engine.environment import Environment, flavour_here
+from backends.engine.torchprobe import Compared, ProbeFileError, Request
+from gateway.cli.output import AsJson, emit, fail, table
+from gateway.config.settings import Settings
+
+ENVIRONMENT = Path(Settings().state_dir) / "engine"
+PARTS = "bandwidth, flops, launch, attention, all_reduce"
+
+
+def probe(
+    environment: Annotated[
+        Path, typer.Option("--engine", help="The engine's environment: its torch measures.")
+    ] = ENVIRONMENT,
+    only: Annotated[str | None, typer.Option(help=f"Some of: {PARTS}; by commas.")] = None,
+    tokens: Annotated[
+        str | None, typer.Option(help="Lengths for attention, by commas; default: 512 to 32,768.")
+    ] = None,
+    small: Annotated[
+        bool, typer.Option("--small", help="Small sizes, as a processor gets them anyway.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="JSON, for `engine plan --probe`.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure bandwidth, FLOP/s, launches, attention and all-reduce; `engine plan` reads the file.
+
+    Each figure is the median of seven repeats on random data. Half a minute on a GPU, and nothing
+    else should run there meanwhile.
+    """
+    parts = _parts(only)
+    try:
+        lengths = tuple(int(one) for one in tokens.split(",")) if tokens else ()
+    except ValueError:
+        fail(f"not a list of numbers: {tokens}")
+    place = Environment(environment.resolve())
+    if not place.python.exists():
+        fail(f"{environment} holds no engine: breakeven engine install")
+    request = Request(place, flavour_here(), parts, lengths, small)
+    says = Console(stderr=True)
+    try:
+        with says.status("probe") as status:
+            document = torchprobe.measure(request, lambda line: status.update(line[:60]))
+        if out is not None:
+            out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    except ProbeFileError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{out}: {error.strerror}")
+    emit(document, as_json=as_json, show=lambda to: show(to, document))
+
+
+def _parts(only: str | None) -> tuple[str, ...]:
+    if only is None:
+        return ()
+    known = PARTS.split(", ")
+    parts = tuple(one.strip() for one in only.split(","))
+    for one in parts:
+        if one not in known:
+            fail(f"no part is named {one}; there are {PARTS}")
+    return parts
+
+
+def show(out: Console, document: dict[str, Any]) -> None:
+    device = document["device"]
+    rates = torchprobe.compared(document)
+    if rates:
+        title = f"{device['count']} x {device['name']}, torch {device['torch']}"
+        columns = ("", ">measured", ">lowest", ">highest", ">data sheet", ">ratio", "unit")
+        out.print(table(title, columns, [_row(one) for one in rates]))
+    launch = document.get("launch", {})
+    for name, words in (("each_s", "one by one"), ("each_in_graph_s", "from a CUDA graph")):
+        if name in launch:
+            out.print(f"a launch, {words}: {1e6 * launch[name]['value']:.2f} us")
+    if document.get("attention"):
+        out.print(attention_table(document))
+    for one in document.get("all_reduce", ()):
+        out.print(
+            f"all-reduce of {one['bytes'] / 1024:,.0f} KiB over {one['ranks']}:"
+            f" {1e6 * one['seconds']['value']:,.1f} us, {one['bus_bytes_s'] / 1e9:,.1f} GB/s"
+        )
+    for name, reason in document.get("unavailable", {}).items():
+        out.print(f"{name} was not measured: {reason}", markup=False)
+
+
+def attention_table(document: dict[str, Any]) -> Table:
+    columns = ("phase", ">tokens", ">plain", ">fused", ">times faster")
+    cells = [
+        [phase, f"{count:,}", *(_time(one) for one in pair), f"{times:.1f}" if times else "-"]
+        for phase, count, pair, times in torchprobe.attention_rows(document)
+    ]
+    return table("\nAttention of one layer of Llama 3 8B's shape", columns, cells)
+
+
+def _row(one: Compared) -> list[str]:
+    scale, unit = (1e12, "TB/s") if one.name == "bandwidth" else (1e12, "TFLOP/s")
+    values = [f"{value / scale:.4g}" for value in (one.value, one.low, one.high)]
+    sheet = "-" if one.sheet is None else f"{one.sheet / scale:.4g}"
+    ratio = "-" if one.ratio is None else f"{100 * one.ratio:.0f} %"
+    return [one.name, *values, sheet, ratio, unit]
+
+
+def _time(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{1e3 * value:.4g} ms"

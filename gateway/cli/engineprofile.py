@@ -1,0 +1,114 @@
+"""`breakeven engine profile`: which kernels a running engine spends its time in."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import typer
+from rich.console import Console
+
+from backends.engine.kernels import Profile, TraceError, read, traces
+from backends.engine.probes import ProbeError, Workload, measure
+from gateway.cli.output import AsJson, emit, fail, table
+
+STOP_S = 600.0  # a trace is written before the engine answers
+NEEDED = "--profiler-config.profiler=torch --profiler-config.torch_profiler_dir="
+
+
+def profile(
+    url: Annotated[str, typer.Argument(help="The engine: http://127.0.0.1:8100/v1")],
+    model: Annotated[str, typer.Option(help="The name it answers to.")],
+    directory: Annotated[
+        Path, typer.Option("--traces", help="Its torch_profiler_dir, seen from here.")
+    ],
+    seconds: Annotated[
+        float | None, typer.Option(min=0.1, help="Its own traffic for so long, none of ours.")
+    ] = None,
+    users: Annotated[int, typer.Option(min=1, max=256, help="Else: so many at once.")] = 4,
+    tokens: Annotated[int, typer.Option(min=1, max=4096, help="Each gets so many.")] = 32,
+    rows: Annotated[int, typer.Option(min=1, help="Kernels shown.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Record a running vLLM with its own torch profiler, and show its kernels by their time.
+
+    The engine must have been started with `flags: [--profiler-config.profiler=torch,
+    --profiler-config.torch_profiler_dir=/ABSOLUTE/FOLDER]`. It is slower while it records.
+    """
+    base = url.rstrip("/")
+    began_s = time.time() - 1.0
+    says = Console(stderr=True)
+    with says.status("profile") as status:
+        try:
+            asyncio.run(_record(base, model, (seconds, users, tokens), status.update))
+            found = _newest(directory, began_s)
+        except (ProbeError, TraceError) as error:
+            fail(str(error))
+        except httpx.HTTPError as error:
+            fail(f"{base}: {type(error).__name__} {error}")
+    document = {"trace": str(found[0]), **asdict(found[1])}
+    emit(document, as_json=as_json, show=lambda out: _show(out, found[1], rows, found[0]))
+
+
+async def _record(
+    base: str, model: str, load: tuple[float | None, int, int], say: Callable[[str], None]
+) -> None:
+    """Start, let it work, stop; stopped also where the work broke."""
+    seconds, users, tokens = load
+    origin = base.removesuffix("/v1")
+    async with httpx.AsyncClient(timeout=STOP_S, trust_env=False) as client:
+        started = await client.post(f"{origin}/start_profile")
+        if started.status_code == 404:
+            raise TraceError(
+                f"{origin} has no profiler: start it with {NEEDED}FOLDER (in its pool's `flags`)"
+            )
+        started.raise_for_status()
+        try:
+            say("recording")
+            if seconds is not None:
+                await asyncio.sleep(seconds)
+            else:
+                work = Workload(base, model)
+                asks = [
+                    measure(client, work, prompt_words=64, output_tokens=tokens)
+                    for _ in range(users)
+                ]
+                await asyncio.gather(*asks)
+        finally:
+            say("the engine writes its trace")
+            (await client.post(f"{origin}/stop_profile")).raise_for_status()
+
+
+def _newest(directory: Path, since_s: float) -> tuple[Path, Profile]:
+    """The first that holds kernels; a front end's own trace holds none."""
+    found = traces(directory, since_s)
+    if not found:
+        raise TraceError(f"no trace came to {directory}: is it the engine's torch_profiler_dir?")
+    why = ""
+    for path in found:
+        try:
+            return path, read(path)
+        except TraceError as error:
+            why = f"{path.name}: {error}"
+    raise TraceError(why)
+
+
+def _show(out: Console, made: Profile, rows: int, path: Path) -> None:
+    cells = [
+        [
+            one.name[:90], f"{one.calls:,}", f"{one.total_us / 1e3:,.2f}",
+            f"{one.total_us / one.calls:,.1f}", f"{one.share:.1%}",
+        ]
+        for one in made.kernels[:rows]
+    ]  # fmt: skip
+    what = "kernels of the GPU" if made.device == "gpu" else "operations of the processor"
+    columns = ("name", ">calls", ">ms", ">us a call", ">share")
+    out.print(table(f"{len(made.kernels)} {what}, by their own time", columns, cells))
+    busy = made.total_us / made.span_us if made.span_us else 0.0
+    out.print(
+        f"{made.total_us / 1e3:,.1f} ms of work within {made.span_us / 1e3:,.1f} ms ({busy:.0%})"
+    )
+    out.print(f"trace: {path}", markup=False, soft_wrap=True)

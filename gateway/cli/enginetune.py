@@ -1,0 +1,184 @@
+"""`breakeven engine tune`: flags that this machine is faster with, for this model and this aim."""
+
+import asyncio
+import shlex
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+from rich.console import Console
+
+from backends.engine import ladderrun, tuned, tunerun, tunespace
+from backends.engine.benchfigures import Promise
+from backends.engine.benchload import Shape
+from backends.engine.environment import Environment, flavour_here, vllm_version
+from backends.engine.profiles import hardware
+from backends.engine.tune import NothingServes, described, flags_of, is_exact
+from backends.engine.tunerun import Goal, Objective, Outcome, Tuning
+from backends.engine.worklog import OtherWork, WorkLog
+from gateway.cli.engineprobe import ENVIRONMENT
+from gateway.cli.output import AsJson, emit, fail, table
+from gateway.config.settings import Settings
+
+OBJECTIVES = get_args(Objective)
+TUNINGS = Path(Settings().state_dir) / "tunings"
+USERS = {"cuda": 64, "cpu": 4}
+
+
+def tune(
+    model: Annotated[Path, typer.Argument(help="Directory; without weights: random ones.")],
+    objective: Annotated[str, typer.Option(help=f"One of: {', '.join(OBJECTIVES)}.")],
+    environment: Annotated[Path, typer.Option("--engine", help="Where vLLM is.")] = ENVIRONMENT,
+    slo_tpot_ms: Annotated[
+        float, typer.Option(min=0.1, help="A load counts while its p99 is within; 0.1 and more.")
+    ] = 50.0,
+    slo_ttft_ms: Annotated[
+        float | None, typer.Option(min=0.1, help="Likewise; default: no promise of TTFT.")
+    ] = None,
+    usd_per_hour: Annotated[
+        float | None, typer.Option(min=0.01, help="Of all its GPUs, for the objective cost.")
+    ] = None,
+    prompt_tokens: Annotated[int, typer.Option(min=8, help="Of each prompt.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=2, help="Of each answer.")] = 256,
+    shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 0,
+    at_once: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of ttft and tpot (default 1); of others where to begin."),
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Leave out what changes the model's numbers (FP8).")
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option(help=f"Dimensions, by commas: {', '.join(tunespace.ORDER)}.")
+    ] = None,
+    flags: Annotated[
+        str, typer.Option(help="Of every engine, the defaults' too, e.g. '--max-model-len 4096'.")
+    ] = "",
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="Begin no trial after; the next call goes on.")
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="JSON lines of what is done.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The profile; default: beside the log.")] = None,
+    start_limit: Annotated[float, typer.Option(min=1, help="Seconds an engine may load.")] = 900.0,
+    as_json: AsJson = False,
+) -> None:
+    """Search vLLM's flags for the best TTFT, TPOT, throughput or cost at an SLO; write a profile.
+
+    `serve` starts engines with it: `pools.NAME.engine.profile`. In the end defaults and best run in
+    turn, twice each, and the profile says by how much it is better. Status 1 until a search ended.
+    """
+    place, flavour = _place(model, environment), flavour_here()
+    goal = _goal(objective, slo_tpot_ms, slo_ttft_ms, usd_per_hour)
+    host = ladderrun.host_of(model, place, flavour)
+    space = tunespace.space(host, exact=exact, names=_names(only))
+    path = log or TUNINGS / f"{model.resolve().name}-{objective}.jsonl"
+    first = at_once or (USERS[flavour] if goal.by_load else 1)
+    dummy = ("--load-format", "dummy") if host.random_weights else ()
+    tuning = Tuning(
+        model.resolve(), place, flavour, Shape(prompt_tokens, output_tokens, shared_tokens), goal,
+        first, path.parent / f"{path.stem}-logs", space,
+        base=(*dummy, *shlex.split(flags)), start_limit_s=start_limit,
+    )  # fmt: skip
+    about = _about(tuning)
+    try:
+        kept = WorkLog(path, about)
+        found = _search(tuning, kept, seconds, quiet=as_json)
+    except (OtherWork, NothingServes) as error:
+        words = "vLLM's defaults could not be measured: see" if not str(error) else str(error)
+        fail(f"{words} {path if not str(error) else ''}".strip())
+    told = _told(tuning, found, about)
+    profile = out or path.with_suffix(".profile.json")
+    if found.ended:
+        kept_flags = flags_of(tuning.space, found.best) if found.gain > 1 else ()
+        tuned.write(profile, (*shlex.split(flags), *kept_flags), model, told)
+    emit(told, as_json=as_json, show=lambda to: _show(to, told, profile, path))
+    if not found.ended:
+        raise typer.Exit(1)
+
+
+def _place(model: Path, environment: Path) -> Environment:
+    if not (model / "config.json").is_file():
+        fail(f"{model} is no model: it has no config.json")
+    place = Environment(environment.resolve())
+    if not place.python.exists():
+        fail(f"{environment} holds no engine: breakeven engine install")
+    return place
+
+
+def _names(only: str | None) -> tuple[str, ...]:
+    names = tuple(one.strip() for one in only.split(",")) if only else ()
+    for name in names:
+        if name not in tunespace.ORDER:
+            fail(f"no dimension is named {name}; there are {', '.join(tunespace.ORDER)}")
+    return names
+
+
+def _about(tuning: Tuning) -> dict[str, Any]:
+    """What a log is of: answers for one machine, model, engine or aim say nothing of another."""
+    return {
+        "tune": 1, "model": str(tuning.model), "hardware": hardware(),
+        "vllm": vllm_version(tuning.environment), "objective": tuning.goal.objective,
+        "slo": asdict(tuning.goal.promise), "shape": asdict(tuning.shape), "first": tuning.first,
+        "base": tuning.base, "space": [one.name for one in tuning.space],
+    }  # fmt: skip
+
+
+def _goal(
+    objective: str, tpot_ms: float, ttft_ms: float | None, usd_per_hour: float | None
+) -> Goal:
+    if objective not in OBJECTIVES:
+        fail(f"no objective is named {objective}; there are {', '.join(OBJECTIVES)}")
+    if objective == "cost" and usd_per_hour is None:
+        fail("the objective cost needs a rate: --usd-per-hour 3.50")
+    promise = Promise(ttft_s=None if ttft_ms is None else ttft_ms / 1e3, tpot_s=tpot_ms / 1e3)
+    hourly = None if usd_per_hour is None else Decimal(str(usd_per_hour))
+    return Goal(objective, promise, hourly)  # type: ignore[arg-type]  # (checked above)
+
+
+def _search(tuning: Tuning, log: WorkLog, seconds: float | None, *, quiet: bool) -> Outcome:
+    until_s = float("inf") if seconds is None else time.monotonic() + seconds
+    with Console(stderr=True, quiet=quiet).status("tune") as status:
+        return asyncio.run(tunerun.tune(tuning, log, status.update, until_s=until_s))
+
+
+def _told(tuning: Tuning, found: Outcome, about: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **about,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "ended": found.ended,
+        "trials": found.trials,
+        "best": dict(described(tuning.space, found.best)),
+        "flags": list(flags_of(tuning.space, found.best)),
+        "exact": is_exact(tuning.space, found.best),
+        "unit": tuning.goal.unit,
+        "defaults": list(found.finals[::2]),
+        "tuned": list(found.finals[1::2]),
+        "gain": round(found.gain, 4),
+    }
+
+
+def _show(out: Console, told: dict[str, Any], profile: Path, log: Path) -> None:
+    title = f"{Path(told['model']).name} on {told['hardware']}, vLLM {told['vllm']}"
+    rows = [[name, choice] for name, choice in told["best"].items()]
+    out.print(table(title, ("flag", "choice"), rows or [["all", "vLLM's defaults"]]))
+    if not told["ended"]:
+        out.print(f"\nthe search has not ended ({told['trials']} trials): the same command goes on")
+        return
+    if told["gain"] == 0:
+        out.print("\nthe comparison at the end failed; the same command tries it again")
+    elif not told["tuned"]:
+        out.print("\nnothing beats vLLM's defaults by more than the margin")
+    else:
+        turns = (
+            f"{first:,.4g}, then {best:,.4g}"
+            for first, best in zip(told["defaults"], told["tuned"], strict=False)
+        )
+        out.print(f"\ndefaults, then best, in turn: {'; '.join(turns)} {told['unit']}")
+        out.print(f"{told['gain']:.3f} times better than vLLM's defaults")
+    if not told["exact"]:
+        out.print("it changes the model's numbers: compare answers before you serve with it")
+    out.print(f"{told['trials']} trials in {log}; profile: {profile}", markup=False)

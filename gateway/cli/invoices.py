@@ -1,0 +1,168 @@
+"""`breakeven invoices`: what providers and clouds billed, beside what the books say."""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+from rich.console import Console
+
+from gateway.admin import invoices as verbs
+from gateway.admin.verb import Nothing
+from gateway.cli.config import Config
+from gateway.cli.desk import acting, looking
+from gateway.cli.output import AsJson, emit, fail, table
+from ledger.invoicefile import FORMATS
+from ledger.money import format_usd
+
+app = typer.Typer(help="Invoices beside the books.", no_args_is_help=True)
+PLACES = 4
+By = Annotated[str | None, typer.Option(help="Who does this; default: the user at this terminal.")]
+Number = Annotated[int, typer.Argument(help="As `invoices list` shows it.")]
+
+
+@app.command("import")
+def import_file(
+    file: Annotated[Path, typer.Argument(help="The invoice.")],
+    provider: Annotated[str | None, typer.Option(help="The provider that sent it.")] = None,
+    pool: Annotated[str | None, typer.Option(help="The pool whose GPUs it is for.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--format", help=f"{', '.join(FORMATS)}; told from the file.")
+    ] = None,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Read an invoice: OpenAI's costs as JSON, a CSV of days and amounts, or FOCUS of a cloud."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        fail(f"{file} is not UTF-8: save it as `CSV UTF-8`")
+    except OSError as error:
+        fail(f"{file} cannot be read: {error.strerror}")
+    with acting(config, by) as desk:
+        said = desk.do(verbs.IMPORT, verbs.Importing(text, file.name, provider, pool, kind))
+    number = said["invoice"]
+    words = (
+        f"Invoice {number}: {said['lines']} lines, {format_usd(said['total_pusd'])}. "
+        f"See what differs: breakeven invoices show {number}"
+    )
+    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+
+
+@app.command("list")
+def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """Every imported invoice, the latest first."""
+    with looking(config) as desk:
+        found = desk.do(verbs.LIST, Nothing())["data"]
+    columns = ("=invoice", "from", "file", "=days", ">total", "imported by", "posted by")
+    cells = [
+        [str(one["id"]), one["party"], one["name"], _days(one), format_usd(one["total_pusd"]),
+         f"{one['imported_by']}, {_moment(one['imported_us'])}",
+         "-" if one["posted_us"] is None else f"{one['posted_by']}, {_moment(one['posted_us'])}"]
+        for one in found
+    ]  # fmt: skip
+    emit(
+        found, as_json=as_json, show=lambda out: out.print(table("Invoices", columns, cells))
+    )  # fmt: skip
+
+
+@app.command()
+def show(
+    number: Number,
+    by: Annotated[str, typer.Option(help="day, model or project.")] = "day",
+    project: Annotated[
+        list[str] | None,
+        typer.Option(help="PROJECT=TEAM: whose an invoice's project is; may be repeated."),
+    ] = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """What differs from the books, where, and what explains it."""
+    teams = dict(_pair(one) for one in project or ())
+    chosen: verbs.By | None = next((one for one in get_args(verbs.By) if one == by), None)
+    if chosen is None:
+        fail(f"`--by {by}`: day, {' or '.join(verbs.KEYS)}")
+    with looking(config) as desk:
+        found = desk.do(verbs.COMPARE, verbs.Comparing(number, chosen, teams))
+    emit(found, as_json=as_json, show=lambda out: _show(out, found["invoice"], by, found["rows"]))
+
+
+@app.command()
+def post(
+    number: Number,
+    adds: Annotated[
+        bool, typer.Option("--adds", help="It is owed beside what the books have: a credit note.")
+    ] = False,
+    replaces: Annotated[
+        bool, typer.Option("--replaces", help="It corrects an invoice that was posted before.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Approve: bring the books to the invoice by adjustments, one a day. Nothing is edited."""
+    if adds and replaces:
+        fail("--adds or --replaces, not both")
+    wanted = verbs.Posting(number, "adds" if adds else "replaces" if replaces else "whole")
+    with acting(config, by) as desk:
+        seen = desk.do(verbs.POST, verbs.Posting(number, wanted.manner, look=True))
+        planned, invoice = seen["posted_pusd"], seen["of"]
+        if not yes and invoice["posted_us"] is None:
+            change = f"{format_usd(sum(planned.values()))} on {_count(planned)}"
+            typer.confirm(
+                f"Invoice {number} of {invoice['party']} is {format_usd(invoice['total_pusd'])}; "
+                f"posting it changes what is owed by {change}. Post it?",
+                abort=True,
+            )
+        said = desk.do(verbs.POST, wanted)
+    posted = said["posted_pusd"]
+    words = (
+        f"Adjusted: {_count(posted)}, by {format_usd(sum(posted.values()))} in all."
+        if posted
+        else "The books agree with it: nothing was to be adjusted."
+    )
+    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+
+
+def _show(out: Console, invoice: dict[str, Any], by: str, rows: Sequence[dict[str, Any]]) -> None:
+    columns = [by if by != "day" else "model", ">invoiced", ">booked", ">difference", ">attempts"]
+    columns = ["=day", *columns, "may be explained by"] if by == "day" else columns
+    cells = []
+    for row in rows:
+        sums = (row["invoiced_pusd"], row["booked_pusd"], row["difference_pusd"])
+        amounts = [format_usd(one, PLACES) for one in sums]
+        line = [row["key"] or "-", *amounts, f"{row['attempts']:,}"]
+        why = ", ".join(row["causes"]) or "-"
+        cells.append([row["day"], *line, why] if by == "day" else line)
+    booked = sum(row["booked_pusd"] for row in rows)
+    number, total_pusd = invoice["id"], invoice["total_pusd"]
+    out.print(table(f"Invoice {number} of {invoice['party']}, {_days(invoice)}", columns, cells))
+    difference = total_pusd - booked
+    out.print(
+        f"\nInvoiced {format_usd(total_pusd)}, booked {format_usd(booked)}, "
+        f"difference {format_usd(difference)}.", markup=False,
+    )  # fmt: skip
+    if invoice["posted_us"] is None and difference:
+        out.print(f"To bring the books to it: breakeven invoices post {number}", markup=False)
+
+
+def _count(days: Collection[str]) -> str:
+    return "1 day" if len(days) == 1 else f"{len(days)} days"
+
+
+def _pair(word: str) -> tuple[str, str]:
+    project, equals, team = word.partition("=")
+    if not (project and equals and team):
+        fail(f"`--project {word}`: write PROJECT=TEAM")
+    return project, team
+
+
+def _days(invoice: dict[str, Any]) -> str:
+    return f"{invoice['first_day']} to {invoice['last_day']}"
+
+
+def _moment(at_us: int) -> str:
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,144 @@
+"""`breakeven keys`: make, list, rotate and revoke the keys that applications and people use."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gateway.admin import keys as verbs
+from gateway.admin.verb import Nothing
+from gateway.cli.config import Config, gateway_url
+from gateway.cli.desk import By, Why, acting
+from gateway.cli.output import AsJson, emit, fail, table
+from gateway.roles import Role, Scope
+
+app = typer.Typer(help="Keys that applications authenticate with.", no_args_is_help=True)
+KeyId = Annotated[str, typer.Argument(help="As `keys list` shows it.")]
+Days = Annotated[int | None, typer.Option(min=1, help="Expires after this many days.")]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Option(help="What the key is for.")],
+    team: Annotated[
+        str | None,
+        typer.Option(
+            help="Team that pays; made when missing. Default: `default`, of a gateway elsewhere "
+            "the team of one's own key."
+        ),
+    ] = None,
+    org: Annotated[
+        str | None, typer.Option(help="Organisation of the team; default: `default`.")
+    ] = None,
+    user: Annotated[str | None, typer.Option(help="User of the key.")] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Allow only this model, or all of `openai/*`; may be repeated."),
+    ] = None,
+    internal_only: Annotated[
+        bool, typer.Option(help="Requests of this key never leave the network.")
+    ] = False,
+    scope: Annotated[
+        list[Scope] | None,
+        typer.Option(
+            help="What the key may do; may be repeated. inference: ask models (the default); "
+            "usage: read what its team used and paid; usage:all: the same of every team; "
+            "policies: read and judge sets of policies; policies:apply: put them in force; "
+            "and so with the rest."
+        ),
+    ] = None,
+    role: Annotated[
+        Role | None, typer.Option(help="All scopes of a role, instead of single ones.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(help="`NAME=VALUE` on every attempt, for budgets on it; may be repeated."),
+    ] = None,
+    days: Days = None,
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Make a key. Its token is shown once; only a hash is stored."""
+    if role is not None and scope:
+        fail("--role or --scope, not both: a role is a set of scopes")
+    tags = dict(_tag(text) for text in tag or ())
+    given: dict[str, Any] = {
+        "name": name, "user": user, "role": role, "scopes": scope or None, "models": model or None,
+        "internal_only": internal_only, "days": days, "note": note,
+    }  # fmt: skip
+    of_own_team = gateway_url() is not None and team is None and org is None and not tags
+    with acting(config, by) as desk:
+        if of_own_team:
+            made = desk.do(verbs.CREATE, verbs.TeamsKey(**given))
+        else:
+            given |= {"team": team or "default", "org": org or "default", "tags": tags or None}
+            made = desk.do(verbs.CREATE_ANY, verbs.AnyKey(**given))
+    emit(
+        made,
+        as_json=as_json,
+        show=lambda out: out.print(
+            f"{made['token']}\n\nKey {made['key_id']} of team {made['team']}. Store the token: "
+            "it is not shown again."
+        ),
+    )
+
+
+@app.command("list")
+def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """List all keys; tokens are not stored and cannot be shown."""
+    with acting(config, None) as desk:
+        rows = desk.do(verbs.LIST, Nothing())["data"]
+    columns = ("=key_id", "name", "org", "team", "scopes", "=state", "=created", "=expires")
+    shown = [{**row, "scopes": row["role"] or " ".join(row["scopes"])} for row in rows]
+    cells = [[str(row[column.lstrip("=")] or "-") for column in columns] for row in shown]
+    emit(rows, as_json=as_json, show=lambda out: out.print(table("Keys", columns, cells)))
+
+
+@app.command()
+def rotate(
+    key_id: KeyId,
+    overlap: Annotated[
+        str, typer.Option(help="How long the old one goes on: 90s, 30m, 2h, 7d.")
+    ] = verbs.OVERLAP,
+    days: Annotated[
+        int | None, typer.Option(min=1, help="The new one's; default: expires as the old one.")
+    ] = None,
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Make a key that may do the same, and let the old one go on for a while beside it."""
+    with acting(config, by) as desk:
+        made = desk.do(verbs.ROTATE, verbs.Rotating(key_id, overlap, days, note))
+    emit(
+        made,
+        as_json=as_json,
+        show=lambda out: out.print(
+            f"{made['token']}\n\nKey {made['key_id']} of team {made['team']}. Store the token: "
+            f"it is not shown again. Key {key_id} ends on {made['until']}."
+        ),
+    )
+
+
+@app.command()
+def revoke(
+    key_id: KeyId,
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a key: every worker refuses it within a second, and nothing brings it back."""
+    with acting(config, by) as desk:
+        done = desk.do(verbs.REVOKE, verbs.Revoking(key_id, note))
+    emit(done, as_json=as_json, show=lambda out: out.print(f"Key {key_id} is revoked."))
+
+
+def _tag(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (equals and name and value):
+        fail(f"--tag: `{text}` is no `NAME=VALUE`")
+    return name, value

@@ -1,0 +1,327 @@
+"""`breakeven ledger`: what was spent and what it was worth, and whether the books hold."""
+
+import getpass
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from gateway.admin import books
+from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
+from gateway.cli.desk import looking
+from gateway.cli.export import export
+from gateway.cli.output import AsJson, console, emit, fail, table
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.host.prepare import ledger_url
+from ledger.condense import Condenser
+from ledger.database import make_engine
+from ledger.money import PUSD_PER_USD, format_usd, usd_text
+from ledger.queries import Flagged, Scope
+from ledger.registers import register_head
+from ledger.report import Line, PoolLine, Report
+from ledger.report import report as report_of
+from ledger.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
+from ledger.rollups import RetiredError, Rollups
+from ledger.sealer import head
+from ledger.verifications import record_verification
+from ledger.verify import Finding, Result
+from ledger.verify import verify as verify_books
+from ledger.verify_registers import register_entry_is_there
+from ledger.verify_seals import head_is_there
+
+app = typer.Typer(help="The ledger: what was spent, and proof that it adds up.",
+                  no_args_is_help=True)  # fmt: skip
+DAY_US = 86_400_000_000
+HOUR_US = 3_600_000_000
+PLACES = 4
+BUSY_S = 0.1
+SHORT = 60  # characters of a value in a table
+FLAGS = {
+    "disputed": "the target reported usage that cannot be",
+    "late": "settled after it was given up for lost",
+    "lost": "its worker died: booked at its bound until its outcome is known",
+    "over_bound": "cost more than was held for it",
+    "unknown_tier": "a service tier without a price: booked at standard rates",
+    "unpriced": "no price known: in no sum",
+}
+app.command()(export)
+
+
+@app.command()
+def report(
+    days: Annotated[int, typer.Option(min=1, help="The last so many days.")] = 30,
+    team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Spend by team, model and target; own GPUs used and idle; what an API would have cost."""
+    now_us = Clock().wall_us()
+    scope = Scope.last(days * DAY_US, now_us, team)
+    with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
+        found = report_of(connection, scope)
+    emit(asdict(found), as_json=as_json, show=lambda out: _show(out, found))
+
+
+@app.command()
+def verify(
+    config: Config = Path("breakeven.yaml"),
+    seal: Annotated[
+        str | None, typer.Option(help="What `ledger seal` printed at another time.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run every invariant check over the books; status 1 when one does not hold.
+
+    The result is kept in the books for the dashboard, where they can be written.
+    """
+    noted = None if seal is None else _noted(seal)
+    settings = load_or_fail(config)
+    with ledger_reader(settings) as ledger, ledger.connect() as connection:
+        result = verify_books(connection)
+        kept = noted is None or _is_there(connection, noted)
+    if not kept:
+        lost = Finding(
+            "seals_hold", f"seal {seal}", "the chain does not hold it: books are missing"
+        )
+        result = replace(result, findings=(*result.findings, lost))
+    _keep(settings, result)
+    emit(asdict(result), as_json=as_json, show=lambda out: _show_result(out, result))
+    if result.findings:
+        raise typer.Exit(1)
+
+
+def _keep(settings: Settings, result: Result) -> None:
+    """Who may only read has the result all the same; nothing is migrated for it."""
+    engine = make_engine(ledger_url(settings, os.environ))
+    try:
+        record_verification(engine, result, actor=getpass.getuser(), at_us=Clock().wall_us())
+    except DBAPIError:
+        console(err=True).print("The result could not be kept for the dashboard: read-only here.")
+    finally:
+        engine.dispose()
+
+
+@app.command()
+def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """The heads of both chains, seals and changes: `verify --seal` proves them later."""
+    with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
+        link, chain = head(connection)
+        entry, entered = register_head(connection)
+    word = f"{link.number}:{chain.hex()}" + (f":{entry}:{entered.hex()}" if entry else "")
+    said = {"seal": word, "sealed_us": link.sealed_us}
+    emit(said, as_json=as_json, show=lambda out: out.print(word, soft_wrap=True, highlight=False))
+
+
+@app.command("changes")
+def changes_(
+    limit: Annotated[
+        int, typer.Option(min=1, max=books.LISTED_MOST, help="The newest so many.")
+    ] = books.LISTED,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Who changed contracts, prices, policies and keys, from what to what; never a secret."""
+    with looking(config) as desk:
+        found = desk.do(books.CHANGES_LIST, books.Newest(limit))["data"]
+    rows = [
+        [
+            str(one["number"]), _moment(one["at_us"]), one["actor"] or "-",
+            f"{one['register']} {one['row']}", one["event"],
+            "; ".join(f"{n}: {_short(old)} -> {_short(new)}" for n, old, new in one["fields"]),
+        ]
+        for one in found
+    ]  # fmt: skip
+    columns = (">entry", "=entered", "by", "=what", "event", "from -> to")
+    emit(found, as_json=as_json, show=lambda out: out.print(table("Changes", columns, rows)))
+
+
+@app.command()
+def rebuild(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """Add all attempts up anew, by hour and day; pages answer from rows until it is done."""
+    with ledger_engine(load_or_fail(config)) as ledger:
+        rollups = Rollups(ledger)
+        try:
+            while (seq := rollups.rebuild()) is None:  # the ledger writer is at it
+                time.sleep(BUSY_S)
+        except RetiredError as error:
+            fail(str(error))
+    said = {"attempts_to": seq}
+    emit(said, as_json=as_json, show=lambda out: out.print(f"Added up: attempts 1 to {seq:,}."))
+
+
+@app.command()
+def retire(
+    days: Annotated[
+        int, typer.Option(min=LEAST_DAYS, help="Attempts that are older than so many days.")
+    ],
+    entries_days: Annotated[
+        int | None,
+        typer.Option(
+            min=LEAST_DAYS,
+            help="Postings (into balances by account and day) and refusals that are older, too.",
+        ),
+    ] = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it; else only say what would go.")
+    ] = False,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Delete single attempts that are old; what they add up to stays, and the proof of it."""
+    now_us = Clock().wall_us()
+    before_us = now_us - days * DAY_US
+    with ledger_engine(load_or_fail(config)) as ledger:
+        if not apply:
+            with ledger.connect() as connection:
+                seen = prospect(connection, before_us=before_us)
+            what = f"Would retire about {seen.attempts:,} attempts; then {seen.waits_for}."
+            emit(asdict(seen), as_json=as_json, show=lambda out: out.print(what))
+            return
+        gone = entries = refusals = 0
+        retirer, condenser = Retirer(ledger), Condenser(ledger)
+        try:
+            while not (step := retirer.step(before_us=before_us, at_us=now_us)).waits_for:
+                gone += step.attempts
+            if entries_days is not None:
+                oldest_us = now_us - entries_days * DAY_US
+                while not (one := condenser.step(before_us=oldest_us, at_us=now_us)).waits_for:
+                    entries, refusals = entries + one.postings, refusals + one.refusals
+        except NotAsSealed as error:
+            fail(str(error))
+    said: dict[str, object] = {"attempts": gone, "waits_for": step.waits_for}
+    more = ""
+    if entries_days is not None:
+        said |= {"postings": entries, "refusals": refusals}
+        more = f" Condensed {entries:,} postings and {refusals:,} refusals."
+    emit(said, as_json=as_json, show=lambda out: out.print(
+        f"Retired {gone:,} attempts; then {step.waits_for}.{more}"))  # fmt: skip
+
+
+def _noted(word: str) -> tuple[tuple[int, bytes], ...]:
+    """The head of the seals and, where it was noted, that of the log of changes."""
+    parts = word.split(":")
+    try:
+        numbers, chains = (
+            [int(one) for one in parts[::2]],
+            [bytes.fromhex(one) for one in parts[1::2]],
+        )
+        return tuple(zip(numbers, chains, strict=True))
+    except ValueError as error:
+        raise typer.BadParameter("NUMBER:HASH[:NUMBER:HASH], as `ledger seal` prints it") from error
+
+
+def _is_there(connection: Connection, noted: tuple[tuple[int, bytes], ...]) -> bool:
+    looks = (head_is_there, register_entry_is_there)
+    return all(look(connection, *one) for look, one in zip(looks, noted, strict=False))
+
+
+def _short(value: object) -> str:
+    text = "-" if value is None else str(value)
+    return text if len(text) <= SHORT else f"{text[:SHORT]}..."
+
+
+def _show(out: Console, found: Report) -> None:
+    start, end = (_moment(at_us) for at_us in (found.start_us, found.end_us))
+    label = " (SIMULATED parts are in these figures)" if found.simulated else ""
+    out.print(f"{start} to {end} UTC{label}\n")
+    for title, lines in (
+        ("By team", found.teams),
+        ("By model", found.models),
+        ("By backend", found.backends),
+        ("By target", found.targets),
+    ):
+        out.print(_spend(title, (*lines, found.total)))
+        out.print()
+    out.print(_pools("Own GPUs, closed hours", found.pools))
+    if found.running:
+        out.print()
+        out.print(_pools("Own GPUs since then, provisional", found.running))
+    if found.team is not None:
+        out.print(_whose(found.team, found.team_used_pusd or 0), markup=False)
+    compared = [
+        [one.model, one.comparator, f"{one.tokens:,}", _usd(one.avoided_pusd)]
+        for one in found.comparators
+    ]
+    titles = ("model", "comparator", ">tokens, input + output", ">would have cost")
+    out.print()
+    out.print(table("What own engines served inside the SLO, at API prices", titles, compared))
+    if found.flagged:
+        out.print()
+        out.print(_flagged(found.flagged))
+    out.print(f"\n{found.refused} requests were refused.")
+
+
+def _whose(team: str, used_pusd: int) -> str:
+    return (
+        "Bills, idle time and whether own GPUs are worth it are of all teams; "
+        f"{team} used {_usd(used_pusd)} of these bills."
+    )
+
+
+def _spend(title: str, lines: Sequence[Line]) -> object:
+    cells = [
+        [one.name, f"{one.attempts:,}", f"{one.input_tokens:,}", f"{one.output_tokens:,}",
+         _usd(one.cost_pusd), str(one.unpriced) if one.unpriced else "-"]
+        for one in lines
+    ]  # fmt: skip
+    columns = (title.lower(), ">attempts", ">input tokens", ">output tokens", ">cost", ">unpriced")
+    return table(title, columns, cells)
+
+
+def _pools(title: str, lines: Sequence[PoolLine]) -> object:
+    cells = [
+        [one.pool, _share(one), f"{one.span_us / HOUR_US:.2f}",
+         *(_usd(pusd) for pusd in (one.bill_pusd, one.used_pusd, one.idle_pusd,
+                                   one.unavailable_pusd))]
+        for one in lines
+    ]  # fmt: skip
+    columns = ("pool", "share", ">hours", ">bill", ">used", ">idle", ">unavailable")
+    return table(title, columns, cells)
+
+
+def _flagged(lines: Sequence[Flagged]) -> object:
+    cells = [
+        [one.flag, one.target, f"{one.attempts:,}", _usd(one.cost_pusd), FLAGS.get(one.flag, "")]
+        for one in lines
+    ]
+    columns = ("flag", "target", ">attempts", ">booked", "meaning")
+    return table("To look at", columns, cells)
+
+
+def _share(line: PoolLine) -> str:
+    """Which part of which machine; a pool with hardware of its own needs no word."""
+    if line.machine is None:
+        return "-"
+    return f"{line.share_ppm / 10_000:g} % of {line.machine}"
+
+
+def _show_result(out: Console, result: Result) -> None:
+    for finding in result.findings:
+        out.print(f"{finding.check}: {finding.subject}: {finding.message}", markup=False)
+    checks = len(result.checks)
+    state = f"{len(result.findings)} findings" if result.findings else "all hold"
+    out.print(f"{checks} checks: {state}.")
+    if result.disputed:
+        out.print(
+            f"{result.disputed:,} attempts are disputed: {FLAGS['disputed']}. "
+            "`breakeven ledger report` has them by target."
+        )
+
+
+def _usd(pusd: int) -> str:
+    """Four places line up in a column; what they would round to nothing keeps its digits."""
+    tiny = 0 < abs(pusd) < PUSD_PER_USD // 10**PLACES
+    return usd_text(pusd) if tiny else format_usd(pusd, PLACES)
+
+
+def _moment(at_us: int) -> str:
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"

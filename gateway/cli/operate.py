@@ -1,0 +1,163 @@
+"""`breakeven target` and `breakeven route`: what an operator holds over every policy, for a while.
+
+It is kept in the ledger with who, when and why; every running gateway follows within 2 s, and ends
+it by itself when its time is over. Requests under way go on where they are.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from gateway.admin import overrides as verbs
+from gateway.admin.verb import Nothing
+from gateway.cli.config import Config
+from gateway.cli.desk import By, Why, acting, looking
+from gateway.cli.output import AsJson, emit, table
+from gateway.following import FOLLOW_S
+from ledger.overrides import API, EVERY, NOTHING, OWN
+
+target = typer.Typer(help="Targets: take one out, put it back.", no_args_is_help=True)
+route = typer.Typer(help="Routes: own engines alone, or APIs alone.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="pool:NAME, pool:NAME/0, a provider, or its model.")]
+For = Annotated[str | None, typer.Option("--for", help="How long: 90s, 30m, 2h, 7d.")]
+OfModel = Annotated[str | None, typer.Option("--model", help="This model; default: all.")]
+
+
+class Where(StrEnum):
+    OWN = OWN
+    API = API
+
+
+_SAID: dict[Where, Literal["own", "api"]] = {Where.OWN: "own", Where.API: "api"}
+
+
+@target.command("list")
+def list_targets(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """Every name that can be disabled, and what operators hold over policies at this moment."""
+    with looking(config) as desk:
+        found = desk.do(verbs.TARGETS, Nothing())
+    emit(
+        found, as_json=as_json,
+        show=lambda out: _print_list(out, found["targets"], found["overrides"]),
+    )  # fmt: skip
+
+
+@target.command()
+def disable(
+    name: Name,
+    lasts: For = None,
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """No new request goes there; those under way end where they are."""
+    with acting(config, by) as desk:
+        said = desk.do(verbs.DISABLE, verbs.Disabling(name, lasts, note))
+    _tell(said, as_json=as_json)
+
+
+@target.command()
+def enable(
+    name: Name,
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Requests may go there again."""
+    with acting(config, by) as desk:
+        said = desk.do(verbs.ENABLE, verbs.Enabling(name, note))
+    _tell(said, as_json=as_json)
+
+
+@route.command()
+def force(
+    where: Annotated[Where, typer.Argument(help="own: no API; api: no own engine.")],
+    model: OfModel = None,
+    lasts: For = None,
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Send requests to own engines alone, or to APIs alone; what is internal-only stays inside."""
+    with acting(config, by) as desk:
+        said = desk.do(verbs.FORCE, verbs.Forcing(_SAID[where], model, lasts, note))
+    _tell(said, as_json=as_json)
+
+
+@route.command()
+def release(
+    model: OfModel = None,
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Let policies decide again."""
+    with acting(config, by) as desk:
+        said = desk.do(verbs.RELEASE, verbs.Releasing(model, note))
+    _tell(said, as_json=as_json)
+
+
+@route.command("list")
+def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """What operators hold over policies at this moment."""
+    with looking(config) as desk:
+        stands = desk.do(verbs.ROUTES, Nothing())["data"]
+    emit(
+        stands, as_json=as_json,
+        show=lambda out: out.print(_table(stands) if stands else "Policies alone decide."),
+    )  # fmt: skip
+
+
+def _tell(said: dict[str, Any], *, as_json: bool) -> None:
+    """What is said now, and whom it leaves without a target."""
+    for name in said["unserved"]:
+        typer.echo(f"`{name}` has no target left: its requests are refused meanwhile", err=True)
+    words = "\n".join(f"{_subject(one)}: {_holds(one)}." for one in said["overrides"])
+    emit(
+        said, as_json=as_json,
+        show=lambda out: out.print(
+            f"{words}\nRunning gateways follow within {FOLLOW_S:g} s.", markup=False
+        ),
+    )  # fmt: skip
+
+
+def _print_list(out: Console, names: Sequence[str], stands: Sequence[dict[str, Any]]) -> None:
+    for name in names:
+        out.print(name, markup=False)
+    out.print()
+    out.print(_table(stands) if stands else "Nothing is held over the policies.")
+
+
+def _table(stands: Sequence[dict[str, Any]]) -> Any:
+    rows = [
+        [
+            _subject(one),
+            one["says"],
+            f"until {one['until'] or 'taken back'}",
+            one["by"],
+            one["note"] or "",
+        ]
+        for one in stands
+    ]
+    return table("Held over the policies", ("what", "says", "until", "by", "note"), rows)
+
+
+def _holds(one: dict[str, Any]) -> str:
+    if one["says"] == NOTHING:
+        return "nothing is held over it"
+    return f"{one['says']}{' until ' + one['until'] if one['until'] else ''}"
+
+
+def _subject(one: dict[str, Any]) -> str:
+    if "target" in one:
+        return str(one["target"])
+    return "all models" if one["model"] == EVERY else f"model {one['model']}"

@@ -1,0 +1,172 @@
+"""Sets of policies: judged, compared, put in force on every running gateway, and taken back.
+
+A set is a YAML file with `policies`, as a configuration file has them. The one in force lies in the
+ledger, over those of the configuration file; every earlier one stays there, with who and when.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from gateway.admin import policies as verbs
+from gateway.admin.verb import Nothing
+from gateway.cli.config import Config
+from gateway.cli.desk import By, Desk, Why, acting, looking
+from gateway.cli.output import AsJson, console, emit, fail, table
+from gateway.config.faults import count_of, text_of
+from gateway.following import FOLLOW_S
+from gateway.policyverbs import FILE
+
+Given = Annotated[Path, typer.Argument(help="A YAML file with `policies`.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]
+
+
+def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """The policies in force, as YAML, and since when."""
+    with looking(config) as desk:
+        document = desk.do(verbs.SHOW, Nothing())
+    if document["fault"] is not None:
+        typer.echo(
+            f"{config}: the set in force does not fit and is not used: {document['fault']}",
+            err=True,
+        )
+    emit(document, as_json=as_json, show=lambda out: _print_set(out, document))
+
+
+def check(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """Every fault of a set under this configuration; puts nothing in force."""
+    text = _text(file)
+    with looking(config) as desk:
+        found = desk.do(verbs.CHECK, verbs.Judged(text, str(file)))
+    if as_json:
+        emit(found, as_json=True, show=lambda _: None)
+        raise typer.Exit(0 if found["valid"] else 1)
+    _say_faults(found, file)
+    typer.echo(f"{file} fits (version {found['version']}): {len(found['policies'])} policies.")
+    for rule in found["policies"]:
+        typer.echo(f"  {rule}")
+
+
+def diff(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """What a set would change in the policies in force, line by line."""
+    with looking(config) as desk:
+        text = _fitting(desk, file)
+        lines = desk.do(verbs.DIFF, verbs.Judged(text, str(file)))["changes"]
+    emit({"changes": lines}, as_json=as_json, show=lambda out: _print_difference(out, lines))
+
+
+def apply(
+    file: Given,
+    yes: Yes = False,
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Show what changes, ask, and put a set in force; running gateways follow by themselves.
+
+    Requests under way end under the policies that they began with.
+    """
+    with acting(config, by) as desk:
+        text = _fitting(desk, file)
+        number = desk.do(verbs.SHOW, Nothing())["set"]
+        lines = desk.do(verbs.DIFF, verbs.Judged(text, str(file)))["changes"]
+        _ask(lines, yes=yes, as_json=as_json)
+        done = desk.do(verbs.APPLY, verbs.GivenSet(text, note, number, str(file)))
+    _tell(done, as_json=as_json)
+
+
+def history(
+    most: Annotated[
+        int, typer.Option(min=1, max=verbs.LISTED_MOST, help="so many, the newest first")
+    ] = 20,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Which sets were put in force, when and by whom."""
+    with looking(config) as desk:
+        found = desk.do(verbs.HISTORY, verbs.Past(most))["data"]
+    columns = (">set", "=since", "version", "by", "note")
+    rows = [
+        [str(one[key] or "") for key in ("set", "since", "version", "by", "note")] for one in found
+    ]
+    emit(
+        found,
+        as_json=as_json,
+        show=lambda out: out.print(
+            table("Policies", columns, rows) if rows else f"Only {FILE} ever said."
+        ),
+    )
+
+
+def rollback(
+    number: Annotated[int | None, typer.Argument(help="Of the history; default: the last.")] = None,
+    to_file: Annotated[bool, typer.Option("--to-file", help=f"Those of {FILE}.")] = False,
+    yes: Yes = False,
+    by: By = None,
+    note: Why = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Put an earlier set in force again, as a new entry of the history."""
+    with acting(config, by) as desk:
+        seen = desk.do(verbs.ROLLBACK, verbs.GoingBack(number, to_file, look=True))
+        _ask(seen["changes"], yes=yes, as_json=as_json)
+        wanted = verbs.GoingBack(number, to_file, note, follows=seen["set"])
+        done = desk.do(verbs.ROLLBACK, wanted) if seen["changes"] else seen
+    _tell(done, as_json=as_json)
+
+
+def _ask(lines: list[str], *, yes: bool, as_json: bool) -> None:
+    """Ends the command unless a person at a terminal says yes."""
+    if not as_json:
+        _print_difference(console(), lines)
+    if lines and not yes:
+        if not sys.stdin.isatty():
+            fail("nobody can be asked here: say --yes")
+        typer.confirm("Put it in force?", abort=True)
+
+
+def _tell(done: dict[str, Any], *, as_json: bool) -> None:
+    words = f"Set {done['set']} is in force; running gateways follow within {FOLLOW_S:g} s."
+    emit(done, as_json=as_json, show=lambda out: out.print(words) if done["changes"] else None)
+
+
+def _fitting(desk: Desk, file: Path) -> str:
+    """Its text; a set that cannot be used ends the command with every fault."""
+    text = _text(file)
+    _say_faults(desk.do(verbs.CHECK, verbs.Judged(text, str(file))), file)
+    return text
+
+
+def _say_faults(found: dict[str, Any], file: Path) -> None:
+    lines = [text_of(fault, str(file)) for fault in found["faults"]]
+    if not found["valid"]:
+        count = count_of([fault["severity"] for fault in found["faults"]])
+        fail(f"{file} cannot be used: {count}\n" + "\n".join(lines))
+    for line in lines:
+        typer.echo(line, err=True)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
+
+
+def _print_difference(out: Console, lines: list[str]) -> None:
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in lines:
+        out.print(line, style=colours.get(line[0], ""), markup=False)
+    if not lines:
+        out.print("Nothing changes.")
+
+
+def _print_set(out: Console, found: dict[str, Any]) -> None:
+    since = f", set {found['set']} of {found['since']} by {found['by']}" if found["set"] else ""
+    out.print(f"# from {found['source']}, version {found['version']}{since}", markup=False)
+    out.print(found["policies"], end="", markup=False)

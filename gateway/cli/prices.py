@@ -1,0 +1,151 @@
+"""`breakeven prices`: what counts, what to doubt, and imports that a person approves."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gateway.admin import prices as verbs
+from gateway.cli.config import Config, gateway_url
+from gateway.cli.desk import acting, looking
+from gateway.cli.output import AsJson, console, emit, fail, table
+from gateway.cli.pricetables import show_doubts, show_list, show_plan, show_price, summary
+from gateway.clock import Clock
+from gateway.following import FOLLOW_S
+from gateway.prices import actor
+from gateway.pricesources import read_text
+from ledger.prices import PriceError
+
+app = typer.Typer(help="The price book: prices in force, doubts, imports.", no_args_is_help=True)
+From = Annotated[
+    str, typer.Option("--from", help="litellm, genai-prices, or a .csv, .yaml or .json file.")
+]
+Only = Annotated[
+    list[str] | None, typer.Option(help="Only names like this, such as `openai/*`; repeatable.")
+]
+Book = Annotated[
+    str | None, typer.Option(help="Name of a file's prices in the book; default: the file's.")
+]
+Everything = Annotated[
+    bool, typer.Option("--all", help="All names, not only what the configuration uses.")
+]
+
+
+@app.command()
+def show(
+    name: Annotated[
+        str | None, typer.Argument(help="provider/model, or a pattern such as `openai/*`.")
+    ] = None,
+    everything: Everything = False,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """The prices in force: version, source, dates, doubts; of one name also its versions."""
+    with looking(config) as desk:
+        found = desk.do(verbs.SHOW, verbs.Shown(name, everything))
+    if "data" in found:
+        emit(found["data"], as_json=as_json, show=lambda out: show_list(out, found["data"]))
+    else:
+        emit(found, as_json=as_json, show=lambda out: show_price(out, found, found["versions"]))
+
+
+@app.command()
+def check(
+    everything: Everything = False,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Stale, expired, source-less, implausible, missing, unapproved: status 1 for any of them."""
+    with looking(config) as desk:
+        found = desk.do(verbs.CHECK, verbs.Checked(everything))
+    rows = [[one["name"], one["flag"], one["detail"]] for one in found["flags"]]
+    words = f"{found['checked']} prices: {len(rows) or 'no'} doubts."
+    emit(
+        found,
+        as_json=as_json,
+        show=lambda out: out.print(
+            *((table("Doubts", ("=name", "=flag", "why"), rows), "\n") if rows else ()), words
+        ),
+    )
+    if rows:
+        raise typer.Exit(1)
+
+
+@app.command()
+def diff(
+    source: From,
+    only: Only = None,
+    book: Book = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """What an import would change: old and new price of every kind; stores nothing."""
+    with looking(config) as desk:
+        found = desk.do(verbs.DIFF, _stated(source, only, book))
+    now_us = Clock().wall_us()
+    emit(found, as_json=as_json, show=lambda out: show_plan(out, found, now_us))
+
+
+@app.command("import")
+def import_prices(
+    source: From,
+    only: Only = None,
+    book: Book = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve without being asked.")] = False,
+    by: Annotated[str | None, typer.Option(help="Who approves; default: user@host.")] = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Show what changes, ask, and store it as new versions; running gateways follow by themselves.
+
+    Prices that cannot well be right, such as one per 1K tokens for one per 1M, are pointed out.
+    Nothing that is stored is edited: requests under way keep the version they began with.
+    """
+    with acting(config, by if by or gateway_url() else actor()) as desk:
+        given = _stated(source, only, book)
+        seen, now_us = desk.do(verbs.DIFF, given), Clock().wall_us()
+        if not yes:
+            _ask(seen, now_us)
+        elif not as_json:
+            show_plan(console(), seen, now_us)
+        else:
+            show_doubts(console(err=True), seen)
+        wanted = verbs.Approved(
+            given.source, given.content, given.read_on, given.only, given.book, seen["approves"]
+        )
+        done = desk.do(verbs.IMPORT, wanted)
+    count = done["stored"]
+    emit(
+        done,
+        as_json=as_json,
+        show=lambda out: out.print(
+            f"{count} new versions stored. Running gateways use them within {FOLLOW_S:g} s."
+            if count
+            else "Nothing to store."
+        ),
+    )
+
+
+def _ask(seen: dict[str, Any], now_us: int) -> None:
+    """Ends the command unless a person at a terminal says yes."""
+    count, doubts = seen["new_versions"], seen["implausible"]
+    if not count:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        fail(f"{summary(seen)} There is no terminal to ask on: look with `diff`, then use --yes")
+    show_plan(console(), seen, now_us)
+    wrong = f", {len(doubts)} of them implausible" if doubts else ""
+    if not typer.confirm(f"Store {count} new versions{wrong}?", err=True):
+        fail("nothing was stored")
+
+
+def _stated(source: str, only: list[str] | None, book: str | None) -> verbs.Stated:
+    """With the file that is named, where one is."""
+    try:
+        text = read_text(source)
+    except PriceError as error:
+        fail(str(error))
+    if text is None:
+        return verbs.Stated(source, only=only or None, book=book)
+    return verbs.Stated(text.name, text.data, text.read_on, only or None, book)

@@ -1,0 +1,138 @@
+"""`breakeven up` and `breakeven demo`: from nothing to a running fleet, saying what happens.
+
+`up` starts gateway and dashboard first; the engine's environment is made beside them and the
+engine joins when it is healthy. Until then requests spill, which is the first thing to see.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Self
+
+import typer
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from backends.engine import install as installation
+from gateway.cli.config import start_or_fail
+from gateway.cli.output import console, fail
+from gateway.config.starter import USUAL_PORTS, Ports
+from gateway.demo.start import DemoStart
+from gateway.errors import ConfigError
+from gateway.host.start import DONE, Start
+from ledger.database import DatabaseError
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="Your configuration; without one a tiny model is made."),
+]
+GatewayPort = Annotated[int, typer.Option(min=1, max=65535, help="The gateway's port.")]
+DashboardPort = Annotated[int, typer.Option(min=1, max=65535, help="The dashboard's port.")]
+
+
+def up(
+    config: ConfigFile = None,
+    keys: Annotated[
+        bool,
+        typer.Option(help="Use the provider keys of the environment, under $1 a day in all."),
+    ] = False,
+    port: GatewayPort = USUAL_PORTS.gateway,
+    dashboard_port: DashboardPort = USUAL_PORTS.dashboard,
+) -> None:
+    """Start everything for a first look; no configuration is needed.
+
+    The gateway, its ledger and the dashboard answer first; an engine joins when it is healthy.
+    """
+    ports = Ports(port, dashboard_port)
+    if config is not None and ports != USUAL_PORTS:
+        fail(f"the ports are {config}'s: server.port and dashboard.port there")
+    if config is not None:
+        start_or_fail(config)
+    with _Display() as display:
+        _run(
+            Start(
+                config,
+                keys=keys,
+                ports=ports,
+                say=display.say,
+                report=display.report,
+                environ=dict(os.environ),
+            )
+        )
+
+
+def demo(
+    port: GatewayPort = USUAL_PORTS.gateway, dashboard_port: DashboardPort = USUAL_PORTS.dashboard
+) -> None:
+    """Simulated engines, 30 replayed days, live traffic: needs no keys."""
+    ports = Ports(port, dashboard_port)
+    with _Display() as display:
+        _run(DemoStart(ports, say=display.say, environ=dict(os.environ)))
+
+
+def _run(start: Start | DemoStart) -> None:
+    try:
+        asyncio.run(start.run())
+    except ConfigError as error:
+        fail("\n".join(error.faults))
+    except (DatabaseError, TimeoutError) as error:
+        fail(str(error))
+
+
+class _Display:
+    """Lines as they come, and under them a bar while an installation runs (on a terminal)."""
+
+    def __init__(self) -> None:
+        self._console = console()
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("engine: {task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+        self._stage = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_bar()
+
+    def say(self, line: str) -> None:
+        self._console.print(line, markup=False)
+        sys.stdout.flush()
+
+    def report(self, news: installation.Progress) -> None:
+        if news.stage == DONE:
+            self._end_bar()
+            return
+        if news.stage != self._stage:
+            self._stage = news.stage
+            self.say(f"   engine: {news.stage}: {news.message}")
+        if not self._console.is_terminal:
+            return
+        if self._task is None:
+            self._bar.start()
+            self._task = self._bar.add_task(news.message, total=None)
+        done = news.fraction
+        self._bar.update(
+            self._task,
+            description=f"{news.stage}: {news.message}",
+            total=None if done is None else 1.0,
+            completed=done or 0.0,
+        )
+
+    def _end_bar(self) -> None:
+        """Stopping one that never began would print an empty line."""
+        if self._task is not None:
+            self._bar.stop()

@@ -1,0 +1,227 @@
+"""A LiteLLM proxy's configuration as one of ours, and what of it could not be carried over.
+
+Pure: the YAML's data in, a document of ours and notes out. Every setting of the given file either
+has its place in the document or a note that says why not and what to do instead; nothing is left
+out in silence. No key of a provider is repeated, also where the file holds it in the clear.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import count
+from typing import Any, NamedTuple
+
+from backends.openai import BASE_URLS
+from gateway.config.deployments import Deployment, deployment, section_of
+from gateway.config.uncarried import Note, notes_on, why
+
+_PERIODS = {"1d": "day", "24h": "day", "1mo": "month", "30d": "month"}
+_FALLBACKS = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
+
+
+class Priced(NamedTuple):
+    """A price that the file states, in dollars a token; `None`: not stated."""
+
+    name: str
+    input: Decimal | None
+    output: Decimal | None
+
+
+@dataclass(slots=True)
+class Carried:
+    document: dict[str, Any] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    prices: list[Priced] = field(default_factory=list)
+
+
+def carry_over(
+    given: Mapping[str, Any],
+    *,
+    gpu: Mapping[str, Any],
+    provider_of: Callable[[str], str | None],
+) -> Carried:
+    """`gpu`: what own engines run on, as `pools.NAME.gpu`; `provider_of`: as for `deployment`."""
+    carried = Carried()
+    models: dict[str, dict[str, Any]] = {}
+    patterns: dict[str, str] = {}
+    pools: dict[str, dict[str, Any]] = {}
+    providers: dict[str, dict[str, Any]] = {}
+    for index, entry in enumerate(_entries(given.get("model_list"))):
+        place = f"model_list[{index}]"
+        name, found = str(entry.get("model_name") or ""), deployment(entry, provider_of)
+        if found is None or not name:
+            carried.notes.append(
+                Note(place, "nobody can tell from `model` who serves it, or where")
+            )
+            continue
+        carried.notes += notes_on(place, entry, found)
+        carried.prices += _priced(entry, found)
+        found = _pool(pools, found, gpu) if found.own else _provider(providers, found)
+        if "*" not in name:
+            _target(models, name, found)
+        elif (name, found.model) == (f"{found.name}/*", "*"):
+            patterns[name] = "passthrough"
+        else:
+            words = "a pattern stands for one provider's own names: `openai/*` as `openai/*`"
+            carried.notes.append(Note(f"{place}.model_name", words))
+    sections = {name: section_of(given.get(name)) for name in _SECTIONS}
+    for name, section in sections.items():
+        _section(carried, models, name, section)
+    for name in given:
+        if name not in {"model_list", *_SECTIONS}:
+            carried.notes.append(Note(name, why(name)))
+    _compare(models, carried.notes)
+    parts = {"models": models | patterns, "pools": pools, "providers": providers}
+    carried.document = {name: part for name, part in parts.items() if part} | carried.document
+    carried.document["policies"] = [{"name": "default", "otherwise": "best_effort"}]
+    return carried
+
+
+_SECTIONS = ("router_settings", "litellm_settings", "general_settings")
+
+
+def _target(models: dict[str, dict[str, Any]], name: str, found: Deployment) -> None:
+    targets = models.setdefault(name, {"targets": []})["targets"]
+    if found.target not in targets:
+        targets.append(found.target)
+
+
+def _pool(
+    pools: dict[str, dict[str, Any]], found: Deployment, gpu: Mapping[str, Any]
+) -> Deployment:
+    """With others of the same model; under a name of its own beside a namesake."""
+    for name in _names(found.name):
+        engine: dict[str, Any] = {"kind": "vllm", "served_name": found.model, "endpoints": []}
+        engine = pools.setdefault(name, {"engine": engine, "gpu": dict(gpu)})["engine"]
+        if engine["served_name"] == found.model:
+            break
+    if found.base_url and found.base_url not in engine["endpoints"]:
+        engine["endpoints"].append(found.base_url)
+    if found.key:
+        engine["api_key_env"] = found.key
+    if found.serves:
+        engine["kinds"] = [found.serves]
+    return found._replace(name=name)
+
+
+def _provider(providers: dict[str, dict[str, Any]], found: Deployment) -> Deployment:
+    """The one of the same address, key and price, else one more."""
+    for name in _names(found.name):
+        price_name, base_url, prefix = found.price_name, found.base_url, found.litellm_prefix
+        if name != found.name:  # under another name neither its address nor its prices are known
+            price_name = price_name or found.target
+            base_url = base_url or (BASE_URLS.get(found.name) if found.kind == "openai" else None)
+            prefix = prefix or (found.name if found.kind == "litellm" else None)
+        stated = {
+            "kind": None if found.kind == "openai" else found.kind,
+            "base_url": base_url,
+            "api_key_env": found.key,
+            "prices_as": price_name,
+            "litellm_prefix": prefix,
+        }
+        stated = {key: value for key, value in stated.items() if value is not None}
+        provider = providers.setdefault(name, dict(stated))
+        if {key: value for key, value in provider.items() if key != "kinds"} == stated:
+            break
+    if found.serves in ("rerank", "transcription"):
+        kinds = provider.setdefault("kinds", ["chat", "completion", "embedding"])
+        if found.serves not in kinds:
+            kinds.append(found.serves)
+    return found._replace(name=name)
+
+
+def _names(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}-{number}" for number in count(2))
+
+
+def _priced(entry: Mapping[str, Any], found: Deployment) -> Iterator[Priced]:
+    both = {**section_of(entry.get("model_info")), **section_of(entry.get("litellm_params"))}
+    prices = [_decimal(both.get(f"{side}_cost_per_token")) for side in ("input", "output")]
+    if not found.own and any(price is not None for price in prices):
+        yield Priced(found.price_name or found.target, *prices)
+
+
+def _section(
+    carried: Carried, models: dict[str, dict[str, Any]], name: str, section: Mapping[str, Any]
+) -> None:
+    for key, value in section.items():
+        place = f"{name}.{key}"
+        if key in _FALLBACKS:
+            _fall_back(models, place, value, carried.notes)
+        elif key == "model_group_alias":
+            _alias(models, place, section_of(value), carried.notes)
+        elif key == "request_timeout" and _decimal(value):
+            carried.document["server"] = {"timeouts": {"total_s": float(value)}}
+        elif key == "max_budget" and _decimal(value):
+            _budget(carried, place, value, section.get("budget_duration"))
+        elif key != "budget_duration":
+            carried.notes.append(Note(place, why(key)))
+
+
+def _fall_back(
+    models: dict[str, dict[str, Any]], place: str, value: object, notes: list[Note]
+) -> None:
+    """A model that falls back to others moves to their targets, too."""
+    for one in _entries(value):
+        for name, others in one.items():
+            for other in others if isinstance(others, Sequence) else ():
+                if "targets" not in models.get(name, {}) or "targets" not in models.get(other, {}):
+                    notes.append(
+                        Note(place, f"`{name}` to `{other}`: one of them is no model here")
+                    )
+                    continue
+                targets = models[name]["targets"]
+                targets += [one for one in models[other]["targets"] if one not in targets]
+
+
+def _alias(
+    models: dict[str, dict[str, Any]], place: str, value: Mapping[str, Any], notes: list[Note]
+) -> None:
+    for name, target in value.items():
+        other = target.get("model") if isinstance(target, Mapping) else target
+        if other in models and name not in models:
+            models[name] = {"same_as": other}
+        else:
+            notes.append(Note(f"{place}.{name}", f"`{other}` is no model, or the name is taken"))
+
+
+def _budget(carried: Carried, place: str, usd: object, duration: object) -> None:
+    period = _PERIODS.get(str(duration))
+    if period is None:
+        words = f"`budget_duration: {duration}` is no calendar day or month: state it in `budgets`"
+        carried.notes.append(Note(place, words))
+        return
+    carried.document["budgets"] = [
+        {"scope": "global", "usd": str(usd), "period": period, "hard": True}
+    ]
+
+
+def _compare(models: Mapping[str, dict[str, Any]], notes: list[Note]) -> None:
+    """What an own engine's answers are worth is what an API would have charged for them."""
+    for name, model in models.items():
+        targets = model.get("targets", [])
+        apis = [target for target in targets if not target.startswith("pool:")]
+        if len(apis) == len(targets):
+            continue
+        if apis:
+            model["compare_with"] = apis
+        else:
+            words = "name in `compare_with` what an API charges for it: else nothing is saved by it"
+            notes.append(Note(f"models.{name}", words))
+
+
+def _entries(value: object) -> list[Mapping[str, Any]]:
+    found = value if isinstance(value, list) else []
+    return [one for one in found if isinstance(one, Mapping)]
+
+
+def _decimal(value: object) -> Decimal | None:
+    """A price or an amount; YAML reads `1e-06` as text, and a number is meant."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = Decimal(str(value))
+    except ArithmeticError:
+        return None
+    return found if found.is_finite() and found >= 0 else None

@@ -1,0 +1,118 @@
+"""What the parts of a configuration say about each other: names that lead nowhere, contradictions.
+
+Each check is a small function from settings to faults; it reads no file and no clock. `CHECKS` is
+what no process could work with and what every start refuses; `gateway.config.plausible` holds
+what needs facts from outside the file.
+"""
+
+from collections.abc import Callable, Iterator
+
+from gateway.config.aliases import logical, resolve_model
+from gateway.config.crosschecks_adapters import adapters
+from gateway.config.crosschecks_budgets import BUDGET_CHECKS
+from gateway.config.crosschecks_hosts import HOST_CHECKS
+from gateway.config.crosschecks_policies import POLICY_CHECKS
+from gateway.config.crosschecks_sampling import sampling
+from gateway.config.crosschecks_upkeep import upkeep
+from gateway.config.faults import Fault, Place, nearest
+from gateway.config.machines import machines
+from gateway.config.schema import Model, Settings
+
+Check = Callable[[Settings], Iterator[Fault]]
+
+
+def pass_through(settings: Settings) -> Iterator[Fault]:
+    for name, model in settings.models.items():
+        if not isinstance(model, Model):
+            provider, slash, rest = name.partition("/")
+            if not slash or rest != "*":
+                words = "a pass-through model is named after its provider: `openai/*`"
+                yield Fault(("models", name), words)
+            elif provider not in settings.providers:
+                yield _no_provider(settings, ("models", name), provider)
+
+
+def aliases(settings: Settings) -> Iterator[Fault]:
+    for name, model in settings.models.items():
+        if not isinstance(model, Model) or model.same_as is None:
+            continue
+        here = ("models", name, "same_as")
+        if model.targets:
+            yield Fault(here, "an alias has no targets of its own: leave out one of the two")
+        other = model.same_as
+        if resolve_model(settings, name) is not None:
+            continue
+        if not isinstance(settings.models.get(other), Model):
+            hint = nearest(other, set(settings.models) - {name})
+            yield Fault(here, f"`{other}` leads to no model{hint}", about=("models", other))
+        elif _circles(settings, name):
+            yield Fault(here, f"`{other}` leads to no model, but back to `{name}`")
+
+
+def targets(settings: Settings) -> Iterator[Fault]:
+    for name, model in logical(settings):
+        here: Place = ("models", name, "targets")
+        if not model.targets:
+            yield Fault(here, "at least one is needed: `pool:NAME` or `PROVIDER/MODEL`")
+        for index, target in enumerate(model.targets):
+            place = (*here, index)
+            pool = target.removeprefix("pool:")
+            provider, slash, upstream = target.partition("/")
+            if target in model.targets[:index]:
+                yield Fault(place, f"`{target}` is stated twice")
+            elif pool != target:
+                if pool not in settings.pools:
+                    words = f"no pool named `{pool}`{nearest(pool, settings.pools)}"
+                    yield Fault(place, words, about=("pools", pool))
+            elif not slash or not provider or not upstream:
+                meant = f"; did you mean `pool:{target}`?" if target in settings.pools else ""
+                yield Fault(place, f"`{target}` is no `pool:NAME` or `PROVIDER/MODEL`{meant}")
+            elif provider not in settings.providers:
+                yield _no_provider(settings, place, provider)
+
+
+def comparators(settings: Settings) -> Iterator[Fault]:
+    for name, model in logical(settings):
+        here: Place = ("models", name, "compare_with")
+        if not model.compare_with and any(one.startswith("pool:") for one in model.targets):
+            yield Fault(here, "name at least one API model, or break-even cannot be computed")
+
+
+def confinement(settings: Settings) -> Iterator[Fault]:
+    for name, model in logical(settings):
+        outside = [one for one in model.targets if not one.startswith("pool:")]
+        if model.residency == "internal_only" and outside:
+            words = f"internal_only, but the target `{outside[0]}` is an external API"
+            yield Fault(("models", name, "residency"), words)
+
+
+def _circles(settings: Settings, name: str) -> bool:
+    """Whether an alias leads to itself."""
+    at: str | None = name
+    for _ in settings.models:
+        model = settings.models.get(at or "")
+        at = model.same_as if isinstance(model, Model) else None
+        if at == name:
+            return True
+    return False
+
+
+def _no_provider(settings: Settings, place: Place, name: str) -> Fault:
+    words = f"no provider named `{name}`{nearest(name, settings.providers)}"
+    return Fault(place, words, about=("providers", name))
+
+
+CHECKS: tuple[Check, ...] = (
+    pass_through,
+    aliases,
+    targets,
+    comparators,
+    confinement,
+    *POLICY_CHECKS,
+    *BUDGET_CHECKS,
+    *HOST_CHECKS,
+    adapters,
+    machines,
+    sampling,
+    upkeep,
+)

@@ -1,0 +1,127 @@
+"""Budgets, rates and teams of a configuration: scopes nothing falls under, what is stated twice.
+
+Pure checks from settings to faults, like those of `gateway.config.crosschecks`, which lists them.
+A scope that names nothing would never limit anything, and nobody would notice.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from gateway.config.aliases import resolve_model
+from gateway.config.faults import Fault, Place, nearest
+from gateway.config.schema import EACH, Model, Settings
+from ledger.escrow import SCOPE_KINDS
+from ledger.identity import PUBLIC_BYTES, TEXT_LIMIT
+from ledger.windows import WindowError, zone_named
+
+NAMELESS = ("global", "external")
+# What is known of a request before it goes anywhere.
+RATE_KINDS = ("global", "org", "team", "user", "key", "model", "tag")
+ID_CHARACTERS = 128  # of an organisation, team or user, as `keys create` accepts them
+KEY_DIGITS = 2 * PUBLIC_BYTES
+
+
+def scopes(settings: Settings) -> Iterator[Fault]:
+    for index, budget in enumerate(settings.budgets):
+        place, (kind, _, name) = ("budgets", index, "scope"), budget.scope.partition(":")
+        if name == EACH and kind in _NAMED:
+            words = f"a budget is one name's: `{budget.scope}` would limit nobody (`limits` has it)"
+            yield Fault(place, words)
+        else:
+            yield from _scope(settings, place, budget.scope, SCOPE_KINDS)
+
+
+def rates(settings: Settings) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for index, limit in enumerate(settings.limits):
+        place = ("limits", index)
+        kind, _, name = limit.scope.partition(":")
+        if name != EACH or kind not in RATE_KINDS or kind in NAMELESS:
+            yield from _scope(settings, (*place, "scope"), limit.scope, RATE_KINDS)
+        if limit.requests_per_minute is None and limit.tokens_per_minute is None:
+            yield Fault(place, "limits nothing: set `requests_per_minute` or `tokens_per_minute`")
+        if limit.scope in seen:
+            yield Fault(place, f"`{limit.scope}` is limited already: keep one of them")
+        seen.add(limit.scope)
+
+
+def _scope(settings: Settings, place: Place, scope: str, kinds: Sequence[str]) -> Iterator[Fault]:
+    kind, colon, name = scope.partition(":")
+    if kind not in kinds:
+        yield Fault(place, f"`{kind}` is no kind of scope{nearest(kind, kinds)}")
+    elif kind in NAMELESS:
+        if colon:
+            yield Fault(place, f"`{kind}` takes no name")
+    elif not name.strip():
+        yield Fault(place, f"`{kind}` needs a name: `{kind}:NAME`")
+    else:
+        yield from _NAMED[kind](settings, place, name)
+
+
+def windows(settings: Settings) -> Iterator[Fault]:
+    seen: set[tuple[str, str]] = set()
+    for index, budget in enumerate(settings.budgets):
+        try:
+            zone_named(budget.timezone)
+        except WindowError as error:
+            yield Fault(("budgets", index, "timezone"), str(error))
+        if (budget.scope, budget.period) in seen:
+            words = f"`{budget.scope}` has a budget per {budget.period} already: keep one of them"
+            yield Fault(("budgets", index), words)
+        seen.add((budget.scope, budget.period))
+
+
+def teams(settings: Settings) -> Iterator[Fault]:
+    for index, rule in enumerate(settings.policies):
+        for at, team in enumerate(rule.match.teams):
+            yield from _identity("team", ("policies", index, "match", "teams", at), team)
+
+
+def _provider(settings: Settings, place: Place, name: str) -> Iterator[Fault]:
+    if name not in settings.providers:
+        words = f"no provider named `{name}`{nearest(name, settings.providers)}"
+        yield Fault(place, words, about=("providers", name))
+
+
+def _model(settings: Settings, place: Place, name: str) -> Iterator[Fault]:
+    found = resolve_model(settings, name)
+    if found is None and not isinstance(settings.models.get(name), Model):
+        words = f"no model named `{name}`{nearest(name, settings.models)}"
+        yield Fault(place, words, about=("models", name))
+    elif found is not None and found[0] != name:
+        yield Fault(place, f"`{name}` is an alias: name `{found[0]}`, which serves it")
+
+
+def _key(_: Settings, place: Place, name: str) -> Iterator[Fault]:
+    if not re.fullmatch(rf"[0-9a-f]{{{KEY_DIGITS}}}", name):
+        words = f"a key's scope is its id of {KEY_DIGITS} digits: `breakeven keys list` shows it"
+        yield Fault(place, words)
+
+
+def _identity(kind: str, place: Place, name: str) -> Iterator[Fault]:
+    if not name or name != name.strip():
+        yield Fault(place, f"no {kind} is called `{name}`: a blank at its start or end")
+    elif not name.isprintable() or len(name) > ID_CHARACTERS:
+        yield Fault(place, f"no {kind} id is longer than {ID_CHARACTERS} printable characters")
+
+
+def _tag(_: Settings, place: Place, name: str) -> Iterator[Fault]:
+    tag, _equals, value = name.partition("=")
+    if not tag.strip() or name != name.strip():
+        yield Fault(place, f"`tag` needs a name: `tag:NAME` or `tag:NAME=VALUE`, not `tag:{name}`")
+    elif not name.isprintable() or max(len(tag), len(value)) > TEXT_LIMIT:
+        words = f"no tag has a name or value longer than {TEXT_LIMIT} printable characters"
+        yield Fault(place, words)
+
+
+_NAMED: Mapping[str, Callable[[Settings, Place, str], Iterator[Fault]]] = {
+    "provider": _provider,
+    "model": _model,
+    "key": _key,
+    "org": lambda _, place, name: _identity("organisation", place, name),
+    "team": lambda _, place, name: _identity("team", place, name),
+    "tag": _tag,
+    "user": lambda _, place, name: _identity("user", place, name),
+}
+
+BUDGET_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (scopes, windows, rates, teams)

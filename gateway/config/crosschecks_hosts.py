@@ -1,0 +1,289 @@
+"""Addresses, ports, engines and times of a configuration that cannot work together.
+
+Pure checks from settings to faults, like those of `gateway.config.crosschecks`, which lists them.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from backends.http import Origin
+from backends.openai import BASE_URLS
+from gateway.config.faults import Fault, Place, nearest, warning
+from gateway.config.schema import Provider, Settings
+from gateway.eventaddress import SOCKET_PATH_BYTES, kv_events_address, socket_path
+from router.types import Feature
+
+LAST_PORT = 65535
+KV_ADDRESS = re.compile(r"tcp://[^/\s]+:\d{1,5}|ipc:///\S+")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
+ENGINE_DEFAULTS_MOVE = "another free port is taken; set `port`"
+
+
+class Claim(NamedTuple):
+    """Ports that something of ours listens on. `moves`: any free port would do."""
+
+    place: Place
+    host: str
+    ports: range
+    moves: bool
+
+
+def engines(settings: Settings) -> Iterator[Fault]:
+    for name, pool in settings.pools.items():
+        engine, here = pool.engine, ("pools", name, "engine")
+        if not engine.replicas and not engine.endpoints:
+            words = "set `replicas` (engines that are started here) or `endpoints` (that run)"
+            yield Fault(here, words)
+        if engine.replicas and engine.model is None:
+            yield Fault((*here, "model"), "is needed to start replicas")
+        if engine.profile is not None and (engine.kind != "vllm" or not engine.replicas):
+            words = "is for vLLM engines that are started here (`replicas`): leave it out"
+            yield Fault((*here, "profile"), words)
+        for key, default in (("metrics", "auto"), ("kv_capacity_tokens", None)):
+            if getattr(engine, key) != default and not engine.endpoints:
+                yield Fault((*here, key), "is for engines that already run (`endpoints`)")
+        yield from _kv_events(settings, name, (*here, "kv_events"))
+
+
+def _kv_events(settings: Settings, pool: str, here: Place) -> Iterator[Fault]:
+    engine = settings.pools[pool].engine
+    if engine.kv_events is False:
+        return
+    if engine.kind != "vllm":
+        yield Fault(here, "only vLLM tells of its prefix cache")
+    elif isinstance(engine.kv_events, tuple):
+        if len(engine.kv_events) != len(engine.endpoints):
+            words = f"{len(engine.kv_events)} addresses of {len(engine.endpoints)} `endpoints`"
+            yield Fault(here, words)
+        for index, address in enumerate(engine.kv_events):
+            if not KV_ADDRESS.fullmatch(address):
+                words = "is not an address as tcp://10.0.0.5:5557, tcp://*:5557 or ipc:///a/path"
+                yield Fault((*here, index), words)
+    elif not engine.replicas:
+        yield Fault(here, "`true` is for `replicas`; of `endpoints` name the addresses")
+    else:
+        path = socket_path(kv_events_address(settings, pool, engine.replicas - 1) or "")
+        if len(path.encode()) > SOCKET_PATH_BYTES:
+            words = f"the socket's path is longer than {SOCKET_PATH_BYTES} bytes: {path}"
+            yield Fault(here, words + "; set a shorter `state_dir`")
+
+
+def features(settings: Settings) -> Iterator[Fault]:
+    named: list[tuple[Place, Iterable[str]]] = [
+        (("pools", name, "engine", "features"), pool.engine.features)
+        for name, pool in settings.pools.items()
+    ]
+    named += [
+        (("providers", name, "features"), one.features) for name, one in settings.providers.items()
+    ]
+    known = [feature.value for feature in Feature]
+    for place, words in named:
+        for index, word in enumerate(words):
+            if word not in known:
+                message = f"no feature named `{word}`{nearest(word, known)}"
+                yield Fault((*place, index), message)
+
+
+def dialects(settings: Settings) -> Iterator[Fault]:
+    for name, provider in settings.providers.items():
+        for index, kind in enumerate(provider.kinds):
+            if provider.kind == "litellm" and kind in ("rerank", "transcription"):
+                words = (
+                    f"LiteLLM's adapter does not serve `{kind}` here: add a provider of "
+                    "`kind: openai` with the `base_url` under which its own path stands"
+                )
+                yield Fault(("providers", name, "kinds", index), words)
+
+
+def providers(settings: Settings) -> Iterator[Fault]:
+    for name, provider in settings.providers.items():
+        here = ("providers", name)
+        if "/" in name:
+            yield Fault(here, "a provider's name has no `/`: targets are `PROVIDER/MODEL`")
+        if provider.start and not provider.simulated:
+            words = "only a stand-in can be started: set `simulated: true` as well"
+            yield Fault((*here, "start"), words)
+        if provider.start and provider.base_url is not None:
+            yield Fault((*here, "base_url"), "`start` chooses the address: leave out one of them")
+        if provider.api_key_env and provider.api_key_file:
+            yield Fault((*here, "api_key_file"), "set either `api_key_env` or `api_key_file`")
+        if provider.batch and provider.kind != "openai":
+            words = "only providers of `kind: openai` are given batches here"
+            yield Fault((*here, "batch"), words)
+        if _needs_address(name, provider):
+            words = f"is needed: `{name}` is not one of the providers whose address is known"
+            yield Fault((*here, "base_url"), words + _known_otherwise(name))
+        if _lacks_key(name, provider):
+            words = "no key is named: most providers refuse such requests; set `api_key_env`"
+            yield warning(here, words)
+
+
+def batches(settings: Settings) -> Iterator[Fault]:
+    limits = settings.batches
+    taking = any(provider.batch for provider in settings.providers.values())
+    if taking and limits.hand_on_s <= limits.spill_s:
+        words = "is not longer than `spill_s`: lines spill before any could go to a batch"
+        yield warning(("batches", "hand_on_s"), words)
+
+
+def addresses(settings: Settings) -> Iterator[Fault]:
+    """URLs that are none, stated twice, or our own."""
+    own = [claim for claim in _claims(settings) if claim.place[0] == "server"]
+    for place, urls in _urls(settings):
+        for index, url in enumerate(urls):
+            here = (*place, index) if place[-1] == "endpoints" else place
+            try:
+                origin, _ = Origin.parse(url)
+            except ValueError as error:
+                yield Fault(here, f"{error}; write it like http://10.0.0.5:8000/v1")
+                continue
+            if url.rstrip("/") in [other.rstrip("/") for other in urls[:index]]:
+                yield Fault(here, f"`{url}` is stated twice: it would count as two engines")
+            if any(_same_host(origin.host, one.host) and origin.port in one.ports for one in own):
+                yield Fault(here, f"`{url}` is this gateway itself (server.port)")
+
+
+def ports(settings: Settings) -> Iterator[Fault]:
+    claims = _claims(settings)
+    for index, claim in enumerate(claims):
+        if claim.ports and claim.ports[-1] > LAST_PORT:
+            words = f"{len(claim.ports)} replicas from {claim.ports[0]} on end above {LAST_PORT}"
+            yield Fault(claim.place, words)
+        for other in claims[:index]:
+            shared = sorted(set(claim.ports) & set(other.ports))
+            if shared and _same_host(claim.host, other.host):
+                yield _collision(claim, other, shared)
+
+
+def ledger_url(settings: Settings) -> Iterator[Fault]:
+    """The URL may hold a password and is not repeated."""
+    url = settings.ledger.url
+    if url and settings.ledger.url_env:
+        yield Fault(("ledger", "url_env"), "set either `url` or `url_env`")
+    if url:
+        try:
+            backend = make_url(url).get_backend_name()
+        except ArgumentError:
+            backend = ""
+        if backend not in ("sqlite", "postgresql"):
+            words = "must be a URL like sqlite:///ledger.db or postgresql+psycopg://user@host/name"
+            yield Fault(("ledger", "url"), words)
+
+
+def contract_days(settings: Settings) -> Iterator[Fault]:
+    for name, pool in settings.pools.items():
+        since, until = pool.gpu.since, pool.gpu.until
+        if since and until and since > until:
+            words = f"the contract ends before it begins: since {since} is after until {until}"
+            yield Fault(("pools", name, "gpu", "until"), words)
+
+
+def waits(settings: Settings) -> Iterator[Fault]:
+    """Times of which one makes the other pointless."""
+    telemetry, limits = settings.telemetry, settings.server.timeouts
+    if telemetry.stale_s <= telemetry.scrape_s:
+        words = f"must be more than scrape_s ({telemetry.scrape_s:g}), or every engine is `unknown`"
+        yield Fault(("telemetry", "stale_s"), words)
+    said = limits.model_fields_set  # of a default that is longer nobody needs to hear
+    for name in ("connect_s", "head_s", "idle_s", *({"whole_s"} & said)):
+        wait_s = getattr(limits, name)
+        if wait_s > limits.total_s:
+            words = f"is never reached: a request ends after total_s ({limits.total_s:g})"
+            yield warning(("server", "timeouts", name), words)
+    for index, rule in enumerate(settings.policies):
+        if rule.queue_ms >= limits.total_s * 1000:
+            words = f"is never reached: a request ends after total_s ({limits.total_s:g})"
+            yield warning(("policies", index, "queue_ms"), words)
+
+
+def _urls(settings: Settings) -> Iterator[tuple[Place, tuple[str, ...]]]:
+    for name, pool in settings.pools.items():
+        yield ("pools", name, "engine", "endpoints"), pool.engine.endpoints
+    for name, provider in settings.providers.items():
+        if provider.base_url is not None:
+            yield ("providers", name, "base_url"), (provider.base_url,)
+
+
+def open_dashboards(settings: Settings) -> Iterator[Fault]:
+    """What shows a house's spending to a network asks who looks."""
+    shown = settings.dashboard
+    if shown.enabled and shown.access_file is None and shown.host not in LOOPBACK:
+        words = "is reached from elsewhere: `dashboard.access_file` says who may look"
+        yield Fault(("dashboard", "host"), words)
+
+
+def _claims(settings: Settings) -> list[Claim]:
+    server, shown = settings.server, settings.dashboard
+    claims = [Claim(("server", "port"), server.host, _from(server.port, 1), moves=False)]
+    if shown.enabled:
+        claims.append(Claim(("dashboard", "port"), shown.host, _from(shown.port, 1), moves=False))
+    for name, pool in settings.pools.items():
+        stated = "port" in pool.engine.model_fields_set
+        place = ("pools", name, "engine", "port")
+        wanted = _from(pool.engine.port, pool.engine.replicas)
+        claims.append(Claim(place, LOOPBACK[0], wanted, moves=not stated))
+    return claims
+
+
+def _from(port: int, count: int) -> range:
+    """Port 0 is any free one and collides with nothing."""
+    return range(port, port + count) if port else range(0)
+
+
+def _same_host(one: str, other: str) -> bool:
+    local = one in LOOPBACK and other in LOOPBACK
+    return one == other or local or one in EVERYWHERE or other in EVERYWHERE
+
+
+def _collision(claim: Claim, other: Claim, shared: list[int]) -> Fault:
+    numbers = str(shared[0]) if len(shared) == 1 else f"{shared[0]} to {shared[-1]}"
+    theirs = Fault(other.place, "").path
+    if claim.moves or other.moves:
+        words = f"{numbers} is also {theirs}'s, by default: {ENGINE_DEFAULTS_MOVE}"
+        return warning(claim.place, words)
+    return Fault(claim.place, f"{numbers} is also {theirs}'s; choose another port")
+
+
+def _needs_address(name: str, provider: Provider) -> bool:
+    here = provider.base_url is None and not provider.start
+    return here and provider.kind == "openai" and name not in BASE_URLS
+
+
+def _known_otherwise(name: str) -> str:
+    hint = nearest(name, BASE_URLS)
+    return hint or "; for one that LiteLLM speaks set `kind: litellm`"
+
+
+def _lacks_key(name: str, provider: Provider) -> bool:
+    named = provider.api_key_env or provider.api_key_file
+    stands_in = provider.simulated or provider.start
+    at_home = provider.base_url is None and name in BASE_URLS and provider.kind == "openai"
+    return at_home and not stands_in and not named
+
+
+def kept_answers(settings: Settings) -> Iterator[Fault]:
+    replay = settings.server.idempotency.replay
+    if replay.enabled and replay.key_env is None:
+        words = "name the environment variable that holds what encrypts kept answers"
+        yield Fault(("server", "idempotency", "replay", "key_env"), words)
+
+
+HOST_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
+    engines,
+    features,
+    providers,
+    batches,
+    dialects,
+    addresses,
+    ports,
+    open_dashboards,
+    ledger_url,
+    contract_days,
+    waits,
+    kept_answers,
+)

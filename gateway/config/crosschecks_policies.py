@@ -1,0 +1,154 @@
+"""What policies say about each other, about models and about the clock; conditions compile here."""
+
+from collections.abc import Callable, Iterator
+
+from gateway.config.aliases import logical, resolve_model
+from gateway.config.conditions import Condition, Faulty
+from gateway.config.faults import Fault, Place, nearest, warning
+from gateway.config.schema import Match, Model, PolicyRule, Settings
+from ledger.windows import WindowError, zone_named
+from router.policy import Facts, Rule, matches
+from router.types import Policy
+
+
+def policy_names(settings: Settings) -> Iterator[Fault]:
+    names = [rule.name for rule in settings.policies]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            words = f"policy names must be unique: `{name}` is taken"
+            yield Fault(("policies", index, "name"), words)
+
+
+def policy_models(settings: Settings) -> Iterator[Fault]:
+    known = [name for name, _ in logical(settings)]
+    for index, rule in enumerate(settings.policies):
+        for at, name in enumerate(rule.match.models):
+            place = ("policies", index, "match", "models", at)
+            found = resolve_model(settings, name)
+            if found is not None and found[0] != name:
+                yield Fault(place, f"`{name}` is an alias: name `{found[0]}`, which serves it")
+            elif isinstance(settings.models.get(name), Model):
+                continue  # an alias that leads nowhere has its own fault
+            elif found is None and not _pattern_matches(settings, name, known):
+                yield Fault(
+                    place, f"no model named `{name}`{nearest(name, known)}", about=("models", name)
+                )
+
+
+def policy_order(settings: Settings) -> Iterator[Fault]:
+    everything: PolicyRule | None = None
+    for index, rule in enumerate(settings.policies):
+        if everything is not None:
+            words = f"never used: `{everything.name}` above it matches every request"
+            yield warning(("policies", index), words)
+        elif rule.match == Match() and not rule.shadow:
+            everything = rule
+
+
+def _pattern_matches(settings: Settings, pattern: str, known: list[str]) -> bool:
+    """Whether `openai/*` or `chat-*` matches a model that is or may be asked for."""
+    if not pattern.endswith("*"):
+        return False
+    rule = Rule("", Policy(""), models=(pattern,))
+    provider = pattern.partition("/")[0]
+    passed = settings.models.get(f"{provider}/*") == "passthrough"
+    return passed or any(matches(rule, Facts(name, "")) for name in (*known, *settings.models))
+
+
+def policy_conditions(settings: Settings) -> Iterator[Fault]:
+    for index, rule in enumerate(settings.policies):
+        text, place = rule.match.when, ("policies", index, "match", "when")
+        if text is None:
+            continue
+        try:
+            condition = Condition(text)
+        except Faulty as error:
+            yield Fault(place, f"the condition {error}")
+            continue
+        if condition.may_fail:
+            words = (
+                "cannot be told of keys without that tag: say `has(tags.NAME) && ...`; until then "
+                "the rule is passed over for them, and its `internal_only` and its cap hold"
+            )
+            yield warning(place, words)
+
+
+def policy_times(settings: Settings) -> Iterator[Fault]:
+    for index, rule in enumerate(settings.policies):
+        for at, times in enumerate(rule.match.times):
+            place: Place = ("policies", index, "match", "times", at)
+            try:
+                zone_named(times.timezone)
+            except WindowError as error:
+                yield Fault((*place, "timezone"), str(error))
+            if times.starts == times.ends:
+                words = f"`{times.starts}` to `{times.ends}` is no time: leave out both for all day"
+                yield Fault((*place, "ends"), words)
+
+
+def policy_targets(settings: Settings) -> Iterator[Fault]:
+    """Names lead to targets of a model that the rule is for, and out of the network nowhere."""
+    for index, rule in enumerate(settings.policies):
+        models = tuple(_models_of(settings, rule))
+        known = {target for _, model in models for target in model.targets}
+        passing = any(name.endswith("*") for name in rule.match.models) or not rule.match.models
+        for place, target in _named(rule):
+            here: Place = ("policies", index, *place)
+            if target not in known and not (passing and "/" in target):
+                words = f"`{target}` is no target of a model of this policy{nearest(target, known)}"
+                yield Fault(here, words)
+            elif rule.residency == "internal_only" and not target.startswith("pool:"):
+                yield Fault(here, f"internal_only, but `{target}` is an external API")
+            elif rule.candidates and place[0] != "candidates" and target not in rule.candidates:
+                yield Fault(here, f"`{target}` is not among this policy's `candidates`")
+        if rule.canary is not None and rule.canary.target in rule.weights:
+            words = "the canary has its percent: leave it out of the weights"
+            yield Fault(("policies", index, "weights", rule.canary.target), words)
+
+
+def policy_quality(settings: Settings) -> Iterator[Fault]:
+    for index, rule in enumerate(settings.policies):
+        if rule.max_quality_loss is None:
+            continue
+        place = ("policies", index, "max_quality_loss")
+        for name, model in _models_of(settings, rule):
+            unstated = [one for one in model.targets if one not in model.quality_loss]
+            if unstated:
+                words = f"`{unstated[0]}` of `{name}` is left out: it states no `quality_loss`"
+                yield warning(place, words)
+
+
+def model_quality(settings: Settings) -> Iterator[Fault]:
+    for name, model in logical(settings):
+        for target in model.quality_loss:
+            if target not in model.targets:
+                words = f"`{target}` is no target of this model{nearest(target, model.targets)}"
+                yield Fault(("models", name, "quality_loss", target), words)
+
+
+def _models_of(settings: Settings, rule: PolicyRule) -> Iterator[tuple[str, Model]]:
+    narrowed = Rule("", Policy(""), models=rule.match.models)
+    for name, model in logical(settings):
+        if matches(narrowed, Facts(name, "")):
+            yield name, model
+
+
+def _named(rule: PolicyRule) -> Iterator[tuple[Place, str]]:
+    for at, target in enumerate(rule.candidates):
+        yield ("candidates", at), target
+    for target in rule.weights:
+        yield ("weights", target), target
+    if rule.canary is not None:
+        yield ("canary", "target"), rule.canary.target
+
+
+POLICY_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
+    policy_names,
+    policy_models,
+    policy_order,
+    policy_conditions,
+    policy_times,
+    policy_targets,
+    policy_quality,
+    model_quality,
+)

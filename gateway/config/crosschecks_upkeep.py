@@ -1,0 +1,41 @@
+"""Upkeep that cannot be done: times that are none, engines that are not ours, models left alone."""
+
+from collections.abc import Iterator
+
+from gateway.config.aliases import logical
+from gateway.config.faults import Fault, warning
+from gateway.config.schedules import Schedule, ScheduleError
+from gateway.config.schema import Settings
+
+
+def upkeep(settings: Settings) -> Iterator[Fault]:
+    for name, pool in settings.pools.items():
+        kept, here = pool.upkeep, ("pools", name, "upkeep")
+        for field in ("restart", "stop", "start"):
+            words = getattr(kept, field)
+            if words is None:
+                continue
+            try:
+                Schedule(words, kept.timezone)
+            except ScheduleError as error:
+                message = f"`{words}` is no time: {error}; write it like `0 4 * * SUN`"
+                if "time zone" in str(error):
+                    message = str(error)
+                yield Fault((*here, field), message)
+        if (kept.stop is None) is not (kept.start is None):
+            missing = "stop" if kept.stop is None else "start"
+            yield Fault((*here, missing), "is needed: engines are stopped and started by the two")
+        if kept.any and not pool.engine.replicas:
+            yield Fault(here, "is for engines that are started here (`replicas`)")
+            continue
+        alone = sorted(
+            model for model, one in logical(settings) if set(one.targets) == {f"pool:{name}"}
+        )
+        restarts = kept.restart is not None or kept.restart_on_decay is not None
+        count = pool.engine.replicas + len(pool.engine.endpoints)
+        if restarts and alone and count == 1:
+            words = f"its only engine is never restarted: `{alone[0]}` has no other target"
+            yield Fault(here, f"{words}; add a replica or a target")
+        if kept.stop and kept.start and alone:
+            words = f"`{alone[0]}` has no other target: its requests are refused meanwhile"
+            yield warning((*here, "stop"), words)

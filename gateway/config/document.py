@@ -1,0 +1,128 @@
+"""A YAML document with the lines of its keys, and what YAML itself would let pass.
+
+PyYAML keeps the last of two equal keys without a word, raises on a date that does not exist and
+reads `80:80` as a number to the base of sixty; here the first is a fault and the others stay text,
+so that the schema can say what is wrong with them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from yaml.reader import ReaderError
+
+from gateway.config.faults import Fault, Place
+
+_NO_NAME = "a key must be a name, not a list or a mapping: put `{...}` and `[...]` into quotes"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`value` is None when the text is no YAML; `faults` says why."""
+
+    value: Any
+    faults: tuple[Fault, ...]
+    root: yaml.Node | None = None
+
+    def line(self, place: Place) -> int | None:
+        """The line of the deepest part of the place that the document has."""
+        node, line = self.root, None
+        for part in place:
+            found = _child(node, part)
+            if found is None:
+                break
+            line, node = found
+        return line
+
+
+def read_document(text: str) -> Document:
+    try:
+        loader = _Loader(text)
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        words = f"not YAML: the character #x{error.character:04x} is not allowed"
+        return Document(None, (Fault((), words, line=line),))
+    try:
+        root = loader.get_single_node()
+        repeated = [] if root is None else _repeated(root)  # before merges are written out
+        value = None if root is None else loader.construct_document(root)
+    except yaml.MarkedYAMLError as error:
+        return Document(None, (_not_yaml(error),))
+    except RecursionError:
+        return Document(None, (Fault((), "not YAML that can be read: nested too deeply"),))
+    finally:
+        loader.dispose()
+    if value is not None and not isinstance(value, dict):
+        fault = Fault((), "the document must be a mapping: `key: value` lines", line=1)
+        return Document(None, (fault,))
+    return Document(value or {}, tuple(repeated), root)
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain YAML values; what only looks like a date or a number stays text."""
+
+
+def _scalar_as_written(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    kind = node.tag.rpartition(":")[2]
+    if kind != "timestamp" and ":" in node.value:
+        return node.value
+    try:
+        return getattr(yaml.SafeLoader, f"construct_yaml_{kind}")(loader, node)
+    except ValueError:
+        return node.value
+
+
+for _kind in ("timestamp", "int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _scalar_as_written)
+
+
+def _not_yaml(error: yaml.MarkedYAMLError) -> Fault:
+    mark = error.problem_mark or error.context_mark
+    words = " ".join(part for part in (error.context, error.problem) if part)
+    hint = ""
+    if "\\t" in words:
+        hint = "; indent with blanks, not with tabs"
+    return Fault((), f"not YAML: {words}{hint}", line=None if mark is None else mark.line + 1)
+
+
+def _repeated(root: yaml.Node) -> list[Fault]:
+    """Keys stated twice in one mapping, and those that are no names, which go.
+
+    Each node is looked at once, whatever refers to it.
+    """
+    faults: list[Fault] = []
+    seen: set[int] = set()
+    waiting: list[tuple[yaml.Node, Place]] = [(root, ())]
+    while waiting:
+        node, place = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += [(item, (*place, index)) for index, item in enumerate(node.value)]
+        elif isinstance(node, yaml.MappingNode):
+            first: dict[str, int] = {}
+            for key, value in tuple(node.value):
+                if not isinstance(key, yaml.ScalarNode):
+                    node.value.remove((key, value))  # or it would hide every other fault
+                    faults.append(Fault(place, _NO_NAME, line=key.start_mark.line + 1))
+                    continue
+                here, line = (*place, key.value), key.start_mark.line + 1
+                if key.value in first and key.value != "<<":
+                    words = f"stated twice, first in line {first[key.value]}; keep one of them"
+                    faults.append(Fault(here, words, line=line))
+                first.setdefault(key.value, line)
+                waiting.append((value, here))
+    return faults
+
+
+def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:
+    """The line of a key or an item, and its value; of equal keys the one that counts."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in reversed(node.value):
+            if isinstance(key, yaml.ScalarNode) and key.value == str(part):
+                return key.start_mark.line + 1, value
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        item = node.value[part]
+        return item.start_mark.line + 1, item
+    return None

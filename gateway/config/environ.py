@@ -1,0 +1,121 @@
+"""The environment of each process that `serve` starts: only the secrets that it needs.
+
+Everyone on the host with the same user, and every crash report, can read a process's environment.
+Workers call providers and read the ledger, so they get the keys that the configuration names and
+the ledger's address; the runner of batches gets those of providers that take batches; ledger
+writer, telemetry and dashboard get the address, telemetry also the webhook for alerts; stand-ins
+get none.
+What installs the engine fetches packages: it gets what names the index and the way there.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from backends.environ import plain
+from gateway.config.settings import Provider, Settings
+from gateway.errors import ConfigError
+from ledger.database import URL_VARIABLE
+
+# A proxy's address may hold a password: for those only who call other hosts.
+_OUTWARD = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_DATABASE = "PG"  # libpq reads what the address leaves out from PGHOST, PGPASSWORD and so on
+_PACKAGES = ("PIP_", "UV_")  # an index may ask for a password, and its address hold one
+
+
+def installer(base: Mapping[str, str]) -> dict[str, str]:
+    """For pip and uv, which are told by variables where packages are and how they are reached."""
+    fetching = {
+        name: value
+        for name, value in base.items()
+        if name.startswith(_PACKAGES) or name == "NETRC" or name.upper() in _OUTWARD
+    }
+    return plain(base) | _trust(base) | fetching
+
+
+def ledger_reader(base: Mapping[str, str], url: str) -> dict[str, str]:
+    """For a process that opens the ledger."""
+    database = {name: value for name, value in base.items() if name.startswith(_DATABASE)}
+    return plain(base) | _trust(base) | database | {URL_VARIABLE: url}
+
+
+def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """It tells of budgets: with the webhook that the configuration names, and the way there."""
+    named = {settings.alerts.webhook_env, settings.alerts.secret_env}
+    kept = {
+        name: value for name, value in base.items() if name in named or name.upper() in _OUTWARD
+    }
+    return ledger_reader(base, url) | kept
+
+
+def sampling(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """It asks the gateway: with the keys of the accounts that pay for it."""
+    rules = [pool.sampling for pool in settings.pools.values()]
+    named = {rule.key_env for rule in rules if rule is not None}
+    return ledger_reader(base, url) | {key: value for key, value in base.items() if key in named}
+
+
+def dashboard(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """Streamlit takes its own settings from the environment, too.
+
+    With an access file it asks the house's sign-in by itself, which may be behind a proxy.
+    """
+    named = settings.dashboard.reader_url_env
+    if named is not None:
+        if not base.get(named):
+            raise ConfigError([f"dashboard.reader_url_env: `{named}` is not set"])
+        url = base[named]
+    own = {name: value for name, value in base.items() if name.startswith("STREAMLIT_")}
+    if settings.dashboard.access_file is not None:
+        own |= {name: value for name, value in base.items() if name.upper() in _OUTWARD}
+    return ledger_reader(base, url) | own
+
+
+def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """With the keys that the configuration names.
+
+    Of a `litellm` provider without a named key, LiteLLM itself finds the credentials by the
+    vendor's own variables (`AWS_...`, `AZURE_...`): with one, nothing can be left out.
+    """
+    providers = settings.providers.values()
+    if any(p.kind == "litellm" and not (p.api_key_env or p.api_key_file) for p in providers):
+        return {**base, URL_VARIABLE: url}
+    named = {provider.api_key_env for provider in providers}
+    named |= {pool.engine.api_key_env for pool in settings.pools.values()}
+    named.add(settings.server.idempotency.replay.key_env)
+    kept = {
+        name: value
+        for name, value in base.items()
+        if name in named or name.upper() in _OUTWARD or name.startswith("LITELLM_LO")
+    }
+    return ledger_reader(base, url) | kept
+
+
+def secret(provider: Provider | None, name: str, environ: Mapping[str, str]) -> str | None:
+    """A provider's key from the named environment variable or file."""
+    if provider is None:
+        return None
+    if provider.api_key_file is not None:
+        try:
+            return Path(provider.api_key_file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ConfigError([f"providers.{name}.api_key_file: {error.strerror}"]) from error
+    if provider.api_key_env is not None:
+        value = environ.get(provider.api_key_env)
+        if not value:
+            raise ConfigError(
+                [f"providers.{name}.api_key_env: `{provider.api_key_env}` is not set"]
+            )
+        return value
+    return None
+
+
+def batches(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """The runner calls the providers that take batches: with their keys."""
+    taking = [provider for provider in settings.providers.values() if provider.batch]
+    named = {provider.api_key_env for provider in taking}
+    return ledger_reader(base, url) | {key: value for key, value in base.items() if key in named}
+
+
+def _trust(base: Mapping[str, str]) -> dict[str, str]:
+    return {name: base[name] for name in _TRUST if name in base}

@@ -1,0 +1,180 @@
+"""What a configuration says about the world around it: prices, GPUs, directories, the date.
+
+Pure like `gateway.config.crosschecks`: the facts come in as a value, which
+`gateway.config.surroundings` gathers. `breakeven check` and every start make these checks; the
+processes that a start makes do not.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from backends.engine.catalog import GPUS, UnknownGpu, find
+from backends.simulator.profiles import PROFILES
+from backends.simulator.shapefile import ShapeFileError, profile_of
+from gateway.config.aliases import logical
+from gateway.config.faults import Fault, Place, nearest, warning
+from gateway.config.schema import Settings
+from ledger.drafts import BUNDLED_RANK
+from ledger.pricebands import Bands
+from ledger.prices import PriceBook
+
+SMALLEST = "models: {chat: {targets: [openai/gpt-4o-mini]}}, providers: {openai: {api_key_env: OPENAI_API_KEY}}"  # noqa: E501  (one line to copy)
+WITHOUT_GPU = "CPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`wrong_paths`: what is wrong with a file or directory that the settings name, by its place.
+
+    `prices` is None when a price file cannot be read: what it would price is not known then.
+    """
+
+    today: date
+    at_us: int
+    prices: PriceBook | None
+    wrong_paths: Mapping[Place, str] = field(default_factory=dict)
+
+
+Check = Callable[[Settings, Facts], Iterator[Fault]]
+
+
+def something_is_served(settings: Settings, _: Facts) -> Iterator[Fault]:
+    if not settings.models:
+        words = f"nothing is served: no model is configured. The smallest: {{{SMALLEST}}}"
+        yield Fault(("models",), words)
+
+
+def used_pools(settings: Settings, _: Facts) -> Iterator[Fault]:
+    used = {target for _, model in logical(settings) for target in model.targets}
+    for name in settings.pools:
+        if f"pool:{name}" not in used:
+            words = f"no model has the target `pool:{name}`: its hours cost and nothing uses them"
+            yield warning(("pools", name), words)
+
+
+def gpu_types(settings: Settings, _: Facts) -> Iterator[Fault]:
+    """A type that nobody knows has no public price either: its rate must be said."""
+    for name, pool in settings.pools.items():
+        kind = pool.gpu.type
+        if kind.upper() == WITHOUT_GPU or pool.gpu.usd_per_hour is not None:
+            continue
+        try:
+            find(kind)
+        except UnknownGpu:
+            near = nearest(kind, [*(gpu.name for gpu in GPUS), WITHOUT_GPU])
+            words = f"no GPU named `{kind}` is known: name another, or say its `usd_per_hour`"
+            near = near or "; `breakeven engine list` has the names"
+            yield Fault(("pools", name, "gpu", "type"), words + near)
+
+
+def simulated_profiles(settings: Settings, _: Facts) -> Iterator[Fault]:
+    for name, pool in settings.pools.items():
+        engine = pool.engine
+        if engine.kind == "simulated" and engine.model:
+            try:  # one that runs elsewhere may be of any name, and is measured then
+                if profile_of(engine.model) is not None or not engine.replicas:
+                    continue
+            except ShapeFileError as error:
+                words = str(error)
+            else:
+                near = nearest(engine.model, PROFILES)
+                words = f"no simulated profile named `{engine.model}`, and no such file{near}"
+            yield Fault(("pools", name, "engine", "model"), words)
+
+
+def contracts_in_force(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    for name, pool in settings.pools.items():
+        since, until = pool.gpu.since, pool.gpu.until
+        if since and until and since > until:
+            continue
+        if until and until < facts.today:
+            words = f"the contract ended on {until}: hours after it cost nothing in the books"
+            yield warning(("pools", name, "gpu", "until"), words)
+        if since and since > facts.today:
+            words = f"the contract begins on {since}: hours before it cost nothing in the books"
+            yield warning(("pools", name, "gpu", "since"), words)
+
+
+def named_paths(_: Settings, facts: Facts) -> Iterator[Fault]:
+    for place, words in facts.wrong_paths.items():
+        yield Fault(place, words)
+
+
+def target_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    hard = any(budget.hard for budget in settings.budgets)
+    result = "requests there are unpriced" + (
+        ", and refused to keys under a hard budget" if hard else " and flagged in the ledger"
+    )
+    for model, definition in logical(settings):
+        for index, target in enumerate(definition.targets):
+            provider = settings.providers.get(target.partition("/")[0])
+            if provider is not None and provider.prices_as is None:
+                yield from _unpriced(facts, ("models", model, "targets", index), target, result)
+    for name, provider in settings.providers.items():
+        if provider.prices_as is not None:
+            yield from _unpriced(
+                facts, ("providers", name, "prices_as"), provider.prices_as, result
+            )
+
+
+def batch_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    """Without rates of its own a batch is worth nothing: such lines go the ordinary way."""
+    for model, definition in logical(settings):
+        for index, target in enumerate(definition.targets):
+            name = target.partition("/")[0]
+            provider = settings.providers.get(name)
+            if provider is None or not provider.batch or facts.prices is None:
+                continue
+            price = facts.prices.find(provider.prices_as or target, facts.at_us)
+            if price is None or any(one.tier == "batch" for one in price.terms.schedules):
+                continue
+            words = (
+                f"the price of `{target}` has no batch rates: its lines go to `{name}` one by one, "
+                "at the ordinary price"
+            )
+            yield warning(("models", model, "targets", index), words)
+
+
+def comparator_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    for model, definition in logical(settings):
+        for index, other in enumerate(definition.compare_with):
+            place: Place = ("models", model, "compare_with", index)
+            yield from _unpriced(facts, place, other, "nothing is compared with it")
+
+
+def odd_prices(settings: Settings, facts: Facts) -> Iterator[Fault]:
+    """Of files and of imports; lists of the market are looked at by `breakeven prices check`."""
+    if facts.prices is None:
+        return
+    stated = [one for one in facts.prices.in_force(facts.at_us) if one.rank > BUNDLED_RANK]
+    bands = Bands(facts.prices, facts.at_us) if stated else None
+    for price in stated:
+        doubt = None if bands is None else bands.doubt(price)
+        if doubt is not None:
+            configured = price.rank <= len(settings.prices)
+            place: Place = ("prices", price.rank - 1) if configured else ("prices",)
+            yield warning(place, f"the price of `{price.name}` ({price.book}) looks wrong: {doubt}")
+
+
+def _unpriced(facts: Facts, place: Place, name: str, result: str) -> Iterator[Fault]:
+    book = facts.prices
+    if book is None or book.find(name, facts.at_us) is not None:
+        return
+    near = nearest(name, (price.name for price in book.in_force(facts.at_us)))
+    cure = near or "; state one in a file under `prices`"
+    yield warning(place, f"no price for `{name}`: {result}{cure}")
+
+
+PLAUSIBLE: tuple[Check, ...] = (
+    something_is_served,
+    used_pools,
+    gpu_types,
+    simulated_profiles,
+    contracts_in_force,
+    named_paths,
+    target_prices,
+    batch_prices,
+    comparator_prices,
+    odd_prices,
+)

@@ -1,0 +1,81 @@
+"""Calendar times of a pool's upkeep: which came last, which comes next, and what stands by them.
+
+Pure: instants come in as microseconds by the epoch. Cron expressions are read as Debian's cron
+reads them: a time that daylight saving skips counts at the jump, one that it repeats counts once.
+"""
+
+from datetime import datetime
+
+from cronsim import CronSim, CronSimError
+
+from gateway.config.schema_upkeep import Upkeep
+from ledger.windows import WindowError, zone_named
+
+YEARS = 366 * 86_400 * 1_000_000  # a time that is further away never comes
+
+
+class ScheduleError(Exception):
+    """The words are no calendar time; the message says what is wrong."""
+
+
+class Schedule:
+    """One cron expression in a time zone."""
+
+    def __init__(self, words: str, timezone: str = "UTC") -> None:
+        try:
+            self._zone = zone_named(timezone)
+            if len(words.split()) != 5:
+                raise ScheduleError("has five fields: minute hour day month weekday")
+            CronSim(words, datetime(2026, 1, 1, tzinfo=self._zone))
+        except CronSimError as error:
+            raise ScheduleError(str(error)) from error
+        except WindowError as error:
+            raise ScheduleError(str(error)) from error
+        self._words = words
+
+    def last_us(self, now_us: int) -> int | None:
+        """The latest of its times up to now; `None` when there was none in a year."""
+        return self._found(now_us + 1_000_000, now_us, reverse=True)
+
+    def next_us(self, now_us: int) -> int | None:
+        """The first of its times after now."""
+        return self._found(now_us, now_us, reverse=False)
+
+    def _found(self, from_us: int, now_us: int, *, reverse: bool) -> int | None:
+        at = datetime.fromtimestamp(from_us // 1_000_000, tz=self._zone)
+        for found in CronSim(self._words, at, reverse=reverse):
+            us = round(found.timestamp()) * 1_000_000
+            if abs(us - now_us) > YEARS:
+                return None
+            if us <= now_us if reverse else us > now_us:
+                return us
+        return None
+
+
+def restart_due_us(upkeep: Upkeep, now_us: int) -> int | None:
+    """When the last restart by the calendar was due."""
+    if upkeep.restart is None:
+        return None
+    return Schedule(upkeep.restart, upkeep.timezone).last_us(now_us)
+
+
+def restart_next_us(upkeep: Upkeep, now_us: int) -> int | None:
+    if upkeep.restart is None:
+        return None
+    return Schedule(upkeep.restart, upkeep.timezone).next_us(now_us)
+
+
+def stopped_since_us(upkeep: Upkeep, now_us: int) -> int | None:
+    """Since when its engines are to be stopped; `None` while they are to run."""
+    if upkeep.stop is None or upkeep.start is None:
+        return None
+    stopped = Schedule(upkeep.stop, upkeep.timezone).last_us(now_us)
+    started = Schedule(upkeep.start, upkeep.timezone).last_us(now_us)
+    if stopped is None or (started is not None and started >= stopped):
+        return None
+    return stopped
+
+
+def starts_us(upkeep: Upkeep, now_us: int) -> int | None:
+    """When its engines are started next."""
+    return None if upkeep.start is None else Schedule(upkeep.start, upkeep.timezone).next_us(now_us)

@@ -1,0 +1,388 @@
+"""The sections of the configuration file, as pydantic models: strict, frozen, no secret inline.
+
+What one field may hold is said here; what several fields say together is in `crosschecks`. Each
+field's `description` is its line in deploy/SETTINGS.md.
+"""
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from gateway.adapters import with_adapters
+from gateway.config.schema_dashboard import Dashboard
+from gateway.config.schema_policies import Match, PolicyRule, PolicySlo
+from gateway.config.schema_upkeep import Sampling, Upkeep
+from gateway.config.sections import (
+    NAME,
+    KvEvents,
+    Named,
+    Origin,
+    Positive,
+    Ratio,
+    Section,
+    TotalUsd,
+    Usd,
+    Variable,
+)
+
+__all__ = ["NAME", "Match", "PolicyRule", "PolicySlo", "Section", "Settings"]
+
+Serves = Literal["chat", "completion", "embedding", "rerank", "transcription"]
+
+
+def _word_or_section(value: object) -> str:
+    return "word" if isinstance(value, str) else "section"
+
+
+class Timeouts(Section):
+    connect_s: Positive = Field(5.0, description="TCP and TLS to an upstream")
+    head_s: Positive = Field(
+        120.0, description="request sent to the answer's head, and to its first token"
+    )
+    whole_s: Positive = Field(
+        600.0,
+        description="instead, of an answer in one piece: its head comes at its end",
+    )
+    idle_s: Positive = Field(60.0, description="silence between two chunks of an answer")
+    total_s: Positive = Field(900.0, description="one request, all attempts together")
+    client_stall_s: Positive = Field(60.0, description="a client that stops reading its answer")
+    receive_s: Positive = Field(
+        8.0, description="for a request's head, and for its body: each 16 KiB of it add a second"
+    )
+    keep_alive_s: Positive = Field(75.0, description="an idle client; balancers keep theirs for 60")
+    drain_s: Positive = Field(30.0, description="open streams may finish after SIGTERM")
+    unready_s: Annotated[float, Field(ge=0.0)] = Field(
+        0.0, description="after SIGTERM, unready and still serving: a balancer's time to notice"
+    )
+
+
+class Replay(Section):
+    enabled: bool = Field(False, description="answers are kept, encrypted, and sent once more")
+    key_env: Variable | None = Field(
+        None, description="environment variable with the secret that encrypts them"
+    )
+    hours: Annotated[float, Field(gt=0.0, le=744.0)] = Field(
+        24.0, description="how long an answer is kept, at most as long as its key stands"
+    )
+    max_bytes: int = Field(
+        1024 * 1024, ge=1024, description="a longer answer is not kept: the same again gets 409"
+    )
+    total_bytes: int = Field(
+        1024**3, ge=1024, description="about what all kept answers may take in the database"
+    )
+
+
+class Idempotency(Section):
+    hours: Annotated[float, Field(gt=0.0, le=744.0)] = Field(
+        24.0, description="how long an `Idempotency-Key` stands for the request that brought it"
+    )
+    replay: Replay = Replay()
+
+
+class Server(Section):
+    host: str = Field("127.0.0.1", description="address the gateway listens on")
+    port: int = Field(8080, ge=0, le=65535, description="port the gateway listens on")
+    workers: int = Field(1, ge=1, le=64, description="gateway worker processes on this host")
+    body_limit_bytes: int = Field(
+        10 * 1024 * 1024, ge=1024, description="largest accepted request body"
+    )
+    max_in_flight: int = Field(
+        4096, ge=1, description="requests one worker works on at once; more get 503"
+    )
+    max_connections: int = Field(
+        16_384, ge=1, description="clients of one worker, at most half of its open files; then 503"
+    )
+    max_n: int = Field(8, ge=1, le=128, description="most answers of one request: `n` x prompts")
+    cors_origins: tuple[Origin, ...] = Field(
+        (), description="web pages that may call `/v1`: `https://app.example.com`, or `*` for all"
+    )
+    idempotency: Idempotency = Idempotency()
+    timeouts: Timeouts = Timeouts()
+
+
+class Ledger(Section):
+    url: str | None = Field(
+        None, description="SQLAlchemy URL; default: SQLite `ledger.db` in the state directory"
+    )
+    url_env: Variable | None = Field(None, description="environment variable that holds the URL")
+    journal_segment_bytes: int = Field(
+        64 * 1024 * 1024, ge=65536, description="a journal file is rotated at this size"
+    )
+    journal_limit_bytes: int = Field(
+        4 * 1024**3, ge=1024 * 1024, description="unapplied journal at which requests get 503"
+    )
+    retain_days: int | None = Field(
+        None,
+        ge=35,
+        description="single attempts older than this are deleted; their sums and proof stay",
+    )
+    retain_entries_days: int | None = Field(
+        None,
+        ge=35,
+        description="once their attempts are deleted, postings and refusals older than this "
+        "become balances by account and day, and counts by hour",
+    )
+
+
+class Telemetry(Section):
+    scrape_s: Positive = Field(0.5, description="seconds between two reads of an engine's metrics")
+    stale_s: Positive = Field(
+        10.0, description="an engine whose metrics are older than this is `unknown`"
+    )
+
+
+class Queue(Section):
+    places: int = Field(
+        512, ge=1, le=100_000, description="requests that wait in one worker for the same pools"
+    )
+    weights: dict[str, Annotated[float, Field(gt=0.0, le=1_000_000.0)]] = Field(
+        default_factory=dict,
+        description="team to weight: shares of engine tokens while several wait; 1 for others",
+    )
+
+
+class Batches(Section):
+    enabled: bool = Field(True, description="files and batches are served")
+    file_limit_bytes: int = Field(
+        200 * 1024 * 1024, ge=1024, description="largest file; it lies in the ledger's database"
+    )
+    team_limit_bytes: int = Field(
+        10 * 1024**3, ge=1024, description="what one team may keep in files before it deletes some"
+    )
+    team_batches: int = Field(50, ge=1, description="unfinished batches of one team, at most")
+    lines_limit: int = Field(50_000, ge=1, description="requests of one batch")
+    keep_days: int = Field(30, ge=1, le=3650, description="files are deleted after so many days")
+    in_flight: int = Field(
+        64, ge=1, le=4096, description="lines of batches that one host sends at once, at most"
+    )
+    spill_s: Positive = Field(
+        7200.0, description="before a batch's end: what no idle engine has run may go to APIs"
+    )
+    hand_on_s: Positive = Field(
+        43_200.0,
+        description="before a batch's end: what own engines will not have run goes to a provider's "
+        "batch",
+    )
+
+
+class Gpu(Section):
+    """What the hardware under one replica costs, by contract; dates are inclusive UTC days."""
+
+    type: str = Field(description="GPU name from `breakeven engine list`, or CPU")
+    count: int = Field(1, ge=1, description="GPUs under one replica")
+    billing: Literal["reserved", "on_demand", "owned"] = Field(
+        "reserved", description="which hours are billed"
+    )
+    usd_per_hour: Usd | None = Field(
+        None, description="rate of one GPU; without it the dashboard asks for it, never $0"
+    )
+    source: str | None = Field(None, description="where the rate comes from")
+    since: date | None = Field(None, description="first day of the contract")
+    until: date | None = Field(None, description="last day of the contract")
+    machine: str | None = Field(
+        None, min_length=1, description="pools that name the same one share its GPUs and its rate"
+    )
+    share: Annotated[Decimal, Field(gt=0, le=1_000_000, decimal_places=6)] = Field(
+        Decimal(1), description="weight of this pool's part of a shared machine"
+    )
+
+
+class Ops(Section):
+    hours_per_week: Annotated[Decimal, Field(ge=0)] = Field(
+        Decimal(0), description="people's time spent on this pool"
+    )
+    usd_per_hour: Usd = Field(Decimal(0), description="what an hour of it costs")
+
+
+class Engine(Section):
+    """A pool's engines: started by us (`replicas`) or attached (`endpoints`)."""
+
+    kind: Literal["vllm", "simulated"] = Field("vllm", description="what serves the model")
+    model: str | None = Field(
+        None,
+        description="model directory; of a simulated engine a profile, or a file of `engine fit`",
+    )
+    served_name: str | None = Field(None, description="model name the engine answers to")
+    replicas: int = Field(0, ge=0, le=64, description="engines that `serve` starts itself")
+    endpoints: tuple[str, ...] = Field(
+        (), description="base URLs of engines that already run, e.g. http://10.0.0.5:8000/v1"
+    )
+    port: int = Field(8100, ge=0, le=65535, description="first replica's port on loopback")
+    environment: str | None = Field(
+        None, description="the engine's virtual environment; default: in the state directory"
+    )
+    flags: tuple[str, ...] = Field((), description="further flags for the engine, as they are")
+    profile: str | None = Field(
+        None, description="flags that `engine tune` found, its file; `flags` and limits stated win"
+    )
+    adapters: dict[Named, str] = Field(
+        default_factory=dict,
+        description="LoRA adapters by name, each a folder; apps ask for one as for a model",
+    )
+    api_key_env: Variable | None = Field(None, description="environment variable with its key")
+    metrics: Literal["auto", "vllm", "sglang", "tgi", "tensorrt-llm", "triton", "llama.cpp"] = (
+        Field("auto", description="whose metrics page `endpoints` have; `auto`: found by its names")
+    )
+    context_tokens: int | None = Field(
+        None, ge=1, description="context limit; default: what the engine reports"
+    )
+    kv_capacity_tokens: int | None = Field(
+        None, ge=1, description="KV cache of one of `endpoints`, where its metrics do not tell it"
+    )
+    kv_events: KvEvents = False
+    max_num_seqs: int | None = Field(
+        None, ge=1, description="sequences in one batch, told to engines that `serve` starts; 256"
+    )
+    prefill_budget_tokens: int | None = Field(
+        None, ge=1, description="tokens in one step, told to engines that `serve` starts; 2048"
+    )
+    features: tuple[str, ...] = Field(
+        ("tools", "json_schema", "logprobs", "n"), description="what requests may use"
+    )
+    kinds: tuple[Serves, ...] = Field(
+        ("chat", "completion"),
+        description="which endpoints: also `embedding`, `rerank`, `transcription`",
+    )
+    accepts_salt: bool = Field(True, description="isolates prefix caches by `cache_salt`")
+
+
+class Pool(Section):
+    engine: Engine
+    gpu: Gpu
+    ops: Ops = Ops()
+    upkeep: Upkeep = Upkeep()
+    sampling: Sampling | None = None
+    bid_price_usd_per_s: Usd = Field(
+        Decimal(0), description="fixed price of one engine-second in the decision"
+    )
+
+
+class Provider(Section):
+    kind: Literal["openai", "litellm"] = Field(
+        "openai", description="wire format: OpenAI-compatible, or LiteLLM's adapter"
+    )
+    base_url: str | None = Field(None, description="default: the provider's public address")
+    api_key_env: Variable | None = Field(None, description="environment variable with the key")
+    api_key_file: str | None = Field(None, description="file with the key")
+    prices_as: str | None = Field(
+        None, description="price this provider's models as `provider/model` of the price book"
+    )
+    litellm_prefix: str | None = Field(
+        None, description="LiteLLM's name of the provider, when it differs from ours"
+    )
+    simulated: bool = Field(False, description="a stand-in: labelled wherever it shows")
+    start: bool = Field(False, description="`serve` starts this simulated provider itself")
+    batch: bool = Field(
+        False, description="it takes OpenAI's batches: what own engines will not have done in time"
+    )
+    features: tuple[str, ...] = Field(
+        ("tools", "json_schema", "images", "logprobs", "n", "reasoning"),
+        description="what requests may use",
+    )
+    kinds: tuple[Serves, ...] = Field(
+        ("chat", "completion", "embedding"),
+        description="which endpoints: also `rerank`, `transcription`",
+    )
+
+
+class Model(Section):
+    targets: tuple[str, ...] = Field(
+        (), description="`pool:NAME` or `PROVIDER/MODEL`, in no order: the router decides"
+    )
+    same_as: str | None = Field(None, description="alias of another logical model")
+    adapter: str | None = Field(
+        None, description="LoRA adapter that answers, one of `engine.adapters` of its pools"
+    )
+    residency: Literal["any", "internal_only"] = Field(
+        "any", description="`internal_only` never leaves the network"
+    )
+    compare_with: tuple[str, ...] = Field(
+        (), description="prices to compare with: first the substitute, then same weights elsewhere"
+    )
+    sticky: Literal["none", "session"] = Field(
+        "none", description="keep a session on its target while that is feasible"
+    )
+    quality_loss: dict[str, Ratio] = Field(
+        default_factory=dict,
+        description="by target: the share of quality that it loses against the best, as "
+        "`breakeven engine eval` measures it; 0: none",
+    )
+
+
+class Budget(Section):
+    scope: str = Field(
+        description="`team:search`, `org:acme`, `tag:app=web`, `tag:app`, `provider:openai`, "
+        "`external` (all real APIs), ...",
+    )
+    usd: TotalUsd = Field(description="limit of one period")
+    period: Literal["day", "month"] = Field("month", description="calendar-aligned window")
+    hard: bool = Field(True, description="refuse before the limit; soft: alert only")
+    timezone: str = Field("UTC", description="IANA time zone of the window")
+    alert_at: tuple[Annotated[float, Field(gt=0.0, le=10.0)], ...] = Field(
+        (0.8, 1.0), description="shares of the limit at which an alert is sent, once a window"
+    )
+
+
+EACH = "*"  # in place of a name in a limit's scope: each of that kind by itself
+
+
+class RateLimit(Section):
+    scope: str = Field(
+        description="`key:*` (each key by itself), `team:search`, `model:chat`, `user:*`, "
+        "`tag:app=web`, `org:acme`, `global`; a name goes before `*`",
+    )
+    requests_per_minute: Annotated[int, Field(gt=0, le=10**9)] | None = Field(
+        None, description="that are let in within any 60 s"
+    )
+    tokens_per_minute: Annotated[int, Field(gt=0, le=10**12)] | None = Field(
+        None, description="of prompts and answers, counted ahead and corrected at the end"
+    )
+
+
+class Alerts(Section):
+    webhook_env: Variable | None = Field(
+        None, description="environment variable with the address that budget alerts are posted to"
+    )
+    secret_env: Variable | None = Field(
+        None, description="environment variable with the secret that signs them"
+    )
+
+
+ModelEntry = Annotated[
+    Annotated[Model, Tag("section")] | Annotated[Literal["passthrough"], Tag("word")],
+    Discriminator(_word_or_section),
+]
+
+
+class Settings(Section):
+    state_dir: str = Field(
+        ".breakeven", description="ledger, journals, logs, engine environment, generated models"
+    )
+    server: Server = Server()
+    ledger: Ledger = Ledger()
+    telemetry: Telemetry = Telemetry()
+    queue: Queue = Queue()
+    batches: Batches = Batches()
+    dashboard: Dashboard = Dashboard()
+    models: dict[Named, ModelEntry] = Field(default_factory=dict, description="what apps ask for")
+    pools: dict[Named, Pool] = Field(default_factory=dict, description="own engines")
+    providers: dict[Named, Provider] = Field(default_factory=dict, description="external APIs")
+    policies: tuple[PolicyRule, ...] = Field((), description="first match wins")
+    budgets: tuple[Budget, ...] = Field((), description="limits on spend")
+    limits: tuple[RateLimit, ...] = Field((), description="limits on requests and tokens, a host")
+    alerts: Alerts = Alerts()
+    prices: tuple[str, ...] = Field(
+        (), description="further price files (YAML), applied over the bundled book"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _adapters_are_models(cls, document: Any) -> Any:
+        return with_adapters(document)
+
+    @property
+    def state(self) -> Path:
+        return Path(self.state_dir)

@@ -1,0 +1,19 @@
+"""The `dashboard` section: where it listens, and who may look."""
+
+from pydantic import Field
+
+from gateway.config.sections import Section
+
+
+class Dashboard(Section):
+    enabled: bool = Field(False, description="start the dashboard with `breakeven serve`")
+    host: str = Field("127.0.0.1", description="address the dashboard listens on")
+    port: int = Field(8501, ge=0, le=65535, description="port the dashboard listens on")
+    access_file: str | None = Field(
+        None, min_length=1,
+        description="who may look, and how they sign in (deploy/DASHBOARD.md); without it the "
+        "dashboard is open, and listens on this machine alone",
+    )  # fmt: skip
+    reader_url_env: str | None = Field(
+        None, description="environment variable with the ledger's address as a role that only reads"
+    )

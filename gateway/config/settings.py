@@ -1,0 +1,151 @@
+"""Reading the configuration file: one YAML document, strict, checked whole before a socket opens.
+
+`load` refuses what no process could work with. `examine` also asks whether the file fits the world
+around it (prices, directories, GPUs); `breakeven check` and every start ask that. Either way every
+fault is told at once, so that a person mends a file in one round.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from gateway.config.aliases import resolve_model
+from gateway.config.crosschecks import CHECKS
+from gateway.config.document import Document, read_document
+from gateway.config.draft import Draft, draft_settings
+from gateway.config.faults import Fault, count_of
+from gateway.config.plausible import PLAUSIBLE
+from gateway.config.schema import (
+    Budget,
+    Engine,
+    Model,
+    PolicyRule,
+    Pool,
+    Provider,
+    Server,
+    Settings,
+    Timeouts,
+)
+from gateway.config.surroundings import gather
+from gateway.errors import ConfigError
+
+__all__ = [
+    "Budget",
+    "ConfigError",
+    "Engine",
+    "Examined",
+    "Model",
+    "PolicyRule",
+    "Pool",
+    "Provider",
+    "Server",
+    "Settings",
+    "Timeouts",
+    "examine",
+    "json_schema",
+    "judged",
+    "load",
+    "parse",
+    "resolve_model",
+    "version",
+]
+
+JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+
+NO_FILE = "name yours with --config, or copy breakeven.example.yaml; `breakeven up` needs none"
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A file's faults and warnings by line; `settings` only when there is no error among them."""
+
+    name: str
+    settings: Settings | None
+    faults: tuple[Fault, ...]
+
+    @property
+    def errors(self) -> tuple[Fault, ...]:
+        return tuple(fault for fault in self.faults if fault.severity == "error")
+
+    @property
+    def lines(self) -> list[str]:
+        return [fault.text(self.name) for fault in self.faults]
+
+    @property
+    def count(self) -> str:
+        """`2 errors, 1 warning`."""
+        return count_of([fault.severity for fault in self.faults])
+
+
+def load(path: Path) -> Settings:
+    """Read and check the file; raise `ConfigError` listing every fault."""
+    return _settled(judged(_document(path), str(path)))
+
+
+def parse(text: str, *, name: str) -> Settings:
+    return _settled(judged(read_document(text), name))
+
+
+def examine(path: Path, *, at_us: int) -> Examined:
+    """Everything that can be said about the file."""
+    document = _document(path)
+    draft = draft_settings(document)
+    found = _contradictions(draft)
+    if draft.settings is not None:
+        facts = gather(draft.settings, at_us)
+        found += chain.from_iterable(check(draft.settings, facts) for check in PLAUSIBLE)
+    return _examined(str(path), document, draft, found)
+
+
+def json_schema() -> dict[str, Any]:
+    """What a configuration file may hold, as JSON Schema; what its parts say together is not in."""
+    return {"$schema": JSON_SCHEMA, **Settings.model_json_schema()}
+
+
+def version(settings: Settings) -> str:
+    """A short content hash: the policy version that attempts carry."""
+    return hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:12]
+
+
+def _document(path: Path) -> Document:
+    try:
+        return read_document(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        return Document(None, (Fault((), f"{error.strerror}: {NO_FILE}"),))
+    except OSError as error:
+        return Document(None, (Fault((), error.strerror or "cannot be read"),))
+    except UnicodeDecodeError:
+        return Document(None, (Fault((), "not UTF-8 text"),))
+
+
+def judged(document: Document, name: str) -> Examined:
+    """What a document says, and every contradiction in it; the world around is not asked."""
+    draft = draft_settings(document)
+    return _examined(name, document, draft, _contradictions(draft))
+
+
+def _contradictions(draft: Draft) -> list[Fault]:
+    if draft.settings is None:
+        return []
+    return list(chain.from_iterable(check(draft.settings) for check in CHECKS))
+
+
+def _examined(name: str, document: Document, draft: Draft, found: Sequence[Fault]) -> Examined:
+    """Faults that follow from others are left out; each gets its line, and that is their order."""
+    faults = [*draft.faults, *(fault for fault in found if not draft.follows(fault))]
+    placed = [
+        fault if fault.line is not None else replace(fault, line=document.line(fault.place))
+        for fault in faults
+    ]
+    ordered = tuple(sorted(placed, key=lambda fault: (fault.line or 0, fault.path)))
+    is_sound = not any(fault.severity == "error" for fault in ordered)
+    return Examined(name, draft.settings if is_sound else None, ordered)
+
+
+def _settled(examined: Examined) -> Settings:
+    if examined.settings is None:
+        raise ConfigError(examined.lines)
+    return examined.settings

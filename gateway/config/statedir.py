@@ -1,0 +1,100 @@
+"""The state directory: made, found usable, and held by one `serve` at a time.
+
+Two parents on one directory would both write its ledger, its shared memory and its sockets. The
+lock is the kernel's (`flock`): it ends with the process that holds it, however that ends.
+"""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from gateway.config.schema import Settings
+from gateway.errors import ConfigError
+from ledger.database import DatabaseError
+from ledger.locks import is_locked
+
+LOCK = "lock"
+LEDGER = "ledger.db"
+DIRECTORIES = ("run", "journal", "logs", "models", "profiles")
+
+
+class Held:
+    """The lock on a state directory; `release` gives it up, and so does the end of the process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def hold(settings: Settings) -> Held:
+    """Make the directory and lock it; raises `ConfigError` when somebody has it or it is no use."""
+    state = settings.state.resolve()
+    with plainly(settings):
+        os.umask(0o077)  # the children's, too: keys' hashes, prompts' sizes and bills are in there
+        for name in DIRECTORIES:
+            (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        _close(state)
+        descriptor = os.open(state / "run" / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.truncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
+        except BlockingIOError:
+            holder = os.pread(descriptor, 32, 0).decode().strip() or "unknown"
+            os.close(descriptor)
+            raise ConfigError(
+                [f"state_dir: {state} is in use by another `breakeven` (process {holder})"]
+            ) from None
+        except OSError:
+            os.close(descriptor)
+            raise
+    return Held(descriptor)
+
+
+def is_held(settings: Settings) -> bool:
+    """Whether a `serve` has it at this moment."""
+    return is_locked(settings.state.resolve() / "run" / LOCK)
+
+
+def _close(state: Path) -> None:
+    """To all but the owner; what somebody else owns was set up by them and stays as it is.
+
+    Below a closed directory nothing can be reached: of trees (an engine's environment) the top.
+    """
+    for path in (state, *state.iterdir(), *(p for d in DIRECTORIES for p in (state / d).iterdir())):
+        with suppress(FileNotFoundError):  # what ends with another process
+            known = path.lstat()
+            if known.st_uid == os.getuid() and known.st_mode & 0o077 and not path.is_symlink():
+                path.chmod(known.st_mode & 0o700)
+
+
+@contextmanager
+def plainly(settings: Settings) -> Iterator[None]:
+    """Whatever the disk or the ledger refuses in the block is one fault with setting and path."""
+    state = settings.state.resolve()
+    try:
+        if state.exists() and not state.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "not a directory", str(state))
+        yield
+    except OSError as error:
+        raise ConfigError([f"state_dir: {_trouble(state, error)}"]) from error
+    except DBAPIError as error:
+        if settings.ledger.url or settings.ledger.url_env:
+            raise DatabaseError(f"the ledger cannot be used: {error.orig}") from error
+        path = state / LEDGER
+        raise ConfigError([f"state_dir: the ledger {path} cannot be used: {error.orig}"]) from error
+
+
+def _trouble(state: Path, error: OSError) -> str:
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return f"{error.filename or state} is a file where a directory is needed"
+    return f"{error.filename or state} cannot be used: {error.strerror}"

@@ -1,0 +1,149 @@
+"""Gathers the facts that a configuration is checked against: price files, directories, the date.
+
+Reads files and makes none. What is wrong with a path is put into words here; whether it matters is
+for `gateway.config.plausible`.
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from backends.engine import tuned
+from backends.engine.adapters import BadAdapter, rank_of
+from gateway.config.faults import Place
+from gateway.config.plausible import Facts
+from gateway.config.schema import Engine, Settings
+from gateway.config.statedir import DIRECTORIES, LEDGER
+from ledger.book import stored_prices
+from ledger.database import open_readonly, sqlite_url
+from ledger.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft, diff
+from ledger.pricebook import BOOK, bundled_seed, load_price_file
+from ledger.prices import Price, PriceBook, PriceError
+
+US_PER_S = 1_000_000
+
+
+def gather(settings: Settings, at_us: int) -> Facts:
+    wrong = dict(_wrong_paths(settings))
+    prices = _prices(settings, at_us, wrong)
+    today = datetime.fromtimestamp(at_us / US_PER_S, tz=UTC).date()
+    return Facts(today, at_us, prices, wrong)
+
+
+def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
+    if words := _wrong_state(settings):
+        yield ("state_dir",), words
+    for name, pool in settings.pools.items():
+        engine, here = pool.engine, ("pools", name, "engine")
+        if engine.kind == "vllm" and engine.replicas:
+            yield from _wrong_engine(engine, here)
+    for name, provider in settings.providers.items():
+        if provider.api_key_file is not None and not Path(provider.api_key_file).is_file():
+            words = f"there is no file `{provider.api_key_file}`"
+            yield ("providers", name, "api_key_file"), words
+
+
+def _wrong_engine(engine: Engine, here: Place) -> Iterator[tuple[Place, str]]:
+    if engine.model is not None and (words := _wrong_model(engine.model)):
+        yield (*here, "model"), words
+    if engine.profile is not None and (words := _wrong_profile(engine.profile, engine.model)):
+        yield (*here, "profile"), words
+    for adapter, folder in engine.adapters.items():
+        if words := _wrong_adapter(folder):
+            yield (*here, "adapters", adapter), words
+    if engine.environment is not None and not Path(engine.environment, "bin").is_dir():
+        words = f"`{engine.environment}` is no virtual environment: `breakeven engine install`"
+        yield (*here, "environment"), f"{words} makes one"
+
+
+def _wrong_state(settings: Settings) -> str:
+    """Why a start could not keep its state; of what is not there the nearest parent counts."""
+    state = settings.state.absolute()
+    there = next(path for path in (state, *state.parents) if os.path.lexists(path))
+    if os.path.exists(there) and not there.is_dir():  # noqa: PTH110  (forbidden is not an error)
+        return f"`{there}` is a file; a directory is needed"
+    inside = [there / name for name in (*DIRECTORIES, LEDGER)] if there == state else []
+    for path in (there, *filter(os.path.lexists, inside)):
+        if not os.access(path, os.W_OK | (0 if path.name == LEDGER else os.X_OK)):
+            cure = "name a directory of yours, or give this one to the user who starts `breakeven`"
+            return f"`{path}` cannot be written: {cure}"
+    return ""
+
+
+def _wrong_model(model: str) -> str:
+    """Why an engine could not load it; nothing is downloaded at a start, a hub's name is none."""
+    path = Path(model)
+    if not path.exists():
+        return f"there is no directory `{model}`: name the one that holds the downloaded model"
+    if not path.is_dir():
+        return f"`{model}` is a file: name the directory that holds the model"
+    if not (path / "config.json").is_file():
+        return f"`{model}` is no model: it has no config.json"
+    return ""
+
+
+def _wrong_adapter(folder: str) -> str:
+    try:
+        rank_of(Path(folder))
+    except BadAdapter as error:
+        return str(error)
+    return ""
+
+
+def _wrong_profile(profile: str, model: str | None) -> str:
+    """Why it is not for this engine: flags found for other weights may be wrong, or slow."""
+    try:
+        made = tuned.read(Path(profile))
+    except tuned.ProfileError as error:
+        return str(error)
+    if made.config_sha256 is None or model is None or not (Path(model) / "config.json").is_file():
+        return ""
+    if made.config_sha256 != tuned.digest(Path(model)):
+        return f"`{profile}` was found for another model: `breakeven engine tune {model}`"
+    return ""
+
+
+def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBook | None:
+    """The book as a start would make it; the files that cannot be used go to `wrong`.
+
+    What people imported is known where the ledger is a file here.
+    """
+    drafts: list[PriceDraft] = list(bundled_seed().drafts)
+    stated: dict[str, str] = {}
+    for index, name in enumerate(settings.prices):
+        try:
+            found = load_price_file(Path(name), rank=index + 1)
+            diff((), found.drafts, at_us=at_us)
+        except (PriceError, UnicodeDecodeError) as error:
+            wrong["prices", index] = " ".join(str(error).split())
+            continue
+        drafts += found.drafts
+        stated |= found.aliases
+    if any(place[0] == "prices" for place in wrong):
+        return None
+    try:
+        imported = _imported(settings)
+        first = max((price.version for price in imported), default=0) + 1
+        return PriceBook([*imported, *diff((), drafts, at_us=at_us).prices(first)], stated)
+    except PriceError as error:
+        wrong["prices",] = str(error)
+        return None
+
+
+def _imported(settings: Settings) -> list[Price]:
+    """Prices that neither the map nor a configured file states; none of a database elsewhere."""
+    path = settings.state / LEDGER
+    if settings.ledger.url or settings.ledger.url_env or not path.is_file():
+        return []
+    engine = open_readonly(sqlite_url(path))
+    try:
+        found = stored_prices(engine)
+    except DBAPIError:  # of an older program, or not to be read: a start will tell
+        return []
+    finally:
+        engine.dispose()
+    return [one for one in found if one.rank >= APPROVED_RANK
+            or (one.rank == BUNDLED_RANK and one.book != BOOK)]  # fmt: skip

@@ -1,0 +1,223 @@
+"""A month of the demo in virtual time: demand, the real router, simulated engines, real prices.
+
+Nothing about the outcome is written down here: every request of `demand.month` is decided by
+`router.decide` against the state of simulated engines at that instant, runs there or at a
+simulated API, and leaves the same journal records that the gateway writes. Every record is marked
+as simulated and tagged `replayed`. Prices are those in force at the end of the month.
+"""
+
+import heapq
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from backends.simulator.latency import Latency
+from gateway.config.settings import Model, Settings, version
+from gateway.demo.demand import Arrival, month
+from gateway.demo.replay_fleet import Fleet, Flight, Replica
+from gateway.demo.replay_records import (
+    Asked,
+    Caller,
+    Result,
+    api_result,
+    opened,
+    own_result,
+    refused,
+    settled,
+)
+from gateway.rules import PENALTY_FACTOR, Rules
+from ledger.prices import PriceBook
+from ledger.records import Record, Status
+from ledger.samples import Sample
+from router.decide import decide
+from router.estimates import LatencyTracker, OutputLengths
+from router.forecast import kv_promise_tokens, work_of
+from router.types import Candidate, Health, Kind, Request, Residency, Verdict
+
+SAMPLE_S = 600.0
+OUTAGE_S = 3600.0
+OUTAGE_AT = 0.63  # of the month: one replica is away for an hour
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    settings: Settings
+    prices: PriceBook
+    callers: Mapping[str, Caller]  # by the demand's team names
+    now_us: int
+    days: int = 30
+    requests: int = 32_000
+
+
+@dataclass(slots=True)
+class History:
+    """Records in the order of settling, each attempt's opening right before its settling."""
+
+    records: list[Record] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+
+
+def replay(scenario: Scenario, rng: random.Random) -> History:
+    """Run the month; the same scenario and seed give the same history."""
+    return _Replay(scenario, rng).run()
+
+
+class _Replay:
+    def __init__(self, scenario: Scenario, rng: random.Random) -> None:
+        self._scenario = scenario
+        self._settings = scenario.settings
+        self._rng = rng
+        self._rules = Rules(scenario.settings)
+        self._version = version(scenario.settings)
+        self._fleet = Fleet(scenario.settings, scenario.prices, scenario.now_us)
+        self._outputs = OutputLengths()
+        self._latencies = LatencyTracker()
+        self._latency = Latency()
+        self._history = History()
+        self._asked: dict[str, Asked] = {}
+        self._moves: list[tuple[float, int, Callable[[float], None]]] = []  # hang-ups, outage, ...
+        self._count = 0
+
+    def run(self) -> History:
+        scenario = self._scenario
+        end_s = scenario.now_us / 1e6
+        start_s = end_s - scenario.days * 86_400.0
+        down_s = start_s + OUTAGE_AT * (end_s - start_s)
+        if len(self._fleet.replicas) > 1:
+            self._later(down_s, self._fail)
+            self._later(down_s + OUTAGE_S, self._recover)
+        self._later(start_s + SAMPLE_S, self._sample)
+        arrivals = month(self._rng, end_s=end_s, days=scenario.days, requests=scenario.requests)
+        for number, arrival in enumerate(arrivals):
+            self._pass(arrival.at_s)
+            self._ask(number, arrival)
+        self._pass(end_s)
+        self._finish()
+        return self._history
+
+    def _later(self, at_s: float, move: Callable[[float], None]) -> None:
+        self._count += 1
+        heapq.heappush(self._moves, (at_s, self._count, move))
+
+    def _pass(self, until_s: float) -> None:
+        """Let time pass, with what is due on the way."""
+        while self._moves and self._moves[0][0] <= until_s:
+            at_s, _, move = heapq.heappop(self._moves)
+            self._advance(at_s)
+            move(at_s)
+        self._advance(until_s)
+
+    def _advance(self, until_s: float) -> None:
+        for replica in self._fleet.replicas:
+            for flight in replica.advance(until_s):
+                self._settle_own(replica, flight, "finished")
+
+    def _finish(self) -> None:
+        """What is still running at the end of the month was begun in it: let it end."""
+        for replica in self._fleet.replicas:
+            for flight in replica.advance(math.inf):
+                self._settle_own(replica, flight, "finished")
+
+    def _ask(self, number: int, arrival: Arrival) -> None:
+        model = self._settings.models[arrival.team.model]
+        if not isinstance(model, Model):
+            raise TypeError(f"the demand asks for a pass-through model: {arrival.team.model}")
+        request = self._request(arrival, model)
+        rule = self._rules.match(arrival.team.model, self._caller(arrival).team_id)
+        candidates = self._fleet.candidates(model, request, self._latencies, arrival.at_s)
+        policy = rule.policy
+        if rule.penalty_is_default:
+            policy = replace(policy, penalty_pusd=PENALTY_FACTOR * _dearest(candidates))
+        decision = decide(request, policy, candidates)
+        asked = Asked(
+            number,
+            arrival,
+            self._caller(arrival),
+            request,
+            policy,
+            decision,
+            self._fleet.comparators(model),
+        )
+        chosen = decision.chosen
+        if chosen is None:
+            self._history.records.append(refused(asked))
+        elif chosen.candidate.engine is not None:
+            self._dispatch_own(asked, chosen)
+        else:
+            self._run_api(asked, chosen)
+
+    def _request(self, arrival: Arrival, model: Model) -> Request:
+        """The estimate is off by a few percent, as bytes per token are."""
+        estimate = max(1, round(arrival.prompt_tokens * self._rng.uniform(0.95, 1.05)))
+        key = (arrival.team.model, arrival.team.name)
+        return Request(
+            kind=Kind.CHAT,
+            model=arrival.team.model,
+            prompt_tokens=estimate,
+            prompt_tokens_bound=math.ceil(1.2 * estimate),
+            max_tokens=arrival.max_tokens,
+            output=self._outputs.moments(key, estimate),
+            residency=Residency(model.residency),
+        )
+
+    def _caller(self, arrival: Arrival) -> Caller:
+        return self._scenario.callers[arrival.team.name]
+
+    def _dispatch_own(self, asked: Asked, chosen: Verdict) -> None:
+        replica = self._fleet.by_name[chosen.candidate.name]
+        arrival = asked.arrival
+        work = work_of(asked.request, asked.policy)
+        engine = chosen.candidate.engine
+        assert engine is not None
+        promised = kv_promise_tokens(work, chosen.candidate, engine)
+        self._asked[asked.id] = asked
+        replica.submit(asked.id, arrival, chosen, promised)
+        if arrival.patience is not None:
+            answer_s = (chosen.ttft_ms or 0.0) + arrival.output_tokens * (chosen.tpot_ms or 0.0)
+            self._later(
+                arrival.at_s + arrival.patience * answer_s / 1e3,
+                lambda at_s: self._hang_up(replica, asked.id, at_s),
+            )
+
+    def _hang_up(self, replica: Replica, request_id: str, at_s: float) -> None:
+        flight = replica.abort(request_id, at_s)
+        if flight is not None:
+            self._settle_own(replica, flight, "client_gone")
+
+    def _fail(self, at_s: float) -> None:
+        replica = self._fleet.replicas[0]
+        for flight in replica.fail(at_s):
+            self._settle_own(replica, flight, "upstream_error")
+
+    def _recover(self, _at_s: float) -> None:
+        self._fleet.replicas[0].health = Health.HEALTHY
+
+    def _sample(self, at_s: float) -> None:
+        self._history.samples += [replica.sample(at_s) for replica in self._fleet.replicas]
+        self._later(at_s + SAMPLE_S, self._sample)
+
+    def _settle_own(self, replica: Replica, flight: Flight, status: Status) -> None:
+        asked = self._asked.pop(flight.id)
+        self._book(asked, flight.chosen, own_result(replica, flight, status))
+        if status == "finished":
+            key = (asked.arrival.team.model, asked.arrival.team.name)
+            self._outputs.observe(key, asked.arrival.prompt_tokens, flight.generated)
+
+    def _run_api(self, asked: Asked, chosen: Verdict) -> None:
+        api = self._fleet.apis[chosen.candidate.name]
+        ttft_s, tpot_s = self._latency.draw(self._rng)
+        self._book(asked, chosen, api_result(api, asked.arrival, ttft_s, tpot_s))
+        self._latencies.observe((api.name,), ttft_ms=1e3 * ttft_s, tpot_ms=1e3 * tpot_s)
+
+    def _book(self, asked: Asked, chosen: Verdict, result: Result) -> None:
+        """The attempt's opening and its settling."""
+        self._history.records += [
+            opened(asked, chosen, self._fleet, self._version),
+            settled(asked, result),
+        ]
+
+
+def _dearest(candidates: tuple[Candidate, ...]) -> int:
+    """What the request costs at its dearest priced candidate: the base of the default penalty."""
+    return max((c.expected_pusd or c.avoided_pusd for c in candidates), default=0)

@@ -1,0 +1,301 @@
+"""The demo's targets in virtual time: simulated replicas and APIs, frozen into candidates.
+
+An engine's state is what the gateway would know of it: its own requests by dead reckoning. The
+simulated engine is asked for what it holds only where the gateway's scrape would show it.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from backends.simulator.model import Engine
+from backends.simulator.profiles import PROFILES
+from backends.simulator.shape import What
+from gateway.candidates import API_CONTEXT_TOKENS, expected_tokens, output_bound
+from gateway.config.machines import Part, parts
+from gateway.config.settings import Model, Pool, Settings
+from gateway.demo.demand import Arrival
+from gateway.sightings import crowded
+from ledger.money import usd_to_pusd
+from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
+from ledger.samples import PPM, Sample
+from router.estimates import LatencyTracker
+from router.types import (
+    ApiState,
+    Candidate,
+    EngineState,
+    Feature,
+    Health,
+    Kind,
+    Request,
+    StepModel,
+    Verdict,
+)
+
+RATE_WINDOW_S = 5.0
+EVERYTHING = frozenset(Feature)
+CHAT = frozenset({Kind.CHAT, Kind.COMPLETION})
+
+
+@dataclass(slots=True)
+class Flight:
+    """One request in an engine; times are epoch seconds."""
+
+    id: str
+    arrival: Arrival
+    chosen: Verdict
+    started_s: float
+    promised: int
+    cached: int = 0
+    generated: int = 0
+    first_s: float | None = None
+    end_s: float = math.inf
+    preemptions: int = 0
+
+
+class Replica:
+    """One simulated engine with the requests that the gateway sent there."""
+
+    def __init__(self, name: str, pool_name: str, pool: Pool, part: Part) -> None:
+        profile = PROFILES[pool.engine.model or ""]
+        self.name = name
+        self.pool = pool_name
+        rate = part.pusd_per_hour
+        self.rate_pusd_per_hour = None if rate is None else rate * pool.gpu.count
+        self.bid_price_pusd_per_s = float(usd_to_pusd(pool.bid_price_usd_per_s))
+        self.features = frozenset(Feature(feature) for feature in pool.engine.features)
+        self.shape = profile.shape
+        self.context_tokens = pool.engine.context_tokens or profile.shape.context_tokens
+        self.health = Health.HEALTHY
+        step = profile.shape.step
+        self.step = StepModel(step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s)
+        self._engine = Engine(profile.shape)
+        self._flights: dict[str, Flight] = {}
+        self._promised = 0
+        self._prefill_rate = 0.0  # tokens/s over the last seconds, decaying
+        self._rate_s = 0.0
+        self._busy_s = 0.0
+
+    def submit(self, request_id: str, arrival: Arrival, chosen: Verdict, promised: int) -> None:
+        """Dispatch; the replica has been advanced to the arrival."""
+        flight = Flight(request_id, arrival, chosen, arrival.at_s, promised)
+        self._flights[request_id] = flight
+        self._promised += promised
+        self._prefill_rate = self._decayed(arrival.at_s) + arrival.prompt_tokens / RATE_WINDOW_S
+        self._rate_s = arrival.at_s
+        self._engine.submit(
+            request_id,
+            arrival.at_s,
+            prompt_tokens=arrival.prompt_tokens,
+            output_tokens=arrival.output_tokens,
+            hashes=arrival.hashes,
+        )
+
+    def advance(self, until_s: float) -> list[Flight]:
+        """Let time pass; returns the requests that finished."""
+        finished: list[Flight] = []
+        for event in self._engine.advance(until_s):
+            flight = self._flights[event.id]
+            if event.what is What.ADMITTED:
+                flight.cached = max(flight.cached, event.cached)
+            elif event.what is What.FIRST:
+                flight.first_s = event.at_s
+            elif event.what is What.PREEMPTED:
+                flight.preemptions += 1
+            elif event.what is What.FINISHED:
+                flight.generated, flight.end_s = event.generated, event.at_s
+                self._land(flight)
+                finished.append(flight)
+        return finished
+
+    def abort(self, request_id: str, at_s: float) -> Flight | None:
+        """Stop a request that is still running."""
+        flight = self._flights.get(request_id)
+        if flight is None:
+            return None
+        flight.generated = self._engine.abort(request_id) or 0
+        flight.end_s = at_s
+        self._land(flight)
+        return flight
+
+    def fail(self, at_s: float) -> list[Flight]:
+        """The replica is gone, and with it everything it worked on."""
+        self.health = Health.DOWN
+        lost = [self.abort(request_id, at_s) for request_id in list(self._flights)]
+        self._engine.reset_prefix_cache()
+        return [flight for flight in lost if flight is not None]
+
+    def state(self, at_s: float) -> EngineState:
+        engine, shape = self._engine, self.shape
+        context, queued = engine.context_tokens, engine.queued_prefill_tokens
+        state = EngineState(
+            health=self.health,
+            step=self.step,
+            running=len(self._flights),
+            waiting=0,
+            context_tokens=float(context),
+            queued_prefill_tokens=float(queued),
+            kv_capacity_tokens=shape.kv_capacity_tokens,
+            kv_used_tokens=float(context + queued),
+            kv_promised_tokens=float(max(0, self._promised - context - queued)),
+            kv_block_tokens=shape.block_tokens,
+            max_num_seqs=shape.max_num_seqs,
+            prefill_budget_tokens=shape.prefill_budget_tokens,
+            prefill_rate_tokens_per_s=self._decayed(at_s),
+        )
+        return replace(state, residents=self._residents()) if crowded(state) else state
+
+    def _residents(self) -> tuple[tuple[float, float, float], ...]:
+        """The decoding sequences, as the gateway follows them: a promise outgrown is a block."""
+        block = self.shape.block_tokens
+        promised = (
+            (held, self._flights[name].promised) for name, held in self._engine.held_tokens()
+        )
+        return tuple(
+            (float(held), float(final if held <= final else held + block), 0.0)
+            for held, final in promised
+        )
+
+    def sample(self, at_s: float) -> Sample:
+        engine, totals = self._engine, self._engine.totals
+        busy_s, self._busy_s = totals.busy_s - self._busy_s, totals.busy_s
+        queries = totals.prefix_queries
+        return Sample(
+            at_us=round(at_s * 1e6),
+            pool=self.pool,
+            engine=self.name,
+            health=self.health.value,
+            running=engine.running,
+            waiting=engine.waiting,
+            kv_usage_ppm=round(engine.kv_usage_ratio * PPM),
+            kv_promised_ppm=round(self._promised / self.shape.kv_capacity_tokens * PPM),
+            prompt_tokens_total=totals.prompt_tokens,
+            output_tokens_total=totals.generation_tokens,
+            preemptions_total=totals.preemptions,
+            prefix_hit_ppm=round(totals.prefix_hits / queries * PPM) if queries else None,
+            busy_us=round(busy_s * 1e6),
+            step_feedback_ppm=PPM,
+            simulated=True,
+        )
+
+    def _decayed(self, at_s: float) -> float:
+        return self._prefill_rate * math.exp(-(at_s - self._rate_s) / RATE_WINDOW_S)
+
+    def _land(self, flight: Flight) -> None:
+        del self._flights[flight.id]
+        self._promised -= flight.promised
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    name: str
+    provider: str
+    upstream_model: str
+    price: Price | None
+
+
+class Fleet:
+    """Every target of the settings; prices as of one instant."""
+
+    def __init__(self, settings: Settings, prices: PriceBook, at_us: int) -> None:
+        self._settings = settings
+        paid = parts(settings)
+        self.replicas = [
+            Replica(f"pool:{name}/{index}", name, pool, paid[name])
+            for name, pool in settings.pools.items()
+            for index in range(pool.engine.replicas)
+        ]
+        self.by_name = {replica.name: replica for replica in self.replicas}
+        self.apis: dict[str, Api] = {}
+        self._comparators: dict[tuple[str, ...], tuple[Price, ...]] = {}
+        for model in settings.models.values():
+            if not isinstance(model, Model):
+                continue
+            priced = (prices.find(name, at_us) for name in model.compare_with)
+            self._comparators[model.compare_with] = tuple(p for p in priced if p is not None)
+            for target in model.targets:
+                provider, _, upstream = target.partition("/")
+                if provider in settings.providers:
+                    name = settings.providers[provider].prices_as or target
+                    self.apis[target] = Api(target, provider, upstream, prices.find(name, at_us))
+
+    def served_name(self, candidate: Candidate) -> str:
+        """What an own engine calls its model."""
+        pool = candidate.pool or ""
+        return self._settings.pools[pool].engine.served_name or pool
+
+    def comparators(self, model: Model) -> tuple[Price, ...]:
+        return self._comparators[model.compare_with]
+
+    def candidates(
+        self, model: Model, request: Request, latencies: LatencyTracker, at_s: float
+    ) -> tuple[Candidate, ...]:
+        """Every target of the model, frozen at this instant."""
+        tokens = expected_tokens(request)
+        avoided = min((cost_pusd(tokens, price) for price in self.comparators(model)), default=0)
+        found: list[Candidate] = []
+        for target in model.targets:
+            if target.startswith("pool:"):
+                found += [
+                    _own(replica, request, avoided, at_s)
+                    for replica in self.replicas
+                    if replica.pool == target[5:]
+                ]
+            else:
+                found.append(_api(self.apis[target], request, latencies))
+        return tuple(found)
+
+
+def _own(replica: Replica, request: Request, avoided: int, at_s: float) -> Candidate:
+    return Candidate(
+        name=replica.name,
+        pool=replica.pool,
+        features=replica.features,
+        kinds=CHAT,
+        context_tokens=replica.context_tokens,
+        internal=True,
+        expected_pusd=0,
+        bound_pusd=_alone_pusd(replica, request),
+        avoided_pusd=avoided,
+        bid_price_pusd_per_s=replica.bid_price_pusd_per_s,
+        engine=replica.state(at_s),
+    )
+
+
+def _alone_pusd(replica: Replica, request: Request) -> int:
+    """The most it can be charged: alone in the engine every token costs a whole step."""
+    prompt, output, step = request.prompt_tokens_bound, output_bound(request), replica.step
+    alone_s = step.a_s + step.b_s + step.c_s * (prompt + output)
+    seconds = step.t0_s + step.d_s * prompt + output * alone_s
+    return math.ceil(seconds * (replica.rate_pusd_per_hour or 0) / 3600)
+
+
+def _api(api: Api, request: Request, latencies: LatencyTracker) -> Candidate:
+    price = api.price
+    expected = bound = None
+    if price is not None:
+        expected = cost_pusd(expected_tokens(request), price)
+        bound = bound_pusd(
+            price,
+            prompt_tokens=request.prompt_tokens_bound,
+            output_tokens=output_bound(request),
+            n=request.n,
+        )
+    ttft_ms, ttft_sigma = latencies.ttft((api.name,))
+    tpot_ms, tpot_sigma = latencies.tpot((api.name,))
+    return Candidate(
+        name=api.name,
+        pool=None,
+        features=EVERYTHING,
+        kinds=CHAT,
+        context_tokens=API_CONTEXT_TOKENS,
+        internal=False,
+        expected_pusd=expected,
+        bound_pusd=bound,
+        api=ApiState(
+            ttft_median_ms=ttft_ms,
+            ttft_sigma=ttft_sigma,
+            tpot_median_ms=tpot_ms,
+            tpot_sigma=tpot_sigma,
+            observations=latencies.observations((api.name,)),
+        ),
+    )

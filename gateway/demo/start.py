@@ -1,0 +1,176 @@
+"""What `breakeven demo` does: a fresh ledger, a replayed month, then live traffic at its real pace.
+
+Everything lives in the demo's own state directory, which each start makes anew. The month is
+computed by the real router over simulated engines (`gateway.demo.history`) and marked as replayed;
+from there on the demo is an ordinary `serve`.
+"""
+
+import asyncio
+import contextlib
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from gateway.clock import Clock
+from gateway.config.settings import Settings, load
+from gateway.config.starter import USUAL_PORTS, Ports
+from gateway.config.statedir import hold, plainly
+from gateway.demo.demand import TEAMS
+from gateway.demo.history import Scenario, replay
+from gateway.demo.replay_records import Caller
+from gateway.demo.traffic import drive
+from gateway.host.answering import until_answering
+from gateway.host.banner import banner
+from gateway.host.serve import Serving
+from gateway.host.stages import Stages
+from gateway.runtime import Runtime
+from ledger.book import load_price_book
+from ledger.database import make_engine
+from ledger.hours import close_hours
+from ledger.identity import CreatedKey, KeySpec, create_key, load_pepper
+from ledger.repository import Repository
+from ledger.samples import add_samples
+
+SEED = 20
+ORGANISATION = "demo"
+JOURNAL = "replayed"
+
+
+class Stopped(Exception):
+    """Asked to stop before everything was up."""
+
+
+class DemoStart:
+    def __init__(
+        self, ports: Ports, *, say: Callable[[str], None], environ: Mapping[str, str]
+    ) -> None:
+        self._ports = ports
+        self._say = say
+        self._stages = Stages(clock=time.monotonic, say=say)
+        self._stages.resume(environ)
+        self._stop = asyncio.Event()
+        self._keys: dict[str, CreatedKey] = {}
+
+    async def run(self) -> None:
+        """Until SIGINT or SIGTERM."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        path = fresh_state(self._ports)
+        settings = load(path)
+        serving = Serving(settings, path, self._say)
+        try:
+            await serving.start(between=lambda runtime: self._history(settings, runtime))
+            with self._stages.stage("gateway and dashboard answer"):
+                await until_answering(settings, serving.address)
+            await self._live(settings, serving)
+        except Stopped:
+            return
+        finally:
+            self._say("stopping: open streams finish first")
+            await serving.stop()
+
+    async def _history(self, settings: Settings, runtime: Runtime) -> None:
+        """The keys of the demo's teams, and their month."""
+        with self._stages.stage("30 past days replayed in virtual time"):
+            ledger = make_engine(runtime.ledger_url)
+            self._keys = _team_keys(settings, ledger)
+            replayed = in_background(lambda: _replay(settings, ledger, self._keys))
+            stopped = asyncio.create_task(self._stop.wait())
+            either: set[asyncio.Future[Any]] = {replayed, stopped}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not replayed.done():
+                raise Stopped
+            stopped.cancel()
+            if not replayed.result():
+                raise RuntimeError("the history could not be made: see the traceback above")
+            ledger.dispose()
+
+    async def _live(self, settings: Settings, serving: Serving) -> None:
+        token = next(iter(self._keys.values())).token
+        self._say(banner(settings, serving.address, token, simulated=True))
+        self._say("Replayed: 30 days. Live: simulated traffic at its real pace.")
+        self._say("\n".join(self._stages.table()))
+        host, port = serving.address
+        tokens = {team: key.token for team, key in self._keys.items()}
+        rng = random.Random(SEED)  # noqa: S311 - a demo's traffic, not a secret
+        traffic = asyncio.create_task(drive(f"http://{host}:{port}/v1", tokens, rng, self._stop))
+        await self._stop.wait()
+        traffic.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await traffic
+
+
+def in_background(work: Callable[[], None]) -> asyncio.Future[bool]:
+    """Whether it came to its end, in a thread that no exit waits for.
+
+    A half-made history is made anew by the next start; a fault is the thread's own traceback.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[bool] = loop.create_future()
+
+    def tell(whole: bool) -> None:
+        if not ended.cancelled():
+            ended.set_result(whole)
+
+    def body() -> None:
+        whole = False
+        try:
+            work()
+            whole = True
+        finally:
+            with contextlib.suppress(RuntimeError):  # the loop is gone: nobody asks any more
+                loop.call_soon_threadsafe(tell, whole)
+
+    threading.Thread(target=body, name="replay", daemon=True).start()
+    return ended
+
+
+def fresh_state(ports: Ports) -> Path:
+    """The demo's configuration in an empty state directory of its own."""
+    text = files("gateway.demo").joinpath("demo.yaml").read_text(encoding="utf-8")
+    text = text.replace(f"port: {USUAL_PORTS.gateway}", f"port: {ports.gateway}")
+    text = text.replace(f"port: {USUAL_PORTS.dashboard}", f"port: {ports.dashboard}")
+    draft = Path(Settings().state_dir) / "demo.yaml"
+    with plainly(Settings()):
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8")
+    settings = load(draft)
+    held = hold(settings)  # a demo that is running keeps its ledger
+    shutil.rmtree(settings.state, ignore_errors=True)
+    held.release()
+    return draft
+
+
+def _team_keys(settings: Settings, ledger: Engine) -> dict[str, CreatedKey]:
+    pepper, now_us = load_pepper(settings.state.resolve()), Clock().wall_us()
+    with Session(ledger) as session, session.begin():
+        return {
+            team.name: create_key(
+                session,
+                KeySpec(name=f"{team.name} (demo)", team=team.name, org=ORGANISATION),
+                pepper=pepper,
+                now_us=now_us,
+            )
+            for team in TEAMS
+        }
+
+
+def _replay(settings: Settings, ledger: Engine, keys: Mapping[str, CreatedKey]) -> None:
+    now_us = Clock().wall_us()
+    callers = {team: Caller(ORGANISATION, team, None, key.key_id) for team, key in keys.items()}
+    scenario = Scenario(settings, load_price_book(ledger), callers, now_us)
+    history = replay(scenario, random.Random(SEED))  # noqa: S311 - a demo's history
+    Repository(ledger, host=JOURNAL).import_records(history.records, journal=JOURNAL, at_us=now_us)
+    add_samples(ledger, history.samples)
+    while close_hours(ledger, at_us=now_us):
+        pass

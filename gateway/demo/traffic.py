@@ -1,0 +1,127 @@
+"""Live demo traffic: the demand of `demand`, sent to the gateway at its real pace until stopped.
+
+Open loop: arrivals do not wait for answers, as real clients do not. At most `IN_FLIGHT_LIMIT`
+requests are open; what arrives beyond that is dropped and counted. Answers are read and thrown
+away; some clients leave in the middle. Like any client it knows nothing but the base URL and keys.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import httpx
+import msgspec
+
+from backends.simulator import words
+from gateway.demo.demand import Arrival, arrival, pace
+
+IN_FLIGHT_LIMIT = 64
+TIMEOUT_S = 600.0
+ANSWER_S = 80.0  # about how long an answer streams: a client's patience is a share of it
+PER_S = 0.08  # about half more than in a busy hour at the end of the month
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the clients saw; `refused` is any answer of 400 and above."""
+
+    sent: int = 0
+    answered: int = 0
+    left: int = 0
+    refused: int = 0
+    failed: int = 0
+    dropped: int = 0
+
+
+async def drive(
+    base_url: str,
+    keys: Mapping[str, str],
+    rng: random.Random,
+    stop: asyncio.Event,
+    *,
+    per_s: float = PER_S,
+) -> Tally:
+    """Send until `stop` is set; `base_url` ends in /v1, `keys` are by the demand's team names."""
+    tally = Tally()
+    limits = httpx.Limits(max_connections=IN_FLIGHT_LIMIT, max_keepalive_connections=16)
+    timeout = httpx.Timeout(TIMEOUT_S, connect=5.0)
+    tasks: set[asyncio.Task[None]] = set()
+    async with httpx.AsyncClient(limits=limits, timeout=timeout, trust_env=False) as client:
+        try:
+            for gap_s in pace(rng, per_s=per_s):
+                if await _stopped_within(stop, gap_s):
+                    break
+                if len(tasks) >= IN_FLIGHT_LIMIT:
+                    tally.dropped += 1
+                    continue
+                one = arrival(rng, 0.0)
+                request = client.build_request(
+                    "POST",
+                    f"{base_url}/chat/completions",
+                    content=body(one, rng.getrandbits(32)),
+                    headers={
+                        "authorization": f"Bearer {keys[one.team.name]}",
+                        "content-type": "application/json",
+                    },
+                )
+                tally.sent += 1
+                task = asyncio.create_task(_converse(client, request, one, tally))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    return tally
+
+
+def body(one: Arrival, seed: int) -> bytes:
+    """A streaming chat: the team's constant instructions, then a question of its own."""
+    head = words.text(one.team.prefix_tokens, one.team.prefix_tokens)
+    question = words.text(seed, max(1, one.prompt_tokens - one.team.prefix_tokens))
+    return msgspec.json.encode(
+        {
+            "model": one.team.model,
+            "messages": [
+                {"role": "system", "content": head},
+                {"role": "user", "content": f"{seed:08x} {question}"},
+            ],
+            "stream": True,
+            "max_tokens": one.max_tokens,
+            "min_tokens": one.output_tokens,  # a simulated answer ends there, a real one might not
+        }
+    )
+
+
+async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _converse(
+    client: httpx.AsyncClient, request: httpx.Request, one: Arrival, tally: Tally
+) -> None:
+    """One client: reads its answer to the end, or leaves when its patience ends."""
+    patience_s = TIMEOUT_S if one.patience is None else one.patience * ANSWER_S
+    try:
+        async with asyncio.timeout(patience_s):
+            response = await client.send(request, stream=True)
+            try:
+                async for _ in response.aiter_raw():
+                    pass
+            finally:
+                await response.aclose()
+    except TimeoutError:
+        tally.left += 1
+    except httpx.HTTPError:
+        tally.failed += 1
+    else:
+        if response.status_code >= 400:
+            tally.refused += 1
+        else:
+            tally.answered += 1

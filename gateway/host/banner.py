@@ -1,0 +1,53 @@
+"""What a person reads when everything is up: the key, two ways to ask, and where to look."""
+
+from collections.abc import Sequence
+
+from gateway.config.settings import Settings
+from gateway.config.starter import DAILY_BUDGET_USD, KnownProvider
+
+BANNER = """
+Gateway    {base}        (models: {models})
+Dashboard  {dashboard}
+Key        {token}
+
+curl {base}/chat/completions \\
+  -H "Authorization: Bearer {token}" \\
+  -H "Content-Type: application/json" \\
+  -d '{{"model": "{model}", "max_tokens": 40,
+       "messages": [{{"role": "user", "content": "Hello"}}]}}'
+
+from openai import OpenAI
+client = OpenAI(base_url="{base}", api_key="{token}")
+answer = client.chat.completions.create(
+    model="{model}", messages=[{{"role": "user", "content": "Hello"}}], max_tokens=40)
+print(answer.choices[0].message.content)
+"""
+
+
+def banner(settings: Settings, address: tuple[str, int], token: str, *, simulated: bool) -> str:
+    """Commands that work as printed."""
+    host = "127.0.0.1" if address[0] == "0.0.0.0" else address[0]
+    shown = settings.dashboard
+    text = BANNER.format(
+        base=f"http://{host}:{address[1]}/v1",
+        dashboard=f"http://{shown.host}:{shown.port}" if shown.enabled else "not enabled",
+        token=token,
+        model=next(iter(settings.models), "MODEL"),
+        models=", ".join(settings.models),
+    )
+    labels = [f"provider `{name}`" for name, one in settings.providers.items() if one.simulated]
+    if simulated:
+        labels.insert(0, "the engine")
+    if labels:
+        text += f"\nSIMULATED here, and labelled wherever it shows: {', '.join(labels)}.\n"
+    return text + "Ctrl-C stops everything.\n"
+
+
+def keys_line(found: Sequence[KnownProvider], *, used: bool) -> str:
+    """Which provider keys were found, and what happens with them."""
+    if not found:
+        return "No provider keys in the environment: no external API is used."
+    names = ", ".join(provider.variable for provider in found)
+    if used:
+        return f"Provider keys in use, at most ${DAILY_BUDGET_USD} a day in all: {names}."
+    return f"Provider keys found and NOT used: {names}. `make run KEYS=1` uses them."

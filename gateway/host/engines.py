@@ -1,0 +1,279 @@
+"""The engines that `serve` runs itself: vLLM under supervision, simulated ones as children.
+
+vLLM replicas start once their environment is there (`ready`), one pool after the other, so that
+two engines never load at once on a small machine. This side keeps their processes alive, says what
+happens to them, and tells the board which of them serves with a process of its own: an engine is
+ours because its parent says so and the kernel agrees about its port, never because a port answers.
+Telemetry and workers believe no other sign.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+from backends.engine import ports
+from backends.engine.adapters import BadAdapter
+from backends.engine.adapters import flags as adapter_flags
+from backends.engine.environment import Environment, flavour_here
+from backends.engine.flags import BadFlags, Launch, kind_of
+from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
+from backends.environ import plain
+from gateway.clock import Clock
+from gateway.config.schedules import stopped_since_us
+from gateway.config.settings import Engine, Settings
+from gateway.host.children import Child, Command
+from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
+from gateway.slots import Board
+
+QUICK_GRACE_S = 5.0
+START_LIMIT_S = 900.0
+ORDERS_S = 0.5
+POLL_S = 0.25  # between two looks at the port of a simulated engine: while it starts,
+WATCH_S = 2.0  # and while it serves
+_ORDERS = {"": "restart", "rest": "rest", "wake": "wake up"}
+
+
+async def installed() -> None:
+    """For a host whose engine environment is made beforehand."""
+
+
+class EngineSupervision:
+    """`ready` is awaited before the first vLLM starts: environment and models are there then."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        runtime: Runtime,
+        board: Board,
+        say: Callable[[str], None],
+        ready: Callable[[], Awaitable[None]] = installed,
+    ) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._board = board
+        self._say = say
+        self._ready = ready
+        self._supervisors: list[Supervisor] = []
+        self._children: list[Child] = []
+        self._lives: dict[int, Supervisor | Child] = {}  # by row
+        self._resting: set[int] = set()  # rows that upkeep wants stopped
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ending = False
+
+    async def run(self) -> None:
+        """Start everything; returns when every engine was started once, or the end is near."""
+        self._keep(self._obey())
+        seats = [(row, seat) for row, seat in enumerate(self._runtime.engines) if seat.managed]
+        for row, seat in seats:
+            if seat.simulated:
+                child = self._simulated(row, seat)
+                self._children.append(child)
+                self._begin(row, child)
+                self._keep(child.run())
+                self._keep(self._follow(row, seat, child))
+        real = [(row, seat) for row, seat in seats if not seat.simulated]
+        if not real:
+            return
+        await self._ready()
+        for row, seat in real:
+            if self._ending:
+                return
+            try:
+                spec = self._spec(seat)
+            except BadAdapter as error:
+                self._board.own(row, Phase.STOPPED.value)
+                self._say(f"{seat.name} cannot start: {error}")
+                continue
+            supervisor = Supervisor(spec, partial(self._publish, row))
+            self._supervisors.append(supervisor)
+            self._begin(row, supervisor)
+            self._keep(self._supervise(supervisor))
+            await _first_phase(supervisor)
+
+    def start_no_more(self) -> None:
+        """Engines that wait for their turn are not started; those that run go on."""
+        self._ending = True
+
+    async def stop(self) -> None:
+        """Drain and end every engine at once."""
+        self.start_no_more()
+        await asyncio.gather(
+            *(supervisor.stop() for supervisor in self._supervisors),
+            *(child.stop(QUICK_GRACE_S) for child in self._children),
+        )
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _keep(self, work: Awaitable[None]) -> None:
+        self._tasks.add(asyncio.ensure_future(work))
+
+    def _begin(self, row: int, life: Supervisor | Child) -> None:
+        """Within the hours in which its pool is stopped it is not started at all."""
+        self._lives[row] = life
+        upkeep = self._settings.pools[self._runtime.engines[row].pool].upkeep
+        if stopped_since_us(upkeep, Clock().wall_us()) is not None:
+            self._rest(row)
+
+    def _rest(self, row: int) -> None:
+        self._resting.add(row)
+        self._lives[row].rest()
+        if not self._board.life(row):
+            self._board.own(row, "resting")
+
+    def _wake(self, row: int) -> None:
+        self._resting.discard(row)
+        self._lives[row].wake()
+
+    async def _obey(self) -> None:
+        """What an operator or upkeep asked for; what cannot be done yet is not kept."""
+        orders = self._runtime.restart_orders
+        shutil.rmtree(orders, ignore_errors=True)  # what an earlier run was asked for
+        orders.mkdir(mode=0o700, parents=True)
+        while not self._ending:
+            for order in sorted(orders.iterdir()):
+                number, _, verb = order.name.partition(".")
+                order.unlink()
+                row = int(number) if number.isdecimal() else -1
+                life = self._lives.get(row)
+                if life is None or verb not in _ORDERS:
+                    continue
+                self._say(f"{self._runtime.engines[row].name} is asked to {_ORDERS[verb]}")
+                if verb:
+                    (self._rest if verb == "rest" else self._wake)(row)
+                elif row not in self._resting:
+                    life.restart()
+            await asyncio.sleep(ORDERS_S)
+
+    async def _supervise(self, supervisor: Supervisor) -> None:
+        try:
+            await supervisor.run()
+        except BadFlags as error:
+            self._say(f"{supervisor.status.name} cannot start: {error}")
+
+    async def _follow(self, row: int, seat: EngineSeat, child: Child) -> None:
+        """A simulated engine serves while its own process, and no other, listens on its port."""
+        port = port_of(seat)
+        while True:
+            pid = child.pid
+            serving = pid is not None and await asyncio.to_thread(ports.serves, port, pid)
+            if serving and pid == child.pid:
+                self._board.own(row, "serving", child.lives)
+            elif self._board.life(row):
+                self._board.own(row, "blocked")
+            await asyncio.sleep(WATCH_S if self._board.life(row) else POLL_S)
+
+    def _publish(self, row: int, status: Status) -> None:
+        life = status.restarts + 1 if status.phase is Phase.SERVING else 0
+        self._board.own(row, status.phase.value, life)
+        detail = f": {status.reason}" if status.reason else ""
+        self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
+
+    def _spec(self, seat: EngineSeat) -> EngineSpec:
+        engine = self._settings.pools[seat.pool].engine
+        assert engine.model is not None  # checked with the configuration
+        place = engine.environment or str(Path(self._runtime.state_dir) / "engine")
+        return EngineSpec(
+            name=seat.name,
+            launch=Launch(
+                environment=Environment(Path(place).resolve()),
+                model=Path(engine.model).resolve(),
+                served_name=seat.served_name,
+                flavour=flavour_here(),
+                kind=kind_of(engine.kinds),
+                flags=told(seat, engine),
+                drain_s=self._settings.server.timeouts.drain_s,
+            ),
+            log=log_of(self._runtime, seat),
+            port=port_of(seat),
+            port_setting=self._port_setting(seat),
+        )
+
+    def _simulated(self, row: int, seat: EngineSeat) -> Child:
+        engine = self._settings.pools[seat.pool].engine
+        argv = [
+            *(sys.executable, "-m", "backends.simulator.server"),
+            *("--profile", engine.model or "", "--model", seat.served_name),
+            *("--port", str(port_of(seat)), *limits(seat, engine.flags), *engine.flags),
+            *(["--lora-modules", *engine.adapters] if engine.adapters else []),
+        ]
+        command = Command(seat.name, argv, log_of(self._runtime, seat), plain(os.environ))
+        return Child(command, clock=Clock(), on_exit=partial(self._ended, row, seat))
+
+    def _ended(self, row: int, seat: EngineSeat, name: str, code: int) -> None:
+        port = port_of(seat)
+        who = ports.stranger(port)
+        gone = "resting" if row in self._resting else "backing_off"
+        self._board.own(row, "blocked" if who else gone)
+        cause = (
+            f": port {port} is taken by {who}: end it, or set {self._port_setting(seat)}"
+            if who
+            else ""
+        )
+        self._say(f"{name} ended with {code}{cause}")
+
+    def _port_setting(self, seat: EngineSeat) -> str:
+        """What to set where the port is taken: which setting, or that it needs another value."""
+        setting = f"pools.{seat.pool}.engine.port"
+        port = self._settings.pools[seat.pool].engine.port
+        return f"{setting} to another port than {port}" if port else setting
+
+
+def log_of(runtime: Runtime, seat: EngineSeat) -> Path:
+    name = seat.name.replace(":", "-").replace("/", "-")
+    return Path(runtime.state_dir) / "logs" / f"{name}.log"
+
+
+def told(seat: EngineSeat, engine: Engine) -> tuple[str, ...]:
+    """A vLLM's flags: batch limits, its profile's, a person's own.
+
+    A profile was measured with vLLM's own limits where it names none: then none are said.
+    """
+    flags = (*adapter_flags(adapters_of(engine)), *seat.tuned, *engine.flags)
+    said = limits(seat, flags)
+    if engine.profile is not None:
+        stated = {SEQUENCES: engine.max_num_seqs, BUDGET: engine.prefill_budget_tokens}
+        pairs = zip(said[::2], said[1::2], strict=True)
+        said = tuple(word for pair in pairs if stated[pair[0]] is not None for word in pair)
+    return (*said, *flags, *_events(seat))
+
+
+def _events(seat: EngineSeat) -> tuple[str, ...]:
+    if seat.kv_events is None:
+        return ()
+    said = {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": seat.kv_events}
+    return "--kv-events-config", json.dumps(said)
+
+
+def adapters_of(engine: Engine) -> dict[str, Path]:
+    return {name: Path(folder) for name, folder in engine.adapters.items()}
+
+
+def limits(seat: EngineSeat, flags: tuple[str, ...]) -> tuple[str, ...]:
+    """The batch limits, said to the engine so that routing and engine agree on them."""
+    given = {flag.partition("=")[0] for flag in flags}
+    found: list[str] = []
+    for flag, value in (
+        (SEQUENCES, seat.max_num_seqs),
+        (BUDGET, seat.prefill_budget_tokens),
+    ):
+        if flag not in given:
+            found += [flag, str(value)]
+    return tuple(found)
+
+
+def port_of(seat: EngineSeat) -> int:
+    return int(seat.base_url.removesuffix("/v1").rpartition(":")[2])
+
+
+async def _first_phase(supervisor: Supervisor) -> None:
+    """Wait until the engine serves, or has failed once: the next one need not wait for repairs."""
+    settled = (Phase.SERVING, Phase.BACKING_OFF, Phase.STOPPED, Phase.RESTING)
+    async with asyncio.timeout(START_LIMIT_S):
+        while supervisor.status.phase not in settled:  # noqa: ASYNC110  (published by callback)
+            await asyncio.sleep(0.25)

@@ -1,0 +1,102 @@
+"""The engine's installation as a process of its own beside the running gateway.
+
+A process, because an installation must end with the parent: it is killed as a group, with the
+package manager it runs. `python -m gateway.host.installing DIRECTORY` prints a JSON line a step.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from backends.engine import install as installation
+from backends.engine.install import Installed, NotAvailable, Progress
+from gateway.config.environ import installer
+from gateway.errors import ConfigError
+from gateway.host.children import die_with_parent
+
+
+class Line(msgspec.Struct, omit_defaults=True):
+    """`progress` while it goes on; at the end `installed`, `reason` with `command`, or `fault`."""
+
+    stage: str = ""
+    message: str = ""
+    fraction: float | None = None
+    installed: str = ""
+    fresh: bool = False
+    reason: str = ""
+    command: str = ""
+    fault: str = ""
+
+
+class Installing:
+    """At its end `unavailable` says why this machine cannot have the engine, if it cannot."""
+
+    def __init__(self, directory: Path, report: Callable[[Progress], None]) -> None:
+        self._directory = directory
+        self._report = report
+        self._process: asyncio.subprocess.Process | None = None
+        self.unavailable: Line | None = None
+        self.fresh = False
+
+    async def run(self) -> None:
+        """Until installed or found unavailable; raises `ConfigError` with the fault otherwise."""
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "gateway.host.installing", str(self._directory)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            env=installer(os.environ),
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+        assert self._process.stdout is not None
+        last = Line(stage="start")
+        async for text in self._process.stdout:
+            last = msgspec.json.decode(text, type=Line)
+            if last.stage:
+                self._report(Progress(last.stage, last.message, last.fraction))
+        code = await self._process.wait()
+        if not (last.installed or last.reason):
+            fault = last.fault or f"the installation ended with {code} at: {last.stage}"
+            raise ConfigError([f"the engine cannot be installed: {fault}"])
+        self.fresh = last.fresh
+        if last.reason:
+            self.unavailable = last
+
+    async def stop(self) -> None:
+        """Kill the group; an interrupted installation leaves the previous one alone."""
+        process = self._process
+        if process is not None and process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+
+def main() -> None:
+    def write(line: Line) -> None:
+        sys.stdout.write(json.dumps(msgspec.to_builtins(line)) + "\n")
+        sys.stdout.flush()
+
+    def report(news: Progress) -> None:
+        write(Line(stage=news.stage, message=news.message, fraction=news.fraction))
+
+    try:
+        result = installation.install(installation.Request(Path(sys.argv[1])), report)
+    except installation.InstallError as error:
+        write(Line(fault=str(error)))
+        return
+    if isinstance(result, NotAvailable):
+        write(Line(reason=result.reason, command=result.command))
+    elif isinstance(result, Installed):
+        write(Line(installed=str(result.directory), fresh=result.fresh))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Before any child starts: directories, ledger schema, prices, contracts, budgets, ports.
+
+Runs once in the parent. What it decides is written to `run/runtime.json`; everything it stores is
+idempotent, so a restart changes nothing that the file does not change.
+"""
+
+import os
+import shutil
+import socket
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.engine.ports import stranger
+from gateway.batches.authority import make_secret
+from gateway.clock import Clock
+from gateway.config.machines import parts
+from gateway.config.settings import Settings, version
+from gateway.config.statedir import DIRECTORIES, plainly
+from gateway.errors import ConfigError
+from gateway.host.market import hardware
+from gateway.prefixes import PREFIXES_FILE
+from gateway.prices import store_prices
+from gateway.runtime import Ports, Runtime, resolve
+from gateway.worker import METRICS_DIR
+from ledger.database import check_durable, make_engine, migrate, sqlite_url
+from ledger.declared import BudgetSpec, Contract, declare
+from ledger.identity import load_pepper
+from ledger.market import record_market
+from ledger.money import usd_to_pusd
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    runtime: Runtime
+    ports: Ports
+    path: Path
+    prices_waiting: int = 0  # names for which the bundled map has another price
+
+
+def prepare(settings: Settings, config: Path, environ: Mapping[str, str] = os.environ) -> Prepared:
+    """Make the state directory and the ledger ready. Raises `ConfigError`, `DatabaseError`."""
+    with plainly(settings):
+        return _prepare(settings, config, environ)
+
+
+def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Prepared:
+    state = settings.state.resolve()
+    for name in DIRECTORIES:
+        (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    _forget_last_run(state / "run")
+    url = ledger_url(settings, environ)
+    migrate(url)
+    engine = make_engine(url)
+    check_durable(engine)
+    at_us = Clock().wall_us()
+    changes = store_prices(settings, engine, at_us)
+    declare(
+        engine,
+        contracts=contracts(settings),
+        budgets=budgets(settings),
+        config=(version(settings), config.read_text(encoding="utf-8")),
+        at_us=at_us,
+    )
+    record_market(engine, hardware(), at_us=at_us)
+    engine.dispose()
+    load_pepper(state)
+    ports = find_ports(settings)
+    runtime = resolve(
+        settings.model_copy(update={"state_dir": str(state)}),
+        ports,
+        ledger_url=url,
+        policy_version=version(settings),
+    )
+    return Prepared(runtime, ports, runtime.save(), changes.waiting)
+
+
+def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Where the ledger is kept: configured, from the environment, or SQLite beside the journals."""
+    if settings.ledger.url is not None:
+        return settings.ledger.url
+    name = settings.ledger.url_env
+    if name is None:
+        return sqlite_url(settings.state.resolve() / "ledger.db")
+    if not environ.get(name):
+        raise ConfigError([f"ledger.url_env: `{name}` is not set"])
+    return environ[name]
+
+
+def contracts(settings: Settings) -> list[Contract]:
+    paid = parts(settings)
+    return [
+        Contract(
+            pool=name,
+            gpu_type=pool.gpu.type,
+            gpus_per_replica=pool.gpu.count,
+            replicas=pool.engine.replicas + len(pool.engine.endpoints),
+            billing=pool.gpu.billing,
+            pusd_per_hour=paid[name].pusd_per_hour,
+            source=pool.gpu.source,
+            since=pool.gpu.since,
+            until=pool.gpu.until,
+            ops_seconds_per_week=round(pool.ops.hours_per_week * 3600),
+            ops_pusd_per_hour=usd_to_pusd(pool.ops.usd_per_hour),
+            simulated=pool.engine.kind == "simulated",
+            machine=paid[name].machine,
+            share_ppm=paid[name].share_ppm,
+        )
+        for name, pool in settings.pools.items()
+    ]
+
+
+def budgets(settings: Settings) -> list[BudgetSpec]:
+    return [
+        BudgetSpec(
+            scope=budget.scope,
+            period=budget.period,
+            limit_pusd=usd_to_pusd(budget.usd),
+            hard=budget.hard,
+            timezone=budget.timezone,
+        )
+        for budget in settings.budgets
+    ]
+
+
+def find_ports(settings: Settings) -> Ports:
+    """The configured port of every managed engine while it is free, else any free one."""
+    engines: dict[str, int] = {}
+    providers: dict[str, int] = {}
+    with ExitStack() as taken:  # held until all are chosen, so that none is given twice
+        for name, pool in settings.pools.items():
+            for index in range(pool.engine.replicas):
+                wanted = pool.engine.port + index if pool.engine.port else 0
+                engines[f"pool:{name}/{index}"] = _port(taken, wanted)
+        for name, provider in settings.providers.items():
+            if provider.start:
+                providers[name] = _port(taken, 0)
+    return Ports(engines, providers)
+
+
+def moved(settings: Settings, found: Ports) -> list[str]:
+    """One line for each engine whose configured port somebody else has."""
+    lines = []
+    for name, pool in settings.pools.items():
+        for index in range(pool.engine.replicas if pool.engine.port else 0):
+            wanted, got = (pool.engine.port or 0) + index, found.engines[f"pool:{name}/{index}"]
+            if got != wanted:
+                who = stranger(wanted) or "another program"
+                lines.append(
+                    f"pool:{name}/{index} starts on port {got}: {wanted}, by "
+                    f"pools.{name}.engine.port, is taken by {who}"
+                )
+    return lines
+
+
+def _port(taken: ExitStack, wanted: int) -> int:
+    probe = taken.enter_context(socket.socket())
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # TIME_WAIT is no obstacle
+    try:
+        probe.bind(("127.0.0.1", wanted))
+        probe.listen(1)
+    except OSError:
+        return _port(taken, 0)
+    port: int = probe.getsockname()[1]
+    return port
+
+
+def _forget_last_run(run: Path) -> None:
+    """Counters and promises of an earlier run mean nothing; the key generation goes on."""
+    shutil.rmtree(run / METRICS_DIR, ignore_errors=True)
+    (run / METRICS_DIR).mkdir(mode=0o700)
+    for shared in ("board", PREFIXES_FILE):
+        (run / shared).unlink(missing_ok=True)
+    make_secret(run)

@@ -1,0 +1,80 @@
+"""Taking engines of the running host out, restarting them and putting them back. May block.
+
+As an operator's verbs do it: an override keeps new requests away on every host, what is under way
+ends, and only then the parent of this host's processes is asked for the engine's next life.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from sqlalchemy import Engine
+
+from gateway import overrideverbs as verbs
+from gateway.admin.enginehost import EngineHost
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.following import FOLLOW_S
+from gateway.overrides import TARGET
+from gateway.runtime import EngineSeat
+from router.types import Health
+
+LOOK_S = 0.2
+Told = Callable[[str], None]
+
+
+class OutOfTimeError(Exception):
+    """What was waited for did not come true."""
+
+
+@contextmanager
+def away(
+    ledger: Engine, settings: Settings, seat: EngineSeat, author: verbs.Author
+) -> Iterator[None]:
+    """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
+    subject = TARGET + seat.name
+    if any(one.subject == subject for one in verbs.in_force(ledger, author.at_us)):
+        yield
+        return
+    verbs.disable(ledger, settings, seat.name, author)
+    try:
+        yield
+    finally:
+        with suppress(verbs.Impossible):  # its time is over, or somebody else took it back
+            verbs.enable(ledger, seat.name, author._replace(at_us=Clock().wall_us()))
+
+
+def empty(host: EngineHost, rows: Sequence[int], limit_s: float, told: Told) -> None:
+    """Once every worker has heard of it: until nothing of theirs is under way there."""
+    time.sleep(FOLLOW_S)
+    names = ", ".join(host.runtime.engines[row].name for row in rows)
+
+    def left() -> str:
+        count = sum(host.look(row).in_flight for row in rows)
+        return f"{names}: {count} requests under way" if count else ""
+
+    until(left, limit_s, told)
+
+
+def next_life(host: EngineHost, row: int, deadline_s: float, told: Told) -> None:
+    """Empty it, have it restarted, and wait until telemetry has seen its new life serve."""
+    empty(host, [row], deadline_s - time.monotonic(), told)
+    before = host.look(row)
+    host.order(row)
+
+    def missing() -> str:
+        seen = host.look(row)
+        is_new = seen.life not in (0, before.life) and seen.state.health is Health.HEALTHY
+        return "" if is_new else f"{seen.seat.name}: {seen.word}"
+
+    until(missing, deadline_s - time.monotonic(), told)
+
+
+def until(missing: Callable[[], str], limit_s: float, told: Told) -> None:
+    """Wait until nothing is missing, telling what is. Raises `OutOfTimeError`."""
+    deadline_s = time.monotonic() + limit_s
+    while words := missing():
+        if time.monotonic() >= deadline_s:
+            raise OutOfTimeError(f"not done in time: {words}")
+        told(words)
+        time.sleep(LOOK_S)

@@ -1,0 +1,332 @@
+"""`breakeven serve`: one parent that starts and watches everything a host runs.
+
+Order up: ledger schema and price book, shared memory, ledger writer, telemetry, workers and
+dashboard, then engines, which join as targets when they are healthy. Order down: workers first
+(open streams finish), then engines, telemetry, and the ledger writer last, so that every journal
+record of this run is applied before the parent leaves.
+"""
+
+import asyncio
+import errno
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from backends.engine import ports
+from backends.environ import plain
+from gateway.batches.starting import until_needed
+from gateway.clock import Clock
+from gateway.config import environ
+from gateway.config.settings import Settings
+from gateway.config.statedir import Held, hold
+from gateway.errors import ConfigError
+from gateway.host.children import Child, Command
+from gateway.host.engines import EngineSupervision, installed
+from gateway.host.journalwatch import follow
+from gateway.host.prepare import Prepared, moved, prepare
+from gateway.host.watchdog import watch
+from gateway.runtime import Runtime
+from gateway.slots import Board
+from gateway.worker import METRICS_DIR
+
+WRITER_GRACE_S = 20.0
+QUICK_GRACE_S = 5.0
+LISTEN_PATIENCE_S = 8.0
+OPTIONS = {"server": "`make run PORT=9000`", "dashboard": "`make run DASHBOARD_PORT=9001`"}
+LISTEN_PAUSE_S = 0.2
+
+
+class Serving:
+    """The running host. `start` returns when the children are started, not when engines are up."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        config: Path,
+        say: Callable[[str], None],
+        ready: Callable[[], Awaitable[None]] = installed,
+        listener: socket.socket | None = None,
+    ) -> None:
+        self._settings = settings
+        self._config = config.resolve()
+        self._say = say
+        self._ready = ready
+        self._tasks: list[asyncio.Task[None]] = []
+        self._back: list[Child] = []  # writer, telemetry, simulated providers: stopped last
+        self._front: list[Child] = []  # workers, dashboard, batches: stopped first
+        self._stopping = False
+        self._listener = listener
+        self._held: Held | None = None
+        self._board: Board | None = None
+        self._engines: EngineSupervision | None = None
+
+    async def start(self, between: Callable[[Runtime], Awaitable[None]] | None = None) -> None:
+        """Start the children. `between` runs beside the dashboard's start, before all others."""
+        self._held = hold(self._settings)
+        if self._listener is None:
+            self._listener = await listening(self._settings, self._say)
+        self.prepared: Prepared = await asyncio.to_thread(prepare, self._settings, self._config)
+        self.runtime: Runtime = self.prepared.runtime
+        for line in moved(self._settings, self.prepared.ports):
+            self._say(line)
+        if count := self.prepared.prices_waiting:
+            words = "prices of the bundled map differ from those in force and wait for approval"
+            self._say(f"{count} {words}: `breakeven prices diff --from litellm`")
+        shown = self._settings.dashboard
+        if shown.enabled:
+            (await _bound("dashboard", (shown.host, shown.port), self._say)).close()
+            self._launch(self._front, "dashboard", self._dashboard())
+        if between is not None:
+            await between(self.runtime)
+        self._board = Board(self.runtime.run_dir / "board", self.runtime.layout)
+        for name, argv in self._background():
+            self._launch(self._back, name, argv)
+        for worker in range(self.runtime.workers):
+            descriptor = self._listener.fileno()
+            argv = [
+                *_python("gateway.worker"),
+                *("--config", str(self._config), "--runtime", str(self.prepared.path)),
+                *("--worker", str(worker), "--fd", str(descriptor)),
+            ]
+            self._launch(self._front, f"worker-{worker}", argv, (descriptor,))
+        self._engines = EngineSupervision(
+            self._settings, self.runtime, self._board, self._say, self._ready
+        )
+        self._tasks.append(asyncio.create_task(self._engines.run()))
+        if self._settings.batches.enabled:
+            self._tasks.append(asyncio.create_task(self._run_batches()))
+        telemetry = next(child for child in self._back if child.command.name == "telemetry")
+        self._tasks.append(asyncio.create_task(watch(telemetry, self._board, Clock(), self._say)))
+        self._tasks.append(asyncio.create_task(follow(self.address, self._say, "logs/worker-*")))
+
+    async def _run_batches(self) -> None:
+        """The runner, from the first batch on."""
+        await until_needed(self.runtime.run_dir, self.runtime.ledger_url, Clock())
+        argv = [
+            *_python("gateway.batches.runner"),
+            *("--config", str(self._config), "--runtime", str(self.prepared.path)),
+            *("--address", self._own_address),
+        ]
+        if not self._stopping:
+            self._launch(self._front, "batches", argv)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        assert self._listener is not None, "started before it is asked"
+        host, port = self._listener.getsockname()[:2]
+        return host, port
+
+    @property
+    def _own_address(self) -> str:
+        """Where processes of this host reach it."""
+        host, port = self.address
+        return f"{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
+
+    async def hand_over(self) -> socket.socket:
+        """Stop, but for the listening socket: whoever connects waits for the next to take it."""
+        assert self._listener is not None, "started before it is handed over"
+        kept = self._listener.dup()
+        await self.stop()
+        return kept
+
+    async def stop(self) -> None:
+        """Drain, then end everything that was started; returns when nothing of it is left."""
+        self._stopping = True
+        if self._engines is not None:
+            self._engines.start_no_more()
+        if self._listener is not None:
+            self._listener.close()
+        limits = self._settings.server.timeouts
+        grace_s = limits.unready_s + limits.drain_s + QUICK_GRACE_S
+        await asyncio.gather(*(child.stop(grace_s) for child in self._front))
+        if self._engines is not None:
+            await self._engines.stop()
+        for child in reversed(self._back):
+            await child.stop(WRITER_GRACE_S)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._board is not None:
+            self._board.close()
+        if self._held is not None:
+            self._held.release()
+
+    def _background(self) -> list[tuple[str, list[str]]]:
+        runtime = str(self.prepared.path)
+        config, ledger = str(self._config), self._settings.ledger
+        retained = {
+            "--retain-days": ledger.retain_days,
+            "--retain-entries-days": ledger.retain_entries_days,
+        }
+        commands = [
+            (
+                "ledger-writer",
+                [
+                    *_python("ledger.writer"),
+                    *("--journals", str(self.runtime.journal_dir)),
+                    *("--run-dir", str(self.runtime.run_dir)),
+                    *(
+                        word
+                        for name, days in retained.items()
+                        if days is not None
+                        for word in (name, str(days))
+                    ),
+                ],
+            ),
+            (
+                "telemetry",
+                [*_python("gateway.host.telemetry"), "--config", config, "--runtime", runtime],
+            ),
+        ]
+        if any(pool.upkeep.any for pool in self._settings.pools.values()):
+            upkeep = [*_python("gateway.host.upkeep"), "--config", config, "--runtime", runtime]
+            commands.append(("upkeep", upkeep))
+        if any(pool.sampling is not None for pool in self._settings.pools.values()):
+            drift = [*_python("gateway.drift.sampling"), "--config", config, "--runtime", runtime]
+            commands.append(("drift", [*drift, "--address", self._own_address]))
+        for name, provider in self._settings.providers.items():
+            if provider.start:
+                port = self.prepared.ports.providers[name]
+                commands.append(
+                    (
+                        f"provider-{name}",
+                        [
+                            *_python("backends.simulator.provider"),
+                            *("--name", name, "--port", str(port)),
+                        ],
+                    )
+                )
+        return commands
+
+    def _dashboard(self) -> list[str]:
+        """Streamlit on the dashboard package, told by flags what its configuration file says."""
+        settings = self._settings.dashboard
+        access = settings.access_file
+        found = find_spec("dashboard")  # located, not imported: the layers stay apart
+        if found is None or found.origin is None:
+            raise ConfigError(["dashboard.enabled: the dashboard is not installed"])
+        script = Path(found.origin).with_name("app.py")
+        return [
+            *_python("streamlit"),
+            *("run", str(script), "--server.headless", "true"),
+            *("--server.address", settings.host, "--server.port", str(settings.port)),
+            *("--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none"),
+            *([] if access is None else ("--secrets.files", access)),  # its `[auth]` is Streamlit's
+            *("--", "--run-dir", str(self.runtime.run_dir)),
+            *([] if access is None else ("--access", access)),
+        ]
+
+    def _launch(
+        self, among: list[Child], name: str, argv: list[str], descriptors: tuple[int, ...] = ()
+    ) -> None:
+        variables = {
+            **self._variables(name),
+            "PYTHONUNBUFFERED": "1",
+            "PROMETHEUS_MULTIPROC_DIR": str(self.runtime.run_dir / METRICS_DIR),
+        }
+        log = Path(self.runtime.state_dir) / "logs" / f"{name}.log"
+        command = Command(name, argv, log, variables, descriptors)
+        child = Child(command, clock=Clock(), on_exit=self._on_exit)
+        among.append(child)
+        self._tasks.append(asyncio.create_task(child.run()))
+
+    def _variables(self, name: str) -> dict[str, str]:
+        url = self.runtime.ledger_url
+        if name.startswith("worker-"):
+            return environ.worker(os.environ, url, self._settings)
+        if name.startswith("provider-"):
+            return plain(os.environ)
+        known = {
+            "batches": environ.batches,
+            "drift": environ.sampling,
+            "telemetry": environ.telemetry,
+            "dashboard": environ.dashboard,
+        }
+        if name in known:
+            return known[name](os.environ, url, self._settings)
+        return environ.ledger_reader(os.environ, url)
+
+    def _on_exit(self, name: str, code: int) -> None:
+        """A dead worker's promises are dropped at once."""
+        if name.startswith("worker-") and self._board is not None:
+            self._board.clear(int(name.partition("-")[2]))
+        if not self._stopping:
+            at = datetime.now(UTC).strftime("%H:%M:%S")
+            self._say(
+                f"{at} UTC: {name} ended with {code}; it is started again (see logs/{name}.log)"
+            )
+
+
+async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    serving = Serving(settings, config, say)
+    try:
+        await serving.start()
+        host, port = serving.address
+        say(f"gateway on http://{host}:{port}/v1")
+        await stop.wait()
+        say("stopping: open streams finish first")
+    finally:
+        await serving.stop()
+
+
+def _python(module: str) -> list[str]:
+    return [sys.executable, "-m", module]
+
+
+async def listening(settings: Settings, say: Callable[[str], None]) -> socket.socket:
+    """The listening socket that all workers inherit; raises `ConfigError` when it is taken.
+
+    For some seconds the workers of a parent that was killed still have it: they finish streams.
+    """
+    return await _bound("server", (settings.server.host, settings.server.port), say)
+
+
+async def _bound(
+    section: str, address: tuple[str, int], say: Callable[[str], None]
+) -> socket.socket:
+    loop, (host, port) = asyncio.get_running_loop(), address
+    deadline = loop.time() + LISTEN_PATIENCE_S
+    waiting = False
+    while True:
+        try:
+            return _listen(host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                fault = f"{section}.host, {section}.port: cannot listen on {host}:{port}"
+                raise ConfigError([f"{fault}: {error.strerror}"]) from error
+        who = await asyncio.to_thread(ports.stranger, port) or "another program"
+        taken = f"cannot listen on {host}:{port}: it is taken by {who}"
+        if loop.time() > deadline:
+            other = f"end it, or set another port ({OPTIONS[section]})"
+            raise ConfigError([f"{section}.port: {taken}: {other}"])
+        if not waiting:
+            say(f"{taken}; waiting {LISTEN_PATIENCE_S:.0f} s for it to end")
+        waiting = True
+        await asyncio.sleep(LISTEN_PAUSE_S)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with suppress(OSError):
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener

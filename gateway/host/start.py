@@ -1,0 +1,261 @@
+"""What `breakeven up` does, step by step.
+
+The configuration of a first start is written by `gateway.config.starter`; a person's own is used
+as it is. Gateway and dashboard come first and wait for nothing about engines: the engine is looked
+for and installed in a process beside them. If there is none for this machine, the simulated one
+takes its place, labelled, and the way to the real one is said; the listening socket stays open
+meanwhile.
+"""
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import httpx
+from sqlalchemy.orm import Session
+
+from backends.engine.environment import Environment, flavour_here
+from backends.engine.install import Progress
+from backends.engine.profiles import hardware
+from backends.engine.tinymodel import EMBEDDING, is_complete, make
+from gateway.clock import Clock
+from gateway.config.settings import Settings, load
+from gateway.config.starter import Ports, configuration, found
+from gateway.config.statedir import plainly
+from gateway.errors import ConfigError
+from gateway.host.answering import until_answering
+from gateway.host.banner import banner, keys_line
+from gateway.host.installing import Installing
+from gateway.host.serve import Serving
+from gateway.host.stages import Stages
+from ledger.database import make_engine
+from ledger.identity import KeySpec, create_key, load_pepper
+
+CONFIG_NAME = "up.yaml"
+KEY_FILE = "dev-key"
+DONE = "done"  # the last word about an installation, whatever came of it
+EMBEDDER = "tiny-embed"
+FIRST_TOKEN_PAUSE_S = 3.0
+
+
+class Start:
+    def __init__(
+        self,
+        config: Path | None,
+        *,
+        keys: bool,
+        ports: Ports,
+        say: Callable[[str], None],
+        report: Callable[[Progress], None],
+        environ: Mapping[str, str],
+    ) -> None:
+        self._config = config
+        self._use_keys = keys
+        self._ports = ports
+        self._say = say
+        self._report = report
+        self._environ = environ
+        self._stages = Stages(clock=time.monotonic, say=say)
+        self._stages.resume(environ)
+        self._stop = asyncio.Event()
+        self._told = False
+
+    async def run(self) -> None:
+        """Until SIGINT or SIGTERM; nothing is left running then."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        state = Path(Settings().state_dir) if self._config is None else load(self._config).state
+        installing = Installing(state.resolve() / "engine", self._report)
+        work = asyncio.create_task(self._install(installing))
+        kind: str | None = likely_engine(state)
+        listener: socket.socket | None = None
+        try:
+            while kind is not None:
+                path = self._config
+                if path is None:
+                    path = await asyncio.to_thread(self._configure, state, kind)
+                settings = load(path)
+                models = partial(self._models, settings, installing, work)
+                serving = Serving(settings, path, self._say, models, listener)
+                kind = await self._serve(serving, settings, kind, installing, work)
+                if kind is None:
+                    await serving.stop()
+                else:
+                    listener = await serving.hand_over()
+        finally:
+            await installing.stop()
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def _serve(
+        self,
+        serving: Serving,
+        settings: Settings,
+        kind: str,
+        installing: Installing,
+        work: asyncio.Task[None],
+    ) -> str | None:
+        """Until asked to stop, or until another kind of engine than `kind` is to be served with."""
+        watch: asyncio.Task[None] | None = None
+        try:
+            with self._stages.stage("gateway and dashboard answer"):
+                await serving.start()
+                await until_answering(settings, serving.address)
+            if work.done() and (other := self._other(kind, installing, work)):
+                return other
+            with plainly(settings):
+                token = development_key(settings, serving.runtime.ledger_url)
+            self._say(banner(settings, serving.address, token, simulated=kind == "simulated"))
+            self._say(keys_line(found(self._environ), used=self._use_keys))
+            watch = asyncio.create_task(self._first_token(settings, serving.address, token))
+            stopped = asyncio.create_task(self._stop.wait())
+            if not work.done():
+                await asyncio.wait({stopped, work}, return_when=asyncio.FIRST_COMPLETED)
+                if work.done() and (other := self._other(kind, installing, work)):
+                    stopped.cancel()
+                    return other
+            await stopped
+            self._say("stopping: open streams finish first")
+        except BaseException:
+            await serving.stop()
+            raise
+        else:
+            return None
+        finally:
+            if watch is not None:
+                watch.cancel()
+
+    def _other(self, kind: str, installing: Installing, work: asyncio.Task[None]) -> str | None:
+        """What the finished installation changes: the kind to go on with, if it is another one."""
+        if self._stop.is_set():
+            return None
+        try:
+            work.result()
+        except ConfigError as error:
+            self._say("\n".join(error.faults))
+            return None
+        own, missing = self._config is not None, installing.unavailable
+        if missing is not None and not self._told:
+            self._told = True
+            instead = (
+                "The pools that need it stay without an engine."
+                if own
+                else "The SIMULATED engine takes its place."
+            )
+            self._say(
+                f"No vLLM here: {missing.reason}\n"
+                f"{instead} Add the real one with:\n"
+                f"    {missing.command}"
+            )
+        fits = "vllm" if missing is None else "simulated"
+        return None if own or fits == kind else fits
+
+    async def _install(self, installing: Installing) -> None:
+        """A person's own configuration may need no engine of ours at all."""
+        if self._config is not None and not needs_engine(load(self._config)):
+            return
+        began = time.monotonic()
+        try:
+            await installing.run()
+        finally:
+            self._report(Progress(DONE, "", 1.0))
+        if installing.fresh:
+            self._say(f"   engine installed beside it: {time.monotonic() - began:.1f} s")
+
+    def _configure(self, state: Path, engine: str) -> Path:
+        path = state / CONFIG_NAME
+        gpu = hardware() if flavour_here() == "cuda" else None
+        keys = found(self._environ) if self._use_keys else ()
+        text = configuration(state, engine=engine, gpu=gpu, keys=keys, ports=self._ports)
+        with plainly(Settings(state_dir=str(state))):
+            state.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return path
+
+    async def _models(
+        self, settings: Settings, installing: Installing, installed: asyncio.Task[None]
+    ) -> None:
+        """Before the first engine starts: its environment, and models where none is named."""
+        if self._config is None:
+            directory = settings.state.resolve() / "models" / EMBEDDER
+            if not is_complete(directory):
+                self._say(f"   making the model {EMBEDDER}")
+                await asyncio.to_thread(make, directory, seed=0, shape=EMBEDDING)
+            self._say(
+                "   The model `tiny` learned from Python's documentation: it answers in words,\n"
+                f"   but is too small to be right. `{EMBEDDER}` has random weights. A real one:\n"
+                "   make run CONFIG=your.yaml, where pools.NAME.engine.model is its directory."
+            )
+        await asyncio.shield(installed)
+        if self._config is None and installing.unavailable is not None:
+            await self._stop.wait()  # another configuration, without vLLM, is about to be served
+
+    async def _first_token(self, settings: Settings, address: tuple[str, int], token: str) -> None:
+        """Ask now and then until an own engine answers; what spills meanwhile is on the page."""
+        model = next((name for name in settings.models if name == "tiny"), None)
+        if model is None:
+            return
+        url = f"http://{address[0]}:{address[1]}/v1/chat/completions"
+        body = {
+            "model": model,
+            "max_tokens": 8,
+            "messages": [{"role": "user", "content": "Are you there?"}],
+        }
+        headers = {"authorization": f"Bearer {token}"}
+        self._say(
+            f"Until the engine answers, it is asked every {FIRST_TOKEN_PAUSE_S:g} s as team "
+            "`development`: the spill that the dashboard shows."
+        )
+        began = time.monotonic()
+        async with httpx.AsyncClient(trust_env=False, timeout=30.0) as client:
+            while True:
+                try:
+                    answer = await client.post(url, json=body, headers=headers)
+                except httpx.HTTPError:
+                    answer = None
+                if answer is not None and answer.headers.get("x-breakeven-backend", "").startswith(
+                    "pool:"
+                ):
+                    break
+                await asyncio.sleep(FIRST_TOKEN_PAUSE_S)
+        self._stages.done.append(("the engine's first token", time.monotonic() - began))
+        self._say("\nThe engine answers. Where the time went:\n" + "\n".join(self._stages.table()))
+
+
+def likely_engine(state: Path) -> str:
+    """What the last start here came to, for nothing about engines may hold up the gateway."""
+    if Environment(state.resolve() / "engine").stamp() is not None:
+        return "vllm"
+    try:
+        return load(state / CONFIG_NAME).pools["tiny"].engine.kind
+    except (ConfigError, KeyError):
+        return "vllm"
+
+
+def needs_engine(settings: Settings) -> bool:
+    """Whether any pool starts vLLM here."""
+    return any(
+        pool.engine.kind == "vllm" and pool.engine.replicas and pool.engine.environment is None
+        for pool in settings.pools.values()
+    )
+
+
+def development_key(settings: Settings, ledger_url: str) -> str:
+    """The key of earlier starts, or a fresh one; readable by its owner only."""
+    path = settings.state.resolve() / KEY_FILE
+    if path.exists():
+        return path.read_text(encoding="ascii").strip()
+    pepper = load_pepper(settings.state.resolve())
+    spec = KeySpec(name="development", team="development")
+    engine = make_engine(ledger_url)
+    with Session(engine) as session, session.begin():
+        made = create_key(session, spec, pepper=pepper, now_us=Clock().wall_us())
+    engine.dispose()
+    path.touch(mode=0o600)
+    path.write_text(made.token, encoding="ascii")
+    return made.token

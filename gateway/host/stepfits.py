@@ -1,0 +1,163 @@
+"""Where each engine's step-time model comes from: measured once at warm-up, then remembered.
+
+A simulated engine's model is its profile's. A real one is measured through its own HTTP the first
+time it is seen; the fit is kept beside the model for this version, flags and hardware. An
+engine of embeddings, rankings or transcripts decodes nothing that its clients wait for token by
+token: its time is a constant and a rate of reading, from a few requests.
+"""
+
+import asyncio
+import logging
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import httpx
+
+from backends.engine import profiles, silence
+from backends.engine.flags import Kind, kind_of
+from backends.engine.probes import ProbeError
+from backends.engine.profile import Profile, profile
+from backends.simulator.shapefile import ShapeFileError, profile_of
+from backends.stepmodel import StepModel
+from gateway.config.settings import Engine, Settings
+from gateway.measured import AUDIO_MS_PER_TOKEN
+from gateway.runtime import EngineSeat
+
+DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
+READING_WORDS = (4, 64, 256)
+HEARING_S = (1, 8, 25)  # within the half minute that Whisper hears at once
+READING_ROUNDS = 3
+LEAST_SLOPE = 0.25  # of the longest input's time that is due to its tokens
+REQUEST_TIMEOUT_S = 30.0
+
+log = logging.getLogger("breakeven.stepfits")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    step: StepModel
+    version: str | None
+    source: str
+
+
+class StepFits:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._kept = settings.state / "profiles"  # a model's own folder may be read-only
+
+    async def of(self, seat: EngineSeat) -> Fitted | None:
+        """The seat's model; `None` when it cannot be measured at this time."""
+        engine = self._settings.pools[seat.pool].engine
+        timeout = httpx.Timeout(REQUEST_TIMEOUT_S)
+        try:
+            known = profile_of(engine.model) if seat.simulated else None
+            if known is not None:
+                dated = f" ({known.measured})" if known.measured else ""
+                return Fitted(known.shape.step, None, f"simulated: {known.source}{dated}")
+            async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
+                kind = kind_of(engine.kinds)
+                if kind != "generate":
+                    step = await _fit_reading(kind, seat, client)
+                    return Fitted(step, await _version(seat, client), f"measured: {kind}")
+                return await self._measured(seat, engine, client)
+        except (ProbeError, ShapeFileError, httpx.HTTPError) as error:
+            log.warning("%s cannot be measured: %s %s", seat.name, type(error).__name__, error)
+            return None
+
+    def capacity(self, fitted: Fitted) -> dict[str, Any]:
+        """The columns of a `capacity` row: the step model, and the tightest promises."""
+        ttft_ms, tpot_ms = self._slo()
+        step = fitted.step
+        return {
+            "slo_ttft_ms": ttft_ms,
+            "slo_tpot_ms": tpot_ms,
+            "step_a_s": step.a_s,
+            "step_b_s": step.b_s,
+            "step_c_s": step.c_s,
+            "step_d_s": step.d_s,
+            "step_t0_s": step.t0_s,
+            "source": fitted.source,
+        }
+
+    def _slo(self) -> tuple[float, float]:
+        """The tightest promises of all policies."""
+        rules = self._settings.policies
+        ttft = [rule.slo.ttft_ms for rule in rules if rule.slo.ttft_ms is not None]
+        tpot = [rule.slo.tpot_ms for rule in rules if rule.slo.tpot_ms is not None]
+        return min(ttft, default=DEFAULT_SLO_MS[0]), min(tpot, default=DEFAULT_SLO_MS[1])
+
+    async def _measured(
+        self, seat: EngineSeat, engine: Engine, client: httpx.AsyncClient
+    ) -> Fitted:
+        version = await _version(seat, client)
+        model = None if engine.model is None else Path(engine.model)
+        under = None
+        if seat.managed and model is not None and (model / "config.json").exists():
+            flags = (*seat.tuned, *engine.flags)
+            under = await asyncio.to_thread(
+                profiles.circumstances, model, engine_version=version or "", flags=flags
+            )
+            remembered = profiles.load(self._kept, model, under)
+            if remembered is not None:
+                return Fitted(remembered.step, version, _told(remembered))
+        made = await profile(seat.base_url, seat.served_name, client=client)
+        if under is not None and model is not None:
+            profiles.save(self._kept, model, under, made)
+        log.warning("%s: measured %s", seat.name, asdict(made.step))
+        return Fitted(made.step, version, _told(made))
+
+
+def _told(made: Profile) -> str:
+    return (
+        f"measured: {made.observations} observations in {made.seconds:.1f} s, median error "
+        f"{100 * made.error_median:.0f} %"
+    )
+
+
+async def _version(seat: EngineSeat, client: httpx.AsyncClient) -> str | None:
+    answer = await client.get(f"{seat.base_url.removesuffix('/v1')}/version")
+    if answer.status_code != 200:
+        return None
+    try:
+        version = answer.json()["version"]
+    except (ValueError, KeyError, TypeError):  # another engine's page, of another meaning
+        return None
+    return version if isinstance(version, str) else None
+
+
+async def _fit_reading(kind: Kind, seat: EngineSeat, client: httpx.AsyncClient) -> StepModel:
+    """A line through the median times of short and long inputs."""
+    points: list[tuple[int, float]] = []
+    for size in HEARING_S if kind == "transcription" else READING_WORDS:
+        path, asked = _question(kind, seat.served_name, size)
+        times: list[float] = []
+        for _ in range(READING_ROUNDS):
+            began = time.monotonic()
+            answer = await client.post(seat.base_url + path, **asked)
+            answer.raise_for_status()
+            times.append(time.monotonic() - began)
+        if kind == "transcription":
+            tokens = size * 1000 // AUDIO_MS_PER_TOKEN
+        else:
+            tokens = int(answer.json()["usage"]["prompt_tokens"])
+        points.append((tokens, median(times)))
+    (short, fast), (long, slow) = points[0], points[-1]
+    # Short inputs hide in the constant; a slope that chance made flat would serve them for nothing.
+    least = LEAST_SLOPE * slow / max(long, 1)
+    slope = max((slow - fast) / (long - short), least) if long > short else least
+    constant = max(fast - slope * short, 1e-6)
+    return StepModel(a_s=1e-6, b_s=0.0, c_s=0.0, d_s=slope, t0_s=constant)
+
+
+def _question(kind: Kind, model: str, size: int) -> tuple[str, dict[str, Any]]:
+    """So many words to read, or seconds to hear, in httpx's words."""
+    words = "token " * size
+    if kind == "rerank":
+        return "/rerank", {"json": {"model": model, "query": "token", "documents": [words]}}
+    if kind == "transcription":
+        sound = ("silence.wav", silence.wav(size), "audio/wav")
+        return "/audio/transcriptions", {"data": {"model": model}, "files": {"file": sound}}
+    return "/embeddings", {"json": {"model": model, "input": words}}

@@ -1,0 +1,308 @@
+"""The telemetry process: `python -m gateway.host.telemetry --config FILE --runtime FILE`.
+
+Reads every engine's metrics twice a second and publishes what routing needs on the board; every
+ten seconds it leaves samples in the ledger for the books and the dashboard. It also tells of
+budgets that reach a threshold. If it dies, workers keep the last values until they are stale; then
+the engine is `unknown` to them.
+
+An engine that `serve` runs is looked at only while the parent says that its own process serves
+(`Owned.LIFE`): whatever else answers on its port is a stranger, neither asked nor published. Each
+life is met anew, and what was seen of another one than serves at the end is thrown away.
+A telemetry that is started again goes on with what the board says of the life that it finds.
+"""
+
+import argparse
+import asyncio
+import logging
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from backends import health
+from backends.health import Health, Probe, State
+from backends.metrics import VLLM, ProbeFailed, is_json, parse, path_of
+from backends.roundtrip import round_trip_s
+from gateway.alerts import Alerts
+from gateway.clock import Clock
+from gateway.config.settings import Settings, load
+from gateway.demanded import Markets
+from gateway.evictions import listen
+from gateway.host.scrape import Limits, Watch
+from gateway.host.stepfits import Fitted, StepFits
+from gateway.overrides import is_disabled, standing
+from gateway.runtime import EngineSeat, Runtime
+from gateway.slots import HEALTHS, Board
+from ledger.database import make_engine
+from ledger.overrides import Override, overrides
+from ledger.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
+from router.market import TICK_S
+
+SAMPLE_S = 10.0
+SCRAPE_TIMEOUT_S = 5.0
+PROMETHEUS_PATH = path_of("tensorrt-llm")
+LIVE_S = 0.25
+WAY_S, WAY_LOOK_S = 60.0, 1.0
+NOT_SERVING = {  # the stages of a managed engine that are not just a start under way
+    "draining": State.DRAINING,
+    "backing_off": State.DOWN,
+    "blocked": State.DOWN,
+    "stopped": State.DOWN,
+    "resting": State.OFF,
+}
+
+log = logging.getLogger("breakeven.telemetry")
+
+
+class Telemetry:
+    """One per host; `fits` supplies each engine's step-time model."""
+
+    def __init__(
+        self, settings: Settings, runtime: Runtime, board: Board, ledger: Engine, clock: Clock
+    ) -> None:
+        self._settings = settings
+        self._board = board
+        self._ledger = ledger
+        self._clock = clock
+        self._fits = StepFits(settings)
+        self._limits = health.Limits(stale_s=settings.telemetry.stale_s)
+        self._alerts = Alerts(settings, ledger, clock)
+        self._seats = runtime.engines
+        self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        timeout = httpx.Timeout(SCRAPE_TIMEOUT_S)
+        async with (
+            httpx.AsyncClient(timeout=timeout, trust_env=False) as client,
+            asyncio.TaskGroup() as tasks,
+        ):
+            for seat, watch in zip(self._seats, self._watches, strict=True):
+                tasks.create_task(self._follow(seat, watch, client))
+                if seat.kv_events is not None:
+                    tasks.create_task(listen(seat.name, seat.kv_events, watch.memory, self._clock))
+            tasks.create_task(self._measure_ways())
+            tasks.create_task(self._live())
+            tasks.create_task(self._sample())
+            tasks.create_task(self._price())
+            tasks.create_task(self._alerts.run())
+
+    async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
+        state = self._taken_over(seat, watch)
+        while True:
+            life = self._board.life(watch.row)
+            if life != watch.life:
+                watch.begin(life)
+                state = self._unseen(seat)
+            if seat.managed and not life:
+                state = self._unserved(seat, watch, state)
+            else:
+                state = await self._look(seat, watch, client, state)
+                if state.state is State.HEALTHY and watch.step is None:
+                    await self._meet(seat, watch, client)
+            if self._board.life(watch.row) == life:
+                watch.health = state.state.value
+                watch.publish(self._board)
+                await asyncio.sleep(self._settings.telemetry.scrape_s)
+
+    async def _live(self) -> None:
+        """Whoever decides by what is published hears that somebody publishes."""
+        while True:
+            self._board.alive(self._clock.now_s())
+            await asyncio.sleep(LIVE_S)
+
+    def _taken_over(self, seat: EngineSeat, watch: Watch) -> Health:
+        """A telemetry that was started again goes on: its restart costs no capacity."""
+        if not watch.take_over(self._board, self._clock.now_s()):
+            return self._unseen(seat)
+        log.warning("%s is healthy: as the telemetry before published", seat.name)
+        return Health(State.HEALTHY, self._clock.now_s(), watch.read_s, reason="taken over")
+
+    def _unseen(self, seat: EngineSeat) -> Health:
+        now_s = self._clock.now_s()
+        return health.starting(now_s) if seat.managed else health.attached(now_s)
+
+    def _unserved(self, seat: EngineSeat, watch: Watch, before: Health) -> Health:
+        """No process of ours serves there, by the parent's word, which is the only one asked."""
+        stage = self._board.stage(watch.row)
+        state = NOT_SERVING.get(stage, State.LOADING)
+        if before.reason != stage:
+            log.warning("%s is %s: %s", seat.name, state, stage)
+        return Health(state, self._clock.now_s(), reason=stage)
+
+    async def _look(
+        self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient, state: Health
+    ) -> Health:
+        """One scrape folded into the engine's health."""
+        probe, detail = Probe.ALIVE, ""
+        try:
+            page = await self._page(seat, watch, client)
+            watch.saw(parse(page, seat.dialect), self._board, self._clock.now_s())
+        except ProbeFailed as error:
+            probe, detail = Probe.BLIND, str(error)
+        except httpx.TimeoutException:
+            probe = Probe.SILENT
+        except httpx.HTTPError as error:
+            probe, detail = Probe.REFUSED, type(error).__name__
+        before = state.state
+        state = health.observe(
+            state, probe, self._clock.now_s(), detail=detail, limits=self._limits
+        )
+        if state.state is not before:
+            log.warning("%s is %s: %s", seat.name, state.state, state.reason)
+        return state
+
+    async def _measure_ways(self) -> None:
+        """Once a minute, for it changes where somebody moves; no scrape waits for it."""
+        while True:
+            now_s = self._clock.now_s()
+            due = [
+                (seat, watch)
+                for seat, watch in zip(self._seats, self._watches, strict=True)
+                if watch.health == State.HEALTHY.value
+                and (watch.way_measured_s is None or now_s - watch.way_measured_s >= WAY_S)
+            ]
+            await asyncio.gather(*(self._measure_way(*one) for one in due))
+            await asyncio.sleep(WAY_LOOK_S)
+
+    async def _measure_way(self, seat: EngineSeat, watch: Watch) -> None:
+        watch.way_measured_s = self._clock.now_s()
+        at = httpx.URL(seat.base_url)
+        port = at.port or (443 if at.scheme == "https" else 80)
+        watch.round_trip_s = await round_trip_s(at.host, port)
+
+    async def _page(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> str:
+        """The metrics, from where this engine has them."""
+        origin = seat.base_url.removesuffix("/v1")
+        answer = await client.get(origin + watch.page)
+        if watch.page != PROMETHEUS_PATH and is_json(answer.text):
+            answer = await client.get(origin + PROMETHEUS_PATH)
+            if answer.is_success:
+                watch.page = PROMETHEUS_PATH
+        answer.raise_for_status()
+        return answer.text
+
+    async def _meet(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
+        """First good sight of an engine: its context limit and its step-time model."""
+        watch.health = State.LOADING.value
+        watch.publish(self._board)
+        try:
+            models = (await client.get(f"{seat.base_url}/models")).json()["data"]
+            limit = next((card.get("max_model_len") for card in models), None)
+        except (httpx.HTTPError, ValueError, KeyError) as error:
+            log.warning("%s: its models cannot be read: %s", seat.name, type(error).__name__)
+            return
+        watch.limits.context_tokens = limit or 0
+        fitted = await self._fits.of(seat)
+        if fitted is None or self._board.life(watch.row) != watch.life:
+            return
+        watch.step = fitted.step
+        try:
+            await asyncio.to_thread(self._record, seat, watch, fitted)
+        except DBAPIError as error:
+            log.warning("%s: its capacity was not stored: %s", seat.name, error.orig)
+
+    async def _price(self) -> None:
+        """What a second of each pool's engines is worth, by what was asked of it lately."""
+        markets, healthy = Markets(self._board), float(HEALTHS.index(State.HEALTHY.value))
+        while True:
+            markets.tick(self._clock.now_s(), healthy)
+            await asyncio.sleep(TICK_S)
+
+    async def _sample(self) -> None:
+        while True:
+            await asyncio.sleep(SAMPLE_S)
+            now_s, at_us = self._clock.now_s(), self._clock.wall_us()
+            rows = [watch.row_for(self._board, at_us=at_us, now_s=now_s) for watch in self._watches]
+            try:
+                known = standing(await asyncio.to_thread(overrides, self._ledger), at_us)
+                rows = [_as_operated(row, known) for row in rows]
+                await asyncio.to_thread(add_samples, self._ledger, rows)
+                trips = {one.name: one.new_round_trip_us() for one in self._watches}
+                told = {name: rtt_us for name, rtt_us in trips.items() if rtt_us is not None}
+                await asyncio.to_thread(add_round_trips, self._ledger, at_us, told)
+            except DBAPIError as error:
+                log.warning("samples of %d engines were not stored: %s", len(rows), error.orig)
+
+    def _watch(self, row: int, seat: EngineSeat) -> Watch:
+        limits = Limits(
+            seat.max_num_seqs,
+            seat.prefill_budget_tokens,
+            kv_capacity_tokens=seat.kv_capacity_tokens,
+        )
+        watch = Watch(seat.name, seat.pool, row, limits, simulated=seat.simulated)
+        watch.page = path_of(seat.dialect)
+        return watch
+
+    def _record(self, seat: EngineSeat, watch: Watch, fitted: Fitted) -> None:
+        """Versioned rows of what the engine is and can do."""
+        pool = self._settings.pools[seat.pool]
+        sample, at_us = watch.sample, self._clock.wall_us()
+        add_catalog(
+            self._ledger,
+            {
+                "at_us": at_us,
+                "pool": seat.pool,
+                "engine": seat.name,
+                "kind": pool.engine.kind
+                if sample is None or sample.dialect == VLLM
+                else sample.dialect,
+                "version": fitted.version,
+                "model": pool.engine.model or seat.served_name,
+                "gpu_type": pool.gpu.type,
+                "flags": [*seat.tuned, *pool.engine.flags],
+                "context_tokens": watch.limits.context_tokens or None,
+                "max_num_seqs": watch.limits.max_num_seqs,
+                "prefill_budget_tokens": watch.limits.prefill_budget_tokens,
+                "kv_block_tokens": None if sample is None else sample.kv_block_tokens,
+                "simulated": seat.simulated,
+            },
+        )
+        add_capacity(
+            self._ledger,
+            {
+                "at_us": at_us,
+                "pool": seat.pool,
+                "engine": seat.name,
+                "kv_capacity_tokens": None if sample is None else sample.kv_capacity_tokens,
+                **self._fits.capacity(fitted),
+            },
+        )
+
+
+async def _main(settings: Settings, runtime: Runtime) -> None:
+    board = Board(runtime.run_dir / "board", runtime.layout)
+    telemetry = Telemetry(settings, runtime, board, make_engine(runtime.ledger_url), Clock())
+    task = asyncio.create_task(telemetry.run())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return
+
+
+def _as_operated(row: Sample, known: Sequence[Override]) -> Sample:
+    """An engine that an operator keeps requests from is drained, however well it is.
+
+    Its time is unavailable in the books, not idle: nobody could have used it.
+    """
+    taken_out = row.health == State.HEALTHY.value and is_disabled(row.engine, known)
+    return replace(row, health=State.DRAINING.value) if taken_out else row
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m gateway.host.telemetry", description=__doc__)
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--runtime", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    asyncio.run(_main(load(given.config), Runtime.load(given.runtime)))
+
+
+if __name__ == "__main__":
+    main()

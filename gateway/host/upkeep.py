@@ -1,0 +1,289 @@
+"""The upkeep process: `python -m gateway.host.upkeep --config FILE --runtime FILE`.
+
+Restarts engines by the calendar and when they write slower than they did, and stops and starts
+pools by the calendar. One per host, and only where a pool asks for it. It works through the same
+overrides and orders as an operator, so that registers, pages and `engine status` tell of it, and
+what an operator holds over an engine stays: that engine is left alone.
+
+One engine of the host is away at a time, and none while the others of its pool could not carry
+what is under way there. A restart that is due waits so, for as long as the pool has patience.
+"""
+
+import argparse
+import logging
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from backends.engine.decay import Pace, Reading, pace
+from gateway import overrideverbs as verbs
+from gateway.admin.enginehost import EngineHost, Seen
+from gateway.clock import Clock
+from gateway.config import schedules
+from gateway.config.settings import Pool, Settings, load
+from gateway.following import FOLLOW_S
+from gateway.host import rolling, sparing
+from gateway.overrides import TARGET, barred, instant
+from gateway.runtime import Runtime
+from gateway.slots import Board
+from ledger.database import make_engine
+from ledger.overrides import DISABLED, NOTHING, Override, overrides
+from ledger.samples import readings
+from ledger.upkeepnotes import ACTOR, Note, write_notes
+from router.types import Health
+
+LOOK_S = 5.0
+PACE_S = 600.0  # between two looks at an engine's pace
+FIRST_US = 6 * 3600 * 1_000_000  # what an engine is measured against
+WARM_US = 10 * 60 * 1_000_000  # of it, left out: it compiles and fills its caches
+LATELY_US = 2 * 3600 * 1_000_000
+LIMIT_S = 1800.0  # for one engine to be emptied, restarted and to serve again
+
+log = logging.getLogger("breakeven.upkeep")
+
+
+class Upkeep:
+    """`step` does what is due and comes back; a restart takes as long as it takes."""
+
+    def __init__(
+        self, settings: Settings, runtime: Runtime, board: Board, ledger: Engine, clock: Clock
+    ) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._ledger = ledger
+        self._clock = clock
+        self._host = EngineHost(settings, runtime, board)
+        self._kept = {name: pool for name, pool in settings.pools.items() if pool.upkeep.any}
+        self._notes: dict[int, Note] = {}
+        self._asked_us: dict[str, int] = {}  # by pool: when it was last told to rest
+        self._tried_us: dict[int, int] = {}  # by row: which restart was tried in vain
+        self._lives: dict[int, tuple[int, int]] = {}  # by row: which serves, and since when
+        self._paced_s: dict[int, float] = {}
+        self._paces: dict[int, Pace | None] = {}
+        self._looked_s = 0.0
+
+    def run(self) -> None:
+        """Until the process is ended."""
+        while True:
+            try:
+                self.step()
+            except DBAPIError as error:
+                log.warning("the ledger cannot be reached: %s", error.orig)
+            time.sleep(LOOK_S)
+
+    def step(self) -> None:
+        """Rest and wake pools, then restart at most one engine."""
+        self._calendar()
+        stands = verbs.in_force(self._ledger, self._clock.wall_us())
+        for name, pool in self._kept.items():
+            seen = {row: self._host.look(row) for row in self._rows(name)}
+            for row, one in seen.items():
+                if not one.seat.managed:
+                    continue
+                why, due_us = self._due(row, one, pool)
+                waits = self._hindrance(row, seen, stands, why) if why else None
+                self._note(row, pool, waits)
+                if why and waits is None:
+                    self._restart(row, one, why, due_us)
+                    return
+
+    # -- restarts -------------------------------------------------------------------------------
+
+    def _due(self, row: int, one: Seen, pool: Pool) -> tuple[str, int]:
+        """Why its restart is due, and since when; empty while it is not."""
+        now_us, kept = self._clock.wall_us(), pool.upkeep
+        if one.state.health is not Health.HEALTHY:
+            return "", 0
+        started_us = self._started_us(row, one)
+        patience_us = int(kept.patience_h * 3600 * 1e6)
+        due_us = schedules.restart_due_us(kept, now_us)
+        if due_us is not None and started_us < due_us and now_us - due_us < patience_us:
+            return self._untried(row, f"restart of {instant(due_us)}", due_us)
+        found = self._pace(row, one, pool, started_us)
+        if found is not None and kept.restart_on_decay and found.lost(kept.restart_on_decay):
+            words = f"restart: at {found.ratio:.0%} of its first hours' pace at like load"
+            return self._untried(row, words, now_us // patience_us * patience_us)
+        return "", 0
+
+    def _started_us(self, row: int, one: Seen) -> int:
+        """By its own word, else when its life was first seen here."""
+        life, seen_us = self._lives.get(row, (0, 0))
+        if life != one.life:
+            seen_us = self._clock.wall_us()
+            self._lives[row] = one.life, seen_us
+        return self._host.started_us(row) or seen_us
+
+    def _untried(self, row: int, why: str, due_us: int) -> tuple[str, int]:
+        return ("", 0) if self._tried_us.get(row) == due_us else (why, due_us)
+
+    def _pace(self, row: int, one: Seen, pool: Pool, started_us: int) -> Pace | None:
+        """Measured every ten minutes, once the first hours are over."""
+        now_us, now_s, share = (
+            self._clock.wall_us(), self._clock.now_s(), pool.upkeep.restart_on_decay,
+        )  # fmt: skip
+        if share is None or now_us < started_us + FIRST_US:
+            self._paces.pop(row, None)
+            return None
+        if row not in self._paces or now_s - self._paced_s[row] >= PACE_S:
+            first = (started_us + WARM_US, started_us + FIRST_US)
+            lately = (max(first[1], now_us - LATELY_US), now_us)
+            self._paces[row] = pace(
+                self._readings(one.seat.name, first), self._readings(one.seat.name, lately), share
+            )
+            self._paced_s[row] = now_s
+        return self._paces[row]
+
+    def _readings(self, name: str, span: tuple[int, int]) -> list[Reading]:
+        return [
+            Reading(at_us / 1e6, running, read, written)
+            for at_us, running, read, written in readings(self._ledger, name, *span)
+        ]
+
+    def _hindrance(
+        self, row: int, seen: Mapping[int, Seen], stands: Sequence[Override], why: str
+    ) -> str | None:
+        """Why a restart that is due is not begun now."""
+        seat = seen[row].seat
+        held = barred(stands, "", [verbs.Place(one.seat.name, own=True) for one in seen.values()])
+        if held:
+            name, (_, words) = next(iter(held.items()))
+            return f"{why} waits: {name} is {words}"
+        without = Override(0, TARGET + seat.name, DISABLED, None, 0, ACTOR)
+        if alone := verbs.unserved(self._settings, [*stands, without]):
+            return f"{why} waits: `{alone[0]}` would have no target"
+        states = {one.seat.name: one.state for one in seen.values()}
+        busy = sparing.why_not(states, seat.name)
+        return None if busy is None else f"{why} waits: {busy}"
+
+    def _restart(self, row: int, one: Seen, why: str, due_us: int) -> None:
+        log.warning("%s: %s", one.seat.name, why)
+        now_us = self._clock.wall_us()
+        author = verbs.Author(ACTOR, why, now_us, now_us + int(LIMIT_S * 1e6))
+        done = f"restarted ({why})"
+        try:
+            with rolling.away(self._ledger, self._settings, one.seat, author):
+                rolling.next_life(self._host, row, time.monotonic() + LIMIT_S, self._meanwhile)
+        except rolling.OutOfTimeError as error:
+            self._tried_us[row] = due_us
+            done = f"{why} failed: {error}"
+        log.warning("%s: %s", one.seat.name, done)
+        self._paces.pop(row, None)
+        note = self._notes.get(row) or Note(one.seat.name)
+        self._notes[row] = msgspec.structs.replace(
+            note, done=done, done_us=self._clock.wall_us(), waits=None
+        )
+        self._write()
+
+    def _meanwhile(self, _words: str) -> None:
+        """Other pools' calendars do not wait for one engine."""
+        if self._clock.now_s() - self._looked_s >= LOOK_S:
+            self._calendar()
+
+    # -- pools that are stopped for a while -----------------------------------------------------
+
+    def _calendar(self) -> None:
+        self._looked_s = self._clock.now_s()
+        for name, pool in self._kept.items():
+            if pool.upkeep.stop is None:
+                continue
+            rows = [row for row in self._rows(name) if self._runtime.engines[row].managed]
+            since_us = schedules.stopped_since_us(pool.upkeep, self._clock.wall_us())
+            if since_us is not None and not self._overruled(name, since_us):
+                self._rest(name, pool, rows)
+            else:
+                self._wake(name, rows)
+
+    def _overruled(self, name: str, since_us: int) -> bool:
+        """Whether somebody took our word back since: then the pool runs until its next stop."""
+        subject = TARGET + f"pool:{name}"
+        return any(
+            one.subject == subject
+            and one.says == NOTHING
+            and one.actor != ACTOR
+            and one.recorded_us >= since_us
+            for one in overrides(self._ledger)
+        )
+
+    def _rest(self, name: str, pool: Pool, rows: Sequence[int]) -> None:
+        """Keep requests away, let what runs end, then stop; one step at a time."""
+        looks = [self._host.look(row) for row in rows]
+        if all(one.word == "resting" for one in looks):
+            return
+        now_us, subject = self._clock.wall_us(), TARGET + f"pool:{name}"
+        if all(one.subject != subject for one in verbs.in_force(self._ledger, now_us)):
+            until_us = schedules.starts_us(pool.upkeep, now_us)
+            author = verbs.Author(ACTOR, "stopped by the calendar", now_us, until_us)
+            verbs.disable(self._ledger, self._settings, f"pool:{name}", author)
+        asked_us = self._asked_us.setdefault(name, now_us)
+        if now_us - asked_us < FOLLOW_S * 1e6 or any(one.in_flight for one in looks):
+            return
+        for one in looks:
+            if one.word != "resting":
+                self._host.order(one.row, "rest")
+
+    def _wake(self, name: str, rows: Sequence[int]) -> None:
+        """Requests come back when all serve; our word ends by itself at the start, too."""
+        self._asked_us.pop(name, None)
+        looks = [self._host.look(row) for row in rows]
+        for one in looks:
+            if one.word == "resting":
+                self._host.order(one.row, "wake")
+        now_us, subject = self._clock.wall_us(), TARGET + f"pool:{name}"
+        ours = any(
+            one.subject == subject and one.actor == ACTOR
+            for one in verbs.in_force(self._ledger, now_us)
+        )
+        if ours and all(one.state.health is Health.HEALTHY for one in looks):
+            author = verbs.Author(ACTOR, "started by the calendar", now_us)
+            verbs.enable(self._ledger, f"pool:{name}", author)
+
+    def _rows(self, pool: str) -> list[int]:
+        return [row for row, seat in enumerate(self._runtime.engines) if seat.pool == pool]
+
+    # -- what is told ---------------------------------------------------------------------------
+
+    def _note(self, row: int, pool: Pool, waits: str | None) -> None:
+        now_us, kept = self._clock.wall_us(), pool.upkeep
+        stops = None
+        if kept.stop is not None and schedules.stopped_since_us(kept, now_us) is None:
+            stops = schedules.Schedule(kept.stop, kept.timezone).next_us(now_us)
+        found = self._paces.get(row)
+        before = self._notes.get(row) or Note(self._runtime.engines[row].name)
+        note = msgspec.structs.replace(
+            before,
+            restart_us=schedules.restart_next_us(kept, now_us),
+            stops_us=stops,
+            starts_us=schedules.starts_us(kept, now_us) if stops is None else None,
+            pace=None if found is None else round(found.ratio, 3),
+            waits=waits,
+        )
+        if note != before or row not in self._notes:
+            self._notes[row] = note
+            self._write()
+
+    def _write(self) -> None:
+        write_notes(self._runtime.run_dir, [self._notes[row] for row in sorted(self._notes)])
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m gateway.host.upkeep", description=__doc__)
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--runtime", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    settings, runtime = load(given.config), Runtime.load(given.runtime)
+    board = Board(runtime.run_dir / "board", runtime.layout)
+    try:
+        Upkeep(settings, runtime, board, make_engine(runtime.ledger_url), Clock()).run()
+    except KeyboardInterrupt:
+        return
+
+
+if __name__ == "__main__":
+    main()

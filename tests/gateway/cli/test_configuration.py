@@ -1,0 +1,132 @@
+"""`breakeven config`: an import is a file that our own check accepts, and lines for the rest."""
+
+import json
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from gateway.cli.app import app
+from gateway.config.document import read_document
+from gateway.config.settings import examine
+
+SECRET = "sk-do-not-repeat-this"
+GIVEN = f"""
+model_list:
+  - model_name: chat
+    litellm_params: {{model: openai/gpt-4o, api_key: {SECRET}, rpm: 5}}
+  - model_name: chat
+    litellm_params:
+      {{model: azure/eu, api_base: "https://eu.example.com", api_key: os.environ/AZ, rpm: 9}}
+    model_info: {{base_model: azure/gpt-4o}}
+  - model_name: chat
+    litellm_params: {{model: claude-haiku-4-5, api_key: os.environ/ANTHROPIC_API_KEY}}
+  - model_name: llama
+    litellm_params: {{model: hosted_vllm/llama, api_base: "http://10.0.0.5:8000/v1"}}
+  - model_name: rank
+    litellm_params: {{model: cohere/rerank-v3.5, api_key: os.environ/COHERE}}
+    model_info: {{mode: rerank}}
+  - model_name: cheap
+    litellm_params: {{model: deepinfra/x, api_key: os.environ/DI, input_cost_per_token: 2e-8}}
+router_settings: {{fallbacks: [{{llama: [cheap]}}]}}
+general_settings: {{master_key: {SECRET}}}
+"""
+GPU = ("--gpu", "H100", "--usd-per-hour", "2.5")
+
+
+@pytest.fixture
+def given(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(GIVEN)
+    return path
+
+
+def invoke(*words: object):
+    return CliRunner().invoke(app, ["config", "import", *(str(word) for word in words)])
+
+
+def test_the_result_is_a_configuration(given, tmp_path) -> None:
+    out, prices = tmp_path / "breakeven.yaml", tmp_path / "prices.csv"
+    answer = invoke(given, *GPU, "--out", out, "--prices", prices)
+    assert (answer.exit_code, answer.stdout) == (0, "")
+    examined = examine(out, at_us=1_795_000_000_000_000)
+    assert examined.settings is not None, examined.lines
+    assert sorted(examined.settings.models) == ["chat", "cheap", "llama", "rank"]
+    assert examined.settings.models["chat"].targets == (
+        "openai/gpt-4o", "azure-eu.example.com/eu", "anthropic/claude-haiku-4-5",
+    )  # fmt: skip
+    assert prices.read_text().splitlines()[1] == "deepinfra/x,0.00000002,"
+    assert "rpm: providers tell their limits" in answer.stderr
+    assert "(and 1 more)" in answer.stderr
+    assert SECRET not in out.read_text() + answer.stderr
+
+
+def test_to_stdout_and_as_data(given) -> None:
+    answer = invoke(given, *GPU)
+    assert list(yaml.safe_load(answer.stdout)["pools"]) == ["llama"]
+    document = json.loads(invoke(given, *GPU, "--json").stdout)
+    assert document["config"] == yaml.safe_load(answer.stdout)
+    assert any("--prices FILE" in line for line in document["notes"])
+    assert invoke(given, *GPU, "--strict").exit_code == 1
+
+
+def test_engines_need_their_gpu(given) -> None:
+    answer = invoke(given)
+    assert answer.exit_code == 1
+    assert "engines of your own (llama): say what they run on, like --gpu H200" in answer.stderr
+
+
+def test_nothing_is_overwritten(given, tmp_path) -> None:
+    out = tmp_path / "breakeven.yaml"
+    out.write_text("mine")
+    answer = invoke(given, *GPU, "--out", out)
+    assert (answer.exit_code, out.read_text()) == (1, "mine")
+    assert "exists" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("models: {}", "is it a LiteLLM proxy's configuration?"),
+        ("model_list: []", "no entry of `model_list` could be carried over"),
+        ("model_list: [", "config.yaml:1: not YAML"),
+        ("- a", "must be a mapping"),
+    ],
+)
+def test_another_file_is_told_so(tmp_path, text, words) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    answer = invoke(path)
+    assert answer.exit_code == 1
+    assert words in answer.stderr
+
+
+def test_a_missing_file_is_told_so(tmp_path) -> None:
+    assert "No such file" in invoke(tmp_path / "none.yaml").stderr
+
+
+@pytest.fixture
+def schema() -> Draft202012Validator:
+    given = json.loads(CliRunner().invoke(app, ["config", "schema"]).stdout)
+    Draft202012Validator.check_schema(given)
+    return Draft202012Validator(given)
+
+
+def test_the_schema_takes_the_example(pytestconfig, schema) -> None:
+    text = (pytestconfig.rootpath / "breakeven.example.yaml").read_text(encoding="utf-8")
+    schema.validate(json.loads(json.dumps(read_document(text).value, default=str)))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("wat: 1", "$"),
+        ("server: {port: 99999}", "$.server.port"),
+        ("models: {a: passage}", "$.models.a"),
+        ("policies: [{name: a, otherwise: wait}]", "$.policies[0].otherwise"),
+    ],
+)
+def test_the_schema_names_what_is_wrong(schema, text, place) -> None:
+    (fault,) = schema.iter_errors(yaml.safe_load(text))
+    assert fault.json_path == place

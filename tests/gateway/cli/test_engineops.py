@@ -1,0 +1,187 @@
+"""`breakeven engine status|drain|resume|restart|logs` beside a running host, under load."""
+
+import json
+import re
+import threading
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli import engineops
+from gateway.cli.app import app
+
+LONG = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}
+
+
+class Crowd:
+    """Clients that ask for streams of so many tokens, one after the other, until `end`."""
+
+    def __init__(self, host, tokens: int = 150, clients: int = 4) -> None:
+        self.host, self.tokens, self.whole, self.broken = host, tokens, 0, []
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self) -> None:
+        while not self._over.is_set():
+            try:
+                answer = self.host.ask(**LONG, max_tokens=self.tokens)
+            except Exception as error:  # noqa: BLE001  (whatever breaks is what is looked for)
+                self.broken.append(repr(error))
+                continue
+            if answer.status_code == 200 and answer.text.rstrip().endswith("[DONE]"):
+                self.whole += 1
+            else:
+                self.broken.append(answer.text[-200:])
+                self._over.wait(0.1)
+
+    def end(self) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.fixture
+def engine(served):
+    def run(verb: str, *words: str):
+        return CliRunner().invoke(app, ["engine", verb, *words, "--config", str(served.config)])
+
+    return run
+
+
+def test_engines_are_restarted_one_by_one_and_no_request_fails(served, engine, patiently) -> None:
+    before = patiently(lambda: healthy(engine))
+    assert [one["engine"] for one in before] == ["pool:main/0", "pool:main/1"]
+    crowd = Crowd(served)
+    patiently(lambda: crowd.whole >= 4)
+    answer = engine("restart", "pool:main", "--timeout", "60s", "--note", "weekly")
+    assert answer.exit_code == 0, answer.stderr
+    assert answer.stdout == "pool:main/0 serves again.\npool:main/1 serves again.\n"
+    since = crowd.whole
+    patiently(lambda: crowd.whole >= since + 4)
+    after = healthy(engine)
+    assert [one["life"] for one in after] == [one["life"] + 1 for one in before]
+    assert [one["override"] for one in after] == [None, None]
+    crowd.end()
+    assert crowd.broken == []
+
+
+def test_the_control_of_that_a_restart_that_waits_for_nobody_breaks_what_runs(
+    served, engine, patiently, monkeypatch
+) -> None:
+    patiently(lambda: healthy(engine))
+    monkeypatch.setattr(engineops, "_empty", lambda *_: None)
+    crowd = Crowd(served, tokens=1500)  # they outlast every look that an engine's restart waits for
+    patiently(lambda: all(one["in_flight"] for one in healthy(engine) or [{"in_flight": 0}]))
+    assert engine("restart", "pool:main", "--timeout", "60s").exit_code == 0
+    crowd.end()
+    assert crowd.broken != []
+
+
+def healthy(engine) -> list[dict]:
+    found = json.loads(engine("status", "--json").stdout)
+    return found if all(one["state"] == "healthy" for one in found) else []
+
+
+def test_a_drain_waits_for_what_runs_and_holds_until_resumed(served, engine, patiently) -> None:
+    patiently(lambda: healthy(engine))
+    answers = []
+    asking = [
+        threading.Thread(target=lambda: answers.append(served.ask(**LONG, max_tokens=400)))
+        for _ in range(4)
+    ]
+    for thread in asking:
+        thread.start()
+    patiently(lambda: sum(one["in_flight"] for one in healthy(engine)) == 4)
+    drained = engine("drain", "pool:main", "--by", "ann")
+    assert drained.exit_code == 0, drained.stderr
+    for thread in asking:
+        thread.join(timeout=5)
+    assert [answer.text.rstrip()[-6:] for answer in answers] == ["[DONE]"] * 4
+    refused = served.ask()
+    assert refused.status_code == 503
+    assert "none:disabled" in refused.text
+    shown = engine("status").stdout
+    assert shown.count("disabled by ann") == 2
+    assert engine("resume", "pool:main").exit_code == 0
+    patiently(lambda: served.ask().status_code == 200)
+
+
+def test_an_engine_that_is_drained_stays_so_when_it_is_restarted(served, engine, patiently) -> None:
+    before = patiently(lambda: healthy(engine))
+    assert engine("drain", "pool:main/1", "--by", "ann").exit_code == 0
+    assert engine("restart", "pool:main/1", "--timeout", "60s").exit_code == 0
+    after = healthy(engine)
+    assert [one["override"] for one in after] == [None, "disabled by ann"]
+    assert [one["life"] for one in after] == [before[0]["life"], before[1]["life"] + 1]
+    assert engine("resume", "pool:main/1").exit_code == 0
+
+
+@pytest.fixture
+def elsewhere(served):
+    """The same without a configuration, by a key that may."""
+    env = {"BREAKEVEN_API_KEY": served.key("operator", scopes=("operations:apply",))}
+
+    def run(verb: str, *words: str):
+        return CliRunner().invoke(app, ["--gateway", served.url, "engine", verb, *words], env=env)
+
+    return run
+
+
+def test_an_engine_is_restarted_from_elsewhere_as_it_is_here(
+    served, engine, elsewhere, patiently
+) -> None:
+    before = patiently(lambda: healthy(engine))
+    assert elsewhere("status").stdout == engine("status").stdout
+    answer = elsewhere("restart", "pool:main/1", "--timeout", "60s")
+    assert (answer.exit_code, answer.stdout) == (0, "pool:main/1 serves again.\n"), answer.stderr
+    after = healthy(elsewhere)
+    assert [one["life"] for one in after] == [before[0]["life"], before[1]["life"] + 1]
+    for verb in ("drain", "restart"):
+        one, other = (run(verb, "pool:other") for run in (engine, elsewhere))
+        assert (one.exit_code, one.stderr) == (other.exit_code, other.stderr)
+
+
+def test_a_drain_that_takes_too_long_says_what_is_left(served, engine, patiently) -> None:
+    patiently(lambda: healthy(engine))
+    crowd = Crowd(served, tokens=2500, clients=2)  # for seconds
+    patiently(lambda: sum(one["in_flight"] for one in healthy(engine)) >= 1)
+    answer = engine("drain", "pool:main", "--timeout", "1s")
+    assert answer.exit_code == 1
+    said = r"not done in time: pool:main/0, pool:main/1: [12] requests under way"
+    assert re.search(said, answer.stderr)
+    assert engine("resume", "pool:main").exit_code == 0
+    crowd.end()
+
+
+def test_its_log_is_shown(served, engine) -> None:
+    answer = engine("logs", "pool:main", "-n", "3")
+    assert answer.exit_code == 0
+    assert "==> pool-main-0.log <==" in answer.stdout
+    one = engine("logs", "pool:main/1", "-n", "1")
+    assert len(one.stdout.splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("status",), "no gateway runs on"),
+        (("drain", "pool:main"), "no gateway runs on"),
+        (("restart", "pool:main"), "no gateway runs on"),
+        (("logs", "pool:main"), "breakeven serve` makes it"),
+    ],
+)
+def test_without_a_running_host_it_says_so(make_host, words, said) -> None:
+    host = make_host()
+    answer = CliRunner().invoke(app, ["engine", *words, "--config", str(host.config)])
+    assert answer.exit_code == 1
+    assert said in answer.stderr
+
+
+def test_an_unknown_engine_is_named_with_those_there_are(served, engine) -> None:
+    for verb in ("drain", "restart"):
+        answer = engine(verb, "pool:other")
+        assert answer.exit_code == 1
+        assert "there is no engine pool:other; there are pool:main/0, pool:main/1" in answer.stderr
+    assert "is no engine that this gateway starts" in engine("logs", "pool:other").stderr

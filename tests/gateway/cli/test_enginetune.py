@@ -1,0 +1,99 @@
+"""`breakeven engine tune`: the profile that it writes, what it says, mistakes in one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from backends.engine import tuned, tunerun
+from backends.engine.tunerun import Outcome
+from gateway.cli.app import app
+
+
+def tune(*words: object):
+    return CliRunner().invoke(app, ["engine", "tune", *(str(word) for word in words)])
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> tuple[object, ...]:
+    python = tmp_path / "engine" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    model = tmp_path / "tiny"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    (model / "model.safetensors").touch()
+    return (model, "--engine", tmp_path / "engine", "--log", tmp_path / "log.jsonl",
+            "--objective", "throughput")  # fmt: skip
+
+
+@pytest.fixture
+def ends_with(monkeypatch):
+    """The search, as if it had been made."""
+
+    def put(outcome: Outcome) -> None:
+        async def searched(*_: object, **__: object) -> Outcome:
+            return outcome
+
+        monkeypatch.setattr(tunerun, "tune", searched)
+
+    return put
+
+
+BEST = ("fp8", "default", "512", "default")
+
+
+def test_a_profile_says_by_how_much_and_what_for(words, ends_with, tmp_path):
+    ends_with(Outcome(BEST, True, 12, (100.0, 140.0, 110.0, 150.0), 1.381))
+    answer = tune(*words, "--flags", "--max-model-len 2048")
+    assert answer.exit_code == 0, answer.output
+    for said in ("100, then 140; 110, then 150 output tokens/s", "1.381 times better",
+                 "changes the model's numbers", "budget"):  # fmt: skip
+        assert said in answer.stdout, said
+    made = tuned.read(tmp_path / "log.profile.json")
+    assert made.flags == (
+        "--max-model-len", "2048", "--kv-cache-dtype", "fp8", "--max-num-batched-tokens", "512",
+    )  # fmt: skip
+    assert made.config_sha256 == tuned.digest(words[0])
+    assert made.about["gain"] == 1.381
+    assert made.about["slo"]["tpot_s"] == 0.05
+
+
+def test_what_is_no_better_in_the_end_is_not_put_into_a_profile(words, ends_with, tmp_path):
+    ends_with(Outcome(BEST, True, 12, (100.0, 99.0, 100.0, 98.0), 0.985))
+    assert tune(*words).exit_code == 0
+    assert tuned.read(tmp_path / "log.profile.json").flags == ()
+
+
+def test_a_search_that_has_not_ended_writes_none(words, ends_with, tmp_path):
+    ends_with(Outcome(BEST, False, 3))
+    answer = tune(*words)
+    assert answer.exit_code == 1
+    assert "the same command goes on" in answer.stdout
+    assert not (tmp_path / "log.profile.json").exists()
+    document = json.loads(tune(*words, "--json").stdout)
+    assert (document["ended"], document["trials"]) == (False, 3)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--objective", "joy"), "no objective is named joy; there are ttft, tpot"),
+        (("--objective", "cost"), "--usd-per-hour 3.50"),
+        (("--only", "colour"), "no dimension is named colour"),
+        (("--engine", "nowhere"), "breakeven engine install"),
+    ],
+)
+def test_mistakes_are_told(words, more, said):
+    answer = tune(*words, *more)
+    assert answer.exit_code == 1
+    assert said in answer.stderr
+
+
+def test_defaults_that_do_not_serve_are_told(words):
+    """The interpreter of this environment is an empty file: nothing of it starts."""
+    answer = tune(*words)
+    assert answer.exit_code == 1
+    assert "defaults could not be measured: see" in answer.stderr
+    assert "log.jsonl" in answer.stderr

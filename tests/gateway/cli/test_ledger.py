@@ -1,0 +1,242 @@
+"""`breakeven ledger`: the report adds up, and a book that does not hold ends with status 1."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from typer.testing import CliRunner
+
+from gateway.cli.app import app
+from ledger.book import import_drafts
+from ledger.database import make_engine, migrate, sqlite_url
+from ledger.drafts import PriceDraft
+from ledger.rates import Terms, rates_from
+from ledger.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.registers import Registers
+from ledger.repository import Repository
+from ledger.rollups import Rollups
+from ledger.sealer import Sealer
+
+TOKENS = {"search": [3_000_000, 100_000], "ads": [500_000], "hobby": [3]}
+PUSD_PER_TOKEN = 10**6  # $1 per million
+COSTS = {team: [n * PUSD_PER_TOKEN for n in tokens] for team, tokens in TOKENS.items()}
+
+
+def opened(number: int, team: str, at_us: int) -> AttemptOpened:
+    return AttemptOpened(
+        attempt_id=f"r{number}.1", request_id=f"r{number}", attempt_no=1, opened_us=at_us,
+        key_id="k", user_id=None, team_id=team, org_id="acme", kind="chat", stream=False,
+        model="chat", target="openai/gpt-4o-mini", backend="api", pool=None, engine=None,
+        provider="openai", upstream_model="gpt-4o-mini", simulated=False, policy="default",
+        policy_version="v1", reason="cheapest", spill_reason=None, price_version=1,
+        bound_pusd=10**13, prompt_tokens_estimate=10,
+    )  # fmt: skip
+
+
+def settled(number: int, tokens: int, at_us: int) -> AttemptSettled:
+    return AttemptSettled(
+        attempt_id=f"r{number}.1", settled_us=at_us, status="finished", http_status=200,
+        tokens=Tokens(input=tokens), basis="reported", cost_pusd=tokens * PUSD_PER_TOKEN,
+        ttft_us=1, duration_us=2,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A ledger with four settled attempts of three teams, an hour ago."""
+    url = sqlite_url(tmp_path / "ledger.db")
+    migrate(url)
+    at_us = time.time_ns() // 1000 - 3_600_000_000
+    records = []
+    for team, counts in TOKENS.items():
+        for tokens in counts:
+            number = len(records)
+            records += [opened(number, team, at_us), settled(number, tokens, at_us + 1)]
+    engine = make_engine(url)
+    terms = Terms(rates_from({"input": PUSD_PER_TOKEN, "output": 0}))
+    import_drafts(engine, [PriceDraft("openai/gpt-4o-mini", "litellm", terms)], at_us=at_us)
+    Repository(engine, host="h").import_records(records, journal="j", at_us=at_us + 2)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, url: str):
+    config = tmp_path / "breakeven.yaml"
+    config.write_text(f"state_dir: {tmp_path}\n")
+
+    def run(*words: str):
+        return CliRunner().invoke(app, ["ledger", *words, "--config", str(config)])
+
+    return run
+
+
+def test_the_report_adds_up(ledger):
+    document = json.loads(ledger("report", "--json").stdout)
+    total = sum(map(sum, COSTS.values()))
+    assert document["total"]["cost_pusd"] == total
+    assert {one["name"]: one["cost_pusd"] for one in document["teams"]} == {
+        team: sum(costs) for team, costs in COSTS.items()
+    }
+    for lines in ("teams", "models", "backends", "targets"):
+        assert sum(one["cost_pusd"] for one in document[lines]) == total
+        assert sum(one["input_tokens"] for one in document[lines]) == 3_600_003
+
+
+def test_people_see_the_same_sums(ledger):
+    answer = ledger("report")
+    assert answer.exit_code == 0
+    for shown in ("By team", "search", "3.1000", "0.5000", "3.6000", "0 requests were refused"):
+        assert shown in answer.stdout
+    assert "$0.000003" in answer.stdout, "what four places would round to nothing is not nothing"
+    assert "SIMULATED" not in answer.stdout
+
+
+def test_one_team_alone(ledger):
+    document = json.loads(ledger("report", "--json", "--team", "ads").stdout)
+    assert document["total"]["cost_pusd"] == sum(COSTS["ads"])
+
+
+def test_a_teams_report_says_whose_the_bills_are(ledger):
+    said = "whether own GPUs are worth it are of all teams; ads used $0.0000 of these bills."
+    assert said in " ".join(ledger("report", "--team", "ads").stdout.split())
+    assert "of all teams" not in ledger("report").stdout
+
+
+def test_a_report_needs_a_day_at_least(ledger):
+    assert ledger("report", "--days", "0").exit_code == 2
+
+
+def test_books_that_hold(ledger):
+    answer = ledger("verify")
+    assert answer.exit_code == 0, answer.stdout
+    assert answer.stdout.endswith("checks: all hold.\n")
+    assert json.loads(ledger("verify", "--json").stdout)["findings"] == []
+
+
+def test_disputed_attempts_are_shown_and_break_no_invariant(ledger, url):
+    assert "disputed" not in ledger("report").stdout + ledger("verify").stdout
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE attempts SET flag = 'disputed' WHERE attempt_id = 'r0.1'"))
+    engine.dispose()
+    shown = " ".join(ledger("report").stdout.split())
+    assert "the target reported usage that cannot be" in shown
+    (one,) = json.loads(ledger("report", "--json").stdout)["flagged"]
+    assert (one["flag"], one["target"], one["attempts"]) == ("disputed", "openai/gpt-4o-mini", 1)
+    answer = ledger("verify")
+    assert answer.exit_code == 0
+    assert "1 attempts are disputed" in answer.stdout
+    assert json.loads(ledger("verify", "--json").stdout)["disputed"] == 1
+
+
+def test_books_that_were_tampered_with_end_with_status_1(ledger, url):
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        changed = "UPDATE postings SET amount_pusd = amount_pusd + 1 WHERE seq = 1"
+        assert connection.execute(text(changed)).rowcount == 1
+    engine.dispose()
+    answer = ledger("verify")
+    assert answer.exit_code == 1
+    assert "findings." in answer.stdout
+    assert json.loads(ledger("verify", "--json").stdout)["findings"] != []
+
+
+@pytest.mark.parametrize("word", ["report", "verify"])
+def test_without_a_ledger_there_is_a_line_and_no_file(tmp_path, word):
+    config = tmp_path / "breakeven.yaml"
+    config.write_text(f"state_dir: {tmp_path / 'none'}\n")
+    answer = CliRunner().invoke(app, ["ledger", word, "--config", str(config)])
+    assert answer.exit_code == 1
+    assert "there is no ledger" in answer.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_noted_seal_is_found_again_and_missed_when_the_books_are_older(ledger, url):
+    engine = make_engine(url)
+    Sealer(engine).seal(at_us=1)
+    word = ledger("seal").stdout.strip()
+    assert json.loads(ledger("seal", "--json").stdout)["seal"] == word
+    assert ledger("verify", "--seal", word).exit_code == 0
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM seals"))
+    missed = ledger("verify", "--seal", word)
+    assert missed.exit_code == 1
+    assert "books are missing" in missed.stdout.replace("\n", " ")
+    assert ledger("verify", "--seal", "nonsense").exit_code == 2
+    engine.dispose()
+
+
+def test_changes_are_listed_and_their_head_is_noted_with_the_seals(ledger, url):
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        for number, actor in ((1, "ann"), (2, "bob")):
+            connection.execute(
+                text("INSERT INTO policy_sets (number, document, recorded_us, actor)"
+                     " VALUES (:number, 'policies: []', 5, :actor)"),
+                {"number": number, "actor": actor},
+            )  # fmt: skip
+    while Sealer(engine).seal(at_us=1) or Registers(engine).follow(at_us=1):
+        pass
+    listed = json.loads(ledger("changes", "--limit", "2", "--json").stdout)
+    assert {(one["actor"], one["row"]) for one in listed} >= {("bob", "2")}
+    assert "actor: - -> bob" in " ".join(ledger("changes").stdout.split())
+    word = ledger("seal").stdout.strip()
+    assert word.count(":") == 3
+    assert ledger("verify", "--seal", word).exit_code == 0
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM register_entries"))
+    assert "books are missing" in " ".join(ledger("verify", "--seal", word).stdout.split())
+    engine.dispose()
+
+
+def test_sums_are_made_anew_and_the_report_stays(ledger, url):
+    engine = make_engine(url)
+    while Sealer(engine).seal(at_us=1):
+        pass
+    engine.dispose()
+    before = ledger("report", "--json").stdout
+    assert json.loads(ledger("rebuild", "--json").stdout)["attempts_to"] > 0
+    assert ledger("rebuild").stdout.startswith("Added up: attempts 1 to ")
+    assert json.loads(before)["total"] == json.loads(ledger("report", "--json").stdout)["total"]
+    assert ledger("verify").exit_code == 0
+
+
+def test_attempts_retire_when_they_are_old_and_nothing_goes_before(ledger, url):
+    engine = make_engine(url)
+    while Sealer(engine).seal(at_us=1):
+        pass
+    while Rollups(engine).follow():
+        pass
+    seen = json.loads(ledger("retire", "--days", "35", "--json").stdout)
+    assert (seen["attempts"], "not old enough" in seen["waits_for"]) == (0, True)
+    assert "Would retire about 0 attempts" in ledger("retire", "--days", "35").stdout
+    assert ledger("retire", "--days", "34").exit_code == 2
+    before = ledger("report", "--json", "--days", "400").stdout
+    with engine.begin() as connection:  # a year passes: everything is sealed and added up anew
+        for table in ("seals", "seal_marks", "rollup_hours", "rollup_days", "rollup_waiting"):
+            connection.execute(text(f"DELETE FROM {table}"))
+        connection.execute(text("UPDATE rollup_position SET seq = 0, version = 9"))
+        year = 360 * 86_400_000_000
+        connection.execute(text(
+            f"UPDATE attempts SET opened_us = opened_us - {year}, settled_us = settled_us - {year}"
+        ))  # fmt: skip
+    while Sealer(engine).seal(at_us=1):
+        pass
+    while Rollups(engine).follow():
+        pass
+    engine.dispose()
+    assert "about 4 attempts" in ledger("retire", "--days", "35").stdout
+    both = ("retire", "--days", "35", "--entries-days", "35", "--apply")
+    assert "Retired 3 attempts" in ledger(*both).stdout
+    # What is sealed today is condensed when the day's seals are over.
+    assert json.loads(ledger(*both, "--json").stdout)["postings"] == 0
+    after = ledger("report", "--json", "--days", "400").stdout
+    assert json.loads(after)["total"] == json.loads(before)["total"]
+    assert "seals_hold" not in ledger("verify").stdout
+    exported = ledger("export", "--from", "2020-01-01", "--format", "csv", "--out", "x.csv")
+    assert (exported.exit_code, "were retired" in exported.stderr) == (1, True)
+    refused = ledger("rebuild")
+    assert (refused.exit_code, "cannot be made anew" in refused.stderr) == (1, True)

@@ -1,0 +1,72 @@
+"""Output for people, for programs, and for mistakes: nothing is lost on a narrow screen."""
+
+import json
+from decimal import Decimal
+
+import pytest
+import typer
+from rich.console import Console
+
+from gateway.cli.output import console, emit, fail, table
+
+
+def test_json_is_all_that_a_program_reads(capsys):
+    emit({"cost": Decimal("0.1"), "n": 1}, as_json=True, show=lambda out: out.print("a table"))
+    assert json.loads(capsys.readouterr().out) == {"cost": "0.1", "n": 1}
+
+
+def test_a_person_gets_the_table(capsys):
+    emit({"n": 1}, as_json=False, show=lambda out: out.print("a table"))
+    assert capsys.readouterr().out == "a table\n"
+
+
+def test_a_mistake_is_one_line_on_stderr_and_status_1(capsys):
+    with pytest.raises(typer.Exit) as caught:
+        fail("x" * 300)
+    assert caught.value.exit_code == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"breakeven: {'x' * 300}\n")
+
+
+def test_brackets_are_words_not_colours(capsys):
+    with pytest.raises(typer.Exit):
+        fail("log: [core.py:58] closed [/var/run]")
+    assert "[core.py:58] closed [/var/run]" in capsys.readouterr().err
+
+
+def test_long_lines_stay_whole_so_that_they_can_be_copied(capsys):
+    console().print("y" * 300)
+    assert capsys.readouterr().out == "y" * 300 + "\n"
+
+
+def test_numbers_are_right_aligned_and_words_left():
+    with (out := Console(width=40)).capture() as captured:
+        out.print(table("T", ("name", ">count"), [["a", "7"], ["longer", "1,234"]]))
+    assert [line.rstrip() for line in captured.get().splitlines()] == [
+        "T", "name    count", "a           7", "longer  1,234",
+    ]  # fmt: skip
+
+
+def test_a_narrow_screen_folds_words_but_never_cuts_numbers():
+    with (out := Console(width=20)).capture() as captured:
+        out.print(table("T", ("name", ">count"), [["a-name-longer-than-the-screen", "1,234,567"]]))
+    assert "1,234,567" in captured.get()
+    letters = "".join(line[:9].strip() for line in captured.get().splitlines()[2:])
+    assert letters == "a-name-longer-than-the-screen"
+
+
+@pytest.mark.parametrize("width", [10, 30, 80])
+def test_what_is_copied_stays_in_one_piece_on_any_screen(width: int):
+    whole, name = "0123456789abcdef", "a name of many words that folds"
+    with (out := Console(width=width, soft_wrap=True)).capture() as captured:
+        out.print(table("T", ("=id", "name", "team", ">n"), [[whole, name, "t" * 40, "7"]]))
+    assert whole in captured.get()
+    if width > len(whole) + 3 * 3:
+        assert all(len(line.rstrip()) <= width for line in captured.get().splitlines())
+
+
+def test_words_that_are_not_marked_do_fold():
+    """The control."""
+    with (out := Console(width=30)).capture() as captured:
+        out.print(table("T", ("id", "team"), [["0123456789abcdef", "t" * 40]]))
+    assert "0123456789abcdef" not in captured.get()

@@ -1,0 +1,258 @@
+"""`breakeven prices`: what counts, what to doubt, and imports that somebody approved."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete
+from typer.testing import CliRunner
+
+from gateway.cli.app import app
+from gateway.config.settings import load
+from gateway.host.prepare import prepare
+from gateway.prices import names_in_use
+from ledger.book import import_drafts, load_price_book, stored_prices
+from ledger.database import make_engine, sqlite_url
+from ledger.drafts import PriceDraft
+from ledger.orm_books import PriceVersion
+from ledger.rates import Terms, rates_from
+
+NAME = "openai/gpt-4o-mini"
+SAFEGUARD = "groq/openai/gpt-oss-safeguard-20b"
+HAIKU = "anthropic/claude-haiku-4-5"
+KEPT = (NAME, SAFEGUARD, HAIKU, "openai/gpt-4o", "openai/gpt-5-mini", "openai/gpt-4o-mini#eu")
+CONFIG = """
+state_dir: STATE
+providers:
+  openai: {}
+  mirror: {base_url: "http://127.0.0.1:1/v1", prices_as: openai/gpt-4o}
+models:
+  chat: {targets: [openai/gpt-4o-mini, mirror/m], compare_with: [openai/gpt-5-mini]}
+  openai/*: passthrough
+"""
+KINDS = ("input", "cached", "output")
+HEAD = f"name,{','.join(f'{one}_usd_per_million' for one in KINDS)},until,source,source_date"
+DEAL = f"{HEAD}\n{NAME},0.12,0.06,0.48,2036-10-31,contract 17,2026-11-01\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state directory as a start leaves it."""
+    folder = tmp_path_factory.mktemp("prices")
+    config = folder / "breakeven.yaml"
+    config.write_text(CONFIG.replace("STATE", str(folder / "state")))
+    prepare(load(config), config)
+    engine = make_engine(sqlite_url(folder / "state" / "ledger.db"))
+    with engine.begin() as connection:  # a small book: every command reads it whole
+        connection.execute(delete(PriceVersion).where(PriceVersion.name.not_in(KEPT)))
+    engine.dispose()
+    return folder
+
+
+@pytest.fixture
+def host(made: Path, tmp_path: Path):
+    """`host(words...)` runs the command on a copy; `host.ledger` is its database."""
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "ledger.db").write_bytes((made / "state" / "ledger.db").read_bytes())
+    config = tmp_path / "breakeven.yaml"
+    config.write_text(CONFIG.replace("STATE", str(state)))
+    engine = make_engine(sqlite_url(state / "ledger.db"))
+
+    def run(*words: str):
+        return CliRunner().invoke(app, ["prices", *words, "--config", str(config)])
+
+    run.ledger, run.config, run.folder = engine, config, tmp_path
+    yield run
+    engine.dispose()
+
+
+def deal(host, text: str = DEAL) -> str:
+    path = host.folder / "deal.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def asked(host, *words: str):
+    answer = host(*words, "--json")
+    assert answer.stdout, answer.output
+    return json.loads(answer.stdout)
+
+
+def test_names_in_use(host):
+    assert names_in_use(load(host.config)) == ["openai/gpt-4o", NAME, "openai/gpt-5-mini"]
+
+
+def test_show_tells_version_source_dates_and_every_kind(host):
+    found = asked(host, "show", NAME)
+    assert (found["name"], found["book"], found["source_date"]) == (NAME, "litellm", "2026-10-21")
+    assert found["from"] is None
+    by_kind = {(one["tier"], one["kind"]): one["price"] for one in found["prices"]}
+    assert by_kind["standard", "cached"] == "0.075"
+    assert by_kind["batch", "output"] == "0.3"
+    (version,) = found["versions"]
+    assert (version["version"], version["origin"]) == (found["version"], "start")
+    text = host("show", NAME).stdout
+    assert "source: https://" in text
+    assert "priority" in text
+
+
+def test_show_lists_what_is_used_or_like_a_pattern_or_all(host):
+    assert [one["asked"] for one in asked(host, "show")] == names_in_use(load(host.config))
+    some = asked(host, "show", "anthropic/*")
+    assert [one["asked"] for one in some] == [HAIKU]
+    assert {HAIKU, SAFEGUARD, NAME} <= {one["asked"] for one in asked(host, "show", "--all")}
+    other = asked(host, "show", "openai/gpt-4o-mini-2099-01-01")
+    assert (other["asked"], other["name"]) == ("openai/gpt-4o-mini-2099-01-01", NAME)
+    assert asked(host, "show", "acme/none")["name"] is None
+
+
+def test_check_ends_with_0_for_nothing_and_1_for_a_doubt(host, monkeypatch):
+    day = time.strptime("2026-11-21", "%Y-%m-%d")
+    monkeypatch.setattr("gateway.clock.time.time_ns", lambda: int(time.mktime(day)) * 10**9)
+    answer = host("check")
+    assert (answer.exit_code, answer.stdout.strip()) == (0, "3 prices: no doubts.")
+    stale = DEAL.replace("2026-11-01", "2026-01-01").replace("contract 17", "")
+    assert host("import", "--from", deal(host, stale), "--yes").exit_code == 0
+    document = asked(host, "check")
+    assert [(one["name"], one["flag"]) for one in document["flags"]] == [
+        (NAME, "no_source"), (NAME, "stale"),
+    ]  # fmt: skip
+    assert host("check").exit_code == 1
+
+
+def test_check_tells_what_the_map_says_otherwise_and_what_is_missing(host):
+    stored = next(one for one in stored_prices(host.ledger) if one.name == NAME)
+    old = PriceDraft(NAME, "litellm", Terms(rates_from({"input": 99, "output": 99})),
+                     source=stored.source, source_date="2026-10-21")  # fmt: skip
+    import_drafts(host.ledger, [old], at_us=time.time_ns() // 1000)
+    text = host.config.read_text()
+    host.config.write_text(text.replace("compare_with: [", "compare_with: [openai/none, "))
+    flags = {(one["name"], one["flag"]) for one in asked(host, "check")["flags"]}
+    assert {(NAME, "pending"), ("openai/none", "missing")} <= flags
+    (entry,) = asked(host, "diff", "--from", "litellm", "--only", NAME)["entries"]
+    assert (entry["name"], entry["status"]) == (NAME, "changed")
+
+
+def test_diff_stores_nothing(host):
+    before = stored_prices(host.ledger)
+    document = asked(host, "diff", "--from", deal(host))
+    (entry,) = document["entries"]
+    assert (entry["status"], entry["until"]) == ("changed", "2036-11-01T00:00:00+00:00")
+    assert [(one["old"], one["new"], one["percent"]) for one in entry["prices"][:3]] == [
+        ("0.15", "0.12", -20.0), ("0.075", "0.06", -20.0), ("0.6", "0.48", -20.0),
+    ]  # fmt: skip
+    assert "deal.csv: 1 changed, 0 unchanged." in host("diff", "--from", deal(host)).stdout
+    assert stored_prices(host.ledger) == before
+
+
+def test_an_import_needs_a_yes(host):
+    before = stored_prices(host.ledger)
+    answer = host("import", "--from", deal(host))
+    assert answer.exit_code == 1
+    assert "There is no terminal to ask on: look with `diff`, then use --yes" in answer.stderr
+    assert stored_prices(host.ledger) == before
+
+
+def test_an_import_adds_versions_and_says_who(host):
+    before = stored_prices(host.ledger)
+    document = asked(host, "import", "--from", deal(host), "--yes", "--by", "ann")
+    assert (document["stored"], document["by"]) == (1, "ann")
+    after = stored_prices(host.ledger)
+    assert after[:-1] == before
+    found = asked(host, "show", NAME)
+    assert (found["version"], found["book"], found["source"]) == (
+        after[-1].version, "deal.csv", "contract 17",
+    )  # fmt: skip
+    assert [one["by"] for one in found["versions"]][-1] == "ann"
+    assert asked(host, "import", "--from", deal(host), "--yes")["stored"] == 0
+
+
+def test_a_name_that_the_file_drops_ends_and_only_limits_what_is_touched(host):
+    both = deal(host, DEAL + "acme/own,1,,2,,x,2026-11-01\n")
+    assert asked(host, "import", "--from", both, "--yes", "--only", "acme/*")["stored"] == 1
+    assert asked(host, "import", "--from", both, "--yes")["stored"] == 1
+    document = asked(host, "import", "--from", deal(host), "--yes")
+    assert [(one["name"], one["status"]) for one in document["entries"]] == [
+        ("acme/own", "removed")
+    ]
+    assert load_price_book(host.ledger).find("acme/own", time.time_ns() // 1000) is None
+
+
+def test_a_start_keeps_what_was_imported(host):
+    asked(host, "import", "--from", deal(host), "--yes")
+    version = asked(host, "show", NAME)["version"]
+    prepare(load(host.config), host.config)
+    assert asked(host, "show", NAME)["version"] == version
+
+
+def test_an_imported_price_is_known_to_the_check_of_a_configuration(host):
+    host.config.write_text(host.config.read_text().replace("[openai/gpt-5-mini]", "[acme/own]"))
+    whole = ["check", "--config", str(host.config)]
+    assert "no price for `acme/own`" in CliRunner().invoke(app, whole).output
+    own = deal(host, DEAL + "acme/own,1,,2,,x,2026-11-01\n")
+    assert host("import", "--from", own, "--yes").exit_code == 0
+    assert "acme/own" not in CliRunner().invoke(app, whole).output
+
+
+def test_genai_prices_for_some_names(host):
+    name = SAFEGUARD
+    document = asked(host, "import", "--from", "genai-prices", "--only", name, "--yes")
+    (entry,) = document["entries"]
+    assert [(one["kind"], one["old"], one["new"]) for one in entry["prices"]] == [
+        ("cached", "0.037", "0.0375")
+    ]
+    assert asked(host, "show", name)["book"] == "genai-prices"
+    assert document["stored"] == 1
+
+
+def test_faults_of_a_file_are_lines_and_nothing_is_stored(host):
+    before = stored_prices(host.ledger)
+    answer = host("import", "--from", deal(host, f"{HEAD}\n{NAME},x,,y,,,\n"), "--yes")
+    assert answer.exit_code == 1
+    assert "deal.csv: line 2, column `input_usd_per_million`: `x` is not a number" in answer.stderr
+    assert "deal.csv: line 2, column `output_usd_per_million`: `y`" in answer.stderr
+    assert stored_prices(host.ledger) == before
+
+
+def test_a_price_in_the_wrong_unit_is_pointed_out_stored_when_approved_and_then_doubted(host):
+    wrong = deal(host, DEAL.replace("0.12,0.06,0.48", "0.00012,0.00006,0.00048"))
+    words = "a price per 1K tokens where one per 1M tokens is meant?"
+    assert words in host("diff", "--from", wrong).stdout
+    refused = host("import", "--from", wrong)
+    assert (refused.exit_code, "1 implausible" in refused.stderr) == (1, True)
+    done = host("import", "--from", wrong, "--yes", "--json")
+    document = json.loads(done.stdout)
+    assert (document["stored"], document["implausible"][0]["name"]) == (1, NAME)
+    assert words in done.stderr
+    flags = {(one["name"], one["flag"]) for one in asked(host, "check")["flags"]}
+    assert (NAME, "implausible") in flags
+    whole = CliRunner().invoke(app, ["check", "--config", str(host.config)])
+    assert "(deal.csv) looks wrong: input, cached, output: 1," in " ".join(whole.output.split())
+    assert asked(host, "import", "--from", deal(host), "--yes")["implausible"] == []
+    assert "implausible" not in str(asked(host, "check"))
+
+
+@pytest.mark.parametrize(("word", "stored"), [("n", 0), ("y", 1)])
+def test_at_a_terminal_a_person_is_asked(host, word, stored):
+    before = len(stored_prices(host.ledger))
+    ours, theirs = pty.openpty()
+    words = ["prices", "import", "--from", deal(host), "--config", str(host.config)]
+    done = subprocess.Popen(
+        [Path(sys.executable).parent / "breakeven", *words],
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    while b"Store 1 new versions?" not in said:
+        said += os.read(ours, 4096)
+    assert b"0.12" in said
+    os.write(ours, f"{word}\n".encode())
+    assert done.wait(30) == (0 if stored else 1)
+    os.close(ours)
+    assert len(stored_prices(host.ledger)) - before == stored

@@ -1,0 +1,145 @@
+"""From a LiteLLM proxy's configuration to one of ours: all of it, or a note."""
+
+from decimal import Decimal
+
+import pytest
+import yaml
+
+from gateway.config.carryover import Priced, carry_over
+from gateway.config.crosschecks import CHECKS
+from gateway.config.document import read_document
+from gateway.config.draft import draft_settings
+
+GPU = {"type": "H100"}
+
+
+def entry(name: str, model: str, mode: str | None = None, **params) -> dict:
+    made = {"model_name": name, "litellm_params": {"model": model, **params}}
+    return made if mode is None else {**made, "model_info": {"mode": mode}}
+
+
+def carried(*entries: dict, **sections):
+    given = {"model_list": list(entries), **sections}
+    return carry_over(given, gpu=GPU, provider_of=lambda _: None)
+
+
+LOCAL = entry("llama", "hosted_vllm/meta/llama", api_base="http://10.0.0.5:8000/v1")
+CLOUD = entry("cloud", "openai/gpt-4o", api_key="os.environ/KEY")
+
+
+def test_entries_of_one_name_are_targets_of_one_model() -> None:
+    found = carried(CLOUD, entry("cloud", "groq/llama"), CLOUD)
+    assert found.document["models"] == {"cloud": {"targets": ["openai/gpt-4o", "groq/llama"]}}
+    assert found.document["providers"] == {"openai": {"api_key_env": "KEY"}, "groq": {}}
+    assert found.notes == []
+
+
+def test_engines_of_one_model_are_one_pool() -> None:
+    other = entry("llama", "hosted_vllm/meta/llama", api_base="http://10.0.0.6:8000/v1")
+    namesake = entry("llama", "hosted_vllm/other/llama", api_base="http://10.0.0.7:8000/v1")
+    found = carried(LOCAL, other, namesake)
+    pools = found.document["pools"]
+    assert pools["llama"]["engine"]["endpoints"] == [
+        "http://10.0.0.5:8000/v1", "http://10.0.0.6:8000/v1",
+    ]  # fmt: skip
+    assert pools["llama-2"]["engine"]["served_name"] == "other/llama"
+    assert pools["llama"]["gpu"] == GPU
+    assert found.document["models"]["llama"]["targets"] == ["pool:llama", "pool:llama-2"]
+    assert [note.place for note in found.notes] == ["models.llama"]  # nothing to compare with
+
+
+def test_another_key_is_another_provider_of_the_same_prices() -> None:
+    found = carried(CLOUD, entry("cloud", "openai/gpt-4o", api_key="os.environ/OTHER"))
+    assert found.document["providers"]["openai-2"] == {
+        "api_key_env": "OTHER", "prices_as": "openai/gpt-4o",
+        "base_url": "https://api.openai.com/v1",
+    }  # fmt: skip
+    assert found.document["models"]["cloud"]["targets"] == ["openai/gpt-4o", "openai-2/gpt-4o"]
+
+
+def test_another_key_of_one_that_litellm_speaks_keeps_its_name_there() -> None:
+    one = entry("a", "bedrock/nova", api_key="os.environ/ONE")
+    found = carried(one, entry("a", "bedrock/nova", api_key="os.environ/OTHER"))
+    assert found.document["providers"]["bedrock-2"] == {
+        "kind": "litellm", "api_key_env": "OTHER", "prices_as": "bedrock/nova",
+        "litellm_prefix": "bedrock",
+    }  # fmt: skip
+
+
+def test_what_was_carried_over_is_taken_by_check() -> None:
+    found = carried(CLOUD, entry("cloud", "openai/gpt-4o", api_key="os.environ/OTHER"))
+    models = {"cloud": {**found.document["models"]["cloud"], "compare_with": ["openai/gpt-4o"]}}
+    text = yaml.safe_dump({**found.document, "models": models})
+    settings = draft_settings(read_document(text)).settings
+    assert settings is not None
+    assert [fault for check in CHECKS for fault in check(settings)] == []
+
+
+def test_one_address_with_two_prices_is_two_providers() -> None:
+    where = {"api_base": "https://eu.example.com"}
+    found = carried(entry("a", "azure/one", **where), entry("b", "azure/two", **where))
+    names = {name: one["prices_as"] for name, one in found.document["providers"].items()}
+    assert names == {
+        "azure-eu.example.com": "azure/one", "azure-eu.example.com-2": "azure/two",
+    }  # fmt: skip
+
+
+def test_who_falls_back_moves_between_both() -> None:
+    routing = {"fallbacks": [{"llama": ["cloud"]}, {"nobody": ["cloud"]}]}
+    found = carried(LOCAL, CLOUD, router_settings=routing)
+    assert found.document["models"]["llama"] == {
+        "targets": ["pool:llama", "openai/gpt-4o"], "compare_with": ["openai/gpt-4o"],
+    }  # fmt: skip
+    assert [note.place for note in found.notes] == ["router_settings.fallbacks"]
+
+
+def test_aliases_patterns_deadline_and_budget() -> None:
+    found = carried(
+        CLOUD,
+        entry("openai/*", "openai/*", api_key="os.environ/KEY"),
+        entry("*", "openai/*", api_key="os.environ/KEY"),
+        router_settings={"model_group_alias": {"gpt": "cloud", "x": "nobody"}},
+        litellm_settings={"request_timeout": 60, "max_budget": 5.5, "budget_duration": "30d"},
+    )
+    models = found.document["models"]
+    assert (models["gpt"], models["openai/*"]) == ({"same_as": "cloud"}, "passthrough")
+    assert found.document["server"] == {"timeouts": {"total_s": 60.0}}
+    assert found.document["budgets"] == [
+        {"scope": "global", "usd": "5.5", "period": "month", "hard": True}
+    ]
+    assert [note.place for note in found.notes] == [
+        "model_list[2].model_name", "router_settings.model_group_alias.x",
+    ]  # fmt: skip
+
+
+def test_a_budget_of_no_calendar_window_is_told() -> None:
+    found = carried(CLOUD, litellm_settings={"max_budget": 5, "budget_duration": "7d"})
+    assert "budgets" not in found.document
+    assert [note.place for note in found.notes] == ["litellm_settings.max_budget"]
+
+
+@pytest.mark.parametrize("price", [2e-8, "2e-8", "0.00000002"])
+def test_prices_are_exact(price) -> None:
+    found = carried(entry("a", "openai/gpt-4o", input_cost_per_token=price))
+    assert found.prices == [Priced("openai/gpt-4o", Decimal("0.00000002"), None)]
+
+
+def test_every_setting_is_carried_or_told() -> None:
+    """A word that nobody knows, at every level."""
+    known = {"model_name": "a", "litellm_params": {"model": "openai/gpt-4o"}, "model_info": {}}
+    strange = {
+        **known, "odd": 1, "litellm_params": {"model": "openai/gpt-4o", "odd": 1},
+        "model_info": {"odd": 1},
+    }  # fmt: skip
+    sections = ("router_settings", "litellm_settings", "general_settings")
+    found = carried(strange, **{name: {"odd": 1} for name in sections}, odd=1)
+    assert sorted(note.place for note in found.notes) == sorted(
+        ["model_list[0].odd", "model_list[0].litellm_params.odd", "model_list[0].model_info.odd",
+         *(f"{name}.odd" for name in sections), "odd"]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("entries", [None, {}, ["text"], [{"litellm_params": "text"}], [{}]])
+def test_nonsense_is_no_model(entries) -> None:
+    found = carry_over({"model_list": entries}, gpu=GPU, provider_of=lambda _: None)
+    assert "models" not in found.document

@@ -1,0 +1,90 @@
+"""Conditions: a small, bounded part of CEL; what is wrong is said when they are read."""
+
+import pytest
+
+from gateway.config.conditions import FACTS, LONGEST, Asking, Condition, Faulty, Undecided
+
+TAGGED = Asking(
+    model="chat", team="search", org="acme", user="ann", tags={"app": "web"}, stream=True,
+    prompt_tokens=9000, max_tokens=200, features=("tools",),
+)  # fmt: skip
+PLAIN = Asking(model="code", team="ads")
+
+
+@pytest.mark.parametrize(
+    ("text", "tagged", "plain"),
+    [
+        ("prompt_tokens > 8000", True, False),
+        ('model == "chat" && team in ["search", "ads"]', True, False),
+        ('"tools" in features || max_tokens >= 1000', True, False),
+        ('has(tags.app) && tags.app == "web"', True, False),
+        ('"app" in tags && tags["app"] != "web"', False, False),
+        ('!stream && user == ""', False, True),
+        ('model.startsWith("co") || org.contains("zz") || team.endsWith("zz")', False, True),
+        ("size(features) == 0", False, True),
+        ('kind == "chat" && n == 1 && key == ""', True, True),
+        ("true", True, True),
+    ],
+)
+def test_what_can_be_said(text, tagged, plain):
+    condition = Condition(text)
+    assert (condition.holds(TAGGED), condition.holds(PLAIN)) == (tagged, plain)
+    assert not condition.may_fail
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("prompt_tokens >", "at 1:16: Syntax error"),
+        ("", "at 1:1"),
+        ("prompt_tokens", "must say yes or no, not int"),
+        ('"yes"', "must say yes or no, not str"),
+        ('prompt_tokens > "a"', "No such overload"),
+        ("tenant == 1", "knows no `tenant`; facts are model, team"),
+        ('__import__("os").system("x") == 0', "is not taken"),
+        ("[1, 2].all(x, x > 0)", "loops"),
+        ("[1, 2].exists_one(n, n > 0)", "loops"),
+        ('["a"].map(model, model) == []', "`+` is not taken"),
+        ("[1].filter(n, n > 0) == [1]", "loops"),
+        ("stream ? true : false", "loops"),
+        ('model.matches("(a*)*b")', "`matches` is not taken"),
+        ("prompt_tokens + 1 > 2", "`+` is not taken"),
+        ("prompt_tokens * 99999999 > 2", "`*` is not taken"),
+        ("1 / 0 == 1", "`/` is not taken"),
+        ("cel.bind(n, 1, n == 1)", "`bind` is not taken"),
+        ('timestamp("2026-01-01T00:00:00Z") < timestamp("2027-01-01T00:00:00Z")', "is not taken"),
+        ("!" * LONGEST + "true", f"longer than {LONGEST}"),
+        ("(" * 400 + "true" + ")" * 400, "at 1:"),
+        ("[" * 400 + "]" * 400 + " == []", "at 1:"),
+        ('model == "\ud800"', "surrogates"),
+    ],
+)
+def test_what_is_refused_when_it_is_read(text, said):
+    with pytest.raises(Faulty) as refused:
+        Condition(text)
+    assert said in str(refused.value)
+
+
+def test_as_long_as_it_may_be_it_is_read_and_told():
+    assert Condition("!" * (LONGEST - 4) + "true").holds(PLAIN)
+    assert Condition("||".join(["stream"] * 110)).holds(TAGGED)
+
+
+def test_a_tag_that_a_key_lacks_leaves_it_undecided():
+    condition = Condition('tags.app == "web"')
+    assert condition.may_fail
+    assert condition.holds(TAGGED)
+    with pytest.raises(Undecided):
+        condition.holds(PLAIN)
+
+
+def test_every_fact_can_be_asked():
+    for name in FACTS:
+        assert Condition(f"{name} == {name}").holds(TAGGED)
+
+
+def test_nothing_from_outside_grows_a_condition():
+    """The longest that a client may send of anything, asked for as often as there is room."""
+    wide = Asking(model="m" * 256, team="t" * 200, tags={f"k{i}": "v" * 200 for i in range(64)})
+    assert not Condition("||".join(['model.contains("x")'] * 45)).holds(wide)
+    assert not Condition("||".join(['"z" in tags'] * 70)).holds(wide)

@@ -1,0 +1,81 @@
+"""Who serves an entry of a `model_list`: a provider at its address, or a pool."""
+
+import pytest
+
+from gateway.config.deployments import deployment
+
+
+def of(model: str, mode: str | None = None, **params):
+    entry = {"litellm_params": {"model": model, **params}, "model_info": {"mode": mode}}
+    return deployment(entry, {"claude-haiku-4-5": "anthropic"}.get)
+
+
+@pytest.mark.parametrize(
+    ("model", "params", "target", "kind"),
+    [
+        ("openai/gpt-4o", {}, "openai/gpt-4o", "openai"),
+        ("openai/gpt-4o", {"api_base": "https://api.openai.com/v1/"}, "openai/gpt-4o", "openai"),
+        ("together_ai/a/b", {}, "together/a/b", "openai"),
+        ("claude-haiku-4-5", {}, "anthropic/claude-haiku-4-5", "litellm"),
+        ("bedrock/x.y-v1:0", {}, "bedrock/x.y-v1:0", "litellm"),
+        ("openai/m", {"api_base": "https://llm.example.com/v1"}, "llm.example.com/m", "openai"),
+        ("azure/d", {"api_base": "https://eu.example.com"}, "azure-eu.example.com/d", "litellm"),
+        ("azure/d", {"api_base": "os.environ/WHERE"}, "azure/d", "litellm"),
+    ],
+)
+def test_an_api_is_a_provider(model, params, target, kind) -> None:
+    found = of(model, **params)
+    assert (found.target, found.kind, found.own) == (target, kind, False)
+
+
+@pytest.mark.parametrize(
+    ("model", "address"),
+    [
+        ("hosted_vllm/meta/llama", "https://gpu.example.com/v1"),
+        ("openai/meta/llama", "http://10.1.2.3:8000/v1"),
+        ("openai/meta/llama", "http://localhost:8000/v1"),
+        ("openai/meta/llama", "http://vllm:8000/v1"),
+        ("openai/meta/llama", "http://vllm.models.svc:8000/v1"),
+    ],
+)
+def test_what_stands_in_the_own_network_is_a_pool(model, address) -> None:
+    found = of(model, api_base=address, api_key="none")
+    assert (found.target, found.model, found.base_url) == ("pool:llama", "meta/llama", address)
+    assert found.key is None
+
+
+def test_a_name_of_its_own_keeps_the_price() -> None:
+    found = of("azure/d", api_base="https://eu.example.com")
+    assert (found.price_name, found.litellm_prefix) == ("azure/d", "azure")
+    assert of("openai/gpt-4o").price_name is None
+
+
+@pytest.mark.parametrize(
+    ("given", "variable", "in_file"),
+    [
+        ("os.environ/MY_KEY", "MY_KEY", False),
+        ("sk-secret", "OPENAI_API_KEY", True),
+        (None, None, False),
+        ("none", None, False),
+    ],
+)
+def test_a_key_is_a_variable(given, variable, in_file) -> None:
+    found = of("openai/gpt-4o", api_key=given)
+    assert (found.key, found.key_in_file) == (variable, in_file)
+    assert "sk-secret" not in repr(found)
+
+
+def test_rankings_go_where_their_path_stands() -> None:
+    found = of("cohere/rerank-v3.5", "rerank")
+    assert (found.kind, found.base_url) == ("openai", "https://api.cohere.com/v2")
+    assert found.price_name == "cohere/rerank-v3.5"
+    assert of("openai/whisper-1", "audio_transcription").serves == "transcription"
+
+
+@pytest.mark.parametrize(
+    ("model", "mode"),
+    [("", None), ("*", None), ("nobody-knows", None), ("x/", None), ("bedrock/r", "rerank"),
+     ("gemini/t", "audio_transcription")],
+)  # fmt: skip
+def test_who_serves_is_not_guessed(model, mode) -> None:
+    assert of(model, mode) is None

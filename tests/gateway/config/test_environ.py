@@ -1,0 +1,111 @@
+"""Which secrets each process of `serve` gets: by the functions, and as the kernel shows them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from backends.engine.guard import descendants
+from gateway.config import environ
+from gateway.config.settings import ConfigError, Settings, parse
+
+SECRETS = {
+    "STANDIN_CRED": "s-1", "OTHER_API_KEY": "s-2", "openai_api_key": "s-3", "DB_PASS": "s-4",
+    "BREAKEVEN_LEDGER_URL": "sqlite:///elsewhere?s-5",
+}  # fmt: skip
+NAMED = {"start": True, "simulated": True, "prices_as": "openai/gpt-4o-mini"}
+URL = "BREAKEVEN_LEDGER_URL"
+
+
+def _settings(**provider):
+    models = {"m": {"targets": ["there/gpt-4o-mini"]}}
+    return parse(json.dumps({"models": models, "providers": {"there": provider}}), name="test")
+
+
+def test_a_worker_gets_the_keys_that_the_configuration_names() -> None:
+    base = {**SECRETS, "PATH": "/bin", "PGPASSWORD": "p", "https_proxy": "http://u:p@proxy"}
+    settings = _settings(kind="litellm", api_key_env="STANDIN_CRED")
+    assert environ.worker(base, "db", settings) == {
+        "PATH": "/bin", "PGPASSWORD": "p", "https_proxy": "http://u:p@proxy",
+        "STANDIN_CRED": "s-1", URL: "db",
+    }  # fmt: skip
+
+
+def test_a_worker_gets_the_secret_of_kept_answers_and_nobody_else() -> None:
+    replay = {"replay": {"enabled": True, "key_env": "STANDIN_CRED"}}
+    settings = parse(json.dumps({"server": {"idempotency": replay}}), name="test")
+    assert environ.worker(SECRETS, "db", settings) == {"STANDIN_CRED": "s-1", URL: "db"}
+    assert environ.telemetry(SECRETS, "db", settings) == {URL: "db"}
+
+
+def test_litellm_without_a_named_key_finds_its_vendors_own_variables() -> None:
+    base = {**SECRETS, "AWS_SECRET_ACCESS_KEY": "a"}
+    assert environ.worker(base, "db", _settings(kind="litellm")) == {**base, URL: "db"}
+
+
+def test_who_opens_the_ledger_gets_no_key() -> None:
+    base = {**SECRETS, "PATH": "/bin", "STREAMLIT_THEME_BASE": "dark"}
+    assert environ.ledger_reader(base, "db") == {"PATH": "/bin", URL: "db"}
+    none = parse('{"models": {}}', name="test")
+    assert environ.dashboard(base, "db", none).keys() == {"PATH", URL, "STREAMLIT_THEME_BASE"}
+
+
+def test_the_dashboard_reads_as_a_role_that_only_reads() -> None:
+    text = {"models": {}, "dashboard": {"reader_url_env": "READER", "access_file": "a.toml"}}
+    settings = parse(json.dumps(text), name="test")
+    base = {**SECRETS, "READER": "reader's", "https_proxy": "http://u:p@proxy"}
+    found = environ.dashboard(base, "db", settings)
+    assert found == {URL: "reader's", "https_proxy": "http://u:p@proxy"}
+    with pytest.raises(ConfigError, match="`READER` is not set"):
+        environ.dashboard(SECRETS, "db", settings)
+
+
+def test_telemetry_gets_the_webhook_and_the_way_there() -> None:
+    text = {"models": {}, "alerts": {"webhook_env": "DB_PASS", "secret_env": "OTHER_API_KEY"}}
+    settings = parse(json.dumps(text), name="test")
+    base = {**SECRETS, "https_proxy": "http://u:p@proxy"}
+    assert environ.telemetry(base, "db", settings) == {
+        "DB_PASS": "s-4", "OTHER_API_KEY": "s-2", "https_proxy": "http://u:p@proxy", URL: "db",
+    }  # fmt: skip
+
+
+def test_sampling_gets_the_keys_of_its_accounts() -> None:
+    rule = {"teams": ["a"], "model": "m", "baseline": "b", "key_env": "DB_PASS"}
+    pool = {"engine": {}, "gpu": {"type": "CPU"}}
+    models = {"m": {"targets": ["pool:p"], "compare_with": ["openai/gpt-4o-mini"]},
+              "b": {"targets": ["pool:q"], "compare_with": ["openai/gpt-4o-mini"]}}  # fmt: skip
+    text = {"models": models, "pools": {"p": pool | {"sampling": rule}, "q": pool}}
+    settings = Settings.model_validate(text)
+    assert environ.sampling(SECRETS, "db", settings) == {"DB_PASS": "s-4", URL: "db"}
+
+
+def test_who_installs_packages_gets_the_way_to_them_and_no_key() -> None:
+    way = {
+        "PATH": "/bin", "PIP_INDEX_URL": "https://u:p@index", "UV_INDEX_OURS_PASSWORD": "p",
+        "NETRC": "/n", "HTTPS_PROXY": "http://u:p@proxy", "SSL_CERT_FILE": "/c",
+        "CUDA_HOME": "/cuda",
+    }  # fmt: skip
+    assert environ.installer({**SECRETS, **way, "PGPASSWORD": "p", "AWS_PROFILE": "a"}) == way
+
+
+def test_every_child_of_serve_has_only_its_own_secrets(make_host) -> None:
+    provider = {**NAMED, "api_key_env": "STANDIN_CRED"}
+    host = make_host(providers={"standin": provider})
+    host.environ |= SECRETS
+    host.start()
+    seen: dict[str, set[str]] = {}
+    for pid in descendants(host.process.pid):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        module = command[command.index("-m") + 1] if "-m" in command else command[0]
+        text = Path(f"/proc/{pid}/environ").read_bytes().decode()
+        found = {name for name, value in SECRETS.items() if value in text}
+        found |= {URL} if f"{URL}=" in text else set()
+        seen[module] = seen.get(module, set()) | found
+    assert seen == {
+        "gateway.worker": {"STANDIN_CRED", URL},
+        "ledger.writer": {URL},
+        "gateway.host.telemetry": {URL},
+        "backends.simulator.server": set(),
+        "backends.simulator.provider": set(),
+        **({"streamlit": {URL}} if "streamlit" in seen else {}),
+    }

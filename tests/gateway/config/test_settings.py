@@ -1,0 +1,137 @@
+"""The configuration file: strict, every fault at once, by line; what is shipped has none."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.config.settings import examine, load, parse, version
+from gateway.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[3]
+AT_US = 1_795_000_000_000_000  # 2026-11-18
+
+GOOD = """
+models:
+  chat: {targets: ["pool:a", "openai/gpt-4o-mini"], compare_with: ["openai/gpt-4o-mini"]}
+  gpt-4o: {same_as: chat}
+  alias-of-alias: {same_as: gpt-4o}
+  "openai/*": passthrough
+pools:
+  a:
+    engine: {model: /models/a, replicas: 1}
+    gpu: {type: H200, usd_per_hour: 3.50, source: contract, since: 2026-11-01}
+providers:
+  openai: {api_key_env: OPENAI_API_KEY}
+policies:
+  - {name: fast, match: {models: [chat]}, slo: {ttft_ms: 500}}
+budgets:
+  - {scope: "team:search", usd: 500}
+"""
+
+
+def faults(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse(text, name="file.yaml")
+    return caught.value.faults
+
+
+def test_a_good_file_is_read() -> None:
+    settings = parse(GOOD, name="file.yaml")
+    assert settings.pools["a"].gpu.usd_per_hour == pytest.approx(3.5)
+    assert settings.budgets[0].hard
+
+
+TEN_FAULTS = """\
+server: {port: 8080, port: 9090}
+modles: {}
+models:
+  chat: {targets: ["pool:own", "nobody/x"], compare_with: ["openai/gpt-4o-mini"], stiky: none}
+  gpt-4o: {same_as: chatt}
+pools:
+  own:
+    engine: {model: /nowhere/at/all, replicas: two}
+    gpu: {type: H300, until: 2026-02-30}
+providers:
+  openai: {api_key_env: OPENAI_API_KEY}
+prices: [nowhere.yaml]
+budgets:
+  - {scope: "provider:opnai", usd: 500}
+"""
+
+
+def test_ten_faults_are_ten_lines_of_one_run(tmp_path: Path) -> None:
+    """Of the schema, between sections, of the files around it, and of YAML itself."""
+    path = tmp_path / "ten.yaml"
+    path.write_text(TEN_FAULTS)
+    found = examine(path, at_us=AT_US)
+    assert found.settings is None
+    assert [(fault.line, fault.path) for fault in found.faults] == [
+        (1, "server.port"),
+        (2, "modles"),
+        (4, "models.chat.stiky"),
+        (4, "models.chat.targets[1]"),
+        (5, "models.gpt-4o.same_as"),
+        (8, "pools.own.engine.replicas"),
+        (9, "pools.own.gpu.type"),
+        (9, "pools.own.gpu.until"),
+        (12, "prices[0]"),
+        (14, "budgets[0].scope"),
+    ]
+    assert found.count == "10 errors"
+
+
+def test_what_follows_from_a_fault_is_not_told() -> None:
+    """`models.chat` names a pool that is there, only unreadable; the policy names that model."""
+    text = GOOD.replace("engine: {model: /models/a, replicas: 1}", "engine: 7")
+    assert len(faults(text)) == 1
+    assert len(faults(GOOD.replace("pools:", "pool:"))) == 1
+
+
+def test_load_refuses_contradictions_and_leaves_the_world_to_examine(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(GOOD)
+    assert load(path).pools
+    found = examine(path, at_us=AT_US)
+    assert [fault.path for fault in found.errors] == ["pools.a.engine.model"]
+    assert found.settings is None
+
+
+def test_warnings_refuse_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text("models: {a: {targets: [openai/our-own]}}\nproviders: {openai: {}}\n")
+    found = examine(path, at_us=AT_US)
+    assert {fault.severity for fault in found.faults} == {"warning"}
+    assert (found.count, found.errors) == ("2 warnings", ())
+    assert found.settings == load(path)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [*(ROOT / "deploy").glob("*breakeven.yaml"), ROOT / "gateway" / "demo" / "demo.yaml"],
+    ids=str,
+)
+def test_what_is_shipped_passes_without_a_warning(file: Path) -> None:
+    assert examine(file, at_us=AT_US).lines == []
+
+
+@pytest.mark.parametrize("text", ["[1]", "a: [", "models: 3"])
+def test_what_is_no_configuration_is_told_so(text: str) -> None:
+    assert faults(text)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml"):
+        load(tmp_path / "nowhere.yaml")
+
+
+def test_a_file_that_is_no_text_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "binary.yaml"
+    path.write_bytes(b"\x90\xff")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load(path)
+
+
+def test_the_version_follows_the_content() -> None:
+    first, same = parse(GOOD, name="a"), parse(GOOD + "\n# a comment\n", name="b")
+    changed = parse(GOOD.replace("500}", "501}"), name="c")
+    assert version(first) == version(same) != version(changed)

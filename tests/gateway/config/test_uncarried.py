@@ -1,0 +1,33 @@
+"""Why a setting has no place in ours, without a word of what it was set to."""
+
+from gateway.config.deployments import deployment
+from gateway.config.uncarried import Note, notes_on, why
+
+
+def test_what_is_read_needs_no_note_and_all_else_has_one() -> None:
+    entry = {
+        "model_name": "a",
+        "litellm_params": {"model": "openai/gpt-4o", "api_key": "os.environ/K", "rpm": 3},
+        "model_info": {"mode": "chat", "team": "t"},
+        "extra": 1,
+    }
+    assert list(notes_on("here", entry, deployment(entry, lambda _: None))) == [
+        Note("here.litellm_params.rpm", why("rpm")),
+        Note("here.model_info.team", "has no counterpart here"),
+        Note("here.extra", "has no counterpart here"),
+    ]
+
+
+def test_a_key_in_the_file_is_told_and_not_repeated() -> None:
+    entry = {"litellm_params": {"model": "openai/gpt-4o", "api_key": "sk-secret"}}
+    (note,) = notes_on("here", entry, deployment(entry, lambda _: None))
+    assert note.place == "here.litellm_params.api_key"
+    assert "OPENAI_API_KEY" in note.text
+    assert "secret" not in note.text
+
+
+def test_an_address_that_only_the_environment_knows_is_told() -> None:
+    entry = {"litellm_params": {"model": "azure/d", "api_base": "os.environ/WHERE"}}
+    (note,) = notes_on("here", entry, deployment(entry, lambda _: None))
+    assert note == Note("here.litellm_params.api_base",
+                        "an address stands in the file itself: set it for `azure`")  # fmt: skip

@@ -1,0 +1,361 @@
+"""Engines that `serve` runs: what they are started with, kept alive, and ended."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+from msgspec.structs import replace
+
+from backends.engine.supervisor import Phase, Status
+from backends.simulator.running import bind
+from gateway.clock import Clock
+from gateway.config.settings import Engine, parse
+from gateway.host.engines import (
+    EngineSupervision,
+    installed,
+    limits,
+    port_of,
+    told,
+)
+from gateway.host.telemetry import Telemetry
+from gateway.runtime import EngineSeat, Ports, resolve
+from gateway.slots import HEALTHS, STAGES, Board, Published
+from ledger.database import make_engine, migrate, sqlite_url
+
+TEXT = """
+pools:
+  sim:
+    engine: {kind: simulated, model: rtx4090-llama-3.1-8b, replicas: 1, served_name: llama}
+    gpu: {type: RTX 4090}
+  real:
+    engine: {kind: vllm, model: MODEL, replicas: 2, flags: [--max-num-seqs=7]}
+    gpu: {type: H200}
+"""
+
+
+def seat(**changes) -> EngineSeat:
+    fields = {
+        "name": "pool:a/0", "pool": "a", "base_url": "http://127.0.0.1:8100/v1", "managed": True,
+        "simulated": False, "served_name": "a", "max_num_seqs": 64, "prefill_budget_tokens": 2048,
+    }  # fmt: skip
+    return EngineSeat(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ((), ("--max-num-seqs", "64", "--max-num-batched-tokens", "2048")),
+        (("--max-num-seqs", "7"), ("--max-num-batched-tokens", "2048")),
+        (("--max-num-seqs=7", "--max-num-batched-tokens=9"), ()),
+    ],
+)
+def test_limits_are_said_unless_the_flags_say_them(flags, said) -> None:
+    assert limits(seat(), flags) == said
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"profile": "p.json"}, ("--kv-cache-dtype", "fp8", "--x")),
+        (
+            {"profile": "p.json", "max_num_seqs": 64},
+            ("--max-num-seqs", "64", "--kv-cache-dtype", "fp8", "--x"),
+        ),
+    ],
+)
+def test_a_profile_is_told_as_it_was_measured_with_what_a_person_states(stated, said) -> None:
+    """Without limits of its own vLLM's were measured, and so none are told."""
+    engine = Engine(model="m", replicas=1, flags=("--x",), **stated)
+    assert told(seat(tuned=("--kv-cache-dtype", "fp8")), engine) == said
+    assert told(seat(), Engine(model="m", replicas=1)) == limits(seat(), ())
+
+
+def test_an_engine_is_told_where_to_tell_of_its_prefix_cache() -> None:
+    engine = Engine(model="m", replicas=1, kv_events=True)
+    *_, flag, words = told(seat(kv_events="ipc:///s/run/kv-a-0"), engine)
+    assert flag == "--kv-events-config"
+    assert json.loads(words) == {
+        "enable_kv_cache_events": True, "publisher": "zmq", "endpoint": "ipc:///s/run/kv-a-0",
+    }  # fmt: skip
+
+
+def test_the_port_is_the_seats() -> None:
+    assert port_of(seat()) == 8100
+
+
+@pytest.fixture
+def supervision(tmp_path: Path):
+    """Of the simulated pool only; the real one needs an engine environment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    text = TEXT.replace("MODEL", str(tmp_path / "model"))
+    settings = parse(text, name="t").model_copy(update={"state_dir": str(tmp_path)})
+    ports = Ports({"pool:sim/0": port, "pool:real/0": 1, "pool:real/1": 2}, {})
+    runtime = resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
+    said: list[str] = []
+    boards: list[Board] = []
+
+    def make(names: tuple[str, ...], ready=installed) -> EngineSupervision:
+        kept = replace(runtime, engines=tuple(one for one in runtime.engines if one.pool in names))
+        boards.append(Board(tmp_path / "board", kept.layout))
+        make.board, make.runtime = boards[-1], kept
+        return EngineSupervision(settings, kept, boards[-1], said.append, ready)
+
+    make.said, make.port, make.settings = said, port, settings
+    yield make
+    for board in boards:
+        board.close()
+
+
+async def until(check, patience_s: float = 30.0):
+    async with asyncio.timeout(patience_s):
+        while not (value := check()):  # noqa: ASYNC110  (other processes set no event)
+            await asyncio.sleep(0.01)
+    return value
+
+
+async def test_a_simulated_engine_answers_and_is_gone_after_stop(supervision, tmp_path) -> None:
+    engines = supervision(("sim",))
+    await engines.run()
+    url = f"http://127.0.0.1:{supervision.port}/v1/models"
+    async with httpx.AsyncClient(trust_env=False) as client, asyncio.timeout(30):
+        while True:
+            try:
+                cards = (await client.get(url)).json()["data"]
+                break
+            except httpx.HTTPError:
+                await asyncio.sleep(0.1)
+        assert cards[0]["id"] == "llama"
+        assert (tmp_path / "logs" / "pool-sim-0.log").exists()
+        await engines.stop()
+        with pytest.raises(httpx.HTTPError):
+            await client.get(url)
+
+
+async def test_a_simulated_engine_serves_from_its_own_pid_on(supervision) -> None:
+    """Each life has a number; between two there is none."""
+    engines = supervision(("sim",))
+    board = supervision.board
+    assert (board.life(0), board.stage(0)) == (0, "waiting")
+    await engines.run()
+    await until(lambda: board.life(0) == 1)
+    assert board.stage(0) == "serving"
+    os.kill(engines._children[0].pid, signal.SIGKILL)
+    await until(lambda: board.life(0) == 0)
+    assert board.stage(0) == "backing_off"
+    await until(lambda: board.life(0) == 2)
+    await engines.stop()
+    assert board.life(0) == 0
+
+
+async def test_a_stranger_on_a_simulated_engines_port_is_not_taken_for_it(
+    supervision, monkeypatch
+) -> None:
+    monkeypatch.setattr("gateway.host.engines.POLL_S", 0.01)
+    engines = supervision(("sim",))
+    own, lives = supervision.board.own, []
+    supervision.board.own = lambda *said: (lives.append(said[2:]), own(*said))
+    with bind("127.0.0.1", supervision.port) as stranger:
+        await engines.run()
+        await until(lambda: engines._children[0].crashes)
+        assert supervision.board.stage(0) == "blocked"
+        assert set(lives) == {()}  # not for a moment, although its process lived for a while
+        cause = f"port {supervision.port} is taken by process {os.getpid()} ("
+        assert cause in supervision.said[0]
+        assert "end it, or set pools.sim.engine.port" in supervision.said[0]
+        stranger.close()
+        await until(lambda: supervision.board.life(0))
+    await engines.stop()
+
+
+class Loading:
+    """A supervisor whose engine loads until it is stopped, or is said to serve."""
+
+    def __init__(self, spec, publish) -> None:
+        self.status, self._publish = Status(spec.name, Phase.STARTING), publish
+        self._stop, self._ended = asyncio.Event(), asyncio.Event()
+
+    def is_in(self, phase: Phase) -> None:
+        self.status = Status(self.status.name, phase)
+        self._publish(self.status)
+
+    async def run(self) -> None:
+        self.is_in(Phase.LOADING)
+        await self._stop.wait()
+        self.is_in(Phase.STOPPED)
+        self._ended.set()
+
+    def restart(self) -> None:
+        self.is_in(Phase.DRAINING)
+
+    def rest(self) -> None:
+        self.is_in(Phase.RESTING)
+
+    def wake(self) -> None:
+        self.is_in(Phase.LOADING)
+
+    async def stop(self) -> None:
+        self._stop.set()
+        await self._ended.wait()
+
+
+@pytest.mark.parametrize("serves", [False, True])
+async def test_nothing_is_started_once_the_end_is_near(supervision, monkeypatch, serves) -> None:
+    """Neither when the engine before ends, nor when it serves while streams finish."""
+    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    engines = supervision(("real",))
+    run = asyncio.create_task(engines.run())
+    await until(lambda: supervision.said)
+    if serves:
+        engines.start_no_more()
+        engines._supervisors[0].is_in(Phase.SERVING)
+        await asyncio.wait_for(run, 10)
+    await engines.stop()
+    await asyncio.wait_for(run, 10)
+    middle = ["pool:real/0 is serving"] if serves else []
+    assert supervision.said == [
+        "pool:real/0 is loading", *middle, "pool:real/0 is stopped",
+    ]  # fmt: skip
+
+
+async def test_a_restart_is_begun_when_it_is_asked_for(supervision, monkeypatch) -> None:
+    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    engines = supervision(("real",))
+    orders = engines._runtime.restart_orders
+    orders.mkdir(parents=True)
+    (orders / "0").touch()  # of an earlier run
+    run = asyncio.create_task(engines.run())
+    await until(lambda: "pool:real/0 is loading" in supervision.said)
+    await until(lambda: not list(orders.iterdir()))
+    for name in ("0", "7", "words", "\u00b2"):  # an engine that is not there, and what names none
+        (orders / name).touch()
+    await until(lambda: not list(orders.iterdir()))
+    await engines.stop()
+    await asyncio.wait_for(run, 10)
+    assert supervision.said == [
+        "pool:real/0 is loading", "pool:real/0 is asked to restart", "pool:real/0 is draining",
+        "pool:real/0 is stopped",
+    ]  # fmt: skip
+
+
+async def test_an_engine_rests_and_wakes_when_that_is_asked(supervision, monkeypatch) -> None:
+    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    engines = supervision(("real",))
+    orders = engines._runtime.restart_orders
+    run = asyncio.create_task(engines.run())
+    await until(lambda: "pool:real/0 is loading" in supervision.said)
+    await until(orders.exists)
+    for name in ("0.rest", "0", "0.sing", "0.wake"):  # who rests is not restarted
+        (orders / name).touch()
+        await until(lambda: not list(orders.iterdir()))
+    await engines.stop()
+    await asyncio.wait_for(run, 10)
+    assert [line for line in supervision.said if "real/0" in line] == [
+        "pool:real/0 is loading", "pool:real/0 is asked to rest", "pool:real/0 is resting",
+        "pool:real/0 is asked to restart", "pool:real/0 is asked to wake up",
+        "pool:real/0 is loading", "pool:real/0 is stopped",
+    ]  # fmt: skip
+
+
+async def test_a_pool_that_is_stopped_at_this_hour_is_not_started_at_all(
+    supervision, monkeypatch
+) -> None:
+    monkeypatch.setattr("gateway.host.engines.stopped_since_us", lambda *_: 1)
+    engines = supervision(("sim",))
+    await engines.run()
+    await asyncio.sleep(0.5)
+    assert supervision.board.stage(0) == "resting"
+    assert engines._children[0].lives == 0
+    await until(engines._runtime.restart_orders.exists)
+    (engines._runtime.restart_orders / "0.wake").touch()
+    await until(lambda: supervision.board.life(0) == 1)
+    (engines._runtime.restart_orders / "0.rest").touch()
+    await until(lambda: supervision.board.stage(0) == "resting")
+    assert supervision.board.life(0) == 0
+    await engines.stop()
+
+
+async def test_the_next_engine_is_started_when_the_first_serves(supervision, monkeypatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    engines = supervision(("real",))
+    run = asyncio.create_task(engines.run())
+    await until(lambda: supervision.said)
+    engines._supervisors[0].is_in(Phase.SERVING)
+    await until(lambda: "pool:real/1 is loading" in supervision.said)
+    await engines.stop()
+    await asyncio.wait_for(run, 10)
+
+
+def test_every_phase_of_a_supervisor_has_its_word_on_the_board(supervision) -> None:
+    engines = supervision(("real",))
+    assert set(STAGES) == {phase.value for phase in Phase} | {"waiting"}
+    for phase in Phase:
+        engines._publish(1, Status("pool:real/1", phase, restarts=4))
+        life = 5 if phase is Phase.SERVING else 0
+        assert (supervision.board.life(1), supervision.board.stage(1)) == (life, phase.value)
+        assert supervision.board.life(0) == 0
+
+
+async def test_telemetry_never_asks_a_stranger_on_a_managed_port(
+    supervision, stranger_on, tmp_path
+) -> None:
+    """Also when it was there first, and healthy; afterwards ours is met on the same port."""
+    url = sqlite_url(tmp_path / "ledger.db")
+    migrate(url)
+    stranger = stranger_on(supervision.port, "llama")
+    engines, board = supervision(("sim",)), supervision.board
+    ledger = make_engine(url)
+    telemetry = Telemetry(supervision.settings, supervision.runtime, board, ledger, Clock())
+    watching = asyncio.create_task(telemetry.run())
+
+    def health() -> str:
+        return HEALTHS[int(board.published(0)[Published.HEALTH])]
+
+    await until(lambda: health() == "loading")
+    await engines.run()
+    await until(lambda: health() == "down" and board.stage(0) == "blocked")
+    await asyncio.sleep(3 * supervision.settings.telemetry.scrape_s)
+    assert board.published(0)[Published.A_S] == 0.0
+    assert stranger.asked == []
+    stranger.end()
+    await until(lambda: health() == "healthy")
+    assert board.published(0)[Published.A_S] > 0.0
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    await engines.stop()
+    ledger.dispose()
+
+
+async def test_nothing_waits_for_an_environment_that_nobody_needs(supervision) -> None:
+    async def never() -> None:
+        raise AssertionError("asked for")
+
+    engines = supervision((), never)
+    await engines.run()
+    await engines.stop()
+
+
+async def test_vllm_is_started_with_its_limits_and_model(supervision, tmp_path) -> None:
+    engines = supervision(("real",))
+    first = engines._runtime.engines[0]
+    spec = engines._spec(first)
+    assert spec.launch.flags == ("--max-num-batched-tokens", "2048", "--max-num-seqs=7")
+    assert spec.launch.model == tmp_path / "model"
+    assert spec.launch.environment.directory == (tmp_path / "engine").resolve()
+    assert (spec.port, spec.launch.kind) == (1, "generate")
+
+
+async def test_an_engine_that_cannot_start_is_told_and_holds_up_no_other(supervision) -> None:
+    """There is no engine environment here: both replicas back off, each in its turn."""
+    engines = supervision(("real",))
+    async with asyncio.timeout(30):
+        await engines.run()
+    assert {line.partition(" ")[0] for line in supervision.said} == {"pool:real/0", "pool:real/1"}
+    await engines.stop()

@@ -1,0 +1,105 @@
+"""Before any child starts: directories, schema, prices, contracts, budgets, ports."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from gateway.config.settings import parse
+from gateway.errors import ConfigError
+from gateway.host.prepare import budgets, contracts, find_ports, ledger_url, moved, prepare
+from ledger.database import make_engine
+
+TEXT = """
+state_dir: {state}
+models: {{m: {{targets: ["pool:a"], compare_with: ["openai/gpt-4o-mini"]}}}}
+pools:
+  a:
+    engine: {{kind: simulated, model: rtx4090-llama-3.1-8b, replicas: 2, port: {port}}}
+    gpu: {{type: H200, count: 2, usd_per_hour: 3.5, source: contract}}
+    ops: {{hours_per_week: 2.5, usd_per_hour: 95}}
+providers: {{standin: {{start: true, simulated: true}}}}
+budgets: [{{scope: "team:a", usd: 1.5, period: day}}]
+"""
+
+
+def written(tmp_path: Path, port: int = 0) -> Path:
+    path = tmp_path / "breakeven.yaml"
+    path.write_text(TEXT.format(state=tmp_path / "state", port=port))
+    return path
+
+
+def counts(url: str) -> dict[str, int]:
+    tables = ("price_versions", "gpu_contracts", "budgets", "config_versions")
+    engine = make_engine(url)
+    with engine.connect() as connection:
+        found = {
+            name: connection.execute(text(f"SELECT count(*) FROM {name}")).scalar_one()
+            for name in tables
+        }
+    engine.dispose()
+    return found
+
+
+def test_everything_is_there_and_a_second_start_changes_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    settings = parse(path.read_text(), name="t")
+    first = prepare(settings, path, {})
+    before = counts(first.runtime.ledger_url)
+    assert before["price_versions"] > 1000
+    assert (before["gpu_contracts"], before["budgets"], before["config_versions"]) == (1, 1, 1)
+    run = first.runtime.run_dir
+    (run / "metrics" / "counter_0.db").write_text("of the last run")
+    (run / "board").write_bytes(b"of the last run")
+    (run / "generation").write_bytes(b"goes on")
+    second = prepare(settings, path, {})
+    assert counts(second.runtime.ledger_url) == before
+    assert list((run / "metrics").iterdir()) == []
+    assert not (run / "board").exists()
+    assert (run / "generation").read_bytes() == b"goes on"
+    assert (tmp_path / "state" / "pepper").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "state" / "journal").stat().st_mode & 0o077 == 0
+
+
+def test_contracts_and_budgets_are_exact(tmp_path: Path) -> None:
+    settings = parse(written(tmp_path).read_text(), name="t")
+    (contract,) = contracts(settings)
+    assert (contract.replicas, contract.gpus_per_replica) == (2, 2)
+    assert (contract.pusd_per_hour, contract.ops_seconds_per_week) == (3_500_000_000_000, 9000)
+    assert contract.simulated
+    (budget,) = budgets(settings)
+    assert (budget.scope, budget.limit_pusd, budget.hard) == ("team:a", 1_500_000_000_000, True)
+
+
+def test_a_port_that_is_taken_is_given_to_nobody(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ports = find_ports(parse(written(tmp_path, port).read_text(), name="t"))
+    numbers = [*ports.engines.values(), *ports.providers.values()]
+    assert port not in numbers
+    assert len(set(numbers)) == 3
+
+
+def test_where_the_ledger_is(tmp_path: Path) -> None:
+    base = f"state_dir: {tmp_path}\n"
+    assert ledger_url(parse(base, name="t"), {}) == f"sqlite:///{tmp_path}/ledger.db"
+    by_url = parse(base + "ledger: {url: 'postgresql://x/y'}", name="t")
+    assert ledger_url(by_url, {}) == "postgresql://x/y"
+    by_name = parse(base + "ledger: {url_env: DB}", name="t")
+    assert ledger_url(by_name, {"DB": "sqlite:////z"}) == "sqlite:////z"
+    with pytest.raises(ConfigError, match="`DB` is not set"):
+        ledger_url(by_name, {})
+
+
+def test_an_engine_that_moves_from_its_port_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen(1)
+        port = other.getsockname()[1]
+        settings = parse(written(tmp_path, port).read_text(), name="t")
+        found = find_ports(settings)
+        (line,) = [line for line in moved(settings, found) if f": {port}, by" in line]
+    assert f"{port}, by pools." in line
+    assert ".engine.port, is taken by process" in line
+    assert moved(settings, find_ports(settings)) == []

@@ -1,0 +1,316 @@
+"""One engine through telemetry's eyes: foreign load, busy time, step feedback, prefill rate."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from backends.metrics import EngineSample, Histogram
+from backends.stepmodel import StepModel
+from gateway.host.scrape import TAKE_OVER_S, Limits, Watch, sums_of
+from gateway.slots import HEALTHS, Board, Layout, Load, Published
+from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, Sums
+
+SAMPLE = EngineSample(
+    running=0, waiting=0, kv_usage_ratio=0.0, kv_capacity_tokens=1000, kv_block_tokens=16,
+    preemptions_total=0, prompt_tokens_total=0, generation_tokens_total=0,
+    prefix_query_tokens_total=0, prefix_hit_tokens_total=0, requests_finished_total=0,
+    ttft=Histogram(), itl=Histogram(), queue_time=Histogram(), asleep=False, started_at_s=None,
+)  # fmt: skip
+
+
+@pytest.fixture
+def board(tmp_path: Path):
+    board = Board(tmp_path / "board", Layout(workers=1, engines=("pool:a/0",), apis=()))
+    yield board
+    board.close()
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch("pool:a/0", "a", 0, Limits(64, 2048, 4096), simulated=True)
+
+
+def put(board: Board, cell: Load, value: float) -> None:
+    board.cells[board.load_row(0, 0) + cell] = value
+
+
+def test_nothing_seen_is_published_as_unknown_and_without_a_time(watch, board) -> None:
+    watch.publish(board)
+    published = board.published(0)
+    assert HEALTHS[int(published[Published.HEALTH])] == "unknown"
+    assert published[Published.UPDATED_S] == 0.0
+    assert published[Published.MAX_NUM_SEQS] == 64
+    row = watch.row_for(board, at_us=5, now_s=1.0)
+    assert (row.health, row.running, row.age_us) == ("unknown", None, None)
+
+
+def test_foreign_load_is_the_least_excess_of_the_last_scrapes(watch, board) -> None:
+    put(board, Load.SEQUENCES, 2.0)
+    for now_s, running in enumerate((5, 3, 9), start=1):
+        watch.saw(replace(SAMPLE, running=running, kv_usage_ratio=0.5), board, float(now_s))
+    watch.publish(board)
+    published = board.published(0)
+    assert published[Published.FOREIGN_SEQUENCES] == 1.0
+    # 500 tokens in use, none of them ours, but for the rounding of our two sequences' blocks
+    assert published[Published.FOREIGN_KV_TOKENS] == 500.0 - 2 * 16
+    assert published[Published.UPDATED_S] == 3.0
+
+
+def test_our_own_load_is_not_foreign(watch, board) -> None:
+    put(board, Load.SEQUENCES, 4.0)
+    watch.saw(replace(SAMPLE, running=4, kv_usage_ratio=0.9), board, 1.0)
+    watch.publish(board)
+    published = board.published(0)
+    assert published[Published.FOREIGN_SEQUENCES] == 0.0
+    assert published[Published.FOREIGN_KV_TOKENS] == 0.0
+
+
+UNTOLD = replace(
+    SAMPLE, running=None, waiting=None, kv_usage_ratio=None, kv_capacity_tokens=None,
+    kv_block_tokens=None, preemptions_total=None, prefix_query_tokens_total=None,
+    prefix_hit_tokens_total=None, ttft=None, itl=None, queue_time=None, dialect="tgi",
+)  # fmt: skip
+
+
+def test_what_an_engine_does_not_tell_is_unknown_in_its_sample_never_0(watch, board) -> None:
+    watch.saw(UNTOLD, board, 1.0)
+    watch.publish(board)
+    row = watch.row_for(board, at_us=5, now_s=1.0)
+    assert (row.running, row.waiting, row.kv_usage_ppm) == (None, None, None)
+    assert (row.kv_promised_ppm, row.preemptions_total, row.prefix_hit_ppm) == (None, None, None)
+    published = board.published(0)
+    assert published[Published.KV_CAPACITY_TOKENS] == 0.0  # the filters' word for unknown
+    assert published[Published.FOREIGN_SEQUENCES] == 0.0
+    assert published[Published.UPDATED_S] == 1.0
+
+
+def test_a_capacity_that_only_the_operator_knows_is_used_where_none_is_told(board) -> None:
+    watch = Watch("pool:a/0", "a", 0, Limits(64, 2048, 4096, 8000), simulated=False)
+    watch.saw(UNTOLD, board, 1.0)
+    watch.publish(board)
+    assert board.published(0)[Published.KV_CAPACITY_TOKENS] == 8000.0
+    watch.saw(SAMPLE, board, 2.0)
+    watch.publish(board)
+    assert board.published(0)[Published.KV_CAPACITY_TOKENS] == 1000.0  # what it tells counts
+
+
+def test_foreign_sequences_of_untold_size_hold_all_they_may(board) -> None:
+    watch = Watch("pool:a/0", "a", 0, Limits(64, 2048, 0, 8000), simulated=False)
+    put(board, Load.SEQUENCES, 1.0)
+    watch.limits.context_tokens = 3000
+    for now_s in (1.0, 2.0, 3.0):
+        watch.saw(replace(UNTOLD, running=3), board, now_s)
+    watch.publish(board)
+    assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 2 * 3000
+    watch.limits.context_tokens = 0
+    watch.publish(board)
+    assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 8000
+
+
+def test_counters_that_fall_tell_of_a_restart_where_no_start_is_told(watch, board) -> None:
+    watch.step = StepModel(1.0, 0.0, 0.0, 0.0, 0.0)
+    watch.saw(replace(UNTOLD, generation_tokens_total=70), board, 1.0)
+    watch.saw(replace(UNTOLD, generation_tokens_total=70), board, 2.0)
+    assert watch.step is not None
+    watch.saw(replace(UNTOLD, generation_tokens_total=3), board, 3.0)
+    assert watch.step is None
+    assert watch.sample is not None
+
+
+def test_the_round_trip_is_published_and_told_where_it_changed(watch, board) -> None:
+    watch.saw(SAMPLE, board, 1.0)
+    watch.publish(board)
+    assert board.published(0)[Published.ROUND_TRIP_S] == 0.0
+    assert watch.new_round_trip_us() is None
+    watch.round_trip_s = 0.00042
+    watch.publish(board)
+    assert board.published(0)[Published.ROUND_TRIP_S] == 0.00042
+    told = []
+    for seconds in (0.00042, 0.0008, 0.02, 0.024, 0.026, 0.0004):
+        watch.round_trip_s = seconds
+        told.append(watch.new_round_trip_us())
+    assert told == [420, None, 20_000, None, 26_000, 400]
+
+
+def test_a_failed_scrape_keeps_the_old_time(watch, board) -> None:
+    watch.saw(SAMPLE, board, 1.0)
+    watch.publish(board)
+    watch.health = "down"
+    watch.publish(board)
+    assert board.published(0)[Published.UPDATED_S] == 1.0
+    assert HEALTHS[int(board.published(0)[Published.HEALTH])] == "down"
+
+
+@pytest.fixture
+def learned(watch, board) -> Watch:
+    """One that knows all there is to know of an engine."""
+    watch.step, watch.health = StepModel(0.01, 0.001, 1e-6, 1e-4, 0.0), "healthy"
+    watch.loops.step_feedback = 2.0
+    for now_s, running in ((1.0, 3), (2.0, 3), (3.0, 3)):
+        watch.saw(replace(SAMPLE, running=running, started_at_s=100.0), board, now_s)
+    watch.limits.context_tokens = 4096
+    watch.publish(board)
+    return watch
+
+
+FORGOTTEN = (
+    Published.A_S, Published.B_S, Published.C_S, Published.D_S, Published.T0_S,
+    Published.KV_CAPACITY_TOKENS, Published.KV_BLOCK_TOKENS, Published.CONTEXT_TOKENS,
+    Published.FOREIGN_SEQUENCES, Published.UPDATED_S,
+)  # fmt: skip
+
+
+def test_a_life_leaves_nothing_to_the_next(learned, board) -> None:
+    assert board.published(0)[Published.FOREIGN_SEQUENCES] == 3.0
+    learned.begin(2.0)
+    learned.publish(board)
+    published = board.published(0)
+    assert [published[cell] for cell in FORGOTTEN] == [0.0] * len(FORGOTTEN)
+    assert (published[Published.LIFE], published[Published.STEP_FEEDBACK]) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize(("started_s", "kept"), [(100.4, True), (90.0, True), (102.0, False)])
+def test_an_engine_started_since_is_met_anew(learned, board, started_s, kept) -> None:
+    """Of two behind one address only the later start counts: they must not alternate for ever."""
+    for _ in range(2):
+        learned.saw(replace(SAMPLE, started_at_s=started_s), board, 4.0)
+        assert (learned.step is not None) is kept
+        learned.step, kept = StepModel(0.01, 0.001, 1e-6, 1e-4, 0.0), True
+
+
+def test_step_feedback_follows_the_ratio_within_its_range(watch, board) -> None:
+    watch.step = StepModel(a_s=0.01, b_s=0.001, c_s=1e-6, d_s=1e-4, t0_s=0.0)
+    observed = predicted = 0.0
+    for now_s in range(1, 600):
+        observed, predicted = observed + 2.0, predicted + 1.0
+        put(board, Load.OBSERVED_STEP_S_TOTAL, observed)
+        put(board, Load.PREDICTED_STEP_S_TOTAL, predicted)
+        watch.saw(SAMPLE, board, float(now_s))
+    assert watch.loops.step_feedback == pytest.approx(2.0, rel=0.01)
+    put(board, Load.OBSERVED_STEP_S_TOTAL, 0.0)  # a worker died: its counters went with it
+    put(board, Load.PREDICTED_STEP_S_TOTAL, 0.0)
+    watch.saw(SAMPLE, board, 700.0)
+    assert watch.loops.step_feedback == pytest.approx(2.0, rel=0.01)
+    for now_s in range(700, 2000):
+        put(board, Load.OBSERVED_STEP_S_TOTAL, 100.0 * now_s)
+        put(board, Load.PREDICTED_STEP_S_TOTAL, float(now_s))
+        watch.saw(SAMPLE, board, float(now_s))
+    assert watch.loops.step_feedback == FEEDBACK_RANGE[1]
+    watch.publish(board)
+    assert board.published(0)[Published.STEP_FEEDBACK] == FEEDBACK_RANGE[1]
+    assert board.published(0)[Published.A_S] == 0.01
+
+
+def test_prefill_rate_is_a_running_mean(watch, board) -> None:
+    for now_s in range(1, 100):
+        put(board, Load.PREFILLED_TOKENS_TOTAL, 300.0 * now_s)
+        watch.saw(SAMPLE, board, float(now_s))
+    watch.publish(board)
+    assert board.published(0)[Published.PREFILL_RATE] == pytest.approx(300.0, rel=0.01)
+
+
+def test_the_loops_factors_are_published(watch, board) -> None:
+    watch.publish(board)
+    published = board.published(0)
+    assert (published[Published.SAFETY_TTFT], published[Published.SAFETY_TPOT]) == (
+        SAFETY_TTFT, SAFETY_TPOT,
+    )  # fmt: skip
+    watch.saw(SAMPLE, board, 1.0)
+    put(board, Load.TTFT_PULL_TOTAL, -1.0)
+    put(board, Load.TPOT_PULL_TOTAL, 0.5)
+    put(board, Load.JUDGED_TOTAL, 2.0)
+    put(board, Load.MISSED_TOTAL, 1.0)
+    watch.saw(SAMPLE, board, 2.0)
+    watch.publish(board)
+    published = board.published(0)
+    assert published[Published.SAFETY_TTFT] == pytest.approx(SAFETY_TTFT - 0.02)
+    assert published[Published.SAFETY_TPOT] == pytest.approx(SAFETY_TPOT + 0.01)
+
+
+def test_the_sums_are_the_cells_of_their_names(board) -> None:
+    names = (
+        Load.OBSERVED_STEP_S_TOTAL, Load.PREDICTED_STEP_S_TOTAL, Load.PREFILLED_TOKENS_TOTAL,
+        Load.TTFT_PULL_TOTAL, Load.TPOT_PULL_TOTAL, Load.JUDGED_TOTAL, Load.MISSED_TOTAL,
+    )  # fmt: skip
+    for value, cell in enumerate(names, start=1):
+        put(board, cell, float(value))
+    assert sums_of(board.loads(0)) == Sums(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
+
+
+def test_a_row_has_ratios_in_ppm_and_busy_time_once(watch, board) -> None:
+    put(board, Load.PROMISED_TOKENS, 250.0)
+    busy = replace(
+        SAMPLE, running=1, kv_usage_ratio=0.5, prefix_query_tokens_total=200,
+        prefix_hit_tokens_total=50, generation_tokens_total=77,
+    )  # fmt: skip
+    watch.saw(busy, board, 1.0)
+    watch.saw(busy, board, 3.0)
+    row = watch.row_for(board, at_us=9, now_s=4.0)
+    assert (row.kv_usage_ppm, row.kv_promised_ppm, row.prefix_hit_ppm) == (
+        500_000, 250_000, 250_000,
+    )  # fmt: skip
+    assert (row.busy_us, row.age_us, row.output_tokens_total) == (2_000_000, 1_000_000, 77)
+    assert row.simulated
+    assert watch.row_for(board, at_us=10, now_s=5.0).busy_us == 0
+
+
+def test_of_what_was_expected_in_the_prefix_cache_the_share_found_there_is_published(
+    watch, board
+) -> None:
+    watch.saw(SAMPLE, board, 1.0)
+    put(board, Load.PREFIX_EXPECTED_TOTAL, 8000.0)
+    watch.saw(replace(SAMPLE, prefix_hit_tokens_total=6000), board, 1.5)
+    watch.publish(board)
+    assert board.published(0)[Published.PREFIX_TRUST] == pytest.approx(0.75)
+    watch.begin(2.0)  # another process, with an empty cache
+    watch.publish(board)
+    assert board.published(0)[Published.PREFIX_TRUST] == 0.0
+
+
+STEP = StepModel(a_s=0.005, b_s=1e-5, c_s=1e-8, d_s=1e-5, t0_s=0.01)
+
+
+@pytest.fixture
+def published(watch, board) -> Watch:
+    """A telemetry that met the engine, and what it learned."""
+    watch.step, watch.health, watch.limits.context_tokens = STEP, "healthy", 4096
+    watch.saw(replace(SAMPLE, started_at_s=500.0), board, 100.0)
+    watch.loops.step_feedback, watch.loops.safety_ttft = 1.7, 0.9
+    watch.publish(board)
+    return watch
+
+
+def next_one() -> Watch:
+    return Watch("pool:a/0", "a", 0, Limits(64, 2048), simulated=True)
+
+
+def test_a_telemetry_that_comes_back_goes_on(published, board) -> None:
+    again = next_one()
+    assert again.take_over(board, 130.0)
+    again.saw(replace(SAMPLE, started_at_s=500.2), board, 130.0)
+    assert (again.step, again.limits.context_tokens) == (STEP, 4096)
+    assert (again.loops.step_feedback, again.loops.safety_ttft) == (1.7, 0.9)
+
+
+def test_an_engine_that_was_started_meanwhile_is_met_anew(published, board) -> None:
+    again = next_one()
+    assert again.take_over(board, 130.0)
+    again.saw(replace(SAMPLE, started_at_s=120.0 + 500.0), board, 130.0)
+    assert (again.step, again.limits.context_tokens) == (None, 0)
+
+
+def test_what_is_old_sick_unmet_or_of_another_life_is_not_gone_on_with(published, board) -> None:
+    said = board.published(0)
+    for changes, now_s in (
+        ({}, 100.0 + TAKE_OVER_S + 1.0),
+        ({}, 99.0),
+        ({Published.HEALTH: float(HEALTHS.index("down"))}, 101.0),
+        ({Published.A_S: 0.0}, 101.0),
+        ({Published.UPDATED_S: 0.0}, 101.0),
+        ({Published.LIFE: 3.0}, 101.0),
+    ):
+        board.publish(0, changes)
+        assert not next_one().take_over(board, now_s), changes
+        board.publish(0, {cell: said[cell] for cell in Published})
+    assert next_one().take_over(board, 101.0)

@@ -1,0 +1,52 @@
+"""Stage timing: what a newcomer reads at the end of `make run`."""
+
+import pytest
+
+from gateway.host.stages import VARIABLE, Stages
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_stages_are_announced_timed_and_summed() -> None:
+    clock, lines = Clock(), []
+    stages = Stages(clock=clock, say=lines.append)
+    with stages.stage("environment"):
+        clock.now_s += 1.5
+    with stages.stage("packages"):
+        clock.now_s += 20.25
+    assert lines[0] == "-> environment ..."
+    assert lines[1] == "   environment: 1.5 s"
+    assert stages.table() == [
+        "     1.5 s  environment",
+        "    20.2 s  packages",
+        "    21.8 s  total",
+    ]
+
+
+def test_a_failed_stage_is_not_counted() -> None:
+    stages = Stages(clock=Clock(), say=lambda _: None)
+    with pytest.raises(ValueError, match="no"), stages.stage("broken"):
+        raise ValueError("no")
+    assert stages.done == []
+
+
+def test_the_next_process_goes_on_with_the_same_table() -> None:
+    first = Stages(clock=Clock(), say=lambda _: None)
+    first.done = [("environment", 1.5), ("packages", 20.25)]
+    second = Stages(clock=Clock(), say=lambda _: None)
+    second.done = [("gateway", 2.0)]
+    second.resume(first.exported())
+    assert second.done == [("environment", 1.5), ("packages", 20.25), ("gateway", 2.0)]
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "[1]", '[["a"]]', '[["a", "b"]]', "null"])
+def test_a_damaged_table_is_ignored(damaged: str) -> None:
+    stages = Stages(clock=Clock(), say=lambda _: None)
+    stages.resume({VARIABLE: damaged})
+    assert stages.done == []

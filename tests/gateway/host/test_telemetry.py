@@ -1,0 +1,293 @@
+"""Telemetry on a live host: health, steps and samples published; blind and gone engines seen."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import text
+
+from backends import health
+from backends.health import State
+from gateway.clock import Clock
+from gateway.host import telemetry as telemetry_module
+from gateway.host.scrape import Watch
+from gateway.host.telemetry import Telemetry, main
+from gateway.sightings import engine_state
+from gateway.slots import HEALTHS, Board, Published
+from ledger.overrides import DISABLED, Override
+from ledger.samples import Sample
+from ledger.use import DOWN
+from router.types import Health
+
+
+def published(stack, row: int = 0) -> list[float]:
+    return stack.board.published(row)
+
+
+def test_a_healthy_engine_is_published_with_its_step_model(stack) -> None:
+    cells = published(stack)
+    assert HEALTHS[int(cells[Published.HEALTH])] == "healthy"
+    assert cells[Published.KV_CAPACITY_TOKENS] > 900_000
+    assert cells[Published.A_S] == pytest.approx(3.347e-3)
+    assert cells[Published.CONTEXT_TOKENS] == 131_072
+    assert cells[Published.DENSITY_SPREAD] == 1.0  # nothing was asked, so nothing has a price
+    assert cells[Published.BID_PRICE_PUSD_PER_S] == 0.0
+    assert abs(Clock().now_s() - cells[Published.UPDATED_S]) < 10
+
+
+def test_capacity_and_catalog_are_stored_once_per_engine(stack, patiently) -> None:
+    def stored() -> list:
+        with stack.reader.connect() as connection:
+            query = text(
+                "SELECT c.engine, c.kv_capacity_tokens, c.step_a_s, g.kind, g.gpu_type, g.simulated"
+                " FROM capacity c JOIN catalog g ON g.engine = c.engine ORDER BY c.engine"
+            )
+            return [tuple(row) for row in connection.execute(query)]
+
+    rows = patiently(lambda: found if len(found := stored()) == 2 else [])
+    assert rows[1][0] == "pool:main/0"
+    assert rows[1][1] > 900_000
+    assert rows[1][3:] == ("simulated", "H200", 1)
+
+
+@pytest.fixture
+def watched(stack, tmp_path):
+    """A second telemetry with a board of its own, driven by the test."""
+    board = Board(tmp_path / "board", stack.runtime.layout)
+    yield Telemetry(stack.settings, stack.runtime, board, stack.database, Clock())
+    board.close()
+
+
+def look(telemetry, answer: httpx.Response | Exception, state=None):
+    def handler(_request: httpx.Request) -> httpx.Response:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def once():
+        transport = httpx.MockTransport(handler)
+        async with httpx.AsyncClient(transport=transport) as client:
+            before = state or health.attached(0.0)
+            return await telemetry._look(telemetry._seats[0], telemetry._watches[0], client, before)
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.ConnectError("refused"),
+        httpx.ReadTimeout("silent"),
+        httpx.Response(500),
+        httpx.Response(200, text="vllm:num_requests_running 3\n"),  # no KV gauge: blind
+        httpx.Response(200, text="<html>"),
+    ],
+)
+def test_what_cannot_be_read_is_never_healthy(watched, answer) -> None:
+    state = look(watched, answer)
+    assert state.state is not State.HEALTHY
+    assert watched._watches[0].sample is None
+
+
+TENSORRT_LLM = """\
+trtllm_num_requests_running{model_name="m"} 2
+trtllm_kv_cache_utilization{model_name="m"} 0.5
+trtllm_kv_cache_max_blocks{model_name="m"} 10
+trtllm_kv_cache_tokens_per_block{model_name="m"} 32
+"""
+
+
+def test_an_engine_whose_metrics_are_elsewhere_is_asked_there_from_then_on(watched) -> None:
+    asked: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        if request.url.path == "/metrics":
+            return httpx.Response(200, json=[])
+        return httpx.Response(200, text=TENSORRT_LLM)
+
+    async def twice() -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
+            state = health.attached(0.0)
+            for _ in range(2):
+                seat, watch = watched._seats[0], watched._watches[0]
+                state = await watched._look(seat, watch, client, state)
+            assert state.state is State.HEALTHY
+
+    asyncio.run(twice())
+    assert asked == ["/metrics", "/prometheus/metrics", "/prometheus/metrics"]
+    sample = watched._watches[0].sample
+    assert sample is not None
+    assert (sample.dialect, sample.kv_capacity_tokens) == ("tensorrt-llm", 320)
+
+
+def test_a_way_that_hangs_delays_no_news(stack, watched, monkeypatch) -> None:
+    asked: list[int] = []
+
+    async def hangs(_host: str, port: int) -> None:
+        asked.append(port)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(telemetry_module, "round_trip_s", hangs)
+    monkeypatch.setattr(telemetry_module, "WAY_LOOK_S", 0.01)
+
+    async def run() -> None:
+        follows = asyncio.create_task(watched.run())
+        board = watched._board
+        await until(lambda: asked)
+        since_s = Clock().now_s()
+        await until(lambda: board.published(0)[Published.UPDATED_S] > since_s)
+        assert HEALTHS[int(board.published(0)[Published.HEALTH])] == "healthy"
+        follows.cancel()
+        await asyncio.gather(follows, return_exceptions=True)
+
+    asyncio.run(run())
+    assert len(asked) <= len(watched._seats), "one at a time for each engine"
+
+
+@pytest.fixture
+def managed(stack, tmp_path: Path):
+    """Telemetry of one seat that `serve` is to run, where the stack's engine answers already."""
+    seat = replace(stack.runtime.engines[0], managed=True)
+    runtime = replace(stack.runtime, engines=(seat,))
+    board = Board(tmp_path / "managed", runtime.layout)
+    yield Telemetry(stack.settings, runtime, board, stack.database, Clock()), board
+    board.close()
+
+
+async def until(check, patience_s: float = 20.0) -> None:
+    async with asyncio.timeout(patience_s):
+        while not check():  # noqa: ASYNC110  (the board sets no event)
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ("waiting", "loading"), ("starting", "loading"), ("warming", "loading"),
+        ("draining", "draining"), ("backing_off", "down"), ("blocked", "down"), ("stopped", "down"),
+    ],
+)  # fmt: skip
+def test_whatever_answers_on_a_managed_port_counts_for_nothing(managed, stage, said) -> None:
+    telemetry, board = managed
+    board.own(0, stage)
+    asked: list[str] = []
+
+    async def follow() -> None:
+        transport = httpx.MockTransport(lambda request: asked.append(str(request.url)))
+        async with httpx.AsyncClient(transport=transport) as client:
+            seat, watch = telemetry._seats[0], telemetry._watches[0]
+            task = asyncio.create_task(telemetry._follow(seat, watch, client))
+            await until(lambda: HEALTHS[int(board.published(0)[Published.HEALTH])] == said)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(follow())
+    assert asked == []
+    assert board.published(0)[Published.A_S] == 0.0
+
+
+def test_each_life_of_a_managed_engine_is_met_anew(managed, monkeypatch) -> None:
+    telemetry, board = managed
+    met: list[float] = []
+    of = telemetry._fits.of
+
+    async def counted(seat):
+        met.append(board.life(0))
+        if len(met) == 2:  # this life ends while it is met
+            board.own(0, "serving", life=3)
+        return await of(seat)
+
+    monkeypatch.setattr(telemetry._fits, "of", counted)
+
+    def healthy(life: float) -> bool:
+        cells = board.published(0)
+        return (
+            HEALTHS[int(cells[Published.HEALTH])] == "healthy"
+            and cells[Published.LIFE] == life
+            and cells[Published.A_S] > 0.0
+        )
+
+    async def lives() -> None:
+        task = asyncio.create_task(telemetry.run())
+        board.own(0, "serving", life=1)
+        await until(lambda: healthy(1.0))
+        board.own(0, "backing_off")
+        await until(lambda: board.published(0)[Published.LIFE] == 0.0)
+        assert board.published(0)[Published.A_S] == 0.0
+        assert HEALTHS[int(board.published(0)[Published.HEALTH])] == "down"
+        board.own(0, "serving", life=2)
+        await until(lambda: healthy(3.0))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(lives())
+    assert met == [1.0, 2.0, 3.0]
+
+
+def test_samples_reach_the_ledger(stack, watched, monkeypatch) -> None:
+    monkeypatch.setattr(telemetry_module, "SAMPLE_S", 0.05)
+    healthy = ("pool:main/0", "healthy", 1)
+
+    def samples() -> list[tuple]:
+        with stack.reader.connect() as connection:
+            query = text("SELECT engine, health, simulated FROM engine_samples")
+            return [tuple(row) for row in connection.execute(query)]
+
+    async def some() -> None:
+        before = samples().count(healthy)
+        task = asyncio.create_task(watched.run())
+        await until(lambda: samples().count(healthy) > before)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(some())
+
+
+def test_an_engine_that_an_operator_took_out_is_drained_in_the_books() -> None:
+    """Its time is unavailable then; what nobody asks of an engine that may be asked is idle."""
+    rows = [Sample(1, "main", f"pool:main/{n}", "healthy") for n in (0, 1)]
+    rows.append(Sample(1, "main", "pool:main/0", "loading"))
+    known = [Override(1, "target:pool:main/0", DISABLED, None, 0, "ann")]
+    seen = [telemetry_module._as_operated(row, known).health for row in rows]
+    assert seen == ["draining", "healthy", "loading"]
+    assert {"draining", "loading"} <= DOWN
+
+
+def test_every_argument_is_needed(capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["--config", "c"])
+    assert "--runtime" in capsys.readouterr().err
+
+
+def unhealthy(stack, seconds: float) -> int:
+    """Looks, a hundred a second, at which the engine could not have been chosen."""
+    board, found, ends_s = stack.board, 0, time.monotonic() + seconds
+    while time.monotonic() < ends_s:
+        state = engine_state(
+            board.published(0), board.loads(0), time.monotonic(), 60.0, life=board.life(0)
+        )
+        found += state.health is not Health.HEALTHY or state.step is None
+        time.sleep(0.01)
+    return found
+
+
+def test_a_restart_of_telemetry_costs_no_capacity(run_stack, patiently, monkeypatch) -> None:
+    """The control: one that begins anew has the engine load until it is measured again."""
+    with run_stack() as stack:
+
+        async def again() -> None:
+            stack._telemetry.cancel()
+            await asyncio.gather(stack._telemetry, return_exceptions=True)
+            stack.follow()
+
+        assert stack.chat("own").status_code == 200
+        stack.call(again())
+        assert unhealthy(stack, 1.0) == 0
+        monkeypatch.setattr(Watch, "take_over", lambda *_: False)
+        stack.call(again())
+        assert unhealthy(stack, 1.0) > 0
+        patiently(lambda: not unhealthy(stack, 0.1))

@@ -1,0 +1,213 @@
+"""Upkeep beside a running host: nothing fails, one engine at a time, and operators go first."""
+
+import contextlib
+import threading
+
+import pytest
+
+from backends.engine.decay import Reading
+from gateway import overrideverbs as verbs
+from gateway.admin.enginehost import Seen
+from gateway.clock import Clock
+from gateway.config import schedules
+from gateway.config.settings import load
+from gateway.host import rolling
+from gateway.host import upkeep as upkeep_module
+from gateway.host.upkeep import Upkeep
+from gateway.overrideverbs import Author
+from gateway.runtime import Runtime
+from gateway.slots import Board
+from ledger.database import make_engine
+from ledger.overrides import overrides
+from ledger.upkeepnotes import ACTOR, read_notes
+from router.types import Health
+
+STREAM = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}
+
+
+@pytest.fixture
+def keeping(served, patiently, monkeypatch):
+    """An upkeep in this process, over the host's memory, orders and ledger; nothing is due yet."""
+    settings, runtime = load(served.config), Runtime.load(served.state / "run" / "runtime.json")
+    pool = settings.pools["main"]
+    kept = pool.upkeep.model_copy(update={"restart": "0 4 * * *", "restart_on_decay": 0.15})
+    kept = kept.model_copy(update={"stop": "0 20 * * *", "start": "0 7 * * *"})
+    pools = {"main": pool.model_copy(update={"upkeep": kept})}
+    settings = settings.model_copy(update={"pools": pools})
+    monkeypatch.setattr(schedules, "restart_due_us", lambda *_: None)
+    monkeypatch.setattr(schedules, "stopped_since_us", lambda *_: None)
+    board, ledger = Board(runtime.run_dir / "board", runtime.layout), make_engine(served.ledger)
+    found = Upkeep(settings, runtime, board, ledger, Clock())
+    found.ledger, found.settings, found.run_dir = ledger, settings, runtime.run_dir
+    patiently(lambda: all(one.state.health is Health.HEALTHY for one in looks(found)))
+    found.step()  # it has seen them serve
+    yield found
+    for one in verbs.in_force(ledger, Clock().wall_us()):
+        verbs.enable(ledger, one.subject.removeprefix("target:"), author("end"))
+    board.close()
+    ledger.dispose()
+
+
+def looks(keeping) -> list[Seen]:
+    return [keeping._host.look(row) for row in (0, 1)]
+
+
+def author(by: str) -> Author:
+    return Author(by, None, Clock().wall_us())
+
+
+@contextlib.contextmanager
+def crowd(served, clients: int = 3):
+    """Streams one after the other; yields what broke, and how many were whole."""
+    over, broken, whole = threading.Event(), [], []
+
+    def ask() -> None:
+        while not over.is_set():
+            try:
+                answer = served.ask(**STREAM, max_tokens=120)
+            except Exception as error:  # noqa: BLE001  (whatever breaks is what is looked for)
+                broken.append(repr(error))
+                continue
+            (whole if answer.text.rstrip().endswith("[DONE]") else broken).append(answer.text[-99:])
+
+    threads = [threading.Thread(target=ask) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield broken, whole
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_what_the_calendar_asks_is_done_one_by_one_and_no_request_fails(
+    served, keeping, patiently, monkeypatch
+):
+    before = [one.life for one in looks(keeping)]
+    keeping.step()
+    assert [one.life for one in looks(keeping)] == before  # the control: nothing was due
+    due_us = Clock().wall_us()
+    monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us)
+    with crowd(served) as (broken, whole):
+        patiently(lambda: len(whole) >= 3)
+        keeping.step()
+        assert [one.life for one in looks(keeping)] == [before[0] + 1, before[1]]
+        keeping.step()
+        assert [one.life for one in looks(keeping)] == [before[0] + 1, before[1] + 1]
+        keeping.step()
+        patiently(lambda: len(whole) >= 9)
+    assert broken == []
+    assert [one.life for one in looks(keeping)] == [before[0] + 1, before[1] + 1]
+    said = [one for one in overrides(keeping.ledger) if one.subject == "target:pool:main/0"]
+    assert [(one.actor, one.says) for one in said] == [(ACTOR, "nothing")]
+    assert "restart of" in said[0].note
+    assert "restarted (restart of" in read_notes(keeping.run_dir)["pool:main/0"].done
+
+
+def test_an_engine_that_an_operator_holds_keeps_all_others_where_they_are(keeping, monkeypatch):
+    before = [one.life for one in looks(keeping)]
+    due_us = Clock().wall_us()
+    monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us)
+    verbs.disable(keeping.ledger, keeping.settings, "pool:main/1", author("ann"))
+    keeping.step()
+    assert [one.life for one in looks(keeping)] == before
+    waits = read_notes(keeping.run_dir)["pool:main/0"].waits
+    assert waits.endswith("waits: pool:main/1 is disabled by ann")
+
+
+def test_a_busy_pool_waits_and_the_patience_ends(keeping, monkeypatch):
+    before = [one.life for one in looks(keeping)]
+    due_us = Clock().wall_us()
+    monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us)
+    monkeypatch.setattr(upkeep_module.sparing, "why_not", lambda *_: "too much is under way")
+    keeping.step()
+    assert read_notes(keeping.run_dir)["pool:main/1"].waits.endswith("too much is under way")
+    monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us - 5 * 3600 * 10**6)
+    keeping.step()
+    assert read_notes(keeping.run_dir)["pool:main/1"].waits is None
+    assert [one.life for one in looks(keeping)] == before
+
+
+def test_an_engine_that_lost_its_pace_is_restarted_once_for_it(keeping, monkeypatch):
+    started_us = Clock().wall_us() - 50 * 3600 * 10**6
+    rates = {"pool:main/0": 1.0, "pool:main/1": 0.8}
+
+    def readings(_ledger, name: str, from_us: int, until_us: int):
+        rate = 1.0 if from_us < started_us + upkeep_module.FIRST_US else rates[name]
+        return [
+            (from_us + n * 10**7, 8, 3200 * n, round(8000 * rate * n))
+            for n in range((until_us - from_us) // 10**7)
+        ]
+
+    monkeypatch.setattr(upkeep_module, "readings", readings)
+    monkeypatch.setattr(keeping._host, "started_us", lambda _: started_us)
+    asked = []
+
+    def next_life(_host, row, *_):
+        asked.append(row)
+        raise rolling.OutOfTimeError("not done in time: loading")
+
+    monkeypatch.setattr(rolling, "next_life", next_life)
+    for _ in range(3):
+        keeping.step()
+    assert asked == [1]  # tried in vain: not again, and never the one that is as it was
+    notes = read_notes(keeping.run_dir)
+    assert (notes["pool:main/0"].pace, notes["pool:main/0"].done) == (1.0, None)
+    assert "at 80% of its first hours' pace at like load failed" in notes["pool:main/1"].done
+    assert verbs.in_force(keeping.ledger, Clock().wall_us()) == ()
+    assert isinstance(keeping._readings("pool:main/0", (0, 10**8))[0], Reading)
+
+
+def test_a_pool_is_drained_stopped_and_started_again(served, keeping, patiently, monkeypatch):
+    since_us = Clock().wall_us()
+    monkeypatch.setattr(schedules, "stopped_since_us", lambda *_: since_us)
+    monkeypatch.setattr(schedules, "starts_us", lambda *_: since_us + 3600 * 10**6)
+
+    def stopped() -> bool:
+        keeping.step()
+        return all(one.word == "resting" for one in looks(keeping))
+
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(served.ask(**STREAM, max_tokens=300)))
+    asking.start()
+    patiently(lambda: sum(one.in_flight for one in looks(keeping)) == 1)
+    patiently(stopped)
+    asking.join()
+    assert answers[0].text.rstrip().endswith("[DONE]")
+    refused = served.ask()
+    assert refused.status_code == 503
+    assert "none:disabled" in refused.text
+    patiently(lambda: all(one.state.health is Health.OFF for one in looks(keeping)))
+    note = read_notes(keeping.run_dir)["pool:main/0"]
+    assert (note.stops_us, note.starts_us) == (None, since_us + 3600 * 10**6)
+    monkeypatch.setattr(schedules, "stopped_since_us", lambda *_: None)
+
+    def serves() -> bool:
+        keeping.step()
+        return verbs.in_force(keeping.ledger, Clock().wall_us()) == ()
+
+    patiently(serves)
+    patiently(lambda: served.ask().status_code == 200)
+
+
+def test_an_operators_word_wakes_a_pool_until_its_next_stop(
+    served, keeping, patiently, monkeypatch
+):
+    since_us = Clock().wall_us()
+    monkeypatch.setattr(schedules, "stopped_since_us", lambda *_: since_us)
+    monkeypatch.setattr(schedules, "starts_us", lambda *_: since_us + 3600 * 10**6)
+
+    def stopped() -> bool:
+        keeping.step()
+        return all(one.word == "resting" for one in looks(keeping))
+
+    patiently(stopped)
+    verbs.enable(keeping.ledger, "pool:main", author("ann"))
+
+    def serves() -> bool:
+        keeping.step()
+        return all(one.state.health is Health.HEALTHY for one in looks(keeping))
+
+    patiently(serves)
+    patiently(lambda: served.ask().status_code == 200)
