@@ -1,4 +1,4 @@
-"""Who may look at the books, by name: one TOML file for the dashboard and the gateway.
+"""Who may look at the books, by name: one TOML file.
 
     [people."ada@example.com"]
     role = "admin"                   # viewer | finance | admin
@@ -8,7 +8,7 @@
 
 Names are compared without regard to case; a whole name comes before a pattern. The file is read
 again when it changes, so that who is struck out is out with the next read. One that cannot be read
-lets nobody in. `[auth]`, `[oidc]`, `[proxy]` and `[gateway]` belong to the dashboard's ways in.
+lets nobody in. `[auth]`, `[oidc]` and `[proxy]` belong to the dashboard's ways in.
 """
 
 import tomllib
@@ -21,7 +21,7 @@ import msgspec
 
 
 class Role(StrEnum):
-    """`finance` also sees bills and changes; `admin` changes what is in force."""
+    """`finance` also sees bills and changes; `admin` is for whoever runs it."""
 
     VIEWER = "viewer"
     FINANCE = "finance"
@@ -61,19 +61,11 @@ class Proxy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     secret_header: str = "X-Breakeven-Proxy"  # noqa: S105 - a header's name
 
 
-class ToGateway(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Where what is changed goes, and the key that both share. `key_file`: beside this file."""
-
-    url: str
-    key_file: str
-
-
 class Access(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     people: dict[str, Entry]
     auth: dict[str, Any] | None = None  # Streamlit's own section
     oidc: Oidc = Oidc()
     proxy: Proxy | None = None
-    gateway: ToGateway | None = None
 
     def find(self, name: str) -> Person | None:
         """By the whole name, else by `*@domain`."""
