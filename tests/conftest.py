@@ -51,6 +51,7 @@ USED = pytest.StashKey[Counter]()
 MISSING = pytest.StashKey[dict]()
 SECONDS = pytest.StashKey[dict]()
 COUNTED = "counted"
+SLOWEST_FILES = 25  # that a run names
 START_S = 150.0  # of patience with `serve` on a machine that does much else
 
 
@@ -509,9 +510,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = yield
-    places = item.nodeid.split("/")
-    group = places[1] if len(places) > 2 else "tests"
-    item.config.stash[SECONDS][group] += report.duration
+    item.config.stash[SECONDS][item.nodeid.partition("::")[0]] += report.duration
     return report
 
 
@@ -529,8 +528,8 @@ def pytest_testnodedown(node: Any) -> None:
     stash = node.config.stash
     stash[USED].update(used)
     stash[MISSING].update(missing)
-    for group, each in seconds.items():
-        stash[SECONDS][group] += each
+    for name, each in seconds.items():
+        stash[SECONDS][name] += each
 
 
 def pytest_terminal_summary(
@@ -544,6 +543,10 @@ def pytest_terminal_summary(
         if missing:
             state = f"SKIPPED: {missing}"
         write(f"{part.name:12} {state}")
-    terminalreporter.section("seconds by group")
-    for group, seconds in sorted(config.stash[SECONDS].items(), key=lambda pair: -pair[1]):
-        write(f"{seconds:8.1f}  {group}")
+    by_file, by_group = Counter(config.stash[SECONDS]), Counter()
+    for name, seconds in by_file.items():
+        by_group[Path(name).parts[1] if name.count("/") > 1 else "tests"] += seconds
+    for title, counted, most in (("group", by_group, None), ("file", by_file, SLOWEST_FILES)):
+        terminalreporter.section(f"seconds by {title}")
+        for name, seconds in counted.most_common(most):
+            write(f"{seconds:8.1f}  {name}")
