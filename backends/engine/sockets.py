@@ -17,6 +17,7 @@ _PREFIX = "breakeven-engine-"
 def make_sockets(log: Path) -> Path:
     """An empty folder for the life that writes this log; its owner alone may enter."""
     remove_sockets(log)
+    log.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     _link(log).symlink_to(folder)
     return folder

@@ -171,6 +171,6 @@ def test_a_prompt_goes_where_its_beginning_is_though_it_is_busier(make_host, pat
         assert stream.headers["x-breakeven-backend"] == where
         assert ask("Another text of that length. " * 400, max_tokens=1) != where
         assert ask(known + "And then?", max_tokens=1) == where
-        assert host.metric("breakeven_engine_running") == 1.0
+        patiently(lambda: host.metric("breakeven_engine_running") == 1.0)  # as of the last look
         chunks.close()
     assert host.metric("breakeven_engine_prefix_expected_tokens_total") > 3000

@@ -66,7 +66,7 @@ def test_faults_are_data_on_stdout(written):
     assert document["valid"] is False
     assert all(set(one) == {"path", "line", "message", "severity"} for one in document["faults"])
     last = document["faults"][-1]
-    assert last.pop("message").startswith("unknown key; there are `compare_with`, ")
+    assert last.pop("message").startswith("unknown key; there are `adapter`, `compare_with`, ")
     assert last == {"path": "models.b.wat", "line": 3, "severity": "error"}
 
 
