@@ -132,17 +132,23 @@ def _most(observations: Sequence[Observation], index: int) -> float:
     return min(bounds, default=0.0)
 
 
+_FIRST_WORDS = 16  # whose tokens are counted: a small vocabulary spells a word in four or five
+
+
 async def _series(
     client: httpx.AsyncClient, workload: Workload, limits: Limits, began: float
 ) -> list[Observation]:
     longest = await context_limit(client, workload) or 2048
     kv_tokens = await kv_room(client, workload)  # before our own streams could look like others'
+    first = await measure(client, workload, prompt_words=_FIRST_WORDS, output_tokens=2)
+    a_word = max(2.0, 1.2 * first.prompt_tokens / _FIRST_WORDS)  # tokens, by this tokenizer
     room = longest - limits.output_tokens
-    prompts = [length for length in limits.prompts if length * 2 < room] or [8]
+    prompts = [length for length in limits.prompts if length * a_word < room] or [8]
     plan = [(1, length) for length in prompts]
     plan += [(count, prompts[0]) for count in limits.concurrencies]
     plan += [(4, length) for length in prompts[2:]]
     await measure(client, workload, prompt_words=prompts[0], output_tokens=2)  # not counted
+    longest, kv_tokens = int(2 * longest / a_word), int(2 * kv_tokens / a_word)  # at two a word
     found = await _rounds(client, workload, plan, limits, began + limits.budget_s)
     more = fuller(found, limits, short=prompts[0], longest=longest, kv_tokens=kv_tokens)
     until_s = time.monotonic() + limits.fuller_s
