@@ -1,13 +1,15 @@
 """Spill under real memory pressure: vLLM with 23 blocks of KV cache and 36 eager clients.
 
 The gateway admits by what every sequence may come to hold, so vLLM never preempts, the overflow
-goes to the API, and the engine still works nearly as hard as at the best concurrency that a person
-could have found for it by hand. Without the KV filter the same load preempts.
+goes to the API, and the engine still has nearly as many sequences at once as a person could have
+found for it by hand. Without the KV filter the same load preempts. How fast it writes them is
+compared in the long tier: two speeds a minute apart say more of the machine than of the gateway.
 """
 
 import asyncio
 import random
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -18,6 +20,7 @@ import pytest
 CLIENTS = 36
 TTFT_LIMIT_S = 2.0
 SHARE_OF_ALONE = 0.80
+ROUNDS = 3  # of alone and overloaded, in turn
 WINDOW_S = 18.0
 SPREAD_S = 2.0  # the clients arrive within this time
 SWEEP = (2, 3, 4, 5, 6)  # static concurrencies tried on the engine alone
@@ -118,51 +121,51 @@ def served(answers, start_s: float, end_s: float) -> float:
 
 
 @pytest.fixture(scope="module")
-def best_alone(scarce_engine, clients, counters, question):
-    """(concurrency, tokens a second) of the best static concurrency that does not preempt."""
-    found = {}
+def best_alone(scarce_engine, clients, counters, question) -> int:
+    """The largest static concurrency that does not preempt."""
+    found = []
     for concurrency in SWEEP:
         rate, preemptions = alone(scarce_engine, clients, counters, question, concurrency)
         print(f"alone, {concurrency} at once: {rate:.0f} tokens/s, {preemptions} preemptions")
         if not preemptions:
-            found[concurrency] = rate
-    best = max(found, key=found.get)
-    return best, found[best]
+            found.append(concurrency)
+    return max(found)
 
 
-@pytest.mark.quiet
-def test_overflow_spills_and_the_engine_stays_busy(
-    gateway_with, best_alone, scarce_engine, clients, counters, question
-) -> None:
-    gateway, asking = gateway_with(0.10)
-    before = counters(scarce_engine.base_url)["num_preemptions"]
+def overload(asking, question) -> tuple[list, float]:
+    """All answers of a window of many clients; the engine's own rate, tokens a second."""
     start_s = time.monotonic()
     work = asking.closed_loop(
         CLIENTS, WINDOW_S, questions(question, seed=CLIENTS), spread_s=SPREAD_S
     )
     answers = asyncio.run(work)
+    own = [answer for answer in answers if answer.backend.startswith("pool:")]
+    return answers, served(own, start_s + SPREAD_S, start_s + WINDOW_S)
+
+
+@pytest.mark.quiet
+def test_overflow_spills_and_the_engine_stays_busy(
+    gateway_with, best_alone, scarce_engine, counters, question
+) -> None:
+    gateway, asking = gateway_with(0.10)
+    before = counters(scarce_engine.base_url)["num_preemptions"]
+    answers, rate = overload(asking, question)
     preemptions = counters(scarce_engine.base_url)["num_preemptions"] - before
     own = [answer for answer in answers if answer.backend.startswith("pool:")]
     spilled = [answer for answer in answers if answer.backend == "standin/long"]
-    rate = served(own, start_s + SPREAD_S, start_s + WINDOW_S)
-    concurrency, first = best_alone
-    again, _ = alone(scarce_engine, clients, counters, question, concurrency)
-    reference = (first + again) / 2  # before and after: other work on the machine comes and goes
     slowest = max(answer.ttft_s for answer in answers)
     together = sum(answer.end_s - answer.sent_s for answer in own) / WINDOW_S
     print(
-        f"{len(answers)} requests of {CLIENTS} clients: {len(own)} own, {together:.1f} at once, "
-        f"{len(spilled)} spilled; "
-        f"{preemptions} preemptions; slowest TTFT {slowest:.2f} s; "
-        f"own {rate:.0f} tokens/s, alone {reference:.0f} at {concurrency} at once: "
-        f"{100 * rate / reference:.0f} %"
+        f"{len(answers)} requests of {CLIENTS} clients: {len(own)} own, {together:.1f} at once "
+        f"({best_alone} by hand), {len(spilled)} spilled; {preemptions} preemptions; "
+        f"slowest TTFT {slowest:.2f} s; own {rate:.0f} tokens/s"
     )
     assert len(own) + len(spilled) == len(answers) >= 3 * CLIENTS
     assert {answer.status for answer in answers} == {200}
     assert all(answer.output_tokens == answer.question.max_tokens for answer in answers)
     assert preemptions == 0
     assert slowest <= TTFT_LIMIT_S
-    assert rate >= SHARE_OF_ALONE * reference
+    assert together >= SHARE_OF_ALONE * best_alone
     spills = (
         "SELECT spill_reason, count(*) AS n FROM attempts WHERE backend = 'api'"
         " AND settled_us IS NOT NULL GROUP BY spill_reason"
@@ -172,6 +175,21 @@ def test_overflow_spills_and_the_engine_stays_busy(
         return {row["spill_reason"]: row["n"] for row in gateway.rows(spills)}
 
     gateway.until(lambda: booked().get("kv_headroom", 0) >= len(spilled), 20)
+
+
+@pytest.mark.long
+@pytest.mark.quiet
+def test_the_engine_writes_nearly_as_fast_as_at_its_best(
+    gateway_with, best_alone, scarce_engine, clients, counters, question
+) -> None:
+    _, asking = gateway_with(0.10)
+    rounds = []
+    for _ in range(ROUNDS):
+        reference, _ = alone(scarce_engine, clients, counters, question, best_alone)
+        _, rate = overload(asking, question)
+        rounds.append(rate / reference)
+        print(f"own {rate:.0f} tokens/s, alone {reference:.0f} at {best_alone} at once")
+    assert statistics.median(rounds) >= SHARE_OF_ALONE
 
 
 @pytest.mark.quiet
