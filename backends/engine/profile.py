@@ -27,6 +27,8 @@ _LEAST_MARKS = 5  # a step time from fewer reads is mostly this side's own laten
 # arrive in one burst, which says nothing of how fast they were made.
 _LEAST_SHARE = 0.1
 _MOST_IN_FIRST = 2  # tokens in the first read; more, and the first came earlier than it was read
+_FIRST_WORDS = 16  # whose tokens are counted: a small vocabulary spells a word in four or five
+_LONGER = 1.2  # a word may be than those were
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,15 @@ class Limits:
     concurrencies: tuple[int, ...] = (2, 4, 8, 16)
     prompts: tuple[int, ...] = (16, 128, 512, 1536)
     output_tokens: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What an engine has for prompts: the longest context, its free KV cache, its tokenizer's."""
+
+    context_tokens: int
+    kv_tokens: int
+    tokens_a_word: float  # at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,25 +143,21 @@ def _most(observations: Sequence[Observation], index: int) -> float:
     return min(bounds, default=0.0)
 
 
-_FIRST_WORDS = 16  # whose tokens are counted: a small vocabulary spells a word in four or five
-
-
 async def _series(
     client: httpx.AsyncClient, workload: Workload, limits: Limits, began: float
 ) -> list[Observation]:
     longest = await context_limit(client, workload) or 2048
     kv_tokens = await kv_room(client, workload)  # before our own streams could look like others'
     first = await measure(client, workload, prompt_words=_FIRST_WORDS, output_tokens=2)
-    a_word = max(2.0, 1.2 * first.prompt_tokens / _FIRST_WORDS)  # tokens, by this tokenizer
+    a_word = _LONGER * first.prompt_tokens / _FIRST_WORDS
     room = longest - limits.output_tokens
     prompts = [length for length in limits.prompts if length * a_word < room] or [8]
     plan = [(1, length) for length in prompts]
     plan += [(count, prompts[0]) for count in limits.concurrencies]
     plan += [(4, length) for length in prompts[2:]]
     await measure(client, workload, prompt_words=prompts[0], output_tokens=2)  # not counted
-    longest, kv_tokens = int(2 * longest / a_word), int(2 * kv_tokens / a_word)  # at two a word
     found = await _rounds(client, workload, plan, limits, began + limits.budget_s)
-    more = fuller(found, limits, short=prompts[0], longest=longest, kv_tokens=kv_tokens)
+    more = fuller(found, limits, Room(longest, kv_tokens, a_word), short=prompts[0])
     until_s = time.monotonic() + limits.fuller_s
     return found + await _rounds(client, workload, more, limits, until_s)
 
@@ -186,11 +193,12 @@ def _tokens(streams: int, limits: Limits) -> int:
 
 
 def fuller(
-    found: Sequence[Observation], limits: Limits, *, short: int, longest: int, kv_tokens: int
+    found: Sequence[Observation], limits: Limits, room: Room, *, short: int
 ) -> list[tuple[int, int]]:
     """Points that load the engine more, by what was `found` of it, in half of the free KV cache.
 
-    None where first tokens or steps are missing: the engine is too slow or too busy for more.
+    Each is (streams, words of each prompt); `short`: the words of the short ones. None where first
+    tokens or steps are missing: the engine is too slow or too busy for more.
     """
     if len({each.first_token for each in found}) < 2:
         return []
@@ -199,11 +207,12 @@ def fuller(
     for counts, length in ((limits.many, short), (limits.long, limits.long_prompt)):
         for count in counts:
             tokens = _tokens(count, limits)
-            words = min(length, (longest - tokens) // 2)
-            held = count * (words + tokens)
-            seconds = step.step_s(sequences=0, context_tokens=0, prefill_tokens=count * words)
+            words = min(length, int((room.context_tokens - tokens) / room.tokens_a_word))
+            prompts = math.ceil(count * words * room.tokens_a_word)
+            held = prompts + count * tokens
+            seconds = step.step_s(sequences=0, context_tokens=0, prefill_tokens=prompts)
             seconds += tokens * step.step_s(sequences=count, context_tokens=held, prefill_tokens=0)
-            if words > 0 and held <= kv_tokens / 2 and seconds <= limits.fuller_s / 2:
+            if words > 0 and held <= room.kv_tokens / 2 and seconds <= limits.fuller_s / 2:
                 points.append((count, words))
                 break
     return points

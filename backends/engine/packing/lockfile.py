@@ -4,20 +4,15 @@ pip judges the conditions of a lock by the Python that it runs on, also where it
 another one; a bundle is for the host that it goes to.
 """
 
-import ast
-import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName
 
 from backends.engine.packages import InstallError
 
-_ORDER: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge,
-}  # fmt: skip
 _ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)\s*(?:;\s*([^\\]*))?", re.MULTILINE)
 
 
@@ -72,10 +67,10 @@ def _entries(lock: Path, target: Target) -> Iterator[Locked]:
 
 
 def applies(marker: str, target: Target) -> bool:
-    """Whether a condition holds there; its grammar is a part of Python's."""
+    """Whether a condition (PEP 508) holds there; raises `InstallError` for what is none."""
     known = {
         "python_version": target.python,
-        "python_full_version": target.python,
+        "python_full_version": f"{target.python}.0",
         "sys_platform": "linux",
         "platform_system": "Linux",
         "os_name": "posix",
@@ -84,33 +79,6 @@ def applies(marker: str, target: Target) -> bool:
         "platform_python_implementation": "CPython",
     }
     try:
-        return _holds(ast.parse(marker, mode="eval").body, known)
-    except (SyntaxError, LookupError, TypeError) as error:
+        return Marker(marker).evaluate(known, context="requirement")
+    except (InvalidMarker, UndefinedEnvironmentName) as error:
         raise InstallError(f"a lock's condition is not understood: {marker}") from error
-
-
-def _holds(node: ast.expr, known: dict[str, str]) -> bool:
-    if isinstance(node, ast.BoolOp):
-        every = all if isinstance(node.op, ast.And) else any
-        return every(_holds(value, known) for value in node.values)
-    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
-        raise TypeError(ast.dump(node))
-    left, right = _text(node.left, known), _text(node.comparators[0], known)
-    is_version = any(
-        isinstance(side, ast.Name) and side.id.startswith("python_")
-        for side in (node.left, node.comparators[0])
-    )
-    pair = (_numbers(left), _numbers(right)) if is_version else (left, right)
-    return _ORDER[type(node.ops[0])](*pair)
-
-
-def _text(node: ast.expr, known: dict[str, str]) -> str:
-    if isinstance(node, ast.Name):
-        return known[node.id]
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    raise TypeError(ast.dump(node))
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version))

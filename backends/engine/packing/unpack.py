@@ -220,8 +220,6 @@ def _extract_one(
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
-    if entry.get("executable"):
-        target.chmod(0o755)
 
 
 def changed(bundle: Path, manifest: dict[str, Any], offset: int, size: int) -> list[str]:

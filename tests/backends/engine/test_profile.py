@@ -1,7 +1,10 @@
 """Fitting a step-time model: exact on exact data, careful where data say little."""
 
 import asyncio
+import json
 import random
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -9,7 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.engine.probes import Mark, ProbeError, Stream
-from backends.engine.profile import Limits, Observation, fit, fuller, middles, observe, profile
+from backends.engine.profile import (
+    Limits,
+    Observation,
+    Room,
+    fit,
+    fuller,
+    middles,
+    observe,
+    profile,
+)
 from backends.engine.supervisor import Phase, Supervisor
 from backends.stepmodel import StepModel
 
@@ -142,8 +154,8 @@ def worst_miss(points: list[tuple[int, float]]) -> float:
 
 
 def test_fuller_batches_tell_how_a_fast_engine_carries_a_full_load():
-    points = fuller(measured(USUAL, 1), Limits(), short=16, longest=8192, kv_tokens=900_000)
-    assert points == [(48, 16), (16, 4048)]
+    points = fuller(measured(USUAL, 1), Limits(), Room(8192, 900_000, 1.0), short=16)
+    assert points == [(48, 16), (16, 4096)]
     seen = [(count, count * (words + 32 + 2 * count)) for count, words in points]
     assert worst_miss([*USUAL, *seen, *seen]) < 0.12
     assert worst_miss(USUAL) > 0.25  # the negative control: the usual points alone
@@ -153,15 +165,16 @@ def test_fuller_batches_tell_how_a_fast_engine_carries_a_full_load():
     ("change", "expected"),
     [
         ({"kv_tokens": 3000}, []),  # half of it is for others; nothing fits
-        ({"kv_tokens": 60_000}, [(48, 16), (6, 4068)]),
-        ({"longest": 1024}, [(48, 16), (16, 464)]),
-        ({"longest": 40}, []),
+        ({"kv_tokens": 60_000}, [(48, 16), (6, 4096)]),
+        ({"context_tokens": 1024}, [(48, 16), (16, 928)]),
+        ({"tokens_a_word": 5.0}, [(48, 16), (12, 1622)]),
+        ({"context_tokens": 40}, []),
         ({"kv_tokens": 0}, []),  # unknown, or others use the engine
     ],
 )
 def test_fuller_batches_are_as_full_as_context_and_cache_allow(change, expected):
-    given = {"short": 16, "longest": 8192, "kv_tokens": 900_000} | change
-    assert fuller(measured(USUAL, 1), Limits(), **given) == expected
+    room = replace(Room(context_tokens=8192, kv_tokens=900_000, tokens_a_word=1.0), **change)
+    assert fuller(measured(USUAL, 1), Limits(), room, short=16) == expected
 
 
 def test_a_slow_engine_is_not_held_up_by_fuller_batches():
@@ -169,9 +182,9 @@ def test_a_slow_engine_is_not_held_up_by_fuller_batches():
         Observation(9 * each.seconds, *[getattr(each, name) for name in FIELDS])
         for each in measured(USUAL, 1)
     ]
-    assert fuller(slow, Limits(), short=16, longest=8192, kv_tokens=900_000) == []
+    assert fuller(slow, Limits(), Room(8192, 900_000, 1.0), short=16) == []
     steps = [each for each in slow if not each.first_token]
-    assert fuller(steps, Limits(), short=16, longest=8192, kv_tokens=900_000) == []
+    assert fuller(steps, Limits(), Room(8192, 900_000, 1.0), short=16) == []
 
 
 FIELDS = ("sequences", "context_tokens", "prefill_tokens", "first_token")
@@ -192,3 +205,43 @@ async def test_a_live_engine_is_measured_within_its_budget(fake_spec):
         await task
     assert made.observations >= 4 * 2 + 2
     assert made.step.step_s(sequences=1, context_tokens=10, prefill_tokens=0) > 0.0005
+
+
+class Spelling:
+    """Its tokenizer makes five tokens of a word, and it refuses what is beyond its context."""
+
+    CONTEXT = 2048
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []  # tokens of each request, its answer's with them
+
+    async def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/models":
+            model = {"id": "spelling", "max_model_len": self.CONTEXT}
+            return httpx.Response(200, json={"data": [model]})
+        if request.url.path != "/v1/completions":
+            return httpx.Response(404)
+        body = json.loads(request.content)
+        prompt, most = 5 * len(body["prompt"].split()), body["max_tokens"]
+        self.asked.append(prompt + most)
+        if prompt + most > self.CONTEXT:
+            return httpx.Response(400, json={"error": {"message": "longer than its context"}})
+        return httpx.Response(200, content=self._tokens(prompt, most))
+
+    async def _tokens(self, prompt: int, most: int) -> AsyncIterator[bytes]:
+        await asyncio.sleep(0.002 + prompt * 1e-5)
+        for count in range(1, most + 1):
+            usage = {"prompt_tokens": prompt, "completion_tokens": count}
+            chunk = {"choices": [{"index": 0, "text": "a"}], "usage": usage}
+            yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
+            await asyncio.sleep(0.001)
+        yield b"data: [DONE]\n\n"
+
+
+async def test_no_prompt_is_longer_than_the_context_by_the_tokenizer_there():
+    engine = Spelling()
+    async with httpx.AsyncClient(transport=httpx.MockTransport(engine)) as client:
+        limits = Limits(budget_s=0.5, fuller_s=0.5, concurrencies=(2,), output_tokens=12)
+        made = await profile("http://engine/v1", "spelling", client=client, limits=limits)
+    assert made.observations >= 3
+    assert engine.CONTEXT / 5 < max(engine.asked) <= engine.CONTEXT
