@@ -9,8 +9,6 @@ from pathlib import Path
 
 from gateway.config.schema import Settings
 
-SOCKET_PATH_BYTES = 107  # of a Unix socket's path, by Linux
-
 
 def kv_events_address(settings: Settings, pool: str, index: int) -> str | None:
     """Of the engine on that seat of the pool; `None`: it is not asked to tell."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from ledger import desk_wire as wire
 from ledger.escrow import NOTHING, Slice, hold, scope_order, settle
 from ledger.records import Hold
+from ledger.unixsocket import short_path
 from ledger.windows import Window, window_at
 
 ANSWER_TIMEOUT_S = 5.0
@@ -293,7 +294,7 @@ class DeskClient:
     async def _stay_connected(self) -> None:
         while True:
             try:
-                with wire.short_path(self._socket) as path:
+                with short_path(self._socket) as path:
                     reader, writer = await asyncio.open_unix_connection(path)
             except OSError:
                 await asyncio.sleep(RETRY_S)

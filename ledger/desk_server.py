@@ -30,6 +30,7 @@ from ledger.grants import (
     standings,
 )
 from ledger.loans import GONE, LoanBook
+from ledger.unixsocket import short_path
 
 RECALL_S = 0.05
 
@@ -91,7 +92,7 @@ class BudgetDesk:
 
     async def start(self) -> None:
         self._socket.unlink(missing_ok=True)
-        with wire.short_path(self._socket) as path:
+        with short_path(self._socket) as path:
             self._server = await asyncio.start_unix_server(self._serve, path)
         self._socket.chmod(0o600)
 

@@ -6,16 +6,12 @@ answers (`Lent` or `Refused`), calls money back (`Recall`) and tells budgets and
 """
 
 import asyncio
-import os
 import struct
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import msgspec
 
 FRAME_LIMIT_BYTES = 4 * 1024 * 1024
-SOCKET_PATH_BYTES = 100
 _LENGTH = struct.Struct("<I")
 
 AccountKey = tuple[str, int]  # budget id, window start
@@ -128,16 +124,3 @@ async def payloads(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
             yield await reader.readexactly(length)
         except (asyncio.IncompleteReadError, ConnectionError):
             return
-
-
-@contextmanager
-def short_path(path: Path) -> Iterator[str]:
-    """A name of the socket that fits its 107 bytes, however deep the state directory lies."""
-    if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
-        yield str(path)
-        return
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{directory}/{path.name}"
-    finally:
-        os.close(directory)

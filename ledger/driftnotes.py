@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from ledger.runnotes import find, leave
+
 DRIFT_FILE = "drift.json"
 
 
@@ -32,16 +34,9 @@ class DriftNote(msgspec.Struct, frozen=True):
 
 
 def write_drift(run_dir: Path, notes: list[DriftNote]) -> None:
-    """At once for every reader: never half of it."""
-    draft = run_dir / f"{DRIFT_FILE}.new"
-    draft.write_bytes(msgspec.json.encode(notes))
-    draft.replace(run_dir / DRIFT_FILE)
+    leave(run_dir / DRIFT_FILE, notes)
 
 
 def read_drift(run_dir: Path) -> dict[str, DriftNote]:
     """By pool; empty where nothing is sampled."""
-    try:
-        found = msgspec.json.decode((run_dir / DRIFT_FILE).read_bytes(), type=list[DriftNote])
-    except FileNotFoundError:
-        return {}
-    return {note.pool: note for note in found}
+    return {note.pool: note for note in find(run_dir / DRIFT_FILE, list[DriftNote]) or ()}

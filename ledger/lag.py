@@ -1,11 +1,10 @@
-"""How far the books are behind the journals: left by the ledger writer, read by whoever shows it.
-
-A file, for it outlives the writer: what it says then grows old, and that is the news.
-"""
+"""How far the books are behind the journals: left by the writer, read by whoever shows it."""
 
 from pathlib import Path
 
 import msgspec
+
+from ledger.runnotes import find, leave
 
 LAG_FILE = "ledger.json"
 
@@ -23,15 +22,9 @@ class Lag(msgspec.Struct, frozen=True):
 
 
 def write_lag(run_dir: Path, lag: Lag) -> None:
-    """At once for every reader: never half of it."""
-    draft = run_dir / f"{LAG_FILE}.new"
-    draft.write_bytes(msgspec.json.encode(lag))
-    draft.replace(run_dir / LAG_FILE)
+    leave(run_dir / LAG_FILE, lag)
 
 
 def read_lag(run_dir: Path) -> Lag | None:
     """What the writer of this host last said; None if it never ran here."""
-    try:
-        return msgspec.json.decode((run_dir / LAG_FILE).read_bytes(), type=Lag)
-    except FileNotFoundError:
-        return None
+    return find(run_dir / LAG_FILE, Lag)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from ledger.runnotes import find, leave
+
 NOTES_FILE = "upkeep.json"
 ACTOR = "upkeep"  # of overrides
 
@@ -29,16 +31,9 @@ class Note(msgspec.Struct, frozen=True):
 
 
 def write_notes(run_dir: Path, notes: list[Note]) -> None:
-    """At once for every reader: never half of it."""
-    draft = run_dir / f"{NOTES_FILE}.new"
-    draft.write_bytes(msgspec.json.encode(notes))
-    draft.replace(run_dir / NOTES_FILE)
+    leave(run_dir / NOTES_FILE, notes)
 
 
 def read_notes(run_dir: Path) -> dict[str, Note]:
     """By engine; empty where no upkeep ever ran."""
-    try:
-        found = msgspec.json.decode((run_dir / NOTES_FILE).read_bytes(), type=list[Note])
-    except FileNotFoundError:
-        return {}
-    return {note.engine: note for note in found}
+    return {note.engine: note for note in find(run_dir / NOTES_FILE, list[Note]) or ()}

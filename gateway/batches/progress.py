@@ -4,6 +4,8 @@ from pathlib import Path
 
 import msgspec
 
+from ledger.runnotes import find, leave
+
 PROGRESS_FILE = "batches.json"
 
 
@@ -19,15 +21,9 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 def write_progress(run_dir: Path, progress: Progress) -> None:
-    """At once for every reader: never half of it."""
-    draft = run_dir / f"{PROGRESS_FILE}.new"
-    draft.write_bytes(msgspec.json.encode(progress))
-    draft.replace(run_dir / PROGRESS_FILE)
+    leave(run_dir / PROGRESS_FILE, progress)
 
 
 def read_progress(run_dir: Path) -> Progress | None:
     """`None` where no runner ever ran."""
-    try:
-        return msgspec.json.decode((run_dir / PROGRESS_FILE).read_bytes(), type=Progress)
-    except FileNotFoundError:
-        return None
+    return find(run_dir / PROGRESS_FILE, Progress)

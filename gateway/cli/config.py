@@ -92,8 +92,14 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     ]
     alerts, replay = settings.alerts, settings.server.idempotency.replay
     kept = ("server.idempotency.replay.key_env", replay.key_env if replay.enabled else None)
+    sampled = [
+        (f"pools.{name}.sampling.key_env", one.sampling.key_env)
+        for name, one in settings.pools.items()
+        if one.sampling is not None
+    ]
     named = [
         kept,
+        *sampled,
         *((f"{place}.api_key_env", variable) for place, variable in (*providers, *pools)),
         ("alerts.webhook_env", alerts.webhook_env),
         ("alerts.secret_env", alerts.secret_env),

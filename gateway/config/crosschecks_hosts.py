@@ -14,7 +14,8 @@ from backends.http import Origin
 from backends.openai import BASE_URLS
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Provider, Settings
-from gateway.eventaddress import SOCKET_PATH_BYTES, kv_events_address, socket_path
+from gateway.eventaddress import kv_events_address, socket_path
+from ledger.unixsocket import PATH_BYTES
 from router.types import Feature
 
 LAST_PORT = 65535
@@ -68,8 +69,8 @@ def _kv_events(settings: Settings, pool: str, here: Place) -> Iterator[Fault]:
         yield Fault(here, "`true` is for `replicas`; of `endpoints` name the addresses")
     else:
         path = socket_path(kv_events_address(settings, pool, engine.replicas - 1) or "")
-        if len(path.encode()) > SOCKET_PATH_BYTES:
-            words = f"the socket's path is longer than {SOCKET_PATH_BYTES} bytes: {path}"
+        if len(path.encode()) > PATH_BYTES:
+            words = f"the socket's path is longer than {PATH_BYTES} bytes: {path}"
             yield Fault(here, words + "; set a shorter `state_dir`")
 
 

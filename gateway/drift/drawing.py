@@ -16,8 +16,8 @@ from gateway.config.schema_upkeep import Sampling
 from gateway.config.settings import Settings
 from gateway.fleet import Target
 from gateway.intake import Asked
-from ledger.desk_wire import short_path
 from ledger.identity import Identity
+from ledger.unixsocket import short_path
 from router.types import Kind
 
 SOCKET = "drift.sock"

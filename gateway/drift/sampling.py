@@ -36,8 +36,8 @@ from gateway.config.settings import Settings, load, resolve_model
 from gateway.drift.drawing import SOCKET, Drawn
 from gateway.runtime import Runtime
 from gateway.slots import Board
-from ledger.desk_wire import short_path
 from ledger.driftnotes import DriftNote, write_drift
+from ledger.unixsocket import short_path
 
 PLACES = 64  # drawn and not yet asked, of one pool; the oldest is let go
 LOOK_S = 0.2

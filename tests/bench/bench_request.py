@@ -57,6 +57,7 @@ from gateway.worker import compose, server  # noqa: E402  (as above)
 from ledger import desk_wire as wire  # noqa: E402  (as above)
 from ledger.database import make_engine  # noqa: E402  (as above)
 from ledger.identity import KeySpec, create_key, load_pepper  # noqa: E402  (as above)
+from ledger.unixsocket import short_path  # noqa: E402  (as above)
 
 CLIENTS, BATCHES, CHUNKS = 32, 60, 32
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\n%b\r\n"
@@ -217,7 +218,7 @@ async def measured(folder: Path, given: argparse.Namespace, loop: Loop) -> list[
         key = create_key(session, spec, pepper=load_pepper(folder), now_us=Clock().wall_us())
     board = Board(runtime.run_dir / "board", runtime.layout)
     publish(board)
-    with wire.short_path(runtime.run_dir / "desk.sock") as path:
+    with short_path(runtime.run_dir / "desk.sock") as path:
         budgets = ("org:bench", "team:bench", f"key:{key.key_id}")
         lender = await asyncio.start_unix_server(partial(desk, budgets), path)
     app = compose(settings, runtime, 0)

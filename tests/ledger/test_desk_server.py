@@ -12,6 +12,7 @@ from ledger.desk_server import BudgetDesk
 from ledger.grants import Account
 from ledger.records import Hold
 from ledger.repository import Repository
+from ledger.unixsocket import short_path
 
 KEY = ("team:a@day", 1_779_926_400)
 ACCOUNT = Account(*KEY)
@@ -58,7 +59,7 @@ def opening(engine, tmp_path):
         lines = []
 
         async def call(journal, granted=()):
-            with wire.short_path(tmp_path / "desk.sock") as path:
+            with short_path(tmp_path / "desk.sock") as path:
                 line = Line(*await asyncio.open_unix_connection(path))
             lines.append(line)
             line.say(wire.Hello(journal, journal, granted))

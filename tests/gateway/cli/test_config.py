@@ -77,6 +77,29 @@ def test_a_start_ends_where_a_key_is_not_set(tmp_path, capsys, monkeypatch):
     assert start_or_fail(path).models
 
 
+def test_a_start_ends_where_the_key_that_pays_for_samples_is_not_set(tmp_path, capsys, monkeypatch):
+    """The process that asks would have ended with it, again and again."""
+    path = tmp_path / "the-file.yaml"
+    path.write_text(
+        "models:\n"
+        "  own: {targets: ['pool:p'], compare_with: [openai/gpt-4o-mini]}\n"
+        "  base: {targets: ['pool:q'], compare_with: [openai/gpt-4o-mini]}\n"
+        "pools:\n"
+        "  p:\n"
+        "    engine: {endpoints: ['http://127.0.0.1:1/v1']}\n"
+        "    gpu: {type: CPU}\n"
+        "    sampling: {teams: [a], model: own, baseline: base, key_env: KEY_OF_THIS_TEST}\n"
+        "  q: {engine: {endpoints: ['http://127.0.0.1:2/v1']}, gpu: {type: CPU}}\n"
+    )
+    monkeypatch.delenv("KEY_OF_THIS_TEST", raising=False)
+    with pytest.raises(typer.Exit):
+        start_or_fail(path)
+    said = "pools.p.sampling.key_env: `KEY_OF_THIS_TEST` is not set in the environment"
+    assert said in capsys.readouterr().err
+    monkeypatch.setenv("KEY_OF_THIS_TEST", "x")
+    assert start_or_fail(path).models
+
+
 def test_a_start_ends_where_the_secret_of_kept_answers_is_quickly_guessed(
     tmp_path, capsys, monkeypatch
 ):
