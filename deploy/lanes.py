@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # has no types
 
+from deploy.secondlook import SecondLook
+
 TOGETHER = "tests/real/"
 WHERE = "lanes"  # of a lane's input: the folder with the locks
 
@@ -80,3 +82,4 @@ def register(config: pytest.Config) -> None:
         config.pluginmanager.register(Lane(Path(given[WHERE])))
     elif config.getoption("numprocesses", None):
         config.pluginmanager.register(Lanes())
+        config.pluginmanager.register(SecondLook())

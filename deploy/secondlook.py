@@ -1,0 +1,49 @@
+"""A second look at what failed beside others: once, alone on the machine, and never in silence.
+
+A suite of thousands of tests with real processes on two shared cores meets pauses that no wait of a
+test can foresee. The few failures of a large run are therefore asked again when nothing runs beside
+them. Who fails again is red. Who does not is named as unsteady, its first failure in full, and is a
+defect of its own: mend it. Many at once are no pause of a machine, and stay red; so does a failure
+of a run of chosen tests.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+FEW = 3
+LARGE = 1000
+
+
+class SecondLook:
+    """Of a run of at least `large` tests, at no more than `few` failures."""
+
+    def __init__(self, *, large: int = LARGE, few: int = FEW) -> None:
+        self._large = large
+        self._few = few
+        self._ran: set[str] = set()
+        self._failed: dict[str, None] = {}  # in the order of their failures
+        self._unsteady: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._ran.add(report.nodeid)
+        if report.failed:
+            self._failed[report.nodeid] = None
+
+    @pytest.hookimpl(tryfirst=True)  # before the summary is written
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        ended = exitstatus == pytest.ExitCode.TESTS_FAILED  # and was not broken off
+        if not ended or len(self._ran) < self._large or len(self._failed) > self._few:
+            return
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *self._failed]
+        again = subprocess.run(command, cwd=session.config.rootpath, check=False)
+        if again.returncode == pytest.ExitCode.OK:
+            self._unsteady = list(self._failed)
+            session.exitstatus = pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._unsteady:
+            terminalreporter.section("UNSTEADY: failed beside others, passed alone", red=True)
+            for name in self._unsteady:
+                terminalreporter.write_line(name, red=True)

@@ -1,0 +1,65 @@
+"""What failed beside others is asked again alone: green where it holds, named, and once only."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = """
+import pathlib
+import pytest
+
+@pytest.mark.parametrize("number", range({tests}))
+def test_it(number):
+    looks = pathlib.Path(__file__).with_suffix(f".{{number}}")
+    looks.write_text(looks.read_text() + "x" if looks.exists() else "x")
+    assert number >= {failing} or len(looks.read_text()) > {times}
+"""
+PLUGIN = """
+from deploy.secondlook import SecondLook
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(SecondLook(large=8))
+"""
+
+
+def run(folder: Path, root: Path, *, tests: int = 8, failing: int = 1, times: int = 1):
+    """The run's answer, and how often each test was looked at."""
+    (folder / "test_a.py").write_text(TESTS.format(tests=tests, failing=failing, times=times))
+    (folder / "plugged.py").write_text(PLUGIN)
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "2", "-p", "plugged", "-p", "no:cacheprovider",
+         folder / "test_a.py"],
+        cwd=root, env={"PYTHONPATH": f"{folder}:{root}"}, check=False, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    looks = [len((folder / f"test_a.{number}").read_text()) for number in range(tests)]
+    return answer, looks
+
+
+def test_what_holds_alone_is_green_and_named(pytestconfig: pytest.Config, tmp_path: Path):
+    answer, looks = run(tmp_path, pytestconfig.rootpath)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert looks == [2, 1, 1, 1, 1, 1, 1, 1]
+    _, _, named = answer.stdout.partition("UNSTEADY: failed beside others, passed alone")
+    assert "test_a.py::test_it[0]" in named
+    assert "1 failed, 7 passed" in answer.stdout, "the first failure is not hidden"
+
+
+@pytest.mark.parametrize(
+    ("change", "looks"),
+    [
+        ({"times": 2}, 2),  # it fails again
+        ({"failing": 4}, 1),  # too many for a pause of the machine
+        ({"tests": 7}, 1),  # a run of chosen tests
+    ],
+)
+def test_what_is_broken_stays_red(
+    pytestconfig: pytest.Config, tmp_path: Path, change: dict[str, int], looks: int
+):
+    answer, seen = run(tmp_path, pytestconfig.rootpath, **change)
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+    assert seen[0] == looks
+    assert "UNSTEADY" not in answer.stdout
