@@ -31,6 +31,7 @@ CACHE_KIB = 65_536  # SQLite: a history's indexes stay in memory while it is wri
 KEPT_CACHE_KIB = 4_096  # of a connection that stays open: what it ever held it holds for good
 KEPT_STATEMENTS = 24  # prepared by a connection: lists of ids make many of them, large ones
 SQLITE_STEPS = 20_000  # instructions between two looks at the clock: well under a millisecond
+_IN_THE_WAY = frozenset({"40001", "40P01"})  # a serialization failure, a deadlock
 _READING = "breakeven_reading"
 KEPT: dict[str, Any] = {"poolclass": QueuePool, "pool_use_lifo": True}
 _HERE = Path(__file__).resolve().parent
@@ -172,6 +173,12 @@ def is_away(error: DBAPIError) -> bool:
     A locked SQLite file and a full disk count as away: the same statement may succeed later.
     """
     return error.connection_invalidated or isinstance(error, OperationalError)
+
+
+def is_momentary(error: DBAPIError) -> bool:
+    """Whether others were in the statement's way: on its connection the same may pass at once."""
+    state = getattr(error.orig, "sqlstate", None)
+    return not error.connection_invalidated and state in _IN_THE_WAY
 
 
 def _alembic(url: str, step: Literal["upgrade", "downgrade"], revision: str) -> None:

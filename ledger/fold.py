@@ -58,7 +58,7 @@ class Known:
 
 @dataclass(slots=True)
 class Folded:
-    """`spent` repeats `rows.spent` by journal, for the desk that lent the money."""
+    """`spent` is by (journal, budget, window), for the desk that lent it; it may be negative."""
 
     rows: Rows
     unmatched: list[tuple[Item, str]]
@@ -128,7 +128,6 @@ def _settle(folded: Folded, attempt: Known, record: AttemptSettled, journal: str
 
 
 def _spend(folded: Folded, journal: str, hold: Hold, amount_pusd: int) -> None:
-    folded.rows.spend(hold, amount_pusd)
     account = (journal, hold.scope, hold.window)
     folded.spent[account] = folded.spent.get(account, 0) + amount_pusd
 

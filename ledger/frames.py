@@ -16,6 +16,7 @@ from ledger.records import Record
 RECORD_LIMIT_BYTES = 1024 * 1024
 FAULT_SAMPLE_BYTES = 4096
 _HEAD = struct.Struct("<II")  # payload length, CRC-32 of the payload
+FRAME_LIMIT_BYTES = _HEAD.size + RECORD_LIMIT_BYTES
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 

@@ -6,9 +6,10 @@ is applied and its open attempts are settled, the whole directory goes.
 
 import shutil
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from ledger.frames import Frame, decode
+from ledger.frames import FRAME_LIMIT_BYTES, Frame, decode
 from ledger.journal import OWNER_FILE, number_of, segments
 from ledger.locks import is_locked
 
@@ -36,19 +37,13 @@ class Journal:
 class Chunk:
     """What can be read from a position on: frames of `after`'s segment.
 
-    `after` may be ahead of the last frame. `more`: a full read, or a later segment exists.
+    `after` may be ahead of the last frame. `more`: as much as was asked for, or a later segment
+    exists.
     """
 
     frames: tuple[Frame, ...]
     after: Position
     more: bool = False
-
-    def first(self, frames: int) -> "Chunk":
-        """At most so many of its frames, and of those what can be read."""
-        if len(self.frames) <= frames:
-            return self
-        some = self.frames[:frames]
-        return Chunk(some, Position(self.after.segment, some[-1].end), more=True)
 
 
 class JournalReader:
@@ -61,20 +56,34 @@ class JournalReader:
         homes = sorted(owner.parent for owner in self._directory.glob(f"[!.]*/{OWNER_FILE}"))
         return [Journal(home.name, home.name.rpartition("-")[0], home) for home in homes]
 
-    def read(self, journal: Journal, since: Position, *, limit_bytes: int = READ_BYTES) -> Chunk:
-        """Whole frames after `since`, from at most one segment."""
+    def read(
+        self,
+        journal: Journal,
+        since: Position,
+        *,
+        limit_bytes: int = READ_BYTES,
+        most: int | None = None,
+    ) -> Chunk:
+        """Whole frames after `since`, from at most one segment; `most`: so many.
+
+        One frame is read even where it is larger than `limit_bytes`.
+        """
         owned = has_owner(journal)  # before the listing: what is unowned now will not grow
         files = [path for path in segments(journal.home) if number_of(path) >= since.segment]
         for place, path in enumerate(files):
             number = number_of(path)
             offset = since.offset if number == since.segment else 0
             data = _read(path, offset, limit_bytes)
+            full = len(data) == limit_bytes
             sealed = place + 1 < len(files) or not owned
-            frames = tuple(decode(data, offset, sealed=sealed))
+            frames = tuple(islice(decode(data, offset, sealed=sealed), most))
+            if not frames and full:
+                data = _read(path, offset, FRAME_LIMIT_BYTES)
+                frames = tuple(islice(decode(data, offset, sealed=sealed), 1))
             last = place + 1 == len(files)
             if frames or last:
                 after = Position(number, frames[-1].end if frames else offset)
-                return Chunk(frames, after, not last or len(data) == limit_bytes)
+                return Chunk(frames, after, not last or full or len(frames) == most)
             # Nothing whole is left here and a later segment exists: the rest is a torn tail.
         return Chunk((), since)
 

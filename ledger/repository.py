@@ -2,19 +2,20 @@
 
 `apply` moves journal positions in the transaction that writes what they cover: exactly once,
 whenever the process dies. Opens are taken for new until the database says otherwise: a journal is
-rarely read twice. A record that the database refuses is found by applying the batch one record at
-a time, and quarantined alone. What fails because the database is away raises `Away`: the caller
-keeps its place and tries again.
+rarely read twice. A record that the database refuses is found by halves (`ledger.apart`) within
+the transaction, and quarantined alone. What fails because the database is away raises `Away`: the
+caller keeps its place and tries again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError, StatementError
 
 from ledger import orm
-from ledger.database import is_away, reading
+from ledger.apart import Apart, Momentary, Refused
+from ledger.database import is_away, is_momentary, reading
 from ledger.fold import Folded, Item, fold, fold_lost
 from ledger.hours import correct_hours
 from ledger.journal_reader import Position
@@ -61,6 +62,7 @@ class Repository:
         self._engine = engine
         self._host = host
         self._statements = Statements(engine.dialect)
+        self._apart = Apart()
 
     def positions(self) -> dict[str, Position]:
         """How far each journal of this host is applied."""
@@ -72,19 +74,11 @@ class Repository:
 
     def apply(self, items: Sequence[Item], moves: Sequence[Move], *, at_us: int) -> Applied:
         """The items and the positions after them, in one transaction."""
-        for opens in (False, True):
-            try:
-                with self._engine.begin() as connection:
-                    applied = self._apply_batch(connection, items, at_us, opens=opens)
-                    self._move(connection, moves, at_us)
-                    return applied
-            except _POISON as error:
-                _raise_unless_poison(error)
-        with _guarded(), self._engine.begin() as connection:
-            applied = Applied()
-            self._apply_apart(connection, items, applied, at_us)
-            self._move(connection, moves, at_us)
-            return applied
+        applied = self._apply_whole(items, moves, at_us) if self._apart.whole(items) else None
+        if applied is None:
+            applied = self._apply_parts(items, moves, at_us)
+        self._apart.forget(items)
+        return applied
 
     def apply_within(
         self, connection: Connection, items: Sequence[Item], moves: Sequence[Move], *, at_us: int
@@ -95,6 +89,7 @@ class Repository:
         and so marks no time.
         """
         applied = self._apply_batch(connection, items, at_us, opens=True)
+        self._add_spent(connection, applied)
         self._move(connection, moves, 0)
         return applied
 
@@ -126,7 +121,9 @@ class Repository:
                 known = known_attempts(connection, ids)
                 folded = fold_lost(((journal, attempt) for attempt in known.values()), at_us)
                 self._write(connection, folded.rows)
-                _add(total, Applied(0, len(ids), 0, folded.spent))
+                lost = Applied(0, len(ids), 0, folded.spent)
+                self._add_spent(connection, lost)
+                _add(total, lost)
             if len(ids) < LOST_BATCH:
                 return total
 
@@ -146,26 +143,50 @@ class Repository:
         self._quarantine(connection, folded.unmatched, at_us)
         return _summary(folded)
 
-    def _apply_apart(
-        self, connection: Connection, items: Sequence[Item], applied: Applied, at_us: int
-    ) -> None:
-        """In halves, until what the books refuse is alone: one in a thousand costs twenty tries."""
-        if not items:
-            return
+    def _apply_whole(
+        self, items: Sequence[Item], moves: Sequence[Move], at_us: int
+    ) -> Applied | None:
+        """All together and their opens for new; None when that is not so, or failed."""
+        rest, aside = self._apart.known(items)
         try:
-            with connection.begin_nested():
-                found = self._apply_batch(connection, items, at_us, opens=True)
-        except _POISON as error:
-            _raise_unless_poison(error)
-            if len(items) > 1:
-                middle = len(items) // 2
-                self._apply_apart(connection, items[:middle], applied, at_us)
-                self._apply_apart(connection, items[middle:], applied, at_us)
-                return
-            reason = f"{type(error).__name__}: {error}"[:500]
-            self._quarantine(connection, [(items[0], reason)], at_us)
-            found = Applied(quarantined=1)
-        _add(applied, found)
+            with _told(), self._engine.begin() as connection:
+                applied = self._apply_batch(connection, rest, at_us, opens=False)
+                self._end(connection, applied, aside, moves, at_us)
+        except Momentary:
+            self._apart.failed(items)
+        except Refused:
+            pass
+        else:
+            return applied
+        return None
+
+    def _apply_parts(self, items: Sequence[Item], moves: Sequence[Move], at_us: int) -> Applied:
+        """What the books refuse alone is set aside; the rest is applied."""
+        with _guarded(), self._engine.begin() as connection:
+            applied = Applied()
+
+            def apply(some: Sequence[Item]) -> None:
+                with _told(), connection.begin_nested():
+                    found = self._apply_batch(connection, some, at_us, opens=True)
+                _add(applied, found)
+
+            self._apart.each(self._apart.known(items)[0], apply)
+            self._end(connection, applied, self._apart.known(items)[1], moves, at_us)
+        return applied
+
+    def _end(
+        self,
+        connection: Connection,
+        applied: Applied,
+        aside: Sequence[tuple[Item, str]],
+        moves: Sequence[Move],
+        at_us: int,
+    ) -> None:
+        """What a transaction writes once, however many parts it has."""
+        self._quarantine(connection, aside, at_us)
+        applied.quarantined += len(aside)
+        self._add_spent(connection, applied)
+        self._move(connection, moves, at_us)
 
     def _write(self, connection: Connection, rows: Rows) -> None:
         say = self._statements
@@ -177,11 +198,16 @@ class Repository:
         say.refusals.run(connection, rows.refusals)
         say.settles.run(connection, rows.settles)
         say.hold_ends.run(connection, rows.hold_ends)
-        self._add_spent(connection, rows.spent)
 
-    def _add_spent(self, connection: Connection, spent: Mapping[tuple[str, int], int]) -> None:
-        """Totals are read under a row lock and written back; the order is fixed: no deadlock."""
+    def _add_spent(self, connection: Connection, applied: Applied) -> None:
+        """Totals are read under a row lock and written back; the order is fixed: no deadlock.
+
+        Once in a transaction, therefore: its parts would each lock in an order of their own.
+        """
         say, windows, grants = self._statements, [], []
+        spent: dict[tuple[str, int], int] = {}
+        for (_, budget_id, start), amount in applied.spent.items():
+            spent[budget_id, start] = spent.get((budget_id, start), 0) + amount
         for (budget_id, start), amount in sorted(spent.items()):
             here = {"of_budget": budget_id, "of_window": start, "of_host": self._host}
             found = say.spent.find(connection, here)
@@ -260,14 +286,6 @@ def _raise_if_away(error: BaseException) -> None:
         raise Away(str(error.orig)) from error
 
 
-def _raise_unless_poison(error: BaseException) -> None:
-    """A statement that is wrong for every record is our fault, and no record pays for it."""
-    _raise_if_away(error)
-    ours = None if isinstance(error, DBAPIError) else getattr(error, "orig", None)
-    if ours is not None and not isinstance(ours, _VALUES):
-        raise error
-
-
 class _guarded:  # noqa: N801  (reads as the guard it is in a `with`)
     """Turns a database that is away into `Away`; every other fault passes."""
 
@@ -275,5 +293,27 @@ class _guarded:  # noqa: N801  (reads as the guard it is in a `with`)
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Momentary):  # of a record by itself, again and again
+            raise Away(str(error)) from error
         if error is not None:
             _raise_if_away(error)
+
+
+class _told:  # noqa: N801  (as above)
+    """Turns a failure into what it says of the records; one that says nothing of them passes.
+
+    A statement that is wrong for every record is our fault, and no record pays for it.
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if not isinstance(error, _POISON):
+            return
+        if isinstance(error, DBAPIError) and is_momentary(error):
+            raise Momentary(str(error.orig)) from error
+        _raise_if_away(error)
+        ours = None if isinstance(error, DBAPIError) else getattr(error, "orig", None)
+        if ours is None or isinstance(ours, _VALUES):
+            raise Refused(f"{type(error).__name__}: {error}"[:500]) from error

@@ -47,7 +47,7 @@ class NewAttempt(msgspec.Struct):
 
 @dataclass(slots=True)
 class Rows:
-    """What one transaction writes. `spent` is by (budget, window); it may be negative.
+    """What one part of a transaction writes.
 
     Inserted rows are values in the order of their table's columns. `own` says which pools' engine
     time settled, and when: their hours may be closed already.
@@ -60,12 +60,7 @@ class Rows:
     postings: list[Values] = field(default_factory=list)
     hold_ends: list[Row] = field(default_factory=list)
     refusals: list[Row] = field(default_factory=list)
-    spent: dict[tuple[str, int], int] = field(default_factory=dict)
     own: set[tuple[str, int]] = field(default_factory=set)
-
-    def spend(self, hold: Hold, amount_pusd: int) -> None:
-        account = (hold.scope, hold.window)
-        self.spent[account] = self.spent.get(account, 0) + amount_pusd
 
     def attempt_values(self) -> list[Values]:
         return [one.opened + one.settled for one in self.attempts]

@@ -78,9 +78,8 @@ class Tail:
                 break
             since = positions.get(journal.name, Position())
             owned = has_owner(journal)
-            chunk = self._reader.read(journal, since, limit_bytes=share)
-            if self._records < ALL_RECORDS:
-                chunk = chunk.first(self._records - len(items))
+            most = self._records - len(items) if self._records < ALL_RECORDS else None
+            chunk = self._reader.read(journal, since, limit_bytes=share, most=most)
             if chunk.after == since:
                 if not owned:
                     ended.append(journal)

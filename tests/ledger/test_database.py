@@ -18,6 +18,7 @@ from ledger.database import (
     check_durable,
     downgrade,
     is_away,
+    is_momentary,
     limit_time,
     make_engine,
     migrate,
@@ -105,6 +106,21 @@ def test_away_is_told_from_wrong(tmp_path, database_url):
         connection.execute(text("SELECT 1"))
     assert is_away(away.value)
     gone.dispose()
+
+
+@pytest.mark.parametrize(
+    ("state", "momentary"), [("40P01", True), ("40001", True), ("23514", False), ("57014", False)]
+)
+def test_others_in_the_way_are_told_from_wrong_and_from_away(postgres_url, state, momentary):
+    engine = make_engine(postgres_url)
+    raising = f"DO $$ BEGIN RAISE EXCEPTION 'it' USING ERRCODE = '{state}'; END $$"
+    with engine.connect() as connection, pytest.raises(DBAPIError) as found:
+        connection.execute(text(raising))
+    assert is_momentary(found.value) is momentary
+    with pytest.raises(DBAPIError) as cut, engine.connect() as connection:
+        connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    assert not is_momentary(cut.value)
+    engine.dispose()
 
 
 @pytest.mark.parametrize("keep_open", [True, False])

@@ -1,5 +1,8 @@
 """Reading while others write: nothing twice, nothing skipped, torn tails passed over."""
 
+import pytest
+
+from ledger.frames import decode
 from ledger.journal import JournalWriter, segments
 from ledger.journal_reader import JournalReader, Position, has_owner
 
@@ -101,6 +104,47 @@ async def test_a_small_read_limit_only_takes_more_reads(tmp_path, opened):
         found += [frame.record for frame in chunk.frames]
         since = chunk.after
     assert found == [opened(number) for number in range(10)]
+
+
+@pytest.mark.parametrize("segment_bytes", [500, 100_000])  # one record a segment; all in one
+async def test_a_record_larger_than_the_read_limit_is_read_and_not_passed_over(
+    tmp_path, opened, segment_bytes
+):
+    """A whole frame that does not fit is no torn tail: what follows it would go with it."""
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=segment_bytes)
+    records = [opened(number, decision=bytes(3000 * (number % 2))) for number in range(6)]
+    for record in records:
+        writer.append(record)
+    writer.close()
+    reader, journal = only(tmp_path)
+    since, found = Position(), []
+    while (chunk := reader.read(journal, since, limit_bytes=700)).after != since:
+        found += [frame.record for frame in chunk.frames]
+        since = chunk.after
+    assert found == records
+
+
+async def test_no_more_frames_are_decoded_than_were_asked_for(tmp_path, opened, monkeypatch):
+    writer = JournalWriter(tmp_path, "w0")
+    for number in range(10):
+        writer.append(opened(number))
+    decoded = []
+
+    def counted(data, base, *, sealed):
+        for frame in decode(data, base, sealed=sealed):
+            decoded.append(frame)
+            yield frame
+
+    monkeypatch.setattr("ledger.journal_reader.decode", counted)
+    reader, journal = only(tmp_path)
+    since, found = Position(), []
+    while (chunk := reader.read(journal, since, most=3)).frames:
+        assert chunk.more is (len(chunk.frames) == 3)
+        found += [frame.record for frame in chunk.frames]
+        since = chunk.after
+    assert found == [opened(number) for number in range(10)]
+    assert len(decoded) == 10
+    writer.close()
 
 
 async def test_more_is_said_where_a_journal_certainly_goes_on(tmp_path, opened):

@@ -1,7 +1,8 @@
 """Applying records: exactly once, whole or not at all, a poison record alone, on both databases."""
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import event, func, select, text
+from sqlalchemy.exc import OperationalError
 
 from ledger import orm
 from ledger.fold import Item
@@ -151,19 +152,113 @@ def test_a_poison_record_is_quarantined_alone(engine, repository, opened, settle
     assert repository.positions() == {"w0-a": Position(1, 500)}
 
 
-def test_one_poison_record_among_many_costs_few_tries(engine, repository, opened, monkeypatch):
+class Counts:
+    """What a repository asked of the database: the sizes that it tried, commits, locked totals."""
+
+    def __init__(self, engine, repository, monkeypatch):
+        self.tries, self.commits, self.totals = [], [], []
+        apply = repository._apply_batch
+
+        def counted(connection, some, at_us, *, opens):
+            self.tries.append(len(some))
+            return apply(connection, some, at_us, opens=opens)
+
+        monkeypatch.setattr(repository, "_apply_batch", counted)
+        event.listen(engine, "commit", self.commits.append)
+        event.listen(engine, "before_cursor_execute", self.said)
+
+    def said(self, _connection, _cursor, statement, *_):
+        if statement.startswith("SELECT budget_windows.spent_pusd"):
+            self.totals.append(statement)
+
+
+@pytest.fixture
+def counts(engine, repository, monkeypatch):
+    return Counts(engine, repository, monkeypatch)
+
+
+def test_one_poison_record_among_many_costs_few_tries(engine, repository, opened, settled, counts):
     """Of 128 records each by itself would be 128, each with chances of its own to fail."""
-    batch = items(*(opened(100 + number) for number in range(127)), opened(9, bound_pusd=HUGE))
-    tries, apply = [], repository._apply_batch
-
-    def counted(connection, some, at_us, *, opens):
-        tries.append(len(some))
-        return apply(connection, some, at_us, opens=opens)
-
-    monkeypatch.setattr(repository, "_apply_batch", counted)
+    good = [record for number in range(63) for record in (opened(number), settled(number))]
+    batch = items(*good, opened(98), opened(99, bound_pusd=HUGE))
     assert repository.apply(batch, [move(500)], at_us=5).quarantined == 1
-    assert count(engine, orm.Attempt) == 127
-    assert len(tries) == 2 + 1 + 2 * 7  # twice whole, once more, then a half of a half
+    assert count(engine, orm.Attempt) == 64
+    # Whole with its opens for new; whole in the second transaction; then a half of a half.
+    assert counts.tries[:2] == [128, 128]
+    assert len(counts.tries) == 2 + 2 * 7
+    assert len(counts.commits) == 1
+    assert len(counts.totals) == 2  # of all parts together: no row yet, then the one that is made
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 63 * 400
+
+
+def test_what_was_refused_is_not_searched_for_again_when_its_transaction_failed(
+    engine, repository, opened, settled, counts, monkeypatch
+):
+    batch = items(*(opened(number) for number in range(63)), opened(99, bound_pusd=HUGE))
+    failing, positions = iter([True]), repository._move
+
+    def cut(*arguments):
+        if next(failing, False):
+            raise OperationalError("INSERT", {}, Exception("the connection was cut"))
+        positions(*arguments)
+
+    monkeypatch.setattr(repository, "_move", cut)
+    with pytest.raises(Away):
+        repository.apply(batch, [move(500)], at_us=5)
+    assert count(engine, orm.Quarantined) == count(engine, orm.Attempt) == 0
+    assert len(counts.tries) == 2 + 2 * 6
+    del counts.tries[:]
+    applied = repository.apply(batch, [move(500)], at_us=5)
+    assert (applied.attempts, applied.quarantined) == (63, 1)
+    assert counts.tries == [63]  # whole, and the one is set aside beside it
+    ((reason, record),) = rows(engine, select(orm.Quarantined.reason, orm.Quarantined.record))
+    assert reason[: reason.index(":")] in ("DataError", "DBAPIError", "OverflowError")
+    assert record == b"raw"
+    repository.apply(items(settled(99)), [move(600, since=500)], at_us=6)
+    assert count(engine, orm.Quarantined) == 2  # its settle has nothing to stand on
+
+
+FAILS_NOW_AND_THEN = """
+CREATE SEQUENCE tried;
+CREATE FUNCTION fails() RETURNS trigger AS $$ BEGIN
+IF mod(nextval('tried'), 40) = 0 THEN RAISE EXCEPTION 'others' USING ERRCODE = '40P01'; END IF;
+RETURN NEW; END $$ LANGUAGE plpgsql;
+CREATE TRIGGER fails BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION fails()
+"""
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_rows_that_fail_for_a_moment_are_tried_again_within_one_transaction(
+    engine, repository, opened, settled, counts
+):
+    """Of a sequence no failure takes a number back: each 40th row tried finds others in the way."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql(FAILS_NOW_AND_THEN)
+    good = [record for number in range(400) for record in (opened(number), settled(number))]
+    batch = items(*good[:333], opened(999, bound_pusd=HUGE), *good[333:])
+    del counts.commits[:]
+    applied = repository.apply(batch, [move(90_000)], at_us=5)
+    assert (applied.attempts, applied.settled, applied.quarantined) == (400, 400, 1)
+    assert len(counts.commits) == 1
+    assert len(counts.totals) <= 2
+    assert count(engine, orm.Attempt) == 400
+    assert count(engine, orm.Posting) == 800
+    assert count(engine, orm.Quarantined) == 1
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 400 * 400
+    assert len(counts.tries) < 100
+    assert sum(counts.tries) < 12 * len(batch)
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_one_row_that_always_fails_for_a_moment_is_away_and_not_set_aside(
+    engine, repository, opened
+):
+    with engine.begin() as connection:
+        connection.exec_driver_sql(FAILS_NOW_AND_THEN.replace(", 40) = 0", ", 40) >= 0"))
+    with pytest.raises(Away):
+        repository.apply(items(opened(1), opened(2)), [move(200)], at_us=5)
+    assert count(engine, orm.Attempt) == count(engine, orm.Quarantined) == 0
+    assert repository.positions() == {}
 
 
 def test_faults_and_orphan_settles_are_kept_for_a_person(engine, repository, settled):

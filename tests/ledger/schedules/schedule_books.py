@@ -121,10 +121,9 @@ class Books:
         return folded.spent
 
     def _spend(self, host, folded):
-        for (budget_id, start), pusd in folded.rows.spent.items():
+        for (journal, budget_id, start), pusd in folded.spent.items():
             account = Account(budget_id, start)
             self.windows[account].spent += pusd
             if (account, host) in self.grants:
                 self.grants[account, host][1] += pusd
-        for (journal, budget_id, start), pusd in folded.spent.items():
-            self.by_journal[journal, Account(budget_id, start)] += pusd
+            self.by_journal[journal, account] += pusd
