@@ -53,10 +53,15 @@ def sent(token: str | None) -> str:
 async def authenticate(keys: Keys, token: str, *, now_us: int, scope: str) -> Identity:
     """The key's identity, if it may do `scope`."""
     identity = await identified(keys, token, now_us=now_us)
+    permit(identity, scope, "This key")
+    return identity
+
+
+def permit(identity: Identity, scope: str, who: str) -> None:
+    """Raises 403 for who may not do `scope`."""
     held = identity.scopes
     if scope not in held and held.isdisjoint((scope + EVERY_TEAM, scope + APPLY)):
-        raise RequestError("forbidden", f"This key does not have the scope `{scope}`.")
-    return identity
+        raise RequestError("forbidden", f"{who} does not have the scope `{scope}`.")
 
 
 async def identified(keys: Keys, token: str, *, now_us: int) -> Identity:

@@ -56,6 +56,7 @@ from gateway.keptanswers import KeptAnswers
 from gateway.metering import Metering
 from gateway.metrics import Metrics
 from gateway.overruling import Overruling, ReadOverrides
+from gateway.people import people_of
 from gateway.plan import Learned, Planner
 from gateway.policysets import rules_of
 from gateway.prefixes import PREFIXES_FILE, Prefixes
@@ -198,7 +199,7 @@ def _administered(
     opened = partial(make_engine, runtime.ledger_url)
     desk = AdminDesk(settings, opened, EngineHost(settings, runtime, board), clock)
     app.take(admin_router(desk))
-    guard(app, ledger.keys, clock)
+    guard(app, ledger.keys, clock, people=people_of(settings))
     return app
 
 

@@ -6,7 +6,6 @@ shown once. Every change raises the key generation in the same transaction, whic
 revocation reach all workers.
 """
 
-import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from ledger.keyring import Identity, KeyRing, LedgerAway
 from ledger.orm_identity import Key, Meta, Organisation, Team, User
+from ledger.secretfile import kept_secret
 from ledger.tokens import GENERATION, PEPPER_FILE, SECRET_BYTES, secret_hash, token_text
 
 __all__ = [
@@ -131,23 +131,7 @@ def bump_generation(session: Session) -> None:
 
 def load_pepper(state_dir: Path, new_bytes: Callable[[int], bytes] = secrets.token_bytes) -> bytes:
     """The pepper of this installation, made at first use, readable by its owner only."""
-    path = state_dir / PEPPER_FILE
-    if not path.exists():
-        state_dir.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f"{PEPPER_FILE}.{os.getpid()}")
-        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(file, new_bytes(SECRET_BYTES))
-            os.fsync(file)
-        finally:
-            os.close(file)
-        try:
-            os.link(draft, path)  # the first of several processes wins
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    return path.read_bytes()
+    return kept_secret(state_dir / PEPPER_FILE, new_bytes)
 
 
 def _ensure(session: Session, row: Organisation | Team | User) -> None:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from gateway.admin import books, engines, invoices, keys, overrides, policies, prices
+from gateway.admin import books, engines, invoices, keys, overrides, policies, prices, whatifs
 from gateway.admin.verb import Verb
 
 VERBS: tuple[Verb[Any], ...] = (
     *policies.VERBS,
+    *whatifs.VERBS,
     *overrides.VERBS,
     *engines.VERBS,
     *keys.VERBS,

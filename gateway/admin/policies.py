@@ -15,7 +15,7 @@ LISTED, LISTED_MOST = 20, 100
 _Policies = Annotated[
     str, msgspec.Meta(description="YAML with `policies`, as a configuration file has them")
 ]
-_Name = Annotated[
+Name = Annotated[
     str, msgspec.Meta(max_length=200, description="what to call the set in what is told of it")
 ]
 Note = Annotated[str, msgspec.Meta(max_length=NOTE_LIMIT, description="why")]
@@ -36,14 +36,14 @@ _Set = Annotated[
 
 class Judged(msgspec.Struct, forbid_unknown_fields=True):
     policies: _Policies
-    name: _Name = "the set"
+    name: Name = "the set"
 
 
 class GivenSet(msgspec.Struct, forbid_unknown_fields=True):
     policies: _Policies
     note: Note | None = None
     follows: _Follows | None = None
-    name: _Name = "the set"
+    name: Name = "the set"
 
 
 class GoingBack(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,34 +1,40 @@
 """`breakeven policy simulate`: a set of policies on recorded traffic, in virtual time."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from sqlalchemy import Engine
 
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, load
 from gateway.cli.books import ledger_if_any, prices_of
-from gateway.cli.config import Config, load_or_fail
+from gateway.cli.config import Config, gateway_url, load_or_fail
 from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.simulated import Wanted, bars, elsewhere
 from gateway.clock import Clock
-from gateway.config.settings import Settings, resolve_model
+from gateway.config.settings import Settings
 from gateway.policysets import examine_set, rules_of
-from gateway.whatif.house import House, HouseError, Modelled, Seen, engine_models, pools_asked
+from gateway.supposed import IN_FORCE
+from gateway.whatif.asked import (
+    AskedError,
+    Traffic,
+    arranged,
+    house_of,
+    modelled,
+    pool_and_model,
+    recorded_traffic,
+)
+from gateway.whatif.house import HouseError, Modelled
 from gateway.whatif.page import PlotsMissingError, page
-from gateway.whatif.past import SPAN_FORMS, SpanError, past, span_of
+from gateway.whatif.past import SPAN_FORMS, SpanError
 from gateway.whatif.tables import notes, tables
 from gateway.whatif.tracefiles import TraceError, read_trace
-from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
 from ledger.policies import policies_in_force
-from ledger.queries_fleet import CapacityRow, capacities
 
-IN_FORCE = "in-force"
 TRACE_HELP = (
     "A file of requests, also as .gz: CSV with timestamp_s,input_tokens,output_tokens and where"
     " known model,team,max_tokens,prefix_block_hashes_512tok (ids of the prompt's leading parts of"
@@ -73,32 +79,16 @@ def simulate(
     as they were seen to, or as hosted APIs usually do. Budgets, rate limits and failures are not
     played; output lengths are learned from nothing, as after a first start.
     """
-    settings = load_or_fail(config)
-    if (trace is None) == (ledger is None):
-        fail("name the traffic: either --trace FILE or --ledger last-7-days")
     if html is not None and not html.parent.is_dir():
         fail(f"--html {html}: there is no directory {html.parent}")
-    with ledger_if_any(settings, needed=ledger is not None) as books:
-        in_force = (
-            settings if books is None else rules_of(settings, policies_in_force(books)).settings
-        )
-        sets = _sets([name for name in (policy, against) if name], settings, in_force)
-        prices = prices_of(settings, books)
-        traffic = _traffic(books, trace, ledger, most)
-        measured = _capacities(books)
-    arrivals = _arranged(settings, traffic.arrivals, model or [], times)
-    try:
-        pools = pools_asked(settings, iter({one.model for one in arrivals}))
-        models = engine_models(settings, pools, _named(engine or []), measured)
-    except HouseError as error:
-        fail(str(error))
-    house = House(settings, prices, models, traffic.seen, traffic.start_us)
-    with _progress() as bar:
-        tasks = {name: bar.add_task(name, total=len(arrivals)) for name, _ in sets}
-        document = trial(
-            house, sets, arrivals, seed, lambda name, done: bar.update(tasks[name], completed=done)
-        )
-    document["traffic"] = {**document["traffic"], **traffic.about, "times": times}
+    chosen = [name for name in (policy, against) if name]
+    wanted = Wanted(ledger, tuple(model or ()), tuple(engine or ()), times, most, seed)
+    if gateway_url() is not None:
+        if trace is not None or ledger is None:
+            fail("a gateway elsewhere knows its own traffic alone: say --ledger last-7-days")
+        document = elsewhere(_named_sets(chosen), wanted, config)
+    else:
+        document = _here(chosen, wanted, trace, config)
     if html is not None:
         try:
             html.write_text(page(document), encoding="utf-8")
@@ -108,17 +98,36 @@ def simulate(
     emit(document, as_json=as_json, show=lambda out: _show(out, document))
 
 
-@dataclass(frozen=True, slots=True)
-class _Traffic:
-    arrivals: Sequence[Arrival]
-    start_us: int
-    seen: Mapping[str, Seen]
-    about: Mapping[str, Any]
+def _here(
+    chosen: Sequence[str], wanted: Wanted, trace: Path | None, config: Path
+) -> dict[str, Any]:
+    settings = load_or_fail(config)
+    ledger, most, times = wanted.ledger, wanted.most, wanted.times
+    if (trace is None) == (ledger is None):
+        fail("name the traffic: either --trace FILE or --ledger last-7-days")
+    try:
+        with ledger_if_any(settings, needed=ledger is not None) as books:
+            stored = None if books is None else policies_in_force(books)
+            sets = _sets(chosen, settings, rules_of(settings, stored).settings)
+            prices = prices_of(settings, books)
+            traffic = _traffic(books, trace, ledger, most)
+            arrivals = arranged(settings, traffic.arrivals, wanted.model, times)
+            house = house_of(settings, prices, traffic, arrivals, _named(wanted.engine), books)
+    except (AskedError, HouseError, SpanError) as error:
+        fail(str(error))
+    with bars() as bar:
+        tasks = {name: bar.add_task(name, total=len(arrivals)) for name, _ in sets}
+        document = trial(
+            house, sets, arrivals, wanted.seed,
+            lambda name, done: bar.update(tasks[name], completed=done),
+        )  # fmt: skip
+    document["traffic"] = {**document["traffic"], **traffic.about, "times": times}
+    return document
 
 
 def _traffic(
     books: Engine | None, trace: Path | None, ledger: str | None, most: int | None
-) -> _Traffic:
+) -> Traffic:
     now_us = Clock().wall_us()
     if trace is not None:
         try:
@@ -126,64 +135,39 @@ def _traffic(
         except TraceError as error:
             fail(f"--trace {error}")
         about = {"source": str(trace), "form": recorded.form, "left_out": recorded.left_out}
-        return _Traffic(recorded.arrivals, now_us, {}, about)
+        return Traffic(recorded.arrivals, now_us, {}, about)
     assert ledger is not None, "one of the two was named"
     assert books is not None, "a ledger that is not there has ended the command"
-    try:
-        scope = span_of(ledger, now_us)
-    except SpanError as error:
-        fail(str(error))
-    with books.connect() as connection:
-        found = past(connection, scope, most=most)
-    if not found.arrivals:
-        fail(f"--ledger {ledger}: no conversation was answered in that time")
-    about = {"source": f"ledger, {ledger}", "form": "ledger", "left_out": found.refused}
-    return _Traffic(found.arrivals, found.start_us, found.seen, about)
-
-
-def _arranged(
-    settings: Settings, arrivals: Sequence[Arrival], named: Sequence[str], times: float
-) -> list[Arrival]:
-    """With logical models that exist, at the speed asked for."""
-    renamed = dict(one.split("=", 1) for one in named if "=" in one)
-    plain = [one for one in named if "=" not in one]
-    if len(plain) > 1:
-        fail(f"--model {plain[1]}: one model without FROM= is enough")
-    known = [name for name, one in settings.models.items() if one != "passthrough"]
-    only = plain[0] if plain else known[0] if len(known) == 1 else None
-    found = []
-    for arrival in arrivals:
-        name = renamed.get(arrival.model) or (plain[0] if plain else arrival.model or only)
-        if name is None:
-            fail(f"the trace names no model: say --model with one of {', '.join(known)}")
-        found.append(arrival._replace(at_s=arrival.at_s / times, model=name))
-    for name in sorted({one.model for one in found}):
-        if resolve_model(settings, name) is None:
-            fail(
-                f"there is no model `{name}` in the configuration: say --model {name}=NAME, or"
-                f" --model NAME for all, with one of {', '.join(known)}"
-            )
-    return found
+    return recorded_traffic(books, ledger, most, now_us)
 
 
 def _sets(
     chosen: Sequence[str], settings: Settings, in_force: Settings
 ) -> list[tuple[str, Settings]]:
-    """By their files' names, or by all of their paths where these are the same."""
+    return [
+        (title, in_force if text == IN_FORCE else _rules(text, settings, title))
+        for title, text in _named_sets(chosen)
+    ]
+
+
+def _named_sets(chosen: Sequence[str]) -> list[tuple[str, str]]:
+    """What is in them, by their files' names, or by all of their paths where these are the same."""
     names = [Path(one).name for one in chosen]
     titles = names if len(set(names)) == len(names) else chosen
-    rules = [_rules(name, settings, in_force) for name in chosen]
-    return list(zip(titles, rules, strict=True))
+    return list(zip(titles, map(_text, chosen), strict=True))
 
 
-def _rules(name: str, settings: Settings, in_force: Settings) -> Settings:
-    """The configuration under a set; every fault of a file ends the command."""
+def _text(name: str) -> str:
     if name == IN_FORCE:
-        return in_force
+        return IN_FORCE
     try:
-        text = Path(name).read_text(encoding="utf-8")
+        return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         fail(f"{name}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}")
+
+
+def _rules(text: str, settings: Settings, name: str) -> Settings:
+    """The configuration under a set; every fault of a file ends the command."""
     examined = examine_set(text, settings, name)
     if examined.settings is None:
         fail(f"{name} cannot be used: {examined.count}\n" + "\n".join(examined.lines))
@@ -193,37 +177,15 @@ def _rules(name: str, settings: Settings, in_force: Settings) -> Settings:
 def _named(words: Sequence[str]) -> dict[str, Modelled]:
     found = {}
     for word in words:
-        pool, equals, what = word.partition("=")
-        if not (equals and pool and what):
-            fail(f"--engine {word}: say POOL=PROFILE with one of {', '.join(sorted(PROFILES))}")
-        found[pool] = _modelled(word, what)
+        pool, what = pool_and_model(word)
+        if what in PROFILES or not Path(what).is_file():
+            found[pool] = modelled(word, what)
+            continue
+        try:
+            found[pool] = Modelled(load(Path(what)), f"fitted: {what}")
+        except ShapeFileError as error:
+            fail(f"--engine {word}: {error}")
     return found
-
-
-def _modelled(word: str, what: str) -> Modelled:
-    if what in PROFILES:
-        return Modelled(PROFILES[what].shape, f"profile {what}, as asked for")
-    if not Path(what).is_file():
-        known = ", ".join(sorted(PROFILES))
-        fail(f"--engine {word}: neither a profile nor a file; profiles: {known}")
-    try:
-        return Modelled(load(Path(what)), f"fitted: {what}")
-    except ShapeFileError as error:
-        fail(f"--engine {word}: {error}")
-
-
-def _capacities(books: Engine | None) -> list[CapacityRow]:
-    if books is None:
-        return []
-    with books.connect() as connection:
-        return capacities(connection)
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )  # fmt: skip
 
 
 def _show(out: Console, document: dict[str, Any]) -> None:

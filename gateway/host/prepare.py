@@ -23,12 +23,15 @@ from gateway.host.market import hardware
 from gateway.prefixes import PREFIXES_FILE
 from gateway.prices import store_prices
 from gateway.runtime import Ports, Runtime, resolve
+from gateway.supposed import WHAT_IFS
 from gateway.worker import METRICS_DIR
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
 from ledger.declared import BudgetSpec, Contract, declare
 from ledger.identity import load_pepper
 from ledger.market import record_market
 from ledger.money import usd_to_pusd
+from ledger.secretfile import kept_secret
+from ledger.vouched import KEY_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
     record_market(engine, hardware(), at_us=at_us)
     engine.dispose()
     load_pepper(state)
+    kept_secret(state / KEY_FILE)
     ports = find_ports(settings)
     runtime = resolve(
         settings.model_copy(update={"state_dir": str(state)}),
@@ -170,6 +174,7 @@ def _forget_last_run(run: Path) -> None:
     """Counters and promises of an earlier run mean nothing; the key generation goes on."""
     shutil.rmtree(run / METRICS_DIR, ignore_errors=True)
     (run / METRICS_DIR).mkdir(mode=0o700)
+    shutil.rmtree(run / WHAT_IFS, ignore_errors=True)
     for shared in ("board", PREFIXES_FILE):
         (run / shared).unlink(missing_ok=True)
     make_secret(run)

@@ -34,6 +34,7 @@ from gateway.host.watchdog import watch
 from gateway.runtime import Runtime
 from gateway.slots import Board
 from gateway.worker import METRICS_DIR
+from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 WRITER_GRACE_S = 20.0
 QUICK_GRACE_S = 5.0
@@ -249,8 +250,14 @@ class Serving:
             "dashboard": environ.dashboard,
         }
         if name in known:
-            return known[name](os.environ, url, self._settings)
+            found = known[name](os.environ, url, self._settings)
+            return {**found, **self._way_to_write()} if name == "dashboard" else found
         return environ.ledger_reader(os.environ, url)
+
+    def _way_to_write(self) -> dict[str, str]:
+        """What the dashboard does for people goes through this gateway, which judges who may."""
+        key = Path(self.runtime.state_dir) / KEY_FILE
+        return {GATEWAY: f"http://{self._own_address}", KEY_FILE_VARIABLE: str(key)}
 
     def _on_exit(self, name: str, code: int) -> None:
         """A dead worker's promises are dropped at once."""

@@ -26,12 +26,16 @@ class SpanError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Arrivals from `start_us` on; `seen` by API; `refused`: asked, and never served."""
+    """Arrivals from `start_us` on; `seen` by API; `refused`: asked, and never served.
+
+    `cut`: there were more in the span than could be taken.
+    """
 
     start_us: int
     arrivals: tuple[Arrival, ...]
     seen: Mapping[str, Seen]
     refused: int
+    cut: bool = False
 
 
 def span_of(text: str, now_us: int) -> Scope:
@@ -58,10 +62,12 @@ def past(connection: Connection, scope: Scope, *, most: int | None = None) -> Pa
     rows: dict[str, Arrival] = {}
     logs: dict[str, _Logs] = {}
     start_us: int | None = None
+    cut = False
     for asked in recorded_requests(connection, scope):
         if start_us is None:
             start_us = asked.opened_us
         if most is not None and len(rows) >= most and asked.request_id not in rows:
+            cut = True
             break
         first = rows.get(asked.request_id)
         at_s = (asked.opened_us - start_us) / 1e6 if first is None else first.at_s
@@ -75,9 +81,8 @@ def past(connection: Connection, scope: Scope, *, most: int | None = None) -> Pa
                 further_us / (asked.output_tokens - 1) if asked.output_tokens > 1 else 0,
             )
     seen = {name: one.seen for name, one in logs.items() if len(one.ttft) >= LEAST_SEEN}
-    return Past(
-        start_us or scope.start_us, tuple(rows.values()), seen, refused_requests(connection, scope)
-    )
+    refused = refused_requests(connection, scope)
+    return Past(start_us or scope.start_us, tuple(rows.values()), seen, refused, cut)
 
 
 class _Logs:

@@ -66,6 +66,8 @@ def notes(document: dict[str, Any]) -> list[str]:
             f" traffic; {traffic['left_out']:,} without an answer are left out."
         )
     ]
+    if traffic.get("cut"):
+        lines.append("There were more in that time: only the earliest are played.")
     lines += [f"Engines of {name}: {source}." for name, source in document["engines"].items()]
     lines += [
         f"{name}: TTFT {one['ttft_ms_p50']:.0f} ms, TPOT {one['tpot_ms_p50']:.1f} ms at the median"

@@ -89,7 +89,7 @@ def test_every_role_on_every_route(stack, tokens) -> None:
 SPENT, HELD = {"usage", "costs"}, {"policies", "targets", "routes", "engines"}
 SEES = {
     Role.VIEWER: SPENT | HELD | {"prices", "budgets"},
-    Role.FINANCE: SPENT | {"prices", "budgets", "invoices", "contracts", "changes"},
+    Role.FINANCE: SPENT | {"policies", "prices", "budgets", "invoices", "contracts", "changes"},
     Role.DEVELOPER: SPENT,
     Role.TEAM_ADMIN: SPENT | {"budgets", "keys"},
 }
@@ -99,7 +99,7 @@ CHANGES = {
     Role.DEVELOPER: set(),
     Role.TEAM_ADMIN: {"keys"},
 }
-ASKS = ("/check", "/diff", "/compare")  # a POST for the length of the question
+ASKS = ("/check", "/diff", "/simulate", "/compare")  # a POST for the length of the question
 
 
 @pytest.mark.parametrize("role", SEES)

@@ -15,7 +15,13 @@ def test_each_has_a_name_a_path_and_a_line_in_the_table() -> None:
 
 def test_what_changes_something_asks_for_more_than_to_look() -> None:
     """A verb that is only given a question may be a POST, too, for the length of it."""
-    asks = {"policies_check", "policies_diff", "prices_diff", "invoices_compare"}
+    asks = {
+        "policies_check",
+        "policies_diff",
+        "policies_simulate",
+        "prices_diff",
+        "invoices_compare",
+    }
     for verb in VERBS:
         scope = ROUTES[f"{verb.method} {PREFIX}{verb.path}"]
         if verb.method == "GET" or verb.name in asks:

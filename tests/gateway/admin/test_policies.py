@@ -80,7 +80,7 @@ def test_a_body_that_is_none_is_refused(stack, tokens, body) -> None:
 def test_it_is_in_the_openapi_document(stack) -> None:
     paths = stack.get("/openapi.json").json()["paths"]
     verbs = {path.removeprefix(PATH) for path in paths if path.startswith(PATH)}
-    assert verbs == {"", "/check", "/diff", "/apply", "/history", "/rollback"}
+    assert verbs == {"", "/check", "/diff", "/simulate", "/apply", "/history", "/rollback"}
     said = paths[PATH + "/apply"]["post"]
     assert said["security"]
     assert said["requestBody"]["content"]["application/json"]["schema"]["required"] == ["policies"]

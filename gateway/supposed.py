@@ -1,0 +1,228 @@
+"""What-ifs that are asked of a running host: one at a time, each a process of its own.
+
+A what-if takes a core for seconds to minutes, so no worker does it: the one that is asked starts
+`gateway.whatif.job`, niced, and every worker can tell how far it is by the files that it leaves
+in a folder of its own in the run directory. A lock of the kernel's, which starter and process hold,
+says whether one is under way: it ends with them, however they end. What was asked goes in through
+the process's standard input, which stays open: should the worker die, its what-if does, too.
+"""
+
+import fcntl
+import logging
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from ledger.locks import is_locked
+
+WHAT_IFS = "whatif"  # in the run directory
+KEPT = 8  # whose results can still be read
+LIMIT_S = 600.0
+REQUESTS, REQUESTS_MOST = 20_000, 200_000
+IN_FORCE = "in-force"
+_LOCK, _ASKED, _TOLD, _PROGRESS, _LOG = "lock", "asked.json", "told.json", "progress.json", "log"
+
+_TRIES, _PAUSE_S = 20, 0.01
+S = TypeVar("S", bound=msgspec.Struct)
+
+log = logging.getLogger(__name__)
+
+
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`sets`: of each its name, and its policies as YAML or `in-force`; the first is the new."""
+
+    sets: tuple[tuple[str, str], ...]
+    ledger: str
+    models: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
+    times: float = 1.0
+    most: int | None = None
+    seed: int = 1
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What the process is given. `settings`: the configuration, as JSON has it."""
+
+    question: Question
+    settings: dict[str, Any]
+    now_us: int
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """`done` of `of` requests have come, all sets together; 0 of 0 while they are being read."""
+
+    doing: str = "starts"
+    done: int = 0
+    of: int = 0
+
+
+class Told(msgspec.Struct, frozen=True):
+    """Either the document of `gateway.whatif`, or why there is none."""
+
+    result: dict[str, Any] | None = None
+    fault: str | None = None
+
+
+class Asked(msgspec.Struct, frozen=True):
+    job: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+    by: str
+    since_us: int
+
+
+class Busy(Exception):
+    """Another what-if is under way on this host."""
+
+
+class WhatIfs:
+    """Those of one host. `environ`: of the processes, the ledger's address among it.
+
+    `command` is told the folder of its job last.
+    """
+
+    def __init__(
+        self,
+        run_dir: Path,
+        environ: Mapping[str, str],
+        command: Sequence[str] = (sys.executable, "-m", "gateway.whatif.job"),
+    ) -> None:
+        self.folder = run_dir / WHAT_IFS
+        self._environ = environ
+        self._command = command
+
+    def begin(self, order: Order, by: str) -> str:
+        """The job's name. Raises `Busy`."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _take(lock)
+            self._forget()
+            asked = Asked(secrets.token_hex(16), by, order.now_us)
+            place = self.folder / asked.job
+            place.mkdir(mode=0o700)
+            _write(place / _ASKED, asked)
+            process = self._start(place, lock)
+        finally:
+            os.close(lock)  # the process has it
+        given = msgspec.json.encode(order) + b"\n"
+        watch = threading.Thread(
+            target=_watched, args=(process, given, place), name="what-if", daemon=True
+        )
+        watch.start()
+        return asked.job
+
+    def look(self, job: str | None) -> dict[str, Any] | None:
+        """How it stands; without a name the newest. None: there is no such job."""
+        asked = self._asked(job)
+        if asked is None:
+            return None
+        place = self.folder / asked.job
+        told, known = _read(place / _TOLD, Told), _read(place / _PROGRESS, Progress)
+        if told is None and not self._runs(asked.job):
+            told = _read(place / _TOLD, Told) or Told(fault="its process has ended: ask once more")
+        state = "running" if told is None else "failed" if told.result is None else "done"
+        return {
+            "job": asked.job,
+            "state": state,
+            "by": asked.by,
+            "since_us": asked.since_us,
+            "progress": msgspec.to_builtins(known or Progress()),
+            "fault": None if told is None else told.fault,
+            "result": None if told is None else told.result,
+        }
+
+    def _runs(self, job: str) -> bool:
+        """Only the newest can be under way."""
+        newest = self._asked(None)
+        locked = is_locked(self.folder / _LOCK)
+        return locked and newest is not None and newest.job == job
+
+    def _asked(self, job: str | None) -> Asked | None:
+        if job is not None:
+            found = self.folder / job / _ASKED
+            return _read(found, Asked) if len(job) == 32 and job.isalnum() else None
+        known = self._known()
+        return known[-1] if known else None
+
+    def _known(self) -> list[Asked]:
+        """The oldest first."""
+        found = [_read(one, Asked) for one in self.folder.glob(f"*/{_ASKED}")]
+        return sorted([one for one in found if one is not None], key=lambda one: one.since_us)
+
+    def _forget(self) -> None:
+        for one in self._known()[: -(KEPT - 1)]:
+            shutil.rmtree(self.folder / one.job, ignore_errors=True)
+
+    def _start(self, place: Path, lock: int) -> "subprocess.Popen[bytes]":
+        with (place / _LOG).open("wb") as out:
+            return subprocess.Popen(  # noqa: S603 - of our own
+                [*self._command, str(place)],
+                stdin=subprocess.PIPE, stdout=out, stderr=out, env=self._environ,
+                pass_fds=(lock,), start_new_session=True,
+            )  # fmt: skip
+
+
+def progress(place: Path, now: Progress) -> None:
+    _write(place / _PROGRESS, now)
+
+
+def tell(place: Path, told: Told) -> None:
+    _write(place / _TOLD, told)
+
+
+def _watched(process: "subprocess.Popen[bytes]", given: bytes, place: Path) -> None:
+    """Hand over what was asked, and see that it ends."""
+    assert process.stdin is not None
+    fault = None
+    try:
+        with suppress(BrokenPipeError):
+            process.stdin.write(given)
+            process.stdin.flush()
+        if process.wait(LIMIT_S):
+            fault = "it failed; the host's operator finds why in its log"
+            log.error("a what-if ended with %s: see %s", process.returncode, place / _LOG)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        fault = f"it took longer than {LIMIT_S:g} s and was ended: ask for fewer requests"
+    finally:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    if fault is not None and not (place / _TOLD).exists():
+        with suppress(FileNotFoundError):
+            tell(place, Told(fault=fault))
+
+
+def _take(lock: int) -> None:
+    """Who only looks whether it is held has it for some microseconds."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE_S)
+        else:
+            return
+    raise Busy
+
+
+def _write(path: Path, what: msgspec.Struct) -> None:
+    """Whole or not at all: other workers read it at any moment."""
+    draft = path.with_suffix(".part")
+    draft.write_bytes(msgspec.json.encode(what))
+    draft.replace(path)
+
+
+def _read(path: Path, kind: type[S]) -> S | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None

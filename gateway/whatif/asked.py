@@ -1,0 +1,108 @@
+"""What a what-if is asked about, found: traffic of the ledger, models, engines.
+
+The same for the command and for what a running host is asked; members of the API have the names of
+the command's options, and errors name them so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Engine
+
+from backends.simulator.profiles import PROFILES
+from gateway.config.settings import Settings, resolve_model
+from gateway.whatif.house import House, Modelled, Seen, engine_models, pools_asked
+from gateway.whatif.past import past, span_of
+from gateway.whatif.traffic import Arrival
+from ledger.prices import PriceBook
+from ledger.queries_fleet import capacities
+
+
+class AskedError(Exception):
+    """What was asked for cannot be played; the text says what to say instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Arrivals from `start_us` on; `seen` by API; `about`: members of the document's `traffic`."""
+
+    arrivals: Sequence[Arrival]
+    start_us: int
+    seen: Mapping[str, Seen]
+    about: Mapping[str, Any]
+
+
+def recorded_traffic(books: Engine, span: str, most: int | None, now_us: int) -> Traffic:
+    """The ledger's own. Raises `AskedError`, and `SpanError`."""
+    scope = span_of(span, now_us)
+    with books.connect() as connection:
+        found = past(connection, scope, most=most)
+    if not found.arrivals:
+        raise AskedError(f"--ledger {span}: no conversation was answered in that time")
+    about = {
+        "source": f"ledger, {span}", "form": "ledger", "left_out": found.refused,
+        "cut": found.cut,
+    }  # fmt: skip
+    return Traffic(found.arrivals, found.start_us, found.seen, about)
+
+
+def arranged(
+    settings: Settings, arrivals: Sequence[Arrival], named: Sequence[str], times: float
+) -> list[Arrival]:
+    """With logical models that exist, at the speed asked for. Raises `AskedError`."""
+    renamed = dict(one.split("=", 1) for one in named if "=" in one)
+    plain = [one for one in named if "=" not in one]
+    if len(plain) > 1:
+        raise AskedError(f"--model {plain[1]}: one model without FROM= is enough")
+    known = [name for name, one in settings.models.items() if one != "passthrough"]
+    only = plain[0] if plain else known[0] if len(known) == 1 else None
+    found = []
+    for arrival in arrivals:
+        name = renamed.get(arrival.model) or (plain[0] if plain else arrival.model or only)
+        if name is None:
+            words = f"the trace names no model: say --model with one of {', '.join(known)}"
+            raise AskedError(words)
+        found.append(arrival._replace(at_s=arrival.at_s / times, model=name))
+    for name in sorted({one.model for one in found}):
+        if resolve_model(settings, name) is None:
+            raise AskedError(
+                f"there is no model `{name}` in the configuration: say --model {name}=NAME, or"
+                f" --model NAME for all, with one of {', '.join(known)}"
+            )
+    return found
+
+
+def pool_and_model(word: str) -> tuple[str, str]:
+    """Of POOL=WHAT. Raises `AskedError`."""
+    pool, equals, what = word.partition("=")
+    if not (equals and pool and what):
+        known = ", ".join(sorted(PROFILES))
+        raise AskedError(f"--engine {word}: say POOL=PROFILE with one of {known}")
+    return pool, what
+
+
+def modelled(word: str, what: str) -> Modelled:
+    """By its profile's name. Raises `AskedError`."""
+    if what not in PROFILES:
+        known = ", ".join(sorted(PROFILES))
+        raise AskedError(f"--engine {word}: neither a profile nor a file; profiles: {known}")
+    return Modelled(PROFILES[what].shape, f"profile {what}, as asked for")
+
+
+def house_of(
+    settings: Settings,
+    prices: PriceBook,
+    traffic: Traffic,
+    arrivals: Sequence[Arrival],
+    named: Mapping[str, Modelled],
+    books: Engine | None,
+) -> House:
+    """Where it takes place; engines as `named`, else as measured. Raises `HouseError`."""
+    measured = []
+    if books is not None:
+        with books.connect() as connection:
+            measured = capacities(connection)
+    pools = pools_asked(settings, iter({one.model for one in arrivals}))
+    models = engine_models(settings, pools, named, measured)
+    return House(settings, prices, models, traffic.seen, traffic.start_us)

@@ -1,0 +1,128 @@
+"""A what-if as a process of its own: asked through standard input, told in files (`supposed`).
+
+It gives way to whatever serves: the lowest niceness, and the first that the kernel ends when memory
+runs short. It ends with who started it: standard input is then closed.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.policysets import examine_set, rules_of
+from gateway.prices import price_aliases
+from gateway.supposed import IN_FORCE, Order, Progress, Told, progress, tell
+from gateway.whatif.asked import (
+    AskedError,
+    arranged,
+    house_of,
+    modelled,
+    pool_and_model,
+    recorded_traffic,
+)
+from gateway.whatif.house import HouseError
+from gateway.whatif.past import SpanError
+from gateway.whatif.trial import trial
+from ledger.book import load_price_book
+from ledger.database import URL_VARIABLE, open_readonly
+from ledger.policies import policies_in_force
+
+NICENESS = 19
+STDIN = 0
+TOLD_EVERY_S = 0.2
+
+
+def main(argv: list[str], environ: Mapping[str, str]) -> None:
+    place = Path(argv[0])
+    _give_way()
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    threading.Thread(target=_end_with_starter, daemon=True).start()
+    try:
+        document = answer(order, environ[URL_VARIABLE], Telling(place, Clock()))
+        tell(place, Told(result=document))
+    except (AskedError, HouseError, SpanError) as error:
+        tell(place, Told(fault=str(error)))
+
+
+def answer(order: Order, url: str, report: "Telling") -> dict[str, Any]:
+    """The document. Raises `AskedError`, `HouseError`, `SpanError`."""
+    asked = order.question
+    settings = Settings.model_validate(order.settings)
+    report.doing("reads the ledger")
+    books = open_readonly(url)
+    try:
+        in_force = rules_of(settings, policies_in_force(books)).settings
+        sets = [(name, _rules(name, text, settings, in_force)) for name, text in asked.sets]
+        prices = load_price_book(books, price_aliases(settings))
+        traffic = recorded_traffic(books, asked.ledger, asked.most, order.now_us)
+        arrivals = arranged(settings, traffic.arrivals, asked.models, asked.times)
+        named = {
+            pool: modelled(word, what)
+            for word in asked.engines
+            for pool, what in [pool_and_model(word)]
+        }
+        house = house_of(settings, prices, traffic, arrivals, named, books)
+    finally:
+        books.dispose()
+    names = [name for name, _ in sets]
+    document = trial(house, sets, arrivals, asked.seed, report.of(names, len(arrivals)))
+    document["traffic"] = {**document["traffic"], **traffic.about, "times": asked.times}
+    return document
+
+
+class Telling:
+    """Writes down how far it is, now and then."""
+
+    def __init__(self, place: Path, clock: Clock) -> None:
+        self._place = place
+        self._clock = clock
+        self._told_s = -TOLD_EVERY_S
+
+    def doing(self, what: str, done: int = 0, of: int = 0) -> None:
+        self._told_s = self._clock.now_s()
+        progress(self._place, Progress(what, done, of))
+
+    def of(self, names: Sequence[str], requests: int) -> Callable[[str, int], None]:
+        """All sets together, one after the other."""
+        total = requests * len(names)
+
+        def report(name: str, done: int) -> None:
+            if done == requests or self._clock.now_s() - self._told_s >= TOLD_EVERY_S:
+                self.doing(f"plays {name}", names.index(name) * requests + done, total)
+
+        return report
+
+
+def _rules(name: str, text: str, settings: Settings, in_force: Settings) -> Settings:
+    """The configuration under a set."""
+    if text == IN_FORCE:
+        return in_force
+    examined = examine_set(text, settings, name)
+    if examined.settings is None:
+        raise AskedError(f"{name} cannot be used: {examined.count}\n" + "\n".join(examined.lines))
+    return examined.settings
+
+
+def _give_way() -> None:
+    os.nice(NICENESS)
+    with suppress(OSError):  # a container may forbid it
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _end_with_starter() -> None:
+    """Who started it lets go of the other end. Not through a buffer: a thread would keep it."""
+    while os.read(STDIN, 4_096):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], os.environ)
+    os._exit(0)  # at once: the next one may be asked for as soon as this one has told

@@ -1,0 +1,37 @@
+"""A file of secret bytes, made at first use, readable by its owner alone."""
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+BYTES = 32
+
+
+def kept_secret(path: Path, new_bytes: Callable[[int], bytes] = secrets.token_bytes) -> bytes:
+    """What the file holds; of several processes that make it, the first one wins."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(file, new_bytes(BYTES))
+            os.fsync(file)
+        finally:
+            os.close(file)
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_bytes()
+
+
+def read_secret(path: Path) -> bytes | None:
+    """None: there is none, or too short to be one."""
+    try:
+        found = path.read_bytes()
+    except OSError:
+        return None
+    return found if len(found) >= BYTES else None

@@ -1,0 +1,47 @@
+"""What is asked about, found: names that exist, engines that somebody knows."""
+
+import pytest
+
+from gateway.whatif.asked import AskedError, Traffic, arranged, house_of, modelled, pool_and_model
+from gateway.whatif.traffic import Arrival
+
+ARRIVALS = [Arrival(0.0, 10, 5, "chat"), Arrival(4.0, 10, 5, "old")]
+
+
+def test_names_are_replaced_and_time_runs_faster(under) -> None:
+    found = arranged(under("tight"), ARRIVALS, ["old=inside"], 2.0)
+    assert [(one.at_s, one.model) for one in found] == [(0.0, "chat"), (2.0, "inside")]
+    assert {one.model for one in arranged(under("tight"), ARRIVALS, ["chat"], 1.0)} == {"chat"}
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ([], "there is no model `old`"),
+        (["a", "b"], "without FROM= is enough"),
+        (["nothing"], "there is no model `nothing`"),
+    ],
+)
+def test_a_name_that_nobody_has_is_told_with_those_that_are(under, named, words) -> None:
+    with pytest.raises(AskedError, match=words):
+        arranged(under("tight"), ARRIVALS, named, 1.0)
+    nameless = [Arrival(0.0, 10, 5, "")]
+    with pytest.raises(AskedError, match="names no model"):
+        arranged(under("tight"), nameless, [], 1.0)
+
+
+def test_an_engine_is_named_by_pool_and_profile() -> None:
+    word = "chat=h100-llama-3.1-8b-fp8"
+    assert modelled(word, pool_and_model(word)[1]).source.startswith("profile h100")
+    for bad in ("chat", "=x", "chat="):
+        with pytest.raises(AskedError, match="say POOL=PROFILE"):
+            pool_and_model(bad)
+    with pytest.raises(AskedError, match="neither a profile"):
+        modelled("chat=/etc/passwd", "/etc/passwd")
+
+
+def test_a_house_has_the_engines_of_the_pools_that_are_asked(under, house) -> None:
+    traffic = Traffic(ARRIVALS[:1], 10**15, {}, {})
+    found = house_of(under("tight"), house.prices, traffic, ARRIVALS[:1], {}, None)
+    assert list(found.engines) == ["chat"]
+    assert found.start_us == 10**15
