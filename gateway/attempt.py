@@ -38,8 +38,9 @@ class Tries:
 class Attempt:
     """Times are monotonic seconds; `events` counts the content events relayed so far.
 
-    `waited_s`: how long the request had been there when this try was dispatched, in the gateway's
-    queue or at targets that failed. Its client waits for that, too.
+    `opened_us`: the wall clock when it was dispatched, once that is in the journal. `waited_s`: how
+    long the request had been there when this try was dispatched, in the gateway's queue or at
+    targets that failed. Its client waits for that, too.
     """
 
     plan: Plan
@@ -54,6 +55,7 @@ class Attempt:
     last_token_s: float | None = None
     events: int = 0
     relay: EventRelay | ByteRelay | None = None
+    opened_us: int | None = None
     settled: bool = False
     told_s: float = 0.0  # when the board heard of it last, and of how many events
     told_events: int = 0

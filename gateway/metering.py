@@ -47,7 +47,8 @@ class Metering:
         self._clock = clock
 
     def open(self, attempt: Attempt) -> None:
-        self._journal.append(opening(attempt, self._clock.wall_us()))
+        attempt.opened_us = self._clock.wall_us()
+        self._journal.append(opening(attempt, attempt.opened_us))
 
     async def settle(self, attempt: Attempt, outcome: Outcome) -> int | None:
         """Durable settle; returns the cost in pico-USD, or None when it has no price."""
@@ -105,16 +106,19 @@ class Metering:
         bill = charge(attempt, outcome, self._learned.ratio, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
         ttft_s = _ttft_s(attempt)
+        duration_us = round((now_s - attempt.dispatched_s) * 1e6)
+        opened_us = attempt.opened_us
         record = AttemptSettled(
             attempt_id=attempt.id,
-            settled_us=self._clock.wall_us(),
+            # Whoever sets the wall clock meanwhile does not make it end before it began.
+            settled_us=self._clock.wall_us() if opened_us is None else opened_us + duration_us,
             status=outcome.status,
             http_status=outcome.http_status,
             tokens=tokens,
             basis=bill.basis,
             cost_pusd=cost,
             ttft_us=None if ttft_s is None else round(ttft_s * 1e6),
-            duration_us=round((now_s - attempt.dispatched_s) * 1e6),
+            duration_us=duration_us,
             engine_us=bill.engine_us,
             finish_reason=outcome.finish_reason,
             error=outcome.error,

@@ -153,7 +153,7 @@ class Booking:
             cost, listed = tier_cost_pusd(found.tokens, price, BATCH_TIER)
         return AttemptSettled(
             attempt_id=line.attempt_id,
-            settled_us=self.now_us,
+            settled_us=max(self.now_us, opening.opened_us),  # a clock may be set back meanwhile
             status=status,
             http_status=http_status,
             tokens=found.tokens,

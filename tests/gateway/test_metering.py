@@ -134,6 +134,21 @@ async def test_reported_usage_is_priced_and_released_once(metering, parts, attem
     assert len(parts.journal.records) == 1
 
 
+@pytest.mark.parametrize("step_us", [-3_600_000_000, 0, 3_600_000_000])
+def test_an_attempt_ends_as_long_after_its_beginning_as_it_took_whatever_the_wall_clock_does(
+    metering, parts, attempt, monkeypatch, step_us
+) -> None:
+    began_us = 1_780_000_000_000_000
+    parts.clock.wall_us = lambda: began_us
+    monkeypatch.setattr("gateway.metering.opening", lambda _attempt, opened_us: opened_us)
+    metering.open(attempt)  # at 10 s of the monotonic clock, and settled at 12
+    parts.clock.wall_us = lambda: began_us + 2_000_000 + step_us
+    metering.settle_later(attempt, Outcome("finished", 200, USAGE, usage_final=True))
+    opened_us, settled = parts.journal.records
+    assert opened_us == began_us
+    assert settled.settled_us == began_us + settled.duration_us == began_us + 2_000_000
+
+
 @pytest.mark.parametrize(
     ("outcome", "basis", "tokens"),
     [

@@ -1,6 +1,7 @@
 """What a provider says of a line becomes its answer and its charge."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,6 +45,12 @@ def answer(**changes: Any) -> dict[str, Any]:
 
 def said(answered: bytes) -> dict[str, Any]:
     return json.loads(answered)
+
+
+def test_a_clock_that_was_set_back_ends_no_line_before_it_began() -> None:
+    settled = replace(BOOKING, now_us=OPENING.opened_us - 1).ended(LINE, OPENING, result(None))
+    assert settled.settled.settled_us == OPENING.opened_us
+    assert settled.settled.duration_us == 0
 
 
 def test_an_answer_costs_its_tokens_at_the_batch_rates() -> None:
