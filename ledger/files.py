@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, Select, delete, func, insert, select,
 
 from ledger.database import reading
 from ledger.orm_batches import File, FileChunk
+from ledger.submissions import Asking, claimed
 
 CHUNK_BYTES = 1024 * 1024
 UPLOADING, PROCESSED = "uploading", "processed"
@@ -66,10 +67,21 @@ class FileStore:
 
     def finish(self, whole: FileRecord) -> bool:
         """From here on it is seen, as it is told here; False when it was swept meanwhile."""
-        values = {**asdict(whole), "status": PROCESSED}
         with self._engine.begin() as connection:
-            change = update(File).where(File.id == whole.id).values(**values)
-            return connection.execute(change).rowcount == 1
+            return _finished(connection, whole)
+
+    def finish_once(self, whole: FileRecord, asking: Asking, *, until_us: int) -> Asking | None:
+        """The same for who came first with its `Idempotency-Key`, which then stands for the file.
+
+        Who that was, `asking` itself if nobody; in one transaction, so that no key ever stands for
+        a file that was not whole. `None` when it was swept, and for a key that was just freed.
+        """
+        with self._engine.connect() as connection, connection.begin() as transaction:
+            first = claimed(connection, asking, now_us=whole.created_us, expires_us=until_us)
+            if first is asking and not _finished(connection, whole):
+                transaction.rollback()
+                return None
+            return first
 
     def drop(self, file_id: str) -> None:
         with self._engine.begin() as connection:
@@ -133,6 +145,12 @@ class FileStore:
         for file_id in found:
             self.drop(file_id)
         return len(found)
+
+
+def _finished(connection: Connection, whole: FileRecord) -> bool:
+    values = {**asdict(whole), "status": PROCESSED}
+    change = update(File).where(File.id == whole.id).values(**values)
+    return connection.execute(change).rowcount == 1
 
 
 def lock_team(connection: Connection, team_id: str) -> None:

@@ -7,9 +7,10 @@ been charged for it; so an `Idempotency-Key` leads to one charge at most, whoeve
 
 from dataclasses import dataclass
 
-from sqlalchemy import Engine, and_, delete, select, tuple_
+from sqlalchemy import Connection, Engine, and_, delete, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
+from ledger.database import reading
 from ledger.orm_identity import Submission
 
 FORGOTTEN_AT_ONCE = 1_000
@@ -28,7 +29,19 @@ class Asking:
 
 def take(engine: Engine, asking: Asking, *, now_us: int, expires_us: int) -> Asking:
     """Whose the row is: `asking` itself if nobody had it, else the request that took it."""
-    insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
+    for _ in range(TRIES):
+        with engine.begin() as connection:
+            first = claimed(connection, asking, now_us=now_us, expires_us=expires_us)
+        if first is not None:
+            return first
+    raise TimeoutError("an idempotency key is taken and freed again and again")
+
+
+def claimed(
+    connection: Connection, asking: Asking, *, now_us: int, expires_us: int
+) -> Asking | None:
+    """As `take`, as a part of what else is done; `None` where it was freed between two looks."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {
         "digest": asking.digest,
         "request_id": asking.request_id,
@@ -42,17 +55,23 @@ def take(engine: Engine, asking: Asking, *, now_us: int, expires_us: int) -> Ask
         )
         .returning(Submission.request_id)
     )
-    taken = select(Submission.digest, Submission.request_id).where(
-        Submission.key_id == asking.key_id, Submission.name == asking.name
+    if connection.execute(claim).one_or_none() is not None:
+        return asking
+    return _taken(connection, asking.key_id, asking.name)
+
+
+def taken(engine: Engine, key_id: str, name: str, *, now_us: int) -> Asking | None:
+    """Who came with this key before, if anybody did and it still stands for them."""
+    with reading(engine) as connection:
+        return _taken(connection, key_id, name, now_us)
+
+
+def _taken(connection: Connection, key_id: str, name: str, now_us: int = 0) -> Asking | None:
+    query = select(Submission.digest, Submission.request_id).where(
+        Submission.key_id == key_id, Submission.name == name, Submission.expires_us > now_us
     )
-    for _ in range(TRIES):
-        with engine.begin() as connection:
-            if connection.execute(claim).one_or_none() is not None:
-                return asking
-            first = connection.execute(taken).one_or_none()
-        if first is not None:
-            return Asking(asking.key_id, asking.name, first[0], first[1])
-    raise TimeoutError("an idempotency key is taken and freed again and again")
+    first = connection.execute(query).one_or_none()
+    return None if first is None else Asking(key_id, name, first[0], first[1])
 
 
 def free(engine: Engine, asking: Asking) -> None:

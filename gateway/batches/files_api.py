@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from gateway.access import caller
@@ -12,13 +12,14 @@ from gateway.batches.multipart import FormError, boundary_of
 from gateway.batches.places import Places
 from gateway.batches.shapes import file_object, page
 from gateway.batches.stored import Stored
-from gateway.batches.uploads import LIFE_S, Upload, no_room, too_large
+from gateway.batches.uploads import LIFE_S, Bounds, Once, Upload, no_room, too_large
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
+from gateway.submissions import name_of
 from ledger.files import FileRecord
 
-DAY_US = 86_400 * 1_000_000
+DAY_US, HOUR_US = 86_400 * 1_000_000, 3_600_000_000
 UPLOADS_AT_ONCE, TEAM_UPLOADS = 16, 4  # each holds a chunk
 FORM_BYTES = 64 * 1024  # of a form beside its file
 LISTED = 10_000
@@ -57,9 +58,11 @@ def files_router(stored: Stored, settings: Settings, clock: Clock) -> APIRouter:
     router = APIRouter(prefix="/v1/files", tags=["batches"])
     limits, new_id = settings.batches, BatchIds()
     places = Places(UPLOADS_AT_ONCE, TEAM_UPLOADS)
+    patience_s = settings.server.timeouts.receive_s
+    bounds = Bounds(limits.file_limit_bytes, limits.team_limit_bytes, patience_s)
 
     @router.post("", summary="Upload a file of requests", openapi_extra=_FORM)
-    async def create(request: Request) -> dict[str, Any]:
+    async def create(request: Request, response: Response) -> dict[str, Any]:
         identity = caller(request)
         boundary = _boundary(request, limits.file_limit_bytes)
         with places.one(identity.team_id):
@@ -68,7 +71,14 @@ def files_router(stored: Stored, settings: Settings, clock: Clock) -> APIRouter:
                 new_id("file-"), identity.team_id, identity.key_id, "batch", "",
                 created_us=now_us, expires_us=now_us + limits.keep_days * DAY_US,
             )  # fmt: skip
-            return file_object(await _received(stored, settings, record, boundary, request))
+            once = await _once(stored, record, settings.server.idempotency.hours, request)
+            if once is None or once.first is None:
+                await _has_room(stored, record.team_id, limits.team_limit_bytes)
+            upload = Upload(stored, record, bounds, once)
+            made = await upload.receive(boundary, request.stream())
+            if made.id != record.id:
+                response.headers["idempotent-replayed"] = "true"
+            return file_object(made)
 
     @router.get("", summary="The team's files")
     async def listed(
@@ -115,18 +125,19 @@ def files_router(stored: Stored, settings: Settings, clock: Clock) -> APIRouter:
     return router
 
 
-async def _received(
-    stored: Stored, settings: Settings, record: FileRecord, boundary: bytes, request: Request
-) -> FileRecord:
-    limits = settings.batches
-    if await stored.call(stored.files.kept_bytes, record.team_id) >= limits.team_limit_bytes:
-        raise no_room(limits.team_limit_bytes)
-    upload = Upload(
-        stored, record, limit_bytes=limits.file_limit_bytes,
-        team_limit_bytes=limits.team_limit_bytes,
-        patience_s=settings.server.timeouts.receive_s,
-    )  # fmt: skip
-    return await upload.receive(boundary, request.stream())
+async def _once(stored: Stored, record: FileRecord, hours: float, request: Request) -> Once | None:
+    """What its `Idempotency-Key` stands for, if it came with one."""
+    given = request.headers.get("idempotency-key")
+    if given is None:
+        return None
+    name, now_us = name_of(given.encode("latin-1")), record.created_us
+    first = await stored.call(stored.taken, record.key_id, name, now_us=now_us)
+    return Once(name, now_us + round(hours * HOUR_US), first)
+
+
+async def _has_room(stored: Stored, team_id: str, limit: int) -> None:
+    if await stored.call(stored.files.kept_bytes, team_id) >= limit:
+        raise no_room(limit)
 
 
 async def file_of(stored: Stored, file_id: str, team_id: str, param: str = "id") -> FileRecord:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from gateway.errors import RequestError
 from ledger.batches import BatchStore
 from ledger.files import FileStore
-from ledger.submissions import Asking, free, take
+from ledger.submissions import Asking, free, take, taken
 
 THREADS = 4
 P = ParamSpec("P")
@@ -45,6 +45,10 @@ class Stored:
     def first(self, asking: Asking, *, now_us: int, expires_us: int) -> Asking:
         """Whose this `Idempotency-Key` is: `asking`, or who came with it before."""
         return take(self._engine, asking, now_us=now_us, expires_us=expires_us)
+
+    def taken(self, key_id: str, name: str, *, now_us: int) -> Asking | None:
+        """Who came with this key before."""
+        return taken(self._engine, key_id, name, now_us=now_us)
 
     def free(self, asking: Asking) -> None:
         free(self._engine, asking)

@@ -1,15 +1,23 @@
-"""One upload: a form read as it comes, its file written chunk by chunk, at most one chunk held."""
+"""One upload: a form read as it comes, its file written chunk by chunk, at most one chunk held.
+
+With an `Idempotency-Key` the same form is the same file, whatever its boundary is. Who comes again
+is compared and not written: there need not be room for the file twice.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from hashlib import sha256
 
+import msgspec
 from starlette.requests import ClientDisconnect
 
 from gateway.batches.multipart import Event, Field, FileBegins, FileData, Form, FormError
 from gateway.batches.stored import Stored
 from gateway.errors import RequestError
+from gateway.submissions import reused
 from ledger.files import CHUNK_BYTES, FileRecord
+from ledger.submissions import Asking
 
 PURPOSE = "batch"
 NAME_LIMIT = 255  # characters
@@ -20,24 +28,37 @@ DRAINED_BYTES = 1024**3  # of a body that is too large: who still sends does not
 DRAINED_S = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of one file, of all files of a team, and of waiting for the next bytes."""
+
+    file_bytes: int
+    team_bytes: int
+    patience_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """An `Idempotency-Key`; `first`: who came with it before, if anybody did."""
+
+    name: str
+    until_us: int
+    first: Asking | None
+
+
 class Upload:
     """Takes one request's form; `receive` returns the file once it is whole and visible."""
 
     def __init__(
-        self,
-        stored: Stored,
-        record: FileRecord,
-        *,
-        limit_bytes: int,
-        team_limit_bytes: int,
-        patience_s: float,
+        self, stored: Stored, record: FileRecord, bounds: Bounds, once: Once | None = None
     ) -> None:
         """`record` is the file as it will be if the form says nothing else."""
         self._stored = stored
         self._record = record
-        self._limit = limit_bytes
-        self._team_limit = team_limit_bytes
-        self._patience_s = patience_s
+        self._bounds = bounds
+        self._once = once
+        self._is_written = once is None or once.first is None
+        self._content = None if once is None else sha256()
         self._fields: dict[str, str] = {}
         self._begun = False
         self._held = bytearray()
@@ -47,13 +68,16 @@ class Upload:
         self._waited_s = 0.0
 
     async def receive(self, boundary: bytes, body: AsyncIterator[bytes]) -> FileRecord:
-        """Raises `RequestError`; then nothing of the file is left."""
+        """The file, or the one that its key stands for; raises `RequestError`.
+
+        Then nothing of it is left.
+        """
         try:
             await self._read(Form(boundary), body)
             return await self._finished()
         except BaseException:
             if self._begun:  # also when the client hung up and this task is being cancelled
-                await asyncio.shield(self._stored.call(self._stored.files.drop, self._record.id))
+                await asyncio.shield(self._dropped())
             raise
 
     async def _read(self, form: Form, body: AsyncIterator[bytes]) -> None:
@@ -78,7 +102,7 @@ class Upload:
         """
         left_s = GRACE_S + self._arrived / RATE_BYTES - self._waited_s
         began_s = asyncio.get_running_loop().time()
-        async with asyncio.timeout(max(0.0, min(self._patience_s, left_s))):
+        async with asyncio.timeout(max(0.0, min(self._bounds.patience_s, left_s))):
             data = await anext(body, b"")
         self._waited_s += asyncio.get_running_loop().time() - began_s
         self._arrived += len(data)
@@ -92,28 +116,32 @@ class Upload:
                 raise _bad("The form must hold one file, called `file`.", "file")
             name = "".join(c for c in event.filename if c.isprintable())[:NAME_LIMIT]
             self._record = replace(self._record, filename=name or "file")
-            await self._stored.call(self._stored.files.begin, self._record)
+            if self._is_written:
+                await self._stored.call(self._stored.files.begin, self._record)
             self._begun = True
         elif isinstance(event, FileData):
             self._held += event.data
             self._size += len(event.data)
-            if self._size > self._limit:
+            if self._content is not None:
+                self._content.update(event.data)
+            if self._size > self._bounds.file_bytes:
                 await _drained(body)
-                raise too_large(self._limit)
+                raise too_large(self._bounds.file_bytes)
             while len(self._held) >= CHUNK_BYTES:
                 if not await self._write(CHUNK_BYTES):
                     await _drained(body)
-                    raise no_room(self._team_limit)
+                    raise no_room(self._bounds.team_bytes)
 
     async def _write(self, size: int) -> bool:
         """Whether the team had room for it."""
-        chunk = bytes(self._held[:size])
-        written = await self._stored.call(
-            self._stored.files.append, self._record.id, self._number, chunk,
-            team_limit_bytes=self._team_limit,
-        )  # fmt: skip
-        if not written:
-            return False
+        if self._is_written:
+            chunk = bytes(self._held[:size])
+            written = await self._stored.call(
+                self._stored.files.append, self._record.id, self._number, chunk,
+                team_limit_bytes=self._bounds.team_bytes,
+            )  # fmt: skip
+            if not written:
+                return False
         del self._held[:size]
         self._number += 1
         return True
@@ -128,13 +156,43 @@ class Upload:
             message = f"`purpose` must be `{PURPOSE}`: files are kept for batches only."
             raise _bad(message, "purpose")
         if self._held and not await self._write(len(self._held)):
-            raise no_room(self._team_limit)
+            raise no_room(self._bounds.team_bytes)
         record = replace(
             self._record, bytes=self._size, expires_us=self._expires_us(), status="processed"
         )
+        if self._once is not None:
+            return await self._meant(record, self._once)
         if not await self._stored.call(self._stored.files.finish, record):
-            raise _bad("The file took longer to arrive than unfinished files are kept.", "file")
+            raise _swept()
         return record
+
+    async def _meant(self, record: FileRecord, once: Once) -> FileRecord:
+        """The file that its key stands for, if that is the same: its own for who came first."""
+        asking, first = Asking(record.key_id, once.name, self._digest(), record.id), once.first
+        if first is None:
+            finish = self._stored.files.finish_once
+            first = await self._stored.call(finish, record, asking, until_us=once.until_us)
+            if first is None:
+                raise _swept()
+            if first.request_id == record.id:
+                return record
+            await self._dropped()  # who sent the same meanwhile was faster
+        if first.digest != asking.digest:
+            raise reused(f"`{first.request_id}`")
+        earlier = await self._stored.call(self._stored.files.find, first.request_id, record.team_id)
+        if earlier is None:
+            raise _deleted(first.request_id)
+        return earlier
+
+    def _digest(self) -> bytes:
+        """Of all that the form says, in whatever order and between whatever boundaries."""
+        assert self._content is not None
+        said = msgspec.json.encode([self._record.filename, sorted(self._fields.items())])
+        return sha256(b"/v1/files\0" + said + b"\0" + self._content.digest()).digest()
+
+    async def _dropped(self) -> None:
+        if self._is_written:
+            await self._stored.call(self._stored.files.drop, self._record.id)
 
     def _expires_us(self) -> int:
         anchor = self._fields.get("expires_after[anchor]")
@@ -156,6 +214,20 @@ def too_large(limit: int) -> RequestError:
 def no_room(limit: int) -> RequestError:
     message = f"The team may keep {limit} bytes in files, and this is more: delete some files."
     return RequestError("too_large", message, param="file")
+
+
+def _swept() -> RequestError:
+    return _bad("The file took longer to arrive than unfinished files are kept.", "file")
+
+
+def _deleted(file_id: str) -> RequestError:
+    return RequestError(
+        "duplicate_request",
+        f"This `Idempotency-Key` stands for the file `{file_id}`, which is there no more. Send a "
+        "new key to upload it once more.",
+        param="Idempotency-Key",
+        retry=False,
+    )
 
 
 async def _drained(body: AsyncIterator[bytes]) -> None:

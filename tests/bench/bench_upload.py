@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from gateway.batches.stored import Stored  # noqa: E402  (the checkout's packages)
-from gateway.batches.uploads import Upload  # noqa: E402  (the checkout's packages)
+from gateway.batches.uploads import Bounds, Upload  # noqa: E402  (the checkout's packages)
 from ledger.database import make_engine, migrate, sqlite_url  # noqa: E402  (the checkout's packages)
 from ledger.files import FileRecord  # noqa: E402  (the checkout's packages)
 
@@ -113,7 +113,7 @@ async def measured(folder: Path) -> None:
             yield piece
             holds.append(time.thread_time() - began)
 
-    upload = Upload(stored, record, limit_bytes=2**40, team_limit_bytes=2**40, patience_s=60)
+    upload = Upload(stored, record, Bounds(2**40, 2**40, 60))
     with Neighbour(folder) as alone:
         quiet = await late(4)
     whole = time.process_time()

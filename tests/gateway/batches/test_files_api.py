@@ -5,10 +5,12 @@ import http.client
 import json
 import socket
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 MIB = 1024 * 1024
+LATER = {"expires_after[anchor]": "created_at", "expires_after[seconds]": "3600"}
 
 
 def refused(answer) -> tuple[int, str | None, str | None]:
@@ -46,6 +48,52 @@ def test_a_file_may_go_earlier(client) -> None:
         b"{}", **{"expires_after[anchor]": "created_at", "expires_after[seconds]": "3600"}
     )
     assert made["expires_at"] - made["created_at"] == 3600
+
+
+def test_one_idempotency_key_is_one_file(client, stack) -> None:
+    """A client that lost the answer sends the same again, between another boundary."""
+
+    def upload(key: str | bytes, content: bytes, **fields: str):
+        return stack.client.post(
+            f"{stack.url}/v1/files", files={"file": ("in.jsonl", content)},
+            data={"purpose": "batch", **fields},
+            headers={"authorization": f"Bearer {client.token}", "idempotency-key": key},
+        )  # fmt: skip
+
+    content = b"x" * (2 * MIB + 5)
+    wrong = upload("a file", content, purpose="fine-tune")
+    assert wrong.status_code == 400  # nothing was made: the key is free
+    with ThreadPoolExecutor(3) as threads:
+        made = list(threads.map(upload, ["a file"] * 3, [content] * 3))
+    assert [one.status_code for one in made] == [200] * 3
+    (file_id,) = {one.json()["id"] for one in made}
+    again = upload("a file", content)
+    assert (again.json()["id"], again.headers["idempotent-replayed"]) == (file_id, "true")
+    alike = [
+        one for one in client.ask("GET", "/files").json()["data"] if one["bytes"] == 2 * MIB + 5
+    ]
+    assert [one["id"] for one in alike] == [file_id]
+    for other in (
+        upload("a file", content + b"y"),
+        upload("a file", content, **LATER),
+    ):
+        assert refused(other) == (422, "idempotency_key_reused", "Idempotency-Key")
+    assert refused(upload("\u00e4".encode("latin-1"), content))[0] == 400
+    assert upload("another file", content).json()["id"] != file_id
+    client.ask("DELETE", f"/files/{file_id}")
+    assert refused(upload("a file", content)) == (409, "duplicate_request", "Idempotency-Key")
+
+
+def test_who_comes_again_needs_no_room_for_the_file_twice(run_stack, make_client) -> None:
+    with run_stack(batches={"team_limit_bytes": MIB}) as stack:
+        client = make_client(stack.url, stack.token)
+        given = {"files": {"file": ("a", b"x" * MIB)}, "data": {"purpose": "batch"}}
+        headers = {"authorization": f"Bearer {stack.token}", "idempotency-key": "one"}
+        made, again = (
+            stack.client.post(f"{stack.url}/v1/files", headers=headers, **given) for _ in range(2)
+        )
+        assert made.json() == again.json(), again.text
+        assert refused(client.ask("POST", "/files", **given)) == (413, "request_too_large", "file")
 
 
 @pytest.mark.parametrize(

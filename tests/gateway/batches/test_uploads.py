@@ -1,15 +1,16 @@
 """An upload that does not come to its end leaves nothing behind, however it ends."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from starlette.requests import ClientDisconnect
 
 from gateway.batches.stored import Stored
-from gateway.batches.uploads import Upload
+from gateway.batches.uploads import Bounds, Once, Upload
 from gateway.errors import RequestError
 from ledger.database import make_engine
-from ledger.files import FileRecord
+from ledger.files import CHUNK_BYTES, FileRecord
 
 BEGINS = b'--b\r\ncontent-disposition: form-data; name="file"; filename="a\x01b"\r\n\r\n'
 ENDS = b'\r\n--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b--\r\n'
@@ -24,7 +25,7 @@ async def stored(ledger_url):
 
 
 def upload(
-    stored: Stored, *parts, limit: int = 10**7, team_limit: int = 10**9, patience_s: float = 5.0
+    stored: Stored, *parts, team_limit: int = 10**9, patience_s: float = 5.0, once=None, by=RECORD
 ):
     async def body():
         for part in parts:
@@ -35,10 +36,7 @@ def upload(
             else:
                 raise part
 
-    one = Upload(
-        stored, RECORD, limit_bytes=limit, team_limit_bytes=team_limit, patience_s=patience_s
-    )
-    return one.receive(b"b", body())
+    return Upload(stored, by, Bounds(10**7, team_limit, patience_s), once).receive(b"b", body())
 
 
 def left(stored: Stored) -> list:
@@ -114,3 +112,37 @@ async def test_while_it_comes_nobody_sees_it(stored) -> None:
     assert stored.files.find("file-1", "search") is None
     await task
     assert stored.files.find("file-1", "search") is not None
+
+
+async def test_two_at_once_with_one_key_are_one_file(stored) -> None:
+    """Neither knew of the other when it came: who ends first is the file, nothing of two stays."""
+    second = replace(RECORD, id="file-2")
+    once = Once("once", 10**18, None)
+    late = asyncio.create_task(upload(stored, BEGINS, b"x" * 2_000_000, 0.3, ENDS, once=once))
+    await begun(stored)
+    assert (
+        await upload(stored, BEGINS, b"x" * 2_000_000, ENDS, once=once, by=second)
+    ).id == second.id
+    assert (await late).id == second.id
+    assert left(stored) == [None, None]
+    assert len(list(stored.files.chunks(second.id))) == 2
+
+
+async def test_a_key_of_a_file_that_was_cut_is_free(stored) -> None:
+    once = Once("once", 10**18, None)
+    with pytest.raises(RequestError, match="hung up"):
+        await upload(stored, BEGINS, b"x", ClientDisconnect(), once=once)
+    assert stored.taken("k", "once", now_us=6) is None
+    assert (await upload(stored, BEGINS, b"y", ENDS, once=once)).id == RECORD.id
+    assert stored.taken("k", "once", now_us=6).request_id == RECORD.id
+    assert stored.taken("k", "once", now_us=10**18) is None
+
+
+async def test_a_file_that_was_swept_meanwhile_takes_no_key(stored) -> None:
+    once = Once("once", 10**18, None)
+    task = asyncio.create_task(upload(stored, BEGINS, b"x" * CHUNK_BYTES, 0.3, ENDS, once=once))
+    await begun(stored)
+    stored.files.drop(RECORD.id)
+    with pytest.raises(RequestError, match="longer to arrive"):
+        await task
+    assert stored.taken("k", "once", now_us=6) is None
