@@ -33,6 +33,7 @@ from ledger.loans import GONE, LoanBook
 from ledger.unixsocket import short_path
 
 RECALL_S = 0.05
+GOODBYE_S = 1.0  # for what was told last to be read
 
 
 @dataclass(eq=False, slots=True)
@@ -103,7 +104,12 @@ class BudgetDesk:
             worker.writer.close()
         for task in self._borrowing:
             task.cancel()
-        await asyncio.gather(*self._serving, *self._borrowing, return_exceptions=True)
+        ending = [*self._serving, *self._borrowing]
+        if ending:
+            await asyncio.wait(ending, timeout=GOODBYE_S)
+        for worker in self._workers:  # it stands still and reads nothing: nobody waits for that
+            worker.writer.transport.abort()
+        await asyncio.gather(*ending, return_exceptions=True)
         if self._server is not None:
             await self._server.wait_closed()
         self._socket.unlink(missing_ok=True)

@@ -76,6 +76,26 @@ def opening(engine, tmp_path):
     return opening
 
 
+@pytest.mark.parametrize("stands_still", [True, False])
+async def test_the_desk_ends_although_a_worker_reads_nothing(opening, stands_still):
+    """One that was stopped, or hangs: what it was told last lies in its socket and beyond."""
+    async with opening() as (desk, call):
+        line = await call("j1")
+        if stands_still:
+            line.reader._transport.pause_reading()
+        (worker,) = desk._workers
+        message = wire.Recall(1, (KEY,) * 200_000)
+        desk._send(worker, message)
+        assert worker.writer.transport.get_write_buffer_size() > 0
+        rest = asyncio.create_task(line.reader.read())
+        async with asyncio.timeout(10):
+            await desk.stop()
+        assert not desk._serving
+        line.reader._transport.resume_reading()
+        told = len(await rest), len(wire.frame(message))
+        assert told[0] < told[1] if stands_still else told[0] == told[1]
+
+
 async def test_small_scopes_are_lent_one_hold_at_a_time(opening):
     async with opening() as (desk, call):
         line = await call("j1")
