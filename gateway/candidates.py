@@ -14,6 +14,7 @@ from gateway.beside import bound as beside_bound
 from gateway.beside import estimated
 from gateway.clock import Clock
 from gateway.fleet import Target
+from gateway.heldoff import with_held_off
 from gateway.openended import Cap, OpenEnd
 from gateway.prefixes import Prefixes
 from gateway.sightings import BoardSights, ExternalSight, OwnSight, Shunned, Sights
@@ -23,7 +24,7 @@ from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.quotes import Quote
 from ledger.records import Tokens
 from router.filters import CONTEXT_MARGIN, counted_tokens
-from router.types import MEASURED, Candidate, EngineState, Health, Request
+from router.types import MEASURED, ApiState, Candidate, EngineState, Health, Request
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
 API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
@@ -237,9 +238,16 @@ class Candidates:
             bound,
             0,
             room,
-            api=sight.look(asked.now_s, asked.counted),
+            api=self._look(target, sight, asked),
         )
         return Frozen(target, price, candidate, open_end)
+
+    def _look(self, target: Target, sight: ExternalSight, asked: _Asked) -> ApiState:
+        state = sight.look(asked.now_s, asked.counted)
+        if not target.shares_row:
+            return state
+        wait_s = self._sights.held_off_s(target.row, target.upstream_model, asked.now_s)
+        return with_held_off(state, wait_s) if wait_s else state
 
 
 def _fitted(frozen: Frozen, ceiling_pusd: int | None) -> Frozen:

@@ -22,6 +22,7 @@ from gateway.errors import RequestError, let_go
 from gateway.experience import Experience
 from gateway.fleet import Target
 from gateway.flight import Flights
+from gateway.heldoff import LIMITED
 from gateway.intake import Asked, body_for
 from gateway.metering import Metering
 from gateway.plan import Plan, Plans, Step
@@ -282,6 +283,8 @@ class Dispatcher:
         exchange = await target.backend.open(call)
         if attempt.passage is not None:
             self.experience.answered(target.row)
+            if target.shares_row:
+                self.experience.held_off.answered(target.row, target.upstream_model)
             wall_s = self.clock.wall_us() / 1e6
             self._heard(attempt, parse_rate_limit(exchange.headers, wall_s=wall_s))
         return exchange
@@ -300,7 +303,9 @@ class Dispatcher:
         target = attempt.step.frozen.target
         if isinstance(error, Overloaded) and not target.own:
             self._heard(attempt, error.rate_limit)
-            if error.retry_after_s:
+            if target.shares_row and error.status == LIMITED:
+                self.experience.held_off.refused(target.row, target.upstream_model, error)
+            elif error.retry_after_s:
                 self.experience.wait(target.row, error.retry_after_s)
         status, http_status = status_of(error)
         outcome = Outcome.cut(

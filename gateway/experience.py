@@ -22,6 +22,7 @@ from gateway.circuit import (
     is_warming,
 )
 from gateway.clock import Clock
+from gateway.heldoff import HeldOff
 from gateway.slots import Board, Seen
 from router.types import ApiState, Health
 
@@ -47,6 +48,7 @@ class Experience:
         self._suspects: dict[int, set[str]] = {}  # by API: the keys of failures in a row
         self._doubts: dict[int, set[str]] = {}  # the same by engine
         self.engines = Engines(clock)
+        self.held_off = HeldOff(board, worker, clock)
 
     def api(
         self, row: int, *, ttft_s: float | None, tpot_s: float | None, ok: bool,
@@ -101,10 +103,13 @@ class Experience:
             board.cells[cell] = self._clock.now_s()
 
     def wait(self, row: int, retry_after_s: float) -> None:
-        """The target asked for silence (`Retry-After`): honoured by every worker."""
-        base = self._board.seen_row(self._worker, row)
-        until = self._clock.now_s() + min(retry_after_s, BACK_OFF_LIMIT_S)
-        self._board.cells[base + Seen.RETRY_AT_S] = until
+        """The target asked for silence (`Retry-After`): honoured by every worker.
+
+        Who was on the way meanwhile and heard of a shorter one does not end the longer.
+        """
+        cell = self._board.seen_row(self._worker, row) + Seen.RETRY_AT_S
+        until_s = self._clock.now_s() + min(retry_after_s, BACK_OFF_LIMIT_S)
+        self._board.cells[cell] = max(self._board.cells[cell], until_s)
 
     def depart(self, row: int, tokens: int) -> "Passage":
         """A request leaves for an API; `tokens` is what the provider will count for it."""

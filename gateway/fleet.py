@@ -42,6 +42,7 @@ class Target:
     bid_price_pusd_per_s: int = 0
     takes_marks: bool = False  # of what to cache, in chat's messages
     by_priority: bool = False  # its engine takes a request's `priority`; others refuse it
+    shares_row: bool = False  # with all models of its provider that no configuration names
 
     @property
     def replica(self) -> str | None:
@@ -141,6 +142,7 @@ class Fleet:
             accepts_salt=True,  # a provider's prefix cache is isolated by its own account
             price_name=provider.prices_as or name,
             takes_marks=_takes_marks(provider, provider_name),
+            shares_row=name not in self._api_rows,
         )
         if len(self._apis) < PASSTHROUGH_LIMIT:
             self._apis[name] = target

@@ -7,13 +7,14 @@ The only writer of journal records in a worker. `opened` goes to the journal bef
 from contextlib import suppress
 from functools import partial
 
-from backends.errors import BadAnswer, ServerError, Silent, TooLong, UpstreamBroken
+from backends.errors import BadAnswer, Overloaded, ServerError, Silent, TooLong, UpstreamBroken
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
 from gateway.calibration import Estimate
 from gateway.charging import charge, compared_pusd
 from gateway.clock import Clock
 from gateway.experience import Experience
+from gateway.heldoff import LIMITED
 from gateway.metrics import Ended, Metrics
 from gateway.plan import Learned, Plan
 from ledger.journal import JournalError, JournalWriter
@@ -326,6 +327,9 @@ def _did_well(attempt: Attempt, outcome: Outcome) -> bool | None:
         return True
     if outcome.error == Silent.kind:
         return None  # whoever found it silent told the board
+    limited = outcome.error == Overloaded.kind and outcome.http_status == LIMITED
+    if limited and attempt.step.frozen.target.shares_row:
+        return None  # it is about its model, and says nothing of the others: `heldoff` was told
     if outcome.error is not None:
         return False
     return True if attempt.first_token_s is not None else None

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from gateway.experience import MOMENTS, Latencies, latencies_of, state_of
+from gateway.heldoff import held_off_s
 from gateway.slots import HEALTHS, Board, Owned
 from router.feedback import SAFETY_TPOT, SAFETY_TTFT
 from router.market import Market
@@ -45,6 +46,9 @@ class Sights(Protocol):
 
     def api(self, row: int) -> ExternalSight: ...
 
+    def held_off_s(self, row: int, model: str, now_s: float, /) -> float:
+        """For how long the provider behind a shared row holds this model off; 0: it does not."""
+
 
 class BoardSights:
     """Those of a running host."""
@@ -57,6 +61,9 @@ class BoardSights:
 
     def api(self, row: int) -> ExternalSight:
         return ApiSight(self._board, row)
+
+    def held_off_s(self, row: int, model: str, now_s: float, /) -> float:
+        return held_off_s(self._board, row, model, now_s)
 
 
 class EngineSight:

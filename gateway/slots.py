@@ -16,8 +16,9 @@ from pathlib import Path
 
 from router.market import CELLS as MARKET_CELLS
 
-MAGIC = 0xB4EA_000E
+MAGIC = 0xB4EA_000F
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
+HELD_OFF = 16  # models per worker and `provider/*` that the provider holds off
 
 
 class Load(IntEnum):
@@ -82,6 +83,14 @@ class Seen(IntEnum):
     ANSWERED_S = 18  # when answers came again after that
 
 
+class Held(IntEnum):
+    """One model of a `provider/*` that the provider told one worker to hold off (`heldoff`)."""
+
+    MODEL = 0  # a number made of its name, 0: a free place
+    UNTIL_S = 1  # monotonic
+    REFUSALS = 2  # in a row
+
+
 class Published(IntEnum):
     """What telemetry publishes of one engine; `UPDATED_S` is monotonic, 0 before the first."""
 
@@ -128,6 +137,7 @@ class Owned(IntEnum):
 # Asking an enumeration for its length costs more than reading its row of the board.
 _LOADS, _RESIDENT, _SEEN = len(Load), len(Resident), len(Seen)
 _PUBLISHED, _OWNED = len(Published), len(Owned)
+_HELD = HELD_OFF * len(Held)
 _TIGHTEST = int(Load.TIGHTEST_TPOT_MS)
 _LATEST = tuple(map(int, (Load.QUEUE_MOVED_S, Load.HEARD_S, Load.SILENT_S, Load.ASK_AT_S)))
 _TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first is the stamp
@@ -153,10 +163,15 @@ class Layout:
         return tuple(dict.fromkeys(name[5:].rpartition("/")[0] for name in self.engines))
 
     @property
+    def shared(self) -> tuple[str, ...]:
+        """The rows of APIs that all models of a provider share that are not named in full."""
+        return tuple(name for name in self.apis if name.endswith("/*"))
+
+    @property
     def worker_cells(self) -> int:
         per_engine = _LOADS + RESIDENTS * _RESIDENT
-        apis, markets = len(self.apis) * _SEEN, len(self.pools) * MARKET_CELLS
-        return 2 + len(self.engines) * per_engine + apis + markets
+        apis = len(self.apis) * _SEEN + len(self.shared) * _HELD
+        return 2 + len(self.engines) * per_engine + apis + len(self.pools) * MARKET_CELLS
 
     @property
     def cells(self) -> int:
@@ -184,6 +199,8 @@ class Board:
         self._seen = 2 + len(layout.engines) * _LOADS  # within a worker's row, as is the next
         self._residents = self._seen + len(layout.apis) * _SEEN
         self._markets = self._residents + len(layout.engines) * RESIDENTS * _RESIDENT
+        self._held = self._markets + len(layout.pools) * MARKET_CELLS
+        self._shared = {layout.apis.index(name): at for at, name in enumerate(layout.shared)}
         self._published = 2 + layout.workers * layout.worker_cells
         self._owned = self._published + len(layout.engines) * _PUBLISHED
         self._views: list[memoryview[float]] = []
@@ -212,6 +229,10 @@ class Board:
     def market_row(self, worker: int, pool: int) -> int:
         """A worker's sums of the demand for one pool, as `router.market` counts it."""
         return 2 + worker * self._worker_cells + self._markets + pool * MARKET_CELLS
+
+    def held_row(self, worker: int, api: int) -> int:
+        """A worker's places for models that the provider behind a shared row holds off."""
+        return 2 + worker * self._worker_cells + self._held + self._shared[api] * _HELD
 
     def published_row(self, engine: int) -> int:
         return self._published + engine * _PUBLISHED
@@ -337,6 +358,11 @@ class Board:
 
     def stage(self, engine: int) -> str:
         return STAGES[int(self.cells[self.owned_row(engine) + Owned.STAGE])]
+
+    def held(self, api: int) -> list[list[float]]:
+        """What each worker was told of models that share a row: places of `Held`, one by one."""
+        rows = [self.held_row(worker, api) for worker in range(self.layout.workers)]
+        return [self.cells[row : row + _HELD].tolist() for row in rows]  # type: ignore[misc]  # as in `loads`
 
     def seen(self, api: int) -> list[Sequence[float]]:
         """What each worker experienced with one API, indexed by `Seen`."""

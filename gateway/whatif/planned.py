@@ -299,6 +299,9 @@ class _Sights:
     def api(self, row: int) -> ExternalSight:
         return self._planned.api(row)
 
+    def held_off_s(self, _row: int, _model: str, _now_s: float, /) -> float:
+        return 0.0  # no provider refuses in virtual time
+
 
 class _Own:
     """An own engine, as the gateway's own events have it."""

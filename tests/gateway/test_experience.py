@@ -123,6 +123,18 @@ def test_a_wish_for_silence_is_heard_by_every_worker(
     assert not state(board, time).circuit_open
 
 
+def test_a_shorter_wish_does_not_end_a_longer_silence(
+    board: Board, time: Time, experience: Experience
+) -> None:
+    """Who was on the way meanwhile may hear of another one."""
+    experience.wait(0, 30.0)
+    experience.wait(0, 1.0)
+    time.now_s += 29.9
+    assert state(board, time).circuit_open
+    time.now_s += 0.2
+    assert not state(board, time).circuit_open
+
+
 def said(left=None, reset_s=None, *, limit=None, tokens=None) -> RateLimit:
     return RateLimit(Allowance(limit, left, reset_s), Allowance(left=tokens, reset_s=reset_s))
 
