@@ -34,6 +34,7 @@ PALETTE = (OWN, API, SUBSTITUTE, SAME_WEIGHTS, "#745820", "#C8ACE4", "#20C890", 
 Records = Sequence[Mapping[str, Any]]
 Chart = Any  # Altair's charts, layers and concatenations have no common public type
 SHARE = ".0%"
+SHORT = ".3~s"  # 1.2M
 LONG = 20  # characters of a legend's name; two of them fit beside each other on a phone
 FEW = 0.04  # four ticks of whole percents need more
 HEIGHT = 300
@@ -51,9 +52,18 @@ def money_colours(own: str) -> dict[str, str]:
 
 
 def stacked(
-    records: Records, *, value: str, colours: Mapping[str, str], title: str, money: bool = True
+    records: Records,
+    *,
+    value: str,
+    colours: Mapping[str, str],
+    title: str,
+    money: bool = True,
+    marks: Records = (),
 ) -> Chart:
-    """Bars over time: `at`, `kind` and a value; kinds stack in the order of `colours`."""
+    """Bars over time: `at`, `kind` and a value; kinds stack in the order of `colours`.
+
+    `marks` are instants (`at`) with a `label` and what is told of them (`told`).
+    """
     order = {kind: place for place, kind in enumerate(colours)}
     ends = [record["at"] for record in records] + [record["until"] for record in records]
     chart = (
@@ -72,7 +82,27 @@ def stacked(
             ],
         )
     )
-    return clean(chart)
+    return clean(_marked(chart, marks, ends))
+
+
+def _marked(chart: Chart, marks: Records, instants: Sequence[datetime]) -> Chart:
+    """With a dashed line and its label where something changed."""
+    seen = [one for one in marks if min(instants) <= one["at"] <= max(instants)]
+    if not seen:
+        return chart
+    now = inks()
+    base = alt.Chart(inline(seen)).encode(
+        x=_time("at", instants),
+        tooltip=[
+            alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="at (UTC)", format=_TIME),
+            alt.Tooltip("told:N", title="what"),
+        ],
+    )
+    rules = base.mark_rule(color=now.ink, strokeDash=[3, 3], strokeWidth=1)
+    texts = base.mark_text(align="left", baseline="top", dx=4, color=now.ink, fontSize=12).encode(
+        y=alt.value(0), text="label:N"
+    )
+    return alt.layer(chart, rules, texts)
 
 
 def _piled(
@@ -103,8 +133,16 @@ def _piled(
 
 
 def lines(
-    records: Records, *, value: str, title: str, form: str = ",.0f", kinds: Sequence[str] = ()
+    records: Records,
+    *,
+    value: str,
+    title: str,
+    form: str = ",.0f",
+    kinds: Sequence[str] = (),
+    marks: Records = (),
 ) -> Chart:
+    """Lines over time, one of each `kind`; `marks` as `stacked` has them."""
+    instants = [record["at"] for record in records]
     scale: Any = alt.Undefined
     step = 1.0 if form == ",.0f" else 0.001
     if form == SHARE:  # as fine as its ticks, or several would read alike
@@ -117,7 +155,7 @@ def lines(
         alt.Chart(inline(records), height=210)
         .mark_line(strokeWidth=2, interpolate="monotone")
         .encode(
-            x=_time("at", [record["at"] for record in records]),
+            x=_time("at", instants),
             y=alt.Y(f"{value}:Q", title=title, axis=axis, scale=scale),
             color=coloured(dict(zip(names, PALETTE, strict=False)), columns=2),
             tooltip=[
@@ -129,7 +167,7 @@ def lines(
             ],
         )
     )
-    return clean(chart)
+    return clean(_marked(chart, marks, instants))
 
 
 def ranked(records: Records, *, value: str, title: str, form: str, colour: str) -> Chart:

@@ -1,4 +1,4 @@
-"""Cached reads of the ledger: the only file of the dashboard that opens a connection.
+"""Cached reads of the ledger: no other file of the dashboard but `data_fleet` opens a connection.
 
 The connection is read-only and the database enforces it. Reads end at a rounded instant, so that
 all viewers share one read for a few seconds; older answers are thrown away by age and number.
@@ -26,7 +26,6 @@ from ledger import invoices, queries
 from ledger.adjusted import Adjustment, adjusted
 from ledger.book import load_price_book, newest_version
 from ledger.database import DatabaseError, open_readonly, snapshot
-from ledger.driftnotes import DriftNote, read_drift
 from ledger.economics import TokenBasis
 from ledger.invoicefile import InvoiceLine
 from ledger.lag import Lag, read_lag
@@ -43,7 +42,6 @@ from ledger.registers import Change
 from ledger.registers import changes as read_changes
 from ledger.survey import Survey
 from ledger.survey import survey as read_survey
-from ledger.upkeepnotes import Note, read_notes
 from ledger.verifications import Verified
 from ledger.verifications import verifications as read_verifications
 from ledger.verify import Result
@@ -129,28 +127,17 @@ def _asked(view: View) -> tuple[object, ...]:
 
 def ledger_url() -> str | None:
     """`-- --ledger URL` on the command line, else the environment."""
-    return _argument("--ledger") or os.environ.get(URL_VARIABLE) or None
+    return argument("--ledger") or os.environ.get(URL_VARIABLE) or None
 
 
 def lag() -> Lag | None:
     """What this host's ledger writer says, where `-- --run-dir DIR` tells of one."""
-    run_dir = _argument("--run-dir")
+    run_dir = argument("--run-dir")
     return None if run_dir is None else read_lag(Path(run_dir))
 
 
-def upkeep() -> dict[str, Note]:
-    """What this host's upkeep says of each engine, where `-- --run-dir DIR` tells of one."""
-    run_dir = _argument("--run-dir")
-    return {} if run_dir is None else read_notes(Path(run_dir))
-
-
-def drift() -> dict[str, DriftNote]:
-    """What this host's sampling found of each pool, where `-- --run-dir DIR` tells of one."""
-    run_dir = _argument("--run-dir")
-    return {} if run_dir is None else read_drift(Path(run_dir))
-
-
-def _argument(name: str) -> str | None:
+def argument(name: str) -> str | None:
+    """What follows a name on the command line, behind its `--`."""
     arguments = sys.argv[1:]
     return arguments[arguments.index(name) + 1] if name in arguments[:-1] else None
 
@@ -251,13 +238,6 @@ def details(view: View, attempt_id: str) -> tuple[list[queries.Compared], bytes 
         )
 
 
-@read(Reach.HOUSE)
-def round_trips(view: View) -> dict[str, int]:
-    """To each engine, in microseconds."""
-    with engine(view.url).connect() as connection:
-        return queries.round_trips(connection)
-
-
 @read(Reach.TEAM)
 def tries(view: View, request_id: str) -> list[Try]:
     """Where the time of one request went; nothing of one that is not among the view's."""
@@ -277,20 +257,6 @@ def refusals(view: View) -> list[queries.Refused]:
 def ttft_pairs(view: View, limit: int) -> list[queries.Pair]:
     with engine(view.url).connect() as connection:
         return queries.ttft_pairs(connection, view.scope, limit=limit)
-
-
-@read(Reach.HOUSE)
-def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
-    """The latest sample of every engine, a thinned history of the period, and by what it is."""
-    with engine(view.url).connect() as connection:
-        first = queries.first_sample_us(connection, view.scope)
-        length = view.span_us if first is None else view.now_us - first
-        bucket = queries.samples_bucket_us(length)
-        return (
-            queries.engines_now(connection),
-            queries.engine_samples(connection, view.scope, bucket_us=bucket),
-            bucket,
-        )
 
 
 @read(Reach.TEAM)

@@ -1,16 +1,24 @@
-"""The own engines: what they do at this moment, and over the period, from their samples.
+"""The own engines: what they do at this moment and over the period, and what others would cost.
 
-Counters are the engines' own; a counter that went down means a restart, and that step is left
-out. A sample that is old is shown as old, never as the present.
+A sample that is old is shown as old, never as the present.
 """
 
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
-from dashboard import charts, data, look, words
+from dashboard import charts, data, data_fleet, look, rightsize, words
 from dashboard.data import View
+from dashboard.enginelines import (
+    gauge,
+    rate,
+    restarts,
+    sequences,
+    steps,
+    tokens_per_dollar,
+    typical,
+)
 from dashboard.figures import labels
 from ledger.driftnotes import DriftNote
 from ledger.queries import EngineRow
@@ -18,6 +26,8 @@ from ledger.upkeepnotes import Note
 from ledger.waterfall import far
 
 STALE_US = 60 * 10**6
+STREAMS = 600
+NO_STREAM = "No stream finished in this period."
 PROMISED_US = 100_000  # a first token that users take for at once
 HEALTH = {
     "healthy": look.GAIN, "loading": "#B54708", "draining": "#B54708", "off": "#667085",
@@ -25,11 +35,12 @@ HEALTH = {
 
 
 def show(view: View) -> None:
-    for text in labels(data.survey(view)):
+    survey = data.survey(view)
+    for text in labels(survey):
         look.label(text)
     for one in data.overrides(view):
         look.label(words.held(one))
-    now, history, bucket_us = data.engines(view)
+    now, history, bucket_us = data_fleet.engines(view)
     if not now:
         st.info(
             "No engine has been seen. A pool with `replicas` is started by `breakeven serve`; one "
@@ -37,24 +48,57 @@ def show(view: View) -> None:
             icon=":material/memory:",
         )
         return
-    notes, trips, drift = data.upkeep(), data.round_trips(view), data.drift()
+    _cards(view, now, history)
+    if len(history) < 2 * len(now):
+        st.info("No samples in this period; choose a longer one.", icon=":material/monitoring:")
+        return
+    _lines(view, history, bucket_us)
+    if worth := tokens_per_dollar(survey):
+        _chart("Tokens for a dollar of own hardware", worth, "tokens per dollar", charts.SHORT)
+        st.caption(
+            "Input and output that own engines answered, by their whole bill: used, idle and "
+            "unavailable. Hours that are not closed yet are left out."
+        )
+    rightsize.show(survey, data.market(view))
+
+
+def _cards(view: View, now: Sequence[EngineRow], history: Sequence[EngineRow]) -> None:
+    notes, trips, drift = data_fleet.upkeep(), data_fleet.round_trips(view), data_fleet.drift()
+    begun = restarts(history)
     for start in range(0, len(now), 3):
         for column, row in zip(st.columns(3), now[start : start + 3], strict=False):
             with column:
                 pool = row.engine.removeprefix("pool:").rpartition("/")[0]
-                more = [*kept(notes.get(row.engine)), *judged(drift.get(pool))]
+                seen = ("Restarts seen in this period", words.count(begun[row.engine]), None)
+                more = [seen, *kept(notes.get(row.engine)), *judged(drift.get(pool))]
                 _engine(row, view.now_us, more, trips.get(row.engine))
-    if len(history) < 2 * len(now):
-        st.info("No samples in this period; choose a longer one.", icon=":material/monitoring:")
-        return
+
+
+def _lines(view: View, history: Sequence[EngineRow], bucket_us: int) -> None:
+    streams = data_fleet.streamed(view, STREAMS)
     left, right = st.columns(2)
     with left:
+        _chart(
+            "Time to first token", typical(streams, lambda one: one.ttft_us), "seconds", ".2~r",
+            NO_STREAM,
+        )  # fmt: skip
         kv = f"KV cache in use, highest in each {words.length(bucket_us)}"
-        _chart(kv, _gauge(history, "kv_usage_ppm", 1e-6), "share", charts.SHARE)
-        _chart("Output tokens per second", _rate(history, "output_tokens_total"), "tokens/s", ",~r")
+        _chart(kv, gauge(history, "kv_usage_ppm", 1e-6), "share", charts.SHARE)
+        _chart("Output tokens per second", rate(history, "output_tokens_total"), "tokens/s", ",~r")
+        _chart("Prefix cache hits", gauge(history, "prefix_hit_ppm", 1e-6), "share", charts.SHARE)
     with right:
-        _chart("Sequences", _sequences(history), "sequences", ",.0f")
-        _chart("Preemptions", _steps(history, "preemptions_total"), "preemptions", ",.0f")
+        _chart(
+            "Time per further token", typical(streams, lambda one: one.tpot_us), "seconds", ".2~r",
+            NO_STREAM,
+        )  # fmt: skip
+        _chart("Sequences", sequences(history), "sequences", ",.0f")
+        _chart("Preemptions", steps(history, "preemptions_total"), "preemptions", ",.0f")
+        pace = gauge(history, "step_feedback_ppm", 1e-6)
+        _chart("Step time beside its model (1: as it was measured)", pace, "times", ".2~f")
+    st.caption(
+        f"Streams: the latest {STREAMS} finished ones of each engine in the period, the middle "
+        "and the slowest 5 of 100. A step time that rises at like load is an engine that decays."
+    )
 
 
 def _engine(
@@ -120,58 +164,12 @@ def _number(value: int | None) -> str:
     return "unknown" if value is None else words.count(value)
 
 
-def _chart(title: str, records: list[dict[str, Any]], unit: str, form: str) -> None:
+def _chart(
+    title: str, records: list[dict[str, Any]], unit: str, form: str,
+    empty: str = "The engine does not report this.",
+) -> None:  # fmt: skip
     st.subheader(title, anchor=False)
     if not records:
-        st.caption("The engine does not report this.")
+        st.caption(empty)
         return
     st.altair_chart(charts.lines(records, value="value", title=unit, form=form), width="stretch")
-
-
-def _gauge(history: list[EngineRow], name: str, factor: float) -> list[dict[str, Any]]:
-    return [
-        {"at": words.instant(row.at_us), "kind": row.engine, "value": value * factor}
-        for row in history
-        if (value := getattr(row, name)) is not None
-    ]
-
-
-def _sequences(history: list[EngineRow]) -> list[dict[str, Any]]:
-    several = len({row.engine for row in history}) > 1
-    return [
-        {
-            "at": words.instant(row.at_us),
-            "kind": f"{row.engine} {what}" if several else what,
-            "value": getattr(row, what),
-        }
-        for row in history
-        for what in ("running", "waiting")
-        if getattr(row, what) is not None
-    ]
-
-
-def _rate(history: list[EngineRow], name: str) -> list[dict[str, Any]]:
-    return [
-        {**step, "value": step["value"] / step["seconds"]}
-        for step in _steps(history, name)
-        if step["seconds"]
-    ]
-
-
-def _steps(history: list[EngineRow], name: str) -> list[dict[str, Any]]:
-    """Growth of a counter between two samples of one engine."""
-    by_engine: dict[str, list[EngineRow]] = {}
-    for row in history:
-        if getattr(row, name) is not None:
-            by_engine.setdefault(row.engine, []).append(row)
-    return [
-        {
-            "at": words.instant(after.at_us),
-            "kind": engine,
-            "value": grown,
-            "seconds": (after.at_us - before.at_us) / 1e6,
-        }
-        for engine, rows in by_engine.items()
-        for before, after in pairwise(rows)
-        if (grown := getattr(after, name) - getattr(before, name)) >= 0
-    ]

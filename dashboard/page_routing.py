@@ -5,15 +5,19 @@ not taken. Refusals were never attempted anywhere, so they are shown apart.
 """
 
 from collections import Counter
+from typing import Any
 
 import streamlit as st
 
-from dashboard import charts, data, look, words
+from dashboard import charts, data, data_fleet, look, words
 from dashboard.data import View
+from dashboard.enginelines import gauge
 from dashboard.figures import labels, over_time, slo_share
+from ledger.money import PUSD_PER_USD
 from ledger.survey import Survey
 
 PAIRS = 600
+SECONDS_OF_AN_HOUR = 3_600
 
 
 def show(view: View) -> None:
@@ -31,10 +35,15 @@ def show(view: View) -> None:
     records = over_time(
         survey, lambda one: _destination(one.backend, spilled=one.spilled), lambda one: one.attempts
     )
+    marks = _policies(view) if view.viewer.sees_house else []
     st.altair_chart(
-        charts.stacked(records, value="value", colours=colours, title="requests", money=False),
+        charts.stacked(
+            records, value="value", colours=colours, title="requests", money=False, marks=marks
+        ),
         width="stretch",
     )
+    if marks:
+        st.caption("Dashed: policies put in force, by `breakeven policy` or the admin API.")
     left, right = st.columns(2)
     with left:
         st.subheader("Why requests spilled", anchor=False)
@@ -42,7 +51,46 @@ def show(view: View) -> None:
     with right:
         st.subheader("Time to first token: predicted and observed", anchor=False)
         _predictions(view)
+    if view.viewer.sees_house:
+        _room(view, marks)
     _refusals(view)
+
+
+def _policies(view: View) -> list[dict[str, Any]]:
+    """Each set of policies put in force in the period, the oldest first."""
+    return [
+        {
+            "at": words.instant(one.recorded_us),
+            "label": f"v{one.number}",
+            "told": f"policies {one.number} by {one.actor}{f': {one.note}' if one.note else ''}",
+        }
+        for one in reversed(data_fleet.policy_sets(view))
+    ]
+
+
+def _room(view: View, marks: list[dict[str, Any]]) -> None:
+    """What a place on the own engines was worth, and how much of their memory was free."""
+    _, history, _ = data_fleet.engines(view)
+    prices = gauge(history, "bid_price_pusd_per_s", SECONDS_OF_AN_HOUR / PUSD_PER_USD)
+    free = gauge(history, "kv_usage_ppm", -1e-6, offset=1.0)
+    left, right = st.columns(2)
+    for column, title, records, unit, form in (
+        (left, "Bid price of an engine's time", prices, "dollars an hour", "$.2~f"),
+        (right, "KV cache headroom, at its lowest", free, "share that is free", charts.SHARE),
+    ):
+        with column:
+            st.subheader(title, anchor=False)
+            if not records:
+                st.caption("No engine said so in this period.")
+                continue
+            st.altair_chart(
+                charts.lines(records, value="value", title=unit, form=form, marks=marks),
+                width="stretch",
+            )
+    st.caption(
+        "The bid price is what a request must save at an API to be worth its engine time: 0 while "
+        "there is room for all. Below the headroom floor of a policy, requests spill."
+    )
 
 
 def _destination(backend: str, *, spilled: bool) -> str:

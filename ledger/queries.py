@@ -39,9 +39,11 @@ from ledger.queries_requests import (
     AttemptRow,
     Compared,
     Pair,
+    Streamed,
     attempts,
     compared_costs,
     decision,
+    streamed,
     ttft_pairs,
 )
 from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US, Scope
@@ -70,6 +72,7 @@ __all__ = [
     "Refused",
     "Scope",
     "Spent",
+    "Streamed",
     "TeamCell",
     "attempts",
     "capacities",
@@ -90,6 +93,7 @@ __all__ = [
     "round_trips",
     "samples_bucket_us",
     "spent",
+    "streamed",
     "teams",
     "ttft_pairs",
 ]

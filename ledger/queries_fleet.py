@@ -130,6 +130,8 @@ class EngineRow:
     load_ppm: int | None
     age_us: int | None
     simulated: bool
+    step_feedback_ppm: int | None = None  # observed step times beside their model's
+    bid_price_pusd_per_s: int | None = None
 
 
 _ENGINE_COLUMNS = tuple(getattr(EngineSample, name) for name in EngineRow.__dataclass_fields__)

@@ -3,6 +3,7 @@
 Everything here is limited: a page shows the latest rows, never all of them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from sqlalchemy import Connection, func, select
@@ -59,6 +60,19 @@ class Pair:
     backend: str
     ttft_predicted_us: int
     ttft_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """One answer that an own engine streamed; `tpot_us` is the mean of its tokens after the first.
+
+    `None` where there was no second token.
+    """
+
+    opened_us: int
+    engine: str
+    ttft_us: int
+    tpot_us: int | None
 
 
 def attempts(
@@ -118,3 +132,26 @@ def ttft_pairs(connection: Connection, scope: Scope, *, limit: int = 500) -> lis
         .limit(min(limit, ROWS_LIMIT))
     )
     return [Pair(*row) for row in rows(connection, scope.narrow(statement))]
+
+
+def streamed(
+    connection: Connection, scope: Scope, engines: Iterable[str], *, limit: int
+) -> list[Streamed]:
+    """The latest streams that each engine finished, `limit` of each, the oldest of all first."""
+    names = ("opened_us", "target", "ttft_us", "duration_us", "output_tokens")
+    found = []
+    for engine in engines:
+        statement = (
+            select(*(getattr(Attempt, name) for name in names))
+            .where(Attempt.target == engine, Attempt.status == "finished")
+            .where(Attempt.stream, Attempt.ttft_us.is_not(None), Attempt.duration_us.is_not(None))
+            .order_by(Attempt.opened_us.desc())
+            .limit(min(limit, ROWS_LIMIT))
+        )
+        for opened_us, target, ttft_us, duration_us, tokens in rows(
+            connection, scope.narrow(statement)
+        ):
+            later = (tokens or 0) - 1
+            tpot_us = (duration_us - ttft_us) // later if later > 0 else None
+            found.append(Streamed(opened_us, target, ttft_us, tpot_us))
+    return sorted(found, key=lambda one: one.opened_us)

@@ -249,6 +249,8 @@ def _offered(engine, at_us: int) -> None:
     record_market(engine, [
         Hardware("H100", "NVIDIA", 80, 3_350 * 10**9, rate, rate, "a public list",
                  date(2026, 6, 1), (served,), "a data sheet"),
+        Hardware("L4", "NVIDIA", 24, 300 * 10**9, RATE_PUSD, RATE_PUSD, "a public list",
+                 date(2026, 6, 1), (), "a data sheet"),
         Hardware("L40S", "NVIDIA", 48, 864 * 10**9, None, None, None, None, (), "a data sheet"),
     ], at_us=at_us)  # fmt: skip
 
@@ -330,8 +332,9 @@ def _samples(now_us: int, *, simulated: bool) -> list[dict]:
                 "kv_promised_ppm": int(1e5 * wave), "prompt_tokens_total": prompt,
                 "output_tokens_total": output, "preemptions_total": preemptions,
                 "prefix_hit_ppm": 310_000, "busy_us": int(1e7 * wave),
-                "step_feedback_ppm": 1_020_000, "load_ppm": int(1e6 * wave),
-                "bid_price_pusd_per_s": 0, "age_us": 400_000, "simulated": simulated,
+                "step_feedback_ppm": 1_020_000 + 80 * n, "load_ppm": int(1e6 * wave),
+                "bid_price_pusd_per_s": int(4e8 * max(0.0, wave - 0.6)), "age_us": 400_000,
+                "simulated": simulated,
             }
         )  # fmt: skip
     return rows

@@ -20,7 +20,7 @@ from sqlalchemy import insert
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from dashboard import data, downloads, entrance, pages
+from dashboard import data, data_fleet, downloads, entrance, pages
 from dashboard.viewer import NotAllowed, Reach, Viewer
 from ledger import orm
 from ledger.database import make_engine
@@ -236,11 +236,16 @@ def test_control_a_download_of_all_tells_of_it(two) -> None:
     assert all(hits(file) for file in files(view_of(two, None, entrance.AT_THIS_MACHINE)))
 
 
-READS = {name: one for name, one in vars(data).items() if hasattr(one, "reach")}
+READS = {
+    name: one
+    for module in (data, data_fleet)
+    for name, one in vars(module).items()
+    if hasattr(one, "reach")
+}
 GIVEN = {
     "attempts": ((), 5), "attempts_of": ("canary0",), "bill": (1,), "changes": (5,),
     "details": ("canary0.1",), "recent": (5,), "spent": ("team", HOUR), "tries": ("canary0",),
-    "ttft_pairs": (5,), "verifications": (5,),
+    "streamed": (5,), "ttft_pairs": (5,), "verifications": (5,),
 }  # fmt: skip
 
 
@@ -267,9 +272,13 @@ def test_one_attempt_of_the_other_team_has_no_details(two) -> None:
 def test_whatever_opens_the_ledger_is_a_read() -> None:
     """A function of `data` that took an address past `@read` would be asked by a page one day."""
     free = {
-        "P", "T", "View", "engine", "exported", "read", "ledger_url", "lag", "upkeep", "drift",
-        "rounded_now_us", "bucket_us", "Bill",
+        "P", "T", "View", "argument", "engine", "exported", "read", "ledger_url", "lag", "upkeep",
+        "drift", "rounded_now_us", "bucket_us", "Bill",
     }  # fmt: skip
-    here = {name for name in vars(data) if not name.startswith("_")}
-    own = {name for name in here if getattr(vars(data)[name], "__module__", "") == data.__name__}
+    own = {
+        name
+        for module in (data, data_fleet)
+        for name, one in vars(module).items()
+        if not name.startswith("_") and getattr(one, "__module__", "") == module.__name__
+    }
     assert own - free == set(READS)

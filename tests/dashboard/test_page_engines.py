@@ -4,30 +4,31 @@ import time
 
 from sqlalchemy import insert
 
-from dashboard.page_engines import _rate, _steps, judged, kept
+from dashboard.page_engines import judged, kept
 from ledger import orm
 from ledger.database import make_engine, migrate
 from ledger.driftnotes import DriftNote
 from ledger.overrides import DISABLED, Override, store_override
-from ledger.queries import EngineRow
 from ledger.upkeepnotes import Note
 
 S = 10**6
 
 
-def row(engine: str, second: int, total: int | None) -> EngineRow:
-    return EngineRow(
-        second * S, "llama", engine, "healthy", 1, 0, 5, 5, 0, total, 0, 0, 0, 0, 0, False
-    )
-
-
-def test_the_latest_sample_is_shown(page, books, text_of) -> None:
+def test_the_latest_sample_is_shown(page, books, text_of, monkeypatch) -> None:
     filled = books(peak=2.0, days=1)
+    monkeypatch.setattr("dashboard.data.rounded_now_us", lambda _: filled.now_us)
     test = page("engines", filled.url, period="24 h")
     shown = text_of(test)
     assert "pool:llama-70b/0" in shown
     assert "healthy" in shown
-    assert len(test.get("vega_lite_chart")) == 4
+    assert "Restarts seen in this period" in shown
+    assert [one.value for one in test.subheader] == [
+        "Time to first token", "KV cache in use, highest in each 20 s",
+        "Output tokens per second", "Prefix cache hits", "Time per further token", "Sequences",
+        "Preemptions", "Step time beside its model (1: as it was measured)",
+        "Tokens for a dollar of own hardware", "Would other GPUs carry this load for less?",
+    ]  # fmt: skip
+    assert len(test.get("vega_lite_chart")) == 10
 
 
 def test_the_chart_of_the_cache_says_what_its_points_are(page, books, text_of, monkeypatch) -> None:
@@ -90,15 +91,6 @@ def test_no_engine_says_what_to_do(page, tmp_path, text_of) -> None:
     url = f"sqlite:///{tmp_path / 'empty.db'}"
     migrate(url)
     assert "No engine has been seen" in text_of(page("engines", url))
-
-
-def test_rates_are_per_engine_and_skip_restarts() -> None:
-    history = [row("a", 0, 100), row("b", 0, 5), row("a", 10, 300), row("b", 10, None)]
-    history += [row("a", 20, 50), row("a", 30, 60)]  # the counter fell: a restart
-    assert [(step["kind"], step["value"]) for step in _steps(history, "output_tokens_total")] == [
-        ("a", 200), ("a", 10),
-    ]  # fmt: skip
-    assert [step["value"] for step in _rate(history, "output_tokens_total")] == [20.0, 1.0]
 
 
 def test_what_live_questions_say_of_a_pool_is_told() -> None:

@@ -8,6 +8,8 @@ from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 
 from dashboard import words
 from ledger.database import make_engine, migrate
+from ledger.policies import PolicySet, store_policies
+from ledger.queries import HOUR_US
 
 
 def test_shares_equal_the_journal(page, month, text_of) -> None:
@@ -32,6 +34,35 @@ def test_spill_reasons_equal_the_journal(page, books) -> None:
         words.reason(code): number for code, number in counts.items()
     }
     assert len(shown) >= 3
+
+
+def drawn(test, place: int) -> bytes:
+    """All that a chart is drawn from, with its data."""
+    return test.get("vega_lite_chart")[place].proto.SerializeToString()
+
+
+def test_policies_put_in_force_are_marked_where_they_were(page, books, text_of) -> None:
+    filled = books(peak=2.0, days=2)
+    engine = make_engine(filled.url)
+    for number, hours in ((1, 30), (2, 12), (3, 1)):
+        at_us = filled.now_us - hours * HOUR_US
+        store_policies(engine, PolicySet(number, "policies: []", at_us, "ann", "less spill"))
+    engine.dispose()
+    test = page("routing", filled.url, period="24 h")
+    assert "Dashed: policies put in force" in text_of(test)
+    for place in (0, 3, 4):  # who answered, the bid price, the headroom
+        marks = [label for label in ("v1", "v2", "v3") if label.encode() in drawn(test, place)]
+        samples = place > 0  # of the last two hours alone
+        assert marks == (["v3"] if samples else ["v2", "v3"])
+    assert b"policies 3 by ann: less spill" in drawn(test, 0)
+
+
+def test_the_price_of_room_and_how_much_was_free_are_drawn(page, books) -> None:
+    filled = books(peak=2.0, days=1)
+    test = page("routing", filled.url, period="24 h")
+    titles = [one.value for one in test.subheader]
+    assert titles[3:5] == ["Bid price of an engine's time", "KV cache headroom, at its lowest"]
+    assert b"policies" not in drawn(test, 0), "none was put in force"
 
 
 def test_answers_in_one_piece_have_no_first_token_to_compare(page, books, text_of) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from ledger import queries
 from ledger.queries import Scope
-from ledger.records import Compared
+from ledger.records import Compared, Tokens
 from ledger.repository import Repository
 
 NOON_US = 1_780_000_000_000_000
@@ -64,3 +64,22 @@ def test_pairs_have_both_times(connection) -> None:
     found = queries.ttft_pairs(connection, SCOPE, limit=4)
     assert [pair.ttft_predicted_us for pair in found] == [100_019, 100_017, 100_016, 100_014]
     assert {pair.ttft_us for pair in found} == {120_000}
+
+
+def test_streams_of_each_engine_are_the_latest(engine, opened, settled) -> None:
+    records = []
+    for n in range(24):
+        name = f"pool:p/{n % 2}"
+        own = {"target": name, "backend": "own", "pool": "p", "engine": name[-1]}
+        records.append(opened(n, **own, stream=n != 21))
+        changes = {"status": "client_gone"} if n == 20 else {}
+        tokens = Tokens(input=10, output=1 if n == 18 else 5)
+        records.append(settled(n, ttft_us=100, duration_us=100 + 4 * n, tokens=tokens, **changes))
+    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    with engine.connect() as connection:
+        found = queries.streamed(connection, SCOPE, ["pool:p/0", "pool:p/1", "none"], limit=3)
+    assert [(one.opened_us - NOON_US, one.engine, one.tpot_us) for one in found] == [
+        (16, "pool:p/0", 16), (17, "pool:p/1", 17), (18, "pool:p/0", None),
+        (19, "pool:p/1", 19), (22, "pool:p/0", 22), (23, "pool:p/1", 23),
+    ]  # fmt: skip
+    assert {one.ttft_us for one in found} == {100}

@@ -1,0 +1,61 @@
+"""Reads of the own engines and of what routes to them, refused and remembered as in `data`."""
+
+from pathlib import Path
+
+from dashboard.data import View, argument, engine, read
+from dashboard.viewer import Reach
+from ledger import queries
+from ledger.driftnotes import DriftNote, read_drift
+from ledger.policies import PolicySet
+from ledger.policies import policy_sets as read_policy_sets
+from ledger.upkeepnotes import Note, read_notes
+
+MOST_POLICY_SETS = 100
+
+
+def upkeep() -> dict[str, Note]:
+    """What this host's upkeep says of each engine, where `-- --run-dir DIR` tells of one."""
+    run_dir = argument("--run-dir")
+    return {} if run_dir is None else read_notes(Path(run_dir))
+
+
+def drift() -> dict[str, DriftNote]:
+    """What this host's sampling found of each pool, where `-- --run-dir DIR` tells of one."""
+    run_dir = argument("--run-dir")
+    return {} if run_dir is None else read_drift(Path(run_dir))
+
+
+@read(Reach.HOUSE)
+def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
+    """The latest sample of every engine, a thinned history of the period, and by what it is."""
+    with engine(view.url).connect() as connection:
+        first = queries.first_sample_us(connection, view.scope)
+        length = view.span_us if first is None else view.now_us - first
+        bucket = queries.samples_bucket_us(length)
+        return (
+            queries.engines_now(connection),
+            queries.engine_samples(connection, view.scope, bucket_us=bucket),
+            bucket,
+        )
+
+
+@read(Reach.HOUSE)
+def round_trips(view: View) -> dict[str, int]:
+    """To each engine, in microseconds."""
+    with engine(view.url).connect() as connection:
+        return queries.round_trips(connection)
+
+
+@read(Reach.HOUSE)
+def streamed(view: View, limit: int) -> list[queries.Streamed]:
+    """The latest streams of each own engine, the oldest of all first."""
+    with engine(view.url).connect() as connection:
+        names = [row.engine for row in queries.engines_now(connection)]
+        return queries.streamed(connection, view.scope, names, limit=limit)
+
+
+@read(Reach.HOUSE)
+def policy_sets(view: View) -> list[PolicySet]:
+    """Those put in force in the period, the newest first; the latest hundred."""
+    found = read_policy_sets(engine(view.url), MOST_POLICY_SETS)
+    return [one for one in found if view.scope.start_us <= one.recorded_us < view.scope.end_us]

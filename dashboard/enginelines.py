@@ -1,0 +1,125 @@
+"""From samples and streams of engines to the lines of charts; pure.
+
+Counters are the engines' own; a counter that went down means a restart, and that step is left out.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from dashboard import words
+from ledger.money import PUSD_PER_USD
+from ledger.queries import HOUR_US, EngineRow, Streamed
+from ledger.survey import Survey
+
+POINTS = 24  # of a line of streams: as many streams make each
+LEAST = 5  # streams of a point
+HIGH = 0.95
+
+
+def gauge(
+    history: Sequence[EngineRow], name: str, factor: float, *, offset: float = 0.0
+) -> list[dict[str, Any]]:
+    """What it says at each sample, `offset + factor` times it; nothing where it is not known."""
+    return [
+        {"at": words.instant(row.at_us), "kind": row.engine, "value": offset + factor * value}
+        for row in history
+        if (value := getattr(row, name)) is not None
+    ]
+
+
+def sequences(history: Sequence[EngineRow]) -> list[dict[str, Any]]:
+    several = len({row.engine for row in history}) > 1
+    return [
+        {
+            "at": words.instant(row.at_us),
+            "kind": f"{row.engine} {what}" if several else what,
+            "value": getattr(row, what),
+        }
+        for row in history
+        for what in ("running", "waiting")
+        if getattr(row, what) is not None
+    ]
+
+
+def restarts(history: Sequence[EngineRow]) -> Counter[str]:
+    """How often each engine's counters began anew; a restart between two samples may hide."""
+    found = Counter[str]()
+    last: dict[str, int] = {}
+    for row in history:
+        if row.output_tokens_total is not None:
+            found[row.engine] += row.output_tokens_total < last.get(row.engine, 0)
+            last[row.engine] = row.output_tokens_total
+    return found
+
+
+def typical(
+    streams: Sequence[Streamed], value: Callable[[Streamed], int | None]
+) -> list[dict[str, Any]]:
+    """The middle and the slow end of each engine's streams, in seconds, as many at each point."""
+    by_engine: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for one in streams:
+        if (length_us := value(one)) is not None:
+            by_engine[one.engine].append((one.opened_us, length_us))
+    records = []
+    for engine, found in by_engine.items():
+        width = max(LEAST, -(-len(found) // POINTS))
+        for place in range(0, len(found), width):
+            some = sorted(us for _, us in found[place : place + width])
+            at = words.instant(found[min(place + width, len(found)) - 1][0])
+            high = some[min(len(some) - 1, int(HIGH * len(some)))]
+            for kind, us in (("p50", median(some)), ("p95", high)):
+                name = f"{engine} {kind}" if len(by_engine) > 1 else kind
+                records.append({"at": at, "kind": name, "value": us / 1e6})
+    return records
+
+
+def tokens_per_dollar(survey: Survey) -> list[dict[str, Any]]:
+    """Input and output of own engines by the whole bill, in buckets whose hours are closed."""
+    bills: dict[int, int] = defaultdict(int)
+    closed_us: dict[str, int] = {}
+    for cell in survey.hours:
+        bills[cell.start_us] += cell.bill_pusd
+        closed_us[cell.pool] = max(closed_us.get(cell.pool, 0), cell.last_hour_us + HOUR_US)
+    tokens: dict[int, int] = defaultdict(int)
+    for one in survey.moments:
+        tokens[one.start_us] += one.tokens if one.backend == "own" else 0
+    until_us = min(closed_us.values(), default=0)
+    return [
+        {
+            "at": words.instant(start_us),
+            "kind": "own engines",
+            "value": tokens[start_us] * PUSD_PER_USD / bill,
+        }
+        for start_us, bill in sorted(bills.items())
+        if bill and start_us + survey.bucket_us <= until_us
+    ]
+
+
+def rate(history: Sequence[EngineRow], name: str) -> list[dict[str, Any]]:
+    return [
+        {**step, "value": step["value"] / step["seconds"]}
+        for step in steps(history, name)
+        if step["seconds"]
+    ]
+
+
+def steps(history: Sequence[EngineRow], name: str) -> list[dict[str, Any]]:
+    """Growth of a counter between two samples of one engine."""
+    by_engine: dict[str, list[EngineRow]] = {}
+    for row in history:
+        if getattr(row, name) is not None:
+            by_engine.setdefault(row.engine, []).append(row)
+    return [
+        {
+            "at": words.instant(after.at_us),
+            "kind": engine,
+            "value": grown,
+            "seconds": (after.at_us - before.at_us) / 1e6,
+        }
+        for engine, rows in by_engine.items()
+        for before, after in pairwise(rows)
+        if (grown := getattr(after, name) - getattr(before, name)) >= 0
+    ]
