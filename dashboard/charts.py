@@ -70,7 +70,7 @@ def stacked(
         alt.Chart(inline(_piled(records, value, order, money=money)), height=HEIGHT)
         .mark_rect(cornerRadius=1)
         .encode(
-            x=_time("left", ends),
+            x=time_axis("left", ends),
             x2="right:T",
             y=alt.Y("low:Q", title=title, axis=axis_of(money=money)),
             y2="high:Q",
@@ -92,7 +92,7 @@ def _marked(chart: Chart, marks: Records, instants: Sequence[datetime]) -> Chart
         return chart
     now = inks()
     base = alt.Chart(inline(seen)).encode(
-        x=_time("at", instants),
+        x=time_axis("at", instants),
         tooltip=[
             alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="at (UTC)", format=_TIME),
             alt.Tooltip("told:N", title="what"),
@@ -155,7 +155,7 @@ def lines(
         alt.Chart(inline(records), height=210)
         .mark_line(strokeWidth=2, interpolate="monotone")
         .encode(
-            x=_time("at", instants),
+            x=time_axis("at", instants),
             y=alt.Y(f"{value}:Q", title=title, axis=axis, scale=scale),
             color=coloured(dict(zip(names, PALETTE, strict=False)), columns=2),
             tooltip=[
@@ -316,7 +316,7 @@ def axis_of(*, money: bool) -> alt.Axis:
     return alt.Axis(labelExpr=f"{small} : format(datum.value, '{sign}~s')", tickCount=6)
 
 
-def _time(field: str, instants: Sequence[datetime]) -> alt.X:
+def time_axis(field: str, instants: Sequence[datetime]) -> alt.X:
     """A UTC axis whose labels are as fine as its ticks: no two of them read the same."""
     low, high = (edge(instants).timestamp() for edge in (min, max))
     high = max(high, low + 1)  # a single instant has room, too

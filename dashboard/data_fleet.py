@@ -59,3 +59,9 @@ def policy_sets(view: View) -> list[PolicySet]:
     """Those put in force in the period, the newest first; the latest hundred."""
     found = read_policy_sets(engine(view.url), MOST_POLICY_SETS)
     return [one for one in found if view.scope.start_us <= one.recorded_us < view.scope.end_us]
+
+
+@read(Reach.HOUSE, ttl=None)
+def newest_policy_sets(view: View, most: int) -> list[PolicySet]:
+    """Of all times, the newest first; one that came just now among them."""
+    return list(read_policy_sets(engine(view.url), most))

@@ -47,6 +47,8 @@ _STYLE = """<style>
 .be-bar span {display: block; height: 100%;}
 .be-key {display: inline-block; width: .62rem; height: .62rem; border-radius: 3px;
   margin-right: .35rem;}
+.st-key-policies-text textarea {font-family: "Source Code Pro", monospace; font-size: .84rem;
+  line-height: 1.4;}
 .be-rows {width: 100%; font-size: .88rem; border-collapse: collapse;}
 .be-rows td {padding: .14rem 0; border: none;} .be-rows td:last-child {text-align: right;
   font-variant-numeric: tabular-nums;}

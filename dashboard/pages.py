@@ -11,6 +11,7 @@ from dashboard import (
     page_claims,
     page_engines,
     page_plan,
+    page_policies,
     page_routing,
     page_spend,
 )
@@ -22,12 +23,14 @@ BREAK_EVEN = "own {own} break even as a fleet, not for {team}"
 AUDIT = "bills and changes are the house's, not {team}'s"
 CLAIMS = "claims are nobody's"
 PLAN = "hardware is bought for everyone, not for {team}"
+POLICIES = "engines are shared, so policies are of all teams, not of {team}"
 PLACES = (
     Place(page_answer, "Are we winning?", ":material/balance:", Reach.TEAM, default=True),
     Place(page_breakeven, "Break-even", ":material/show_chart:", Reach.HOUSE, BREAK_EVEN),
     Place(page_spend, "Spend", ":material/payments:", Reach.TEAM),
     Place(page_routing, "Routing", ":material/alt_route:", Reach.TEAM),
     Place(page_engines, "Engines", ":material/memory:", Reach.HOUSE),
+    Place(page_policies, "Policies", ":material/tune:", Reach.HOUSE, POLICIES),
     Place(page_plan, "Plan a purchase", ":material/shopping_cart:", Reach.HOUSE, PLAN),
     Place(page_audit, "Reconciliation and audit", ":material/rule:", Reach.BOOKS, AUDIT),
     Place(page_claims, "Check a claim", ":material/fact_check:", Reach.NAMES, CLAIMS),

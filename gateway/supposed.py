@@ -77,6 +77,7 @@ class Asked(msgspec.Struct, frozen=True):
     job: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
     by: str
     since_us: int
+    question: Question
 
 
 class Busy(Exception):
@@ -106,7 +107,7 @@ class WhatIfs:
         try:
             _take(lock)
             self._forget()
-            asked = Asked(secrets.token_hex(16), by, order.now_us)
+            asked = Asked(secrets.token_hex(16), by, order.now_us, order.question)
             place = self.folder / asked.job
             place.mkdir(mode=0o700)
             _write(place / _ASKED, asked)
@@ -135,6 +136,7 @@ class WhatIfs:
             "state": state,
             "by": asked.by,
             "since_us": asked.since_us,
+            "asked": msgspec.to_builtins(asked.question),
             "progress": msgspec.to_builtins(known or Progress()),
             "fault": None if told is None else told.fault,
             "result": None if told is None else told.result,

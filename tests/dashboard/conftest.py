@@ -21,12 +21,16 @@ from sqlalchemy import insert
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
+from dashboard import asking
+from dashboard.asking import Refused
+from dashboard.viewer import Viewer
 from ledger import orm
 from ledger.accounts import close_hour, provisional_charge_pusd
 from ledger.book import import_drafts
 from ledger.database import make_engine, migrate
 from ledger.drafts import PriceDraft
 from ledger.market import Hardware, Serving, record_market
+from ledger.people import Role
 from ledger.rates import Terms, rates_from
 from ledger.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
 from ledger.repository import Repository
@@ -411,3 +415,67 @@ def text_of() -> Callable[[AppTest], str]:
         return " ".join(re.sub(r"<[^>]+>", " ", html.unescape(text)) for text in found)
 
     return read
+
+
+IN_FORCE = "policies:\n- name: calm\n"
+
+
+class ScriptedDesk:
+    """What pages need of a gateway, without one: it judges a text by a word, and remembers."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self.viewer = viewer
+        self.sets: list[dict] = []
+        self.asked: list[tuple[str, dict]] = []
+        self.looks: list[dict] = []  # answers to a look at a what-if; the last one stays
+        self.refuses: dict[str, Refused] = {}
+        self.text = IN_FORCE
+
+    def get(self, path: str, **query: object) -> dict:
+        self._hear(path, query)
+        if path == "/policies":
+            newest = self.sets[0] if self.sets else _FIRST
+            return {**newest, "policies": self.text, "fault": None, "source": "x"}
+        if path == "/policies/history":
+            return {"data": self.sets}
+        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+    def post(self, path: str, **given: object) -> dict:
+        self._hear(path, given)
+        text = str(given.get("policies", IN_FORCE))
+        if path == "/policies/check":
+            fault = {"path": "policies[0].slo.ttft", "line": 3, "message": "no such member",
+                     "severity": "error"}  # fmt: skip
+            faults = [fault] if "wrong" in text else []
+            return {"valid": not faults, "faults": faults, "policies": ["calm: every request"],
+                    "version": text[-4:]}  # fmt: skip
+        changes = [] if text == self.text else [f"+{line}" for line in text.splitlines()]
+        if path == "/policies/simulate":
+            return {"job": "j" * 32, "limit_s": 600.0}
+        if path == "/policies/diff" or given.get("look"):
+            return {"set": len(self.sets), "changes": changes}
+        self.text = text
+        new = {"set": len(self.sets) + 1, "since": "2026-11-01 00:00:00 UTC", "version": text[-4:],
+               "by": self.viewer.name, "note": given.get("note")}  # fmt: skip
+        self.sets.insert(0, new)
+        return {**new, "changes": changes}
+
+    def _hear(self, path: str, given: dict) -> None:
+        self.asked.append((path, given))
+        if path in self.refuses:
+            raise self.refuses[path]
+
+
+_FIRST = {"set": 0, "since": None, "by": "the configuration file", "note": None, "version": "v0"}
+
+
+@pytest.fixture
+def desk_of(monkeypatch) -> Callable[..., ScriptedDesk]:
+    """`desk_of(name, role)`: what the Policies page asks instead of a gateway."""
+
+    def make(name: str | None, role: Role = Role.ADMIN) -> ScriptedDesk:
+        made = ScriptedDesk(Viewer(name, role))
+        monkeypatch.setattr(asking, "desk", lambda _who: made)
+        return made
+
+    return make

@@ -206,7 +206,7 @@ def test_control_who_sees_all_sees_it(app, page: str) -> None:
 @pytest.mark.long
 def test_pages_of_the_house_are_not_there_for_a_team(app, two) -> None:
     """Asked for by their addresses, they are not found; what they read is refused anyway."""
-    for page in ("breakeven", "engines", "plan", "audit"):
+    for page in ("breakeven", "engines", "policies", "plan", "audit"):
         test = app(SCOPED, page)
         assert test.title[0].value.startswith("Are the"), "the first page instead"
 
@@ -244,8 +244,9 @@ READS = {
 }
 GIVEN = {
     "attempts": ((), 5), "attempts_of": ("canary0",), "bill": (1,), "changes": (5,),
-    "details": ("canary0.1",), "recent": (5,), "spent": ("team", HOUR), "tries": ("canary0",),
-    "streamed": (5,), "ttft_pairs": (5,), "verifications": (5,),
+    "details": ("canary0.1",), "newest_policy_sets": (5,), "recent": (5,),
+    "spent": ("team", HOUR), "tries": ("canary0",), "streamed": (5,), "ttft_pairs": (5,),
+    "verifications": (5,),
 }  # fmt: skip
 
 

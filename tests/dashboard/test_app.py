@@ -34,13 +34,15 @@ FLAGS = (
 )
 PATHS = {
     "answer": "", "breakeven": "breakeven", "spend": "spend", "routing": "routing",
-    "engines": "engines", "plan": "plan", "audit": "audit",
+    "engines": "engines", "policies": "policies", "plan": "plan", "audit": "audit",
     "claims": "claims",
 }  # fmt: skip
 START_LIMIT_S = 60
 NOISE = (
     # Opened at a page's own address, Streamlit's client tries that as its server's root first.
-    re.compile(r"status of 404 .*/(breakeven|spend|routing|engines|plan|audit|claims)/_stcore/"),
+    re.compile(
+        r"status of 404 .*/(breakeven|spend|routing|engines|policies|plan|audit|claims)/_stcore/"
+    ),
 )
 
 

@@ -45,6 +45,7 @@ def test_what_a_process_tells_is_told(what_ifs, patiently) -> None:
     found = ended(what_ifs(ENDS), job, patiently)
     assert (found["state"], found["result"], found["fault"]) == ("done", {"a": 1}, None)
     assert (found["job"], found["by"], found["since_us"]) == (job, "ada", 1)
+    assert found["asked"]["sets"] == (("new", "in-force"),)
     assert what_ifs(ENDS).look(None) == found
     assert what_ifs(ENDS).folder.stat().st_mode & 0o077 == 0
 
@@ -109,8 +110,9 @@ def test_the_oldest_is_forgotten(what_ifs, patiently) -> None:
 
 def test_no_name_leads_out_of_the_folder(what_ifs, tmp_path) -> None:
     found = what_ifs(ENDS)
-    assert found.look(None) is None
-    (tmp_path / "asked.json").write_text('{"job": "x", "by": "x", "since_us": 1}')
+    assert found.look(None) is None, "nobody has asked so far"
+    known = what_ifs(ENDS).folder / what_ifs(ENDS).begin(ORDER, "ada") / "asked.json"
+    (tmp_path / "asked.json").write_bytes(known.read_bytes())
     for name in ("..", "", "../" * 10, "a" * 31, "/" * 32):
         assert found.look(name) is None
 

@@ -1,0 +1,172 @@
+"""What would another policy have done: sets judged, played on recorded traffic, put in force.
+
+Everything is asked of the gateway's admin API as whoever looks (`dashboard.asking`): which sets are
+in force, whether one fits, what-ifs, changes. When sets came in force is read from the books, as a
+marker on the share of requests that spilled.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import (
+    asking,
+    charts_policies,
+    data,
+    data_fleet,
+    look,
+    policychange,
+    policyeditor,
+    words,
+)
+from dashboard.asking import Desk, Refused, Unanswered
+from dashboard.data import View
+from ledger.policies import PolicySet
+from ledger.survey import Survey
+
+LISTED = 20
+
+
+def show(view: View) -> None:
+    desk = asking.desk(view.who)
+    if desk is None:
+        st.info(
+            f"No gateway is named, so nothing can be judged or played from here. {asking.HOW}",
+            icon=":material/link_off:",
+        )
+    else:
+        try:
+            _asked(desk)
+        except Unanswered as error:
+            st.warning(f"The gateway does not answer. {error}", icon=":material/cloud_off:")
+        except Refused as refused:
+            _refused(refused)
+    _past(view)
+
+
+def _asked(desk: Desk) -> None:
+    shown = desk.get("/policies")
+    past = desk.get("/policies/history", limit=LISTED)["data"]
+    _in_force(desk, shown)
+    st.subheader("What would another policy have done?", anchor=False)
+    left, right = st.columns([3, 2])
+    with left:
+        draft = policyeditor.edit(desk, shown)
+    with right:
+        policyeditor.play(desk, draft)
+        policychange.change(desk, draft, shown, past)
+    if not policyeditor.shown(desk):
+        st.info(
+            "Change the set, choose whose traffic, and play it: dollars, promises kept, spill and "
+            "load of both sets appear here. Nothing is sent and nothing changes.",
+            icon=":material/science:",
+        )
+
+
+def _in_force(desk: Desk, shown: Mapping[str, Any]) -> None:
+    if shown["fault"] is not None:
+        look.label(f"The stored set does not fit this configuration: {shown['fault']}")
+    left, right = st.columns([1, 2])
+    since = "from the start on" if shown["since"] is None else f"since {shown['since']}"
+    note = [] if shown["note"] is None else [f"\u201c{shown['note']}\u201d"]
+    with left:
+        name = f"Set {shown['set']}" if shown["set"] else "The configuration file's"
+        look.card(
+            "In force",
+            look.big(name, size="mid"),
+            look.small(f"{since}, by {shown['by']}", f"version **{shown['version']}**", *note),
+        )
+    with right:
+        said = _in_words(desk, shown)
+        look.card(
+            words.plural(len(said), "policy").replace("policys", "policies"),
+            look.small(*(f"**{name}**: {text}" for name, text in said)),
+        )
+
+
+def _in_words(desk: Desk, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(name, what it says), asked once for each version."""
+    known = st.session_state.get("policies-words")
+    if known is None or known[0] != shown["version"]:
+        lines = desk.post("/policies/check", policies=shown["policies"])["policies"]
+        known = st.session_state["policies-words"] = shown["version"], lines
+    return [(name, text) for name, _, text in (line.partition(": ") for line in known[1])]
+
+
+def _refused(refused: Refused) -> None:
+    if refused.status == 401:
+        st.warning(
+            f"The gateway does not know this dashboard. {refused} {asking.HOW}",
+            icon=":material/key_off:",
+        )
+    elif refused.status == 403:
+        st.warning(f"The gateway does not allow it. {refused}", icon=":material/lock:")
+    else:
+        st.error(str(refused), icon=":material/error:")
+
+
+# ---------------------------------------------------------------- the past, from the books
+
+
+def _past(view: View) -> None:
+    sets = data_fleet.newest_policy_sets(view, LISTED)
+    st.subheader("Since when, and what it did to the share that spills", anchor=False)
+    survey = data.survey(view)
+    records = spill_over_time(survey)
+    marks = markers(sets, view)
+    if records:
+        chart = charts_policies.marked(records, marks, "of requests for own models")
+        st.altair_chart(chart, width="stretch")
+    else:
+        st.caption("No request in this period that own engines serve.")
+    if not sets:
+        st.caption("Only the configuration file ever said: no set was put in force so far.")
+        return
+    st.dataframe(
+        [
+            {
+                "set": one.number,
+                "since": words.instant(one.recorded_us),
+                "by": one.actor,
+                "why": one.note or "",
+                "what": "the configuration file's" if one.document is None else "a set of its own",
+            }
+            for one in sets
+        ],
+        hide_index=True,
+        width="stretch",
+    )
+
+
+def spill_over_time(survey: Survey) -> list[dict[str, Any]]:
+    """Of the attempts for own models in each bucket, the share that an API had to answer."""
+    all_, spilled = defaultdict[int, int](int), defaultdict[int, int](int)
+    for one in survey.moments:
+        if one.backend == "own" or one.spilled:
+            all_[one.start_us] += one.attempts
+            spilled[one.start_us] += one.attempts if one.spilled else 0
+    return [
+        {
+            "at": words.instant(start),
+            "until": words.instant(start + survey.bucket_us),
+            "kind": "spilled to APIs",
+            "value": spilled[start] / count,
+        }
+        for start, count in sorted(all_.items())
+    ]
+
+
+def markers(sets: Sequence[PolicySet], view: View) -> list[dict[str, Any]]:
+    """Those that came in force within the period, one of this moment among them."""
+    start_us = view.now_us - view.span_us
+    return [
+        {
+            "at": words.instant(one.recorded_us),
+            "label": f"v{one.number}",
+            "told": f"policies {one.number} by {one.actor}{f': {one.note}' if one.note else ''}",
+        }
+        for one in sets
+        if start_us <= one.recorded_us
+    ]

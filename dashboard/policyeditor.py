@@ -1,0 +1,211 @@
+"""A set of policies under edit: judged by the gateway as it stands, and played on recorded traffic.
+
+What was typed, and which what-if is shown, outlive a change of page; the what-if's name stands in
+the address, so that it can be shown to somebody else while its host remembers it.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from dashboard import whatifresult
+from dashboard.asking import Desk, Refused
+
+SIMULATE = "/policies/simulate"
+SPANS = {"24 h": "last-24-hours", "7 d": "last-7-days", "30 d": "last-30-days"}
+MOST = (2_000, 10_000, 20_000, 50_000, 200_000)
+NEW, OLD = "this set", "in force"
+LOOK_S = 0.5
+_TEXT, _DRAFT, _BASE, _JUDGED, _JOB, _TAKE = (
+    f"policies-{name}" for name in ("text", "draft", "base", "judged", "job", "taken")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """`changes`: against what is in force, line by line; nothing where it has faults."""
+
+    text: str
+    valid: bool
+    changes: Sequence[str]
+
+
+def edit(desk: Desk, shown: Mapping[str, Any]) -> Draft:
+    """`shown`: the set in force, as the gateway tells it."""
+    _follow(shown["policies"])
+    text = st.text_area(
+        "Policies, as YAML", key=_TEXT, height=330,
+        help="As in the configuration file's `policies`. Nothing is put in force by editing.",
+    )  # fmt: skip
+    st.session_state[_DRAFT] = text
+    judged, changes = _judged(desk, text, shown)
+    for fault in judged["faults"]:
+        where = f"Line {fault['line']}, " if fault["line"] is not None else ""
+        told = f"{where}`{fault['path'] or 'the set'}`: {fault['message']}"
+        is_error = fault["severity"] == "error"
+        (st.error if is_error else st.warning)(told, icon=":material/edit_note:")
+    if judged["valid"] and not changes:
+        st.caption("This is the set in force. Change a promise or a weight, and play it.")
+    elif judged["valid"]:
+        with st.expander("What it changes", expanded=False):
+            st.code("\n".join(changes), language="diff")
+        if st.button("Back to what is in force", key="policies-reset", on_click=_reset):
+            st.session_state.pop(_JUDGED, None)
+    return Draft(text, judged["valid"], changes)
+
+
+def play(desk: Desk, draft: Draft) -> None:
+    """Ask for a what-if, wait for the one that was asked for, and show it."""
+    asked = _options()
+    if st.button(
+        "What would it have done?", type="primary", icon=":material/play_arrow:",
+        key="policies-play", disabled=not draft.valid,
+        help="Plays recorded traffic through both sets in virtual time; nothing is sent.",
+    ):  # fmt: skip
+        _begin(desk, draft, asked)
+
+
+def shown(desk: Desk) -> bool:
+    """The what-if that was asked for, or is in the address. Whether there is one."""
+    job = st.session_state.get(_JOB) or st.query_params.get("whatif")
+    if not job:
+        return False
+    try:
+        found = _waited(desk, job)
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        st.info(f"{refused} Play it once more.", icon=":material/history:")
+        st.session_state.pop(_JOB, None)
+        return False
+    if found["state"] == "failed":
+        st.error(_in_the_pages_words(found["fault"]), icon=":material/error:")
+        return True
+    if found["result"]["traffic"].get("cut"):
+        st.warning(
+            "There was more traffic in that time: only the earliest part is played. Ask for more "
+            "requests, or for a shorter time.",
+            icon=":material/content_cut:",
+        )
+    _offer(found["asked"]["sets"][0])
+    whatifresult.draw(found["result"])
+    return True
+
+
+def _offer(played: Sequence[str]) -> None:
+    """Of a what-if that was opened by its address, or before more was typed: its own text."""
+    name, text = played
+    if name == NEW and text != st.session_state[_DRAFT]:
+        st.caption("These figures are of another text than the one above.")
+        if st.button("Take the text that was played", key="policies-take"):
+            st.session_state[_TAKE] = text
+            st.rerun()
+
+
+def _follow(base: str) -> None:
+    """Who has changed nothing sees what is in force now; what was typed stays."""
+    state = st.session_state
+    if (asked := state.pop(_TAKE, None)) is not None:
+        state[_TEXT] = state[_DRAFT] = asked
+    if _TEXT not in state:
+        state[_TEXT] = state.get(_DRAFT, base)
+    if state[_TEXT] == state.get(_BASE):
+        state[_TEXT] = base
+    state[_BASE] = base
+
+
+def _reset() -> None:
+    st.session_state[_TEXT] = st.session_state[_DRAFT] = st.session_state[_BASE]
+
+
+def _judged(
+    desk: Desk, text: str, shown: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Sequence[str]]:
+    """Asked once for each text; pages refresh by themselves."""
+    asked = text, shown["version"]
+    known = st.session_state.get(_JUDGED)
+    if known is None or known[0] != asked:
+        judged = desk.post("/policies/check", policies=text)
+        changes = desk.post("/policies/diff", policies=text)["changes"] if judged["valid"] else []
+        known = st.session_state[_JUDGED] = asked, judged, changes
+    return known[1], known[2]
+
+
+def _options() -> dict[str, Any]:
+    span = st.segmented_control(
+        "Traffic of the last", list(SPANS), default="24 h", required=True, key="policies-span"
+    )
+    left, right = st.columns(2)
+    with left:
+        most = st.selectbox(
+            "Requests at most", MOST, index=2, format_func="{:,}".format, key="policies-most",
+            help="The earliest of that time: a part of it at its own pace, not a thinner whole.",
+        )  # fmt: skip
+    with right:
+        times = st.number_input(
+            "Times its pace", min_value=0.1, max_value=100.0, value=1.0, step=0.5,
+            key="policies-times", help="2: the same requests in half the time.",
+        )  # fmt: skip
+    with st.expander("Names and engines that the traffic does not tell"):
+        model = st.text_input(
+            "Models", key="policies-model", placeholder="old-name=new-name, ...",
+            help="For requests whose model is no longer configured.",
+        )  # fmt: skip
+        engine = st.text_input(
+            "Engines", key="policies-engine", placeholder="pool=profile, ...",
+            help="How fast a pool is whose engine nobody measured.",
+        )  # fmt: skip
+    return {
+        "ledger": SPANS[span], "most": most, "times": times, "model": _listed(model),
+        "engine": _listed(engine),
+    }  # fmt: skip
+
+
+def _begin(desk: Desk, draft: Draft, asked: Mapping[str, Any]) -> None:
+    other = {"against": "in-force", "against_name": OLD} if draft.changes else {}
+    name = NEW if draft.changes else OLD
+    try:
+        job = desk.post(SIMULATE, policies=draft.text, name=name, **other, **asked)["job"]
+    except Refused as refused:
+        if refused.code != "what_if_busy":
+            raise
+        st.info(str(refused), icon=":material/hourglass_top:")
+        return
+    st.session_state[_JOB] = st.query_params["whatif"] = job
+
+
+def _waited(desk: Desk, job: str) -> dict[str, Any]:
+    """Once it has ended; a bar says how far it is. A refresh of the page only begins it anew."""
+    place = st.empty()
+    while True:
+        found = desk.get(SIMULATE, job=job)
+        if found["state"] != "running":
+            place.empty()
+            return found
+        now = found["progress"]
+        of = now["of"]
+        text = f"{now['done']:,} of {of:,} requests: {now['doing']}" if of else now["doing"]
+        place.progress(now["done"] / of if of else 0.0, text=f"The gateway {_doing(text)} ...")
+        time.sleep(LOOK_S)
+
+
+def _doing(text: str) -> str:
+    return {"starts": "starts a process of its own for it"}.get(text, text)
+
+
+def _in_the_pages_words(fault: str) -> str:
+    """The gateway speaks of its command's options, which are fields here."""
+    for option, field in (
+        ("--ledger", "traffic of"),
+        ("--model", "Models:"),
+        ("--engine", "Engines:"),
+    ):
+        fault = fault.replace(option, field)
+    return fault
+
+
+def _listed(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip()]
