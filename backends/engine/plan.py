@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from backends.engine.catalog import Gpu, Number
+from backends.engine.chunkbudget import prefill_budget
 from backends.engine.loadfloor import Load, load_floor
 from backends.engine.modelconfig import ModelConfig, read_model
+from backends.stepmodel import StepModel
 
 # What vLLM kept of its share beside weights and activations: two measurements (70B shape in AWQ
 # and FP8, one H200, 2026-11-20) leave 0.3 GB after the activations below.
@@ -42,6 +44,7 @@ class Question:
     kv_dtype: Literal["auto", "fp8"] = "auto"
     batched_tokens: int | None = None
     load: Load | None = None  # what users ask, for a floor of what that costs
+    tpot_ms: float | None = None  # promised for each further token
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +81,16 @@ def plan_model(model: ModelConfig, gpu: Gpu, question: Question) -> Plan:
         figures += _load(model, gpu, gpus, context, figures)
     if fits and question.load is not None:
         figures += _floor(model, gpu, gpus, question.load, figures)
+    if fits and question.tpot_ms is not None:
+        figures += _chunks(question, figures, gpu.best_bandwidth_bytes_s * gpus)
     return Plan(
         model.name,
         gpu.name,
         gpus,
         fits,
         figures,
-        _flags(gpus, context, question) if fits else (),
-        _warnings(model, gpu, gpus, fits=fits, context=context),
+        _flags(gpus, context, question, figures) if fits else (),
+        (*_warnings(model, gpu, gpus, fits=fits, context=context), *_late(question, figures)),
     )
 
 
@@ -211,13 +216,45 @@ def _floor(
     return tuple(made)
 
 
-def _flags(gpus: int, context: int, question: Question) -> tuple[str, ...]:
+def _chunks(
+    question: Question, figures: tuple[Figure, ...], bandwidth: float
+) -> tuple[Figure, ...]:
+    """0 where even a step without prompts is longer than promised."""
+    assert question.tpot_ms is not None
+    prompt_s = _value(figures, "prefill_floor_s") / question.prompt_tokens
+    per_token = _value(figures, "kv_bytes_per_token")
+    step = StepModel(_value(figures, "decode_floor_s"), 0.0, per_token / bandwidth, prompt_s, 0.0)
+    kv_tokens = int(_value(figures, "kv_tokens"))
+    found = prefill_budget(
+        step, tpot_s=question.tpot_ms / 1e3, kv_tokens=kv_tokens, max_sequences=_SEQUENCES
+    )
+    how = (
+        f"({question.tpot_ms:g} ms - decode_floor_s - {kv_tokens:,} / 2 KV tokens x"
+        f" {per_token:,.0f} B / {bandwidth / 1e12:g} TB/s) / {1e6 * prompt_s:.3g} us a token,"
+        " rounded down; real steps are longer: at most"
+    )
+    return (Figure("prefill_budget_tokens", found or 0, "tokens", how),)
+
+
+def _late(question: Question, figures: tuple[Figure, ...]) -> tuple[str, ...]:
+    if all(one.value for one in figures if one.name == "prefill_budget_tokens"):
+        return ()
+    words = f"{question.tpot_ms:g} ms a token is not kept beside a cache that is half full"
+    return (f"{words}: promise more, or take more or faster GPUs",)
+
+
+def _flags(
+    gpus: int, context: int, question: Question, figures: tuple[Figure, ...]
+) -> tuple[str, ...]:
     flags = ["--max-model-len", str(context)]
     flags += ["--gpu-memory-utilization", f"{question.gpu_memory_utilization:g}"]
     if gpus > 1:
         flags += ["--tensor-parallel-size", str(gpus)]
     if question.kv_dtype == "fp8":
         flags += ["--kv-cache-dtype", "fp8"]
+    for one in figures:
+        if one.name == "prefill_budget_tokens" and one.value:
+            flags += ["--max-num-batched-tokens", f"{one.value:g}"]
     return tuple(flags)
 
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from backends.engine.chunkbudget import full_step_s, prefill_budget
+from backends.stepmodel import StepModel
 from gateway import overrideverbs as verbs
 from gateway.admin.enginehost import Seen
 from gateway.admin.overrides import author
@@ -45,12 +47,13 @@ def _status(place: Place, _: Nothing) -> dict[str, Any]:
     with place.engines() as host:
         stands = verbs.in_force(place.ledger, place.now_us)
         notes = read_notes(host.runtime.run_dir)
-        promised_us = _promised_us(place.settings)
+        ttft_us, tpot_us = _promised_us(place.settings)
         return listed(
             [
                 _seen(one, stands)
                 | _upkeep(one, notes)
-                | _way(host.round_trip_us(one.row), promised_us)
+                | _way(host.round_trip_us(one.row), ttft_us)
+                | _steps(one.state, tpot_us)
                 for one in host.every()
             ]
         )
@@ -107,15 +110,33 @@ def _upkeep(one: Seen, notes: Mapping[str, UpkeepNote]) -> dict[str, Any]:
     return {"upkeep": None if note is None else msgspec.to_builtins(note)}
 
 
-def _promised_us(settings: Settings) -> int | None:
-    """The tightest first token that a policy promises."""
-    promised = [rule.slo.ttft_ms for rule in settings.policies if rule.slo.ttft_ms is not None]
-    return round(min(promised) * 1e3) if promised else None
+def _promised_us(settings: Settings) -> tuple[int | None, int | None]:
+    """The tightest first token and the tightest further one that policies promise."""
+    slos = [rule.slo for rule in settings.policies]
+    promised = ([one.ttft_ms for one in slos], [one.tpot_ms for one in slos])
+    ttft, tpot = (min((ms for ms in some if ms is not None), default=None) for some in promised)
+    return None if ttft is None else round(ttft * 1e3), None if tpot is None else round(tpot * 1e3)
 
 
 def _way(round_trip_us: int | None, promised_us: int | None) -> dict[str, Any]:
     """The round trip, and whether it is much of the tightest promise."""
     return {"round_trip_us": round_trip_us, "far": far(round_trip_us, promised_us)}
+
+
+def _steps(state: EngineState, promised_us: int | None) -> dict[str, Any]:
+    """A step full of prompts; where it breaks the promise of each token, a budget that does not."""
+    known, pace = state.step, state.step_feedback
+    if known is None:
+        return {"full_step_us": None, "breaks_tpot": None, "prefill_budget_advised": None}
+    step = StepModel(*(pace * s for s in (known.a_s, known.b_s, known.c_s, known.d_s, known.t0_s)))
+    full_us, advised = round(1e6 * full_step_s(step, state.prefill_budget_tokens)), None
+    breaks = promised_us is not None and full_us > promised_us
+    if promised_us is not None and breaks:
+        advised = prefill_budget(
+            step, tpot_s=promised_us / 1e6, kv_tokens=state.kv_capacity_tokens,
+            max_sequences=state.max_num_seqs,
+        )  # fmt: skip
+    return {"full_step_us": full_us, "breaks_tpot": breaks, "prefill_budget_advised": advised}
 
 
 def _usage(state: EngineState) -> float | None:

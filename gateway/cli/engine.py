@@ -106,6 +106,10 @@ def plan_command(
     usd_per_hour: Annotated[
         float | None, typer.Option(min=0.0, help="Of all GPUs together, for $ per 1M tokens.")
     ] = None,
+    tpot_ms: Annotated[
+        float | None,
+        typer.Option(min=1.0, help="Promised for each further token: how much prompt fits a step."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What a GPU can do with a model: memory, KV room, floors; every number with its formula.
@@ -115,7 +119,11 @@ def plan_command(
     dollars = None if usd_per_hour is None else Decimal(str(usd_per_hour))
     load = None if users is None else Load(users, prompt_tokens, output_tokens, dollars)
     question = Question(
-        tensor_parallel=gpus, context_tokens=context, gpu_memory_utilization=utilization, load=load
+        tensor_parallel=gpus,
+        context_tokens=context,
+        gpu_memory_utilization=utilization,
+        load=load,
+        tpot_ms=tpot_ms,
     )
     try:
         made = plan(model_dir, _planned_for(gpu, probe_file), question)

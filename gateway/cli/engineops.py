@@ -37,7 +37,13 @@ def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> 
     """Every engine of this host: state, load, KV cache in use, what is held over it, upkeep."""
     with looking(config) as desk:
         found = desk.do(verbs.STATUS, Nothing())["data"]
-    emit(found, as_json=as_json, show=lambda out: out.print(_table(found)))
+
+    def show(out: Console) -> None:
+        out.print(_table(found))
+        for words in filter(None, map(_late, found)):
+            out.print(words, style="yellow")
+
+    emit(found, as_json=as_json, show=show)
 
 
 def drain(
@@ -215,6 +221,21 @@ def _way(one: dict[str, Any]) -> str:
     if one["round_trip_us"] is None:
         return "-"
     return f"{one['round_trip_us'] / 1e3:.2f} ms{' FAR' if one['far'] else ''}"
+
+
+def _late(one: dict[str, Any]) -> str:
+    """What to set where prompts of others keep a token longer than promised."""
+    if not one["breaks_tpot"]:
+        return ""
+    advised = one["prefill_budget_advised"]
+    advice = (
+        "no smaller step keeps it: promise more"
+        if advised is None
+        else f"set prefill_budget_tokens: {advised} (vLLM: --max-num-batched-tokens)"
+    )
+    step_ms = one["full_step_us"] / 1e3
+    words = f"{one['engine']}: a step full of prompts takes {step_ms:.0f} ms"
+    return f"{words}, longer than promised for a token; {advice}"
 
 
 def _upkeep(note: dict[str, Any] | None) -> str:

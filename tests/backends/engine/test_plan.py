@@ -42,6 +42,31 @@ def test_a_70b_on_an_h200(planned, quantization, weight_bytes, kv_tokens, decode
     assert made["decode_floor_s"] == pytest.approx(decode_s, rel=0.01)
 
 
+def test_prompts_in_a_step_leave_the_promised_time_for_the_next_token(planned):
+    """By the floors: 50 ms less 8.7 of weights and 9.9 of half a cache, at 0.17 ms a token."""
+    made = planned(AWQ, tpot_ms=50.0)
+    left_s = (
+        0.050
+        - made["decode_floor_s"]
+        - made["kv_tokens"] / 2 * 327_680 / (made["bandwidth"] * 1e12)
+    )
+    most = left_s / (made["prefill_floor_s"] / 512)
+    assert most - 64 < made["prefill_budget_tokens"] <= most
+    assert made["prefill_budget_tokens"] % 64 == 0
+    assert made.flags[-2:] == (
+        "--max-num-batched-tokens", f"{made['prefill_budget_tokens']:g}",
+    )  # fmt: skip
+    assert made.warnings == planned(AWQ).warnings
+    assert "--max-num-batched-tokens" not in planned(AWQ).flags
+
+
+def test_a_promise_that_no_step_keeps_is_said(planned):
+    made = planned(AWQ, tpot_ms=10.0)
+    assert made["prefill_budget_tokens"] == 0
+    assert "--max-num-batched-tokens" not in made.flags
+    assert made.warnings[-1].startswith("10 ms a token is not kept beside a cache that is half")
+
+
 def test_prefill_floor_in_bf16(planned):
     assert planned(AWQ, prompt_tokens=512)["prefill_floor_s"] == pytest.approx(0.089, rel=0.01)
 
