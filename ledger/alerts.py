@@ -5,16 +5,17 @@ lease that ends: a teller that dies is followed by another one, so a message may
 an id), and never not at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from sqlalchemy import Connection, Engine, Update, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from ledger.binding import Bound, Budgets, is_default, pattern_of, scope_of
 from ledger.database import reading
 from ledger.money import PPM
-from ledger.orm_budgets import Budget, BudgetAlert, BudgetWindow
+from ledger.orm_budgets import BudgetAlert, BudgetWindow
 from ledger.windows import Period, window_at
 
 US_PER_S = 1_000_000
@@ -96,57 +97,67 @@ def told(engine: Engine, alert: Alert, *, at_us: int) -> None:
 def _reached(
     connection: Connection, thresholds: Mapping[str, Sequence[int]], at_us: int
 ) -> list[Alert]:
-    table, found = BudgetWindow, []
-    budgets = select(Budget).where(Budget.retired_us.is_(None), Budget.id.in_(list(thresholds)))
-    for budget in connection.execute(budgets).mappings():
-        now = window_at(cast("Period", budget["period"]), budget["timezone"], at_us // US_PER_S)
-        past = window_at(cast("Period", budget["period"]), budget["timezone"], now.start_s - 1)
-        ends = {now.start_s: now.end_s, past.start_s: past.end_s}
-        query = select(table.window, table.spent_pusd).where(
-            table.budget_id == budget["id"], table.window.in_(list(ends))
-        )
-        known = select(BudgetAlert.window, BudgetAlert.threshold_ppm).where(
-            BudgetAlert.budget_id == budget["id"], BudgetAlert.window.in_(list(ends))
-        )
-        before = {(window, ppm) for window, ppm in connection.execute(known)}
-        for window, spent in connection.execute(query):
-            found += [
-                Alert(
-                    budget["id"], budget["scope"], budget["period"], window, ends[window], ppm,
-                    budget["limit_pusd"], spent, budget["hard"], at_us,
-                )
-                for ppm in thresholds[budget["id"]]
-                if spent * PPM >= ppm * budget["limit_pusd"] and (window, ppm) not in before
-            ]  # fmt: skip
-    return found
+    budgets = Budgets(connection)
+    return [
+        alert
+        for bound in budgets.in_force()
+        if bound.id in thresholds
+        for alert in _reached_of(connection, budgets, bound, thresholds[bound.id], at_us)
+    ]
+
+
+def _reached_of(
+    connection: Connection, budgets: Budgets, bound: Bound, steps: Sequence[int], at_us: int
+) -> Iterator[Alert]:
+    """Of a budget's account, or of every account that a default binds."""
+    table = BudgetWindow
+    now = window_at(cast("Period", bound.period), bound.timezone, at_us // US_PER_S)
+    past = window_at(cast("Period", bound.period), bound.timezone, now.start_s - 1)
+    ends = {now.start_s: now.end_s, past.start_s: past.end_s}
+    each, like = is_default(bound.scope), pattern_of(bound.id)
+    mine = table.budget_id.like(like) if each else table.budget_id == bound.id
+    noted = BudgetAlert.budget_id.like(like) if each else BudgetAlert.budget_id == bound.id
+    query = select(table.budget_id, table.window, table.spent_pusd).where(
+        mine, table.window.in_(list(ends))
+    )
+    known = select(BudgetAlert.budget_id, BudgetAlert.window, BudgetAlert.threshold_ppm).where(
+        noted, BudgetAlert.window.in_(list(ends))
+    )
+    before = set(map(tuple, connection.execute(known).all()))
+    for account, window, spent in connection.execute(query).all():
+        if budgets.of(account) != bound:
+            continue  # it has one of its own
+        for ppm in steps:
+            if spent * PPM >= ppm * bound.limit_pusd and (account, window, ppm) not in before:
+                yield Alert(
+                    account, scope_of(account), bound.period, window, ends[window], ppm,
+                    bound.limit_pusd, spent, bound.hard, at_us,
+                )  # fmt: skip
 
 
 def _waiting(connection: Connection, at_us: int) -> list[Alert]:
     table = BudgetAlert
     query = (
         select(
-            table.budget_id, Budget.scope, Budget.period, table.window, Budget.timezone,
-            table.threshold_ppm, table.limit_pusd, table.spent_pusd, Budget.hard,
-            table.reached_us, table.tries,
+            table.budget_id, table.window, table.threshold_ppm, table.limit_pusd,
+            table.spent_pusd, table.reached_us, table.tries,
         )
-        .join(Budget, Budget.id == table.budget_id)
         .where(
             table.told_us.is_(None), table.due_us <= at_us,
             table.reached_us > at_us - TOLD_FOR_US,
         )
         .order_by(table.reached_us, table.threshold_ppm)
     )  # fmt: skip
-    return [
-        Alert(
-            budget_id,
-            scope,
-            period,
-            start,
-            window_at(cast("Period", period), timezone, start).end_s,
-            *rest,
-        )
-        for budget_id, scope, period, start, timezone, *rest in connection.execute(query)
-    ]
+    rows = connection.execute(query).all()
+    budgets = Budgets(connection, {row[0] for row in rows})
+    found = []
+    for account, start, ppm, limit, spent, reached_us, tries in rows:
+        bound = budgets.of(account)
+        if bound is not None:
+            ends = window_at(cast("Period", bound.period), bound.timezone, start).end_s
+            told = (account, scope_of(account), bound.period, start, ends, ppm, limit, spent)
+            found.append(Alert(*told, bound.hard, reached_us, tries))
+    return found
 
 
 def _one(alert: Alert) -> Update:

@@ -7,6 +7,8 @@ hosts could spend it once more. What hosts hold idle beyond the limit is taken b
 An attempt under way is not counted: what it will cost is not in the books.
 """
 
+from collections.abc import Collection
+
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -25,7 +27,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from ledger.binding import pattern_of
 from ledger.escrow import EscrowError
+from ledger.grants import BudgetLine
 from ledger.orm_books import Attempt
 from ledger.orm_budgets import BOOKED, NO_HOST, BudgetWindow, Grant, HoldRow
 from ledger.orm_types import exact_sum
@@ -39,6 +43,43 @@ _NAMED = {
     "model": Attempt.model,
     "provider": Attempt.provider,
 }
+
+
+def book_each(
+    connection: Connection,
+    default: BudgetLine,
+    window: Window,
+    *,
+    own: Collection[str],
+    moved: bool,
+) -> None:
+    """The same for everybody whom a default binds, in one sweep: all of its kind but `own`.
+
+    `default` is the line of `user:*`; `own` are the accounts that have a budget of their own.
+    """
+    kind = default.scope.partition(":")[0]
+    column = _NAMED[kind]
+    account = literal(f"{kind}:", String) + column + literal(f"@{default.period}", String)
+    within = and_(
+        column.is_not(None),
+        account.not_in(own) if own else true(),
+        Attempt.opened_us >= window.start_s * 10**6,
+        Attempt.opened_us < window.end_s * 10**6,
+        Attempt.cost_pusd.is_not(None),
+    )
+    mine: ColumnElement[bool] = HoldRow.budget_id.like(pattern_of(default.id))
+    if own:
+        mine = and_(mine, HoldRow.budget_id.not_in(own))
+    if moved:
+        for budget_id, start in _move(connection, mine, window, within):
+            _total(connection, budget_id, start)
+    _add_missed(connection, account, window, within)
+    here = and_(mine, HoldRow.window == window.start_s)
+    found = select(HoldRow.budget_id).where(here).distinct().order_by(HoldRow.budget_id)
+    for budget_id in connection.execute(found).scalars().all():
+        spent = _total(connection, budget_id, window.start_s)
+        if default.hard:
+            _grant(connection, budget_id, window.start_s, spent, default.limit_pusd)
 
 
 def book(
@@ -61,12 +102,22 @@ def book(
         Attempt.cost_pusd.is_not(None),
     )
     if moved:
-        for start in _move(connection, budget_id, window, within):
-            _total(connection, budget_id, start)
-    known = exists().where(HoldRow.attempt_id == Attempt.attempt_id, HoldRow.budget_id == budget_id)
+        for moved_id, start in _move(connection, HoldRow.budget_id == budget_id, window, within):
+            _total(connection, moved_id, start)
+    _add_missed(connection, literal(budget_id, String), window, within)
+    spent = _total(connection, budget_id, window.start_s)
+    if limit_pusd is not None:
+        _grant(connection, budget_id, window.start_s, spent, limit_pusd)
+
+
+def _add_missed(
+    connection: Connection, account: ColumnElement[str], window: Window, within: ColumnElement[bool]
+) -> None:
+    """A booked hold for each attempt that has none on its account."""
+    known = exists().where(HoldRow.attempt_id == Attempt.attempt_id, HoldRow.budget_id == account)
     missed = select(
         Attempt.attempt_id,
-        literal(budget_id, String),
+        account,
         literal(window.start_s, BigInteger),
         Attempt.cost_pusd,
         literal(BOOKED, String),
@@ -74,9 +125,6 @@ def book(
     ).where(within, ~known)
     columns = ["attempt_id", "budget_id", "window", "amount_pusd", "state", "actual_pusd"]
     connection.execute(insert(HoldRow).from_select(columns, missed))
-    spent = _total(connection, budget_id, window.start_s)
-    if limit_pusd is not None:
-        _grant(connection, budget_id, window.start_s, spent, limit_pusd)
 
 
 def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
@@ -102,16 +150,20 @@ def _tagged(connection: Connection, name: str) -> ColumnElement[bool]:
 
 
 def _move(
-    connection: Connection, budget_id: str, window: Window, within: ColumnElement[bool]
-) -> list[int]:
+    connection: Connection,
+    mine: ColumnElement[bool],
+    window: Window,
+    within: ColumnElement[bool],
+) -> list[tuple[str, int]]:
     """Ended holds of the window's attempts come to it; returns the windows that they left."""
     elsewhere = and_(
-        HoldRow.budget_id == budget_id,
+        mine,
         HoldRow.window != window.start_s,
         HoldRow.actual_pusd.is_not(None),
         HoldRow.attempt_id.in_(select(Attempt.attempt_id).where(within)),
     )
-    left = list(connection.execute(select(HoldRow.window).where(elsewhere).distinct()).scalars())
+    windows = select(HoldRow.budget_id, HoldRow.window).where(elsewhere).distinct()
+    left = [(row[0], row[1]) for row in connection.execute(windows)]
     connection.execute(
         update(HoldRow)
         .where(elsewhere)

@@ -12,6 +12,9 @@ from sqlalchemy import Connection, func, insert, select
 from ledger.orm_budgets import Budget, BudgetVersion
 
 SAID = ("scope", "period", "limit_pusd", "hard", "timezone", "retired_us")
+_FIRST = select(BudgetVersion.budget_id, func.min(BudgetVersion.recorded_us)).group_by(
+    BudgetVersion.budget_id
+)
 _Said = dict[str, tuple[object, ...]]
 
 
@@ -29,11 +32,15 @@ def say_budgets(connection: Connection, at_us: int) -> int:
 
 
 def budgets_are_as_said(connection: Connection) -> Generator[tuple[str, str], None, None]:
-    """Each budget is what its newest version says, and none of them is gone.
+    """Each budget is what its newest version says, was made by its first, and none of them is gone.
 
-    One without any was made by a version of the product that wrote none: the next start does.
+    One without any is from before versions were kept: the next start writes its first.
     """
     budgets = _budgets(connection)
+    first = {row[0]: int(row[1]) for row in connection.execute(_FIRST)}
+    for budget_id, created_us in connection.execute(select(Budget.id, Budget.created_us)):
+        if first and created_us > first.get(budget_id, min(first.values()) - 1):
+            yield f"budgets {budget_id}", "it was made after it was declared, or never was declared"
     for budget_id, said in sorted(_newest(connection).items()):
         found = budgets.get(budget_id)
         if found is None:

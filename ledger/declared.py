@@ -2,23 +2,26 @@
 
 Contracts and budgets are versioned by adding rows: a changed rate begins when it was declared and
 never rewrites a closed hour. A budget that the file no longer names is retired; one that is new,
-or whose calendar changed, begins with what its window has seen already.
+or whose calendar changed, begins with what its window has seen already, and so does everybody whom
+a default (`user:*`) binds from then on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from typing import cast
+from typing import NamedTuple, cast
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
-from ledger.booked import book
+from ledger.binding import default_of, is_default, scope_of
+from ledger.booked import book, book_each
 from ledger.budgetversions import say_budgets
 from ledger.escrow import budget_key
+from ledger.grants import BudgetLine
 from ledger.orm_books import ConfigVersion
 from ledger.orm_budgets import Budget
 from ledger.orm_fleet import GpuContract
-from ledger.windows import Period, window_at
+from ledger.windows import Period, Window, window_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,19 @@ class BudgetSpec:
     limit_pusd: int
     hard: bool
     timezone: str
+
+
+class _Known(NamedTuple):
+    """A budget as the books have it."""
+
+    timezone: str
+    limit_pusd: int
+    hard: bool
+    retired_us: int | None
+
+    def counts_as(self, spec: BudgetSpec) -> bool:
+        """In force, and in the same way, whatever the limit."""
+        return (self.timezone, self.hard, self.retired_us) == (spec.timezone, spec.hard, None)
 
 
 def declare(
@@ -92,7 +108,7 @@ def _contract(connection: Connection, contract: Contract, at_us: int) -> None:
 def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> None:
     wanted = {budget_key(spec.scope, spec.period): spec for spec in budgets}
     columns = (Budget.timezone, Budget.limit_pusd, Budget.hard, Budget.retired_us)
-    stored = {row[0]: row[1:] for row in connection.execute(select(Budget.id, *columns))}
+    stored = {row[0]: _Known(*row[1:]) for row in connection.execute(select(Budget.id, *columns))}
     for budget_id, spec in wanted.items():
         values = {**asdict(spec), "retired_us": None}
         known = stored.get(budget_id)
@@ -101,14 +117,15 @@ def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) 
         else:
             connection.execute(insert(Budget), [{**values, "id": budget_id, "created_us": at_us}])
         # Another limit alone moves no money: only desks know what of their grants is held.
-        if known is None or (known[0], *known[2:]) != (spec.timezone, spec.hard, None):
+        if not is_default(spec.scope) and (known is None or not known.counts_as(spec)):
+            zones = {one.timezone for one in (known, _bound_by(stored, budget_id)) if one}
             book(
                 connection,
                 spec.scope,
                 budget_id,
-                window_at(cast("Period", spec.period), spec.timezone, at_us // 10**6),
+                _window(spec, at_us),
                 limit_pusd=spec.limit_pusd if spec.hard else None,
-                moved=known is not None and known[0] != spec.timezone,
+                moved=bool(zones - {spec.timezone}),
             )
     gone = set(stored) - set(wanted)
     if gone:
@@ -117,3 +134,51 @@ def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) 
             .where(Budget.id.in_(gone), Budget.retired_us.is_(None))
             .values(retired_us=at_us)
         )
+    for budget_id, spec in wanted.items():
+        if is_default(spec.scope):
+            _default(connection, budget_id, spec, stored, set(wanted), at_us)
+
+
+def _default(
+    connection: Connection,
+    default_id: str,
+    spec: BudgetSpec,
+    stored: Mapping[str, _Known],
+    wanted: set[str],
+    at_us: int,
+) -> None:
+    """Whom a default binds from now on begins with what the window has seen of them."""
+    known, window = stored.get(default_id), _window(spec, at_us)
+    if known is None or not known.counts_as(spec):
+        line = BudgetLine(
+            default_id, spec.scope, spec.period, spec.timezone, spec.hard, spec.limit_pusd
+        )
+        own = {one for one in wanted if default_of(one) == default_id}
+        moved = any(
+            one.timezone != spec.timezone
+            for name, one in stored.items()
+            if default_id in (name, default_of(name))
+        )
+        book_each(connection, line, window, own=own, moved=moved)
+        return
+    for budget_id, one in stored.items():
+        left = one.retired_us is None and budget_id not in wanted
+        if left and default_of(budget_id) == default_id:
+            book(
+                connection,
+                scope_of(budget_id),
+                budget_id,
+                window,
+                limit_pusd=spec.limit_pusd if spec.hard else None,
+                moved=one.timezone != spec.timezone,
+            )
+
+
+def _bound_by(stored: Mapping[str, _Known], budget_id: str) -> _Known | None:
+    """The default that bound a name before it had a budget of its own."""
+    default = stored.get(default_of(budget_id) or "")
+    return default if default is not None and default.retired_us is None else None
+
+
+def _window(spec: BudgetSpec, at_us: int) -> Window:
+    return window_at(cast("Period", spec.period), spec.timezone, at_us // 10**6)

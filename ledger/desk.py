@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ledger import desk_wire as wire
+from ledger.binding import binding, default_of, is_default
 from ledger.escrow import NOTHING, Slice, hold, scope_order, settle
 from ledger.records import Hold
 from ledger.unixsocket import short_path
@@ -51,6 +52,14 @@ class _Budget:
     account: wire.AccountKey
     ends_s: int = 0
 
+    @property
+    def id(self) -> str:
+        return self.line.id
+
+    @property
+    def period(self) -> str:
+        return self.line.period
+
 
 @dataclass(slots=True)
 class _Asked:
@@ -75,7 +84,8 @@ class DeskClient:
         self._socket, self._worker, self._now_us = socket, worker, now_us
         self._budgets: dict[str, list[_Budget]] | None = None  # by scope
         self._of_scopes: dict[tuple[str, ...], tuple[_Budget, ...]] = {}
-        self._windows: dict[str, Window] = {}
+        self._windows: dict[str, Window] = {}  # by budget, a default's for all whom it binds
+        self._defaults = False  # whether there are any
         self._windows_us = (0, 0)  # from and until when all of these hold
         self._edition = 0
         self._slices: dict[wire.AccountKey, Slice] = {}
@@ -131,7 +141,7 @@ class DeskClient:
         if found is None:
             return None
         room_pusd, budget = found
-        return Refusal(budget.line.id, budget.limit_pusd, room_pusd, budget.ends_s * _US_PER_S)
+        return Refusal(budget.account[0], budget.limit_pusd, room_pusd, budget.ends_s * _US_PER_S)
 
     async def hold(
         self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
@@ -232,11 +242,11 @@ class DeskClient:
         names = tuple(scopes)
         found = self._of_scopes.get(names)
         if found is None:
-            known = self._budgets or {}
-            budgets = [one for scope in set(names) for one in known.get(scope, ())]
+            budgets = [_own(name, one) for name, one in binding(self._budgets or {}, names)]
             found = tuple(sorted(budgets, key=_place))
-            if len(self._of_scopes) < SCOPES_LIMIT:
-                self._of_scopes[names] = found
+            if len(self._of_scopes) >= SCOPES_LIMIT:
+                self._of_scopes.clear()  # whoever asks often is back at once
+            self._of_scopes[names] = found
         return found
 
     def _turn(self) -> None:
@@ -254,13 +264,25 @@ class DeskClient:
             until_s = min(until_s, window.end_s)
         self._windows_us = since_s * _US_PER_S, until_s * _US_PER_S
         self._edition += 1
+        if self._defaults:
+            self._of_scopes.clear()  # its accounts are of the windows before
         for key in [key for key, piece in self._slices.items() if not piece.held_pusd]:
-            current = self._windows.get(key[0])
-            if current is not None and key[1] < current.start_s:
+            if self._ended(key):
                 del self._slices[key]
+        for key in [key for key in self._spent if self._ended(key)]:
+            del self._spent[key]
+
+    def _window_of(self, budget_id: str) -> Window | None:
+        found = self._windows.get(budget_id)
+        return found or self._windows.get(default_of(budget_id) or "")
+
+    def _ended(self, key: wire.AccountKey) -> bool:
+        current = self._window_of(key[0])
+        return current is not None and key[1] < current.start_s
 
     def _refusal(self, refused: wire.Refused) -> Refusal:
-        ends_s = self._windows[refused.budget_id].end_s
+        window = self._window_of(refused.budget_id)
+        ends_s = self._now_us() // _US_PER_S if window is None else window.end_s
         return Refusal(
             refused.budget_id,
             int(refused.limit_pusd),
@@ -351,11 +373,21 @@ class DeskClient:
                 budget = _Budget(line, line.hard, limit_pusd, place, (line.id, 0))
                 budgets.setdefault(line.scope, []).append(budget)
             self._budgets, self._windows, self._of_scopes = budgets, {}, {}
+            self._defaults = any(is_default(scope) for scope in budgets)
             self._turn()
         self._spent.update({(name, start): int(text) for name, start, text in news.spent})
         self._edition += 1
         if self._budgets is not None:
             self._told.set()
+
+
+def _own(name: str, budget: _Budget) -> _Budget:
+    """It, or of a default the account that it is for this name."""
+    if name == budget.line.id:
+        return budget
+    account = name, budget.account[1]
+    place = scope_order(name)
+    return _Budget(budget.line, budget.hard, budget.limit_pusd, place, account, budget.ends_s)
 
 
 def _place(budget: _Budget) -> tuple[int, str]:

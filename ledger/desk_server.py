@@ -31,9 +31,12 @@ from ledger.grants import (
 )
 from ledger.loans import GONE, LoanBook
 from ledger.unixsocket import short_path
+from ledger.windows import starts_around
 
 RECALL_S = 0.05
 GOODBYE_S = 1.0  # for what was told last to be read
+TOLD_AT_ONCE = 20_000  # accounts in one message, far below a frame's limit
+_Spent = tuple[tuple[str, int, str], ...]  # budget, window, decimal text
 
 
 @dataclass(eq=False, slots=True)
@@ -61,7 +64,7 @@ class Seen:
     """The budgets as the database has them: lines, spending by window, this host's idle grants."""
 
     lines: tuple[wire.Line, ...]
-    spent: tuple[tuple[str, int, str], ...]
+    spent: _Spent
     standings: Mapping[Account, Standing]
 
 
@@ -76,7 +79,8 @@ class BudgetDesk:
         self._recalls: dict[int, tuple[set[_Worker], asyncio.Future[None]]] = {}
         self._recall_number = 0
         self._lines: tuple[wire.Line, ...] | None = None  # not read yet: never told as none
-        self._news: tuple[tuple[str, int, str], ...] = ()
+        self._news: _Spent = ()
+        self._known: frozenset[tuple[str, int, str]] = frozenset()  # the same, to look up
         self._serving: set[asyncio.Task[None]] = set()
         self._borrowing: set[asyncio.Task[None]] = set()  # also for workers that hung up
         self._server: asyncio.Server | None = None
@@ -125,26 +129,29 @@ class BudgetDesk:
         for worker in [one for one in self._workers if one.journal == journal]:
             self._hang_up(worker)
 
-    def look(self) -> Seen:
-        """Read what `refresh` and `share` need, a few times a second; blocks."""
-        lines = tuple(_line(budget) for budget in budgets(self._engine))
-        spent = sorted(spent_of_windows(self._engine).items())
+    def look(self, at_us: int | None = None) -> Seen:
+        """Read what `refresh` and `share` need, a few times a second; blocks.
+
+        `at_us`: of the windows of that moment; None: of all that ever were.
+        """
+        found = budgets(self._engine)
+        calendars = {(one.period, one.timezone) for one in found}
+        starts = None if at_us is None else starts_around(calendars, at_us // 10**6)
+        spent = sorted(spent_of_windows(self._engine, starts).items())
         return Seen(
-            lines,
+            tuple(_line(budget) for budget in found),
             tuple((key.budget_id, key.window, str(pusd)) for key, pusd in spent),
-            standings(self._engine, self._host, unspent=True),
+            standings(self._engine, self._host, unspent=True, starts=starts),
         )
 
     def refresh(self, seen: Seen) -> None:
         """Tell workers what changed: budgets, limits and spending."""
-        news = wire.News(
-            seen.spent if seen.spent != self._news else (),
-            seen.lines if seen.lines != self._lines else None,
-        )
-        self._lines, self._news = seen.lines, seen.spent
-        if news.spent or news.lines is not None:
+        moved = tuple(one for one in seen.spent if one not in self._known)
+        lines = seen.lines if seen.lines != self._lines else None
+        self._lines, self._news, self._known = seen.lines, seen.spent, frozenset(seen.spent)
+        if moved or lines is not None:
             for worker in self._workers:
-                self._send(worker, news)
+                self._tell(worker, moved, lines)
 
     async def share(self, seen: Seen) -> None:
         """Leave other hosts what lies idle here, once that is more than is left for everyone.
@@ -213,7 +220,7 @@ class BudgetDesk:
             return
         worker.journal = hello.journal
         self._book.declare(hello.journal, {Account(*one.key): one.pusd for one in hello.granted})
-        self._send(worker, wire.News(self._news, self._lines))
+        self._tell(worker, self._news, self._lines)
 
     def _take_back(self, worker: _Worker, returns: Iterable[wire.Amount]) -> None:
         for one in returns:
@@ -367,6 +374,13 @@ class BudgetDesk:
             waiting[0].discard(worker)
             if not waiting[0] and not waiting[1].done():
                 waiting[1].set_result(None)
+
+    def _tell(self, worker: _Worker, spent: _Spent, lines: tuple[wire.Line, ...] | None) -> None:
+        """The spending before the budgets: whoever knows these knows what is left of them."""
+        whole = len(spent) - len(spent) % TOLD_AT_ONCE
+        for start in range(0, whole, TOLD_AT_ONCE):
+            self._send(worker, wire.News(spent[start : start + TOLD_AT_ONCE]))
+        self._send(worker, wire.News(spent[whole:], lines))
 
     def _send(self, worker: _Worker, message: wire.Answer) -> None:
         if not worker.writer.is_closing():

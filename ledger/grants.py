@@ -5,7 +5,7 @@ the limit: that is the one place where overspending is prevented, whatever hosts
 How much a host asks for is `escrow`'s to say; lowering is always allowed down to what was spent.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import aliased
 
+from ledger.binding import Budgets
 from ledger.database import reading
 from ledger.escrow import loan_pusd, scope_order
 from ledger.orm_books import Attempt
@@ -110,16 +111,32 @@ def regrant(
     return _raise(connection, host, account, before, by_pusd)
 
 
-def standings(engine: Engine, host: str, *, unspent: bool = False) -> dict[Account, Standing]:
-    """Accounts of this host (`unspent`: with money left), read without holding anyone up."""
+def standings(
+    engine: Engine, host: str, *, unspent: bool = False, starts: Collection[int] | None = None
+) -> dict[Account, Standing]:
+    """Accounts of this host (`unspent`: with money left), read without holding anyone up.
+
+    `starts`: of the windows that begin then alone; None: of all that ever were.
+    """
     query = _UNSPENT if unspent else _STANDINGS
+    if starts is not None:
+        query = query.where(Grant.window.in_(starts))
     with reading(engine) as connection:
-        rows = connection.execute(query, {"own_host": host})
-        return {Account(row[0], row[1]): Standing(*row[2:]) for row in rows}
+        rows = connection.execute(query, {"own_host": host}).all()
+        budgets = Budgets(connection) if rows else None
+    found = {}
+    for budget_id, window, *sums in rows:
+        bound = budgets.of(budget_id) if budgets is not None else None
+        if bound is not None:
+            found[Account(budget_id, window)] = Standing(bound.limit_pusd, *sums)
+    return found
 
 
-def spent_of_windows(engine: Engine) -> dict[Account, int]:
+def spent_of_windows(engine: Engine, starts: Collection[int] | None = None) -> dict[Account, int]:
+    """By account; `starts` as above."""
     query = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
+    if starts is not None:
+        query = query.where(BudgetWindow.window.in_(starts))
     with reading(engine) as connection:
         return {Account(*row[:2]): row[2] for row in connection.execute(query)}
 
@@ -191,11 +208,10 @@ def _locked(connection: Connection, host: str, account: Account) -> Standing:
             _is_window(account, Grant), Grant.host == host
         )
     ).one()
-    limit = connection.execute(
-        select(Budget.limit_pusd).where(Budget.id == account.budget_id)
-    ).scalar_one_or_none()
+    bound = Budgets(connection, [account.budget_id]).of(account.budget_id)
     others = _others(connection, account, host)
-    return Standing(limit or 0, window[0], window[1], mine[0], mine[1], others)
+    limit = 0 if bound is None else bound.limit_pusd
+    return Standing(limit, window[0], window[1], mine[0], mine[1], others)
 
 
 def _others(connection: Connection, account: Account, host: str) -> int:
@@ -227,7 +243,6 @@ def _standings() -> Select[Any]:
         select(
             Grant.budget_id,
             Grant.window,
-            Budget.limit_pusd,
             BudgetWindow.granted_pusd,
             BudgetWindow.spent_pusd,
             Grant.granted_pusd,
@@ -238,7 +253,6 @@ def _standings() -> Select[Any]:
             BudgetWindow,
             and_(BudgetWindow.budget_id == Grant.budget_id, BudgetWindow.window == Grant.window),
         )
-        .join(Budget, Budget.id == Grant.budget_id)
         .where(Grant.host == bindparam("own_host"))
     )
 

@@ -6,11 +6,12 @@ which has a grant like a host's: exactly what its attempts have spent and may st
 hosts share it; a grant changes in the transaction that opens or settles its attempts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, select
 
+from ledger.binding import binding
 from ledger.grants import Account, BudgetLine, Standing, regrant, standing
 from ledger.holds import HoldState
 from ledger.orm_budgets import HoldRow
@@ -33,22 +34,20 @@ class Purse:
 
     def lock(self, scopes: Iterable[str]) -> None:
         """Look at every hard budget on these scopes, in the order in which books are written."""
-        wanted = set(scopes)
-        for line in sorted(self.budgets, key=lambda one: one.id):
-            if line.hard and line.scope in wanted:
-                account = self._account(line)
+        for budget_id, line in sorted(self._bind(scopes), key=lambda one: one[0]):
+            if line.hard:
+                account = self._account(budget_id, line)
                 self._stand[account] = standing(self.connection, AT_PROVIDERS, account)
 
     def hold(self, scopes: Iterable[str], bound_pusd: int) -> tuple[Hold, ...] | None:
         """The holds of one attempt, or `None` when a budget has no room; `lock` came before."""
-        wanted, holds = set(scopes), []
-        for line in self.budgets:
-            if line.scope in wanted:
-                account = self._account(line)
-                amount = bound_pusd if line.hard else 0
-                if line.hard and self._left(account) < bound_pusd:
-                    return None
-                holds.append(Hold(account.budget_id, account.window, amount))
+        holds = []
+        for budget_id, line in self._bind(scopes):
+            account = self._account(budget_id, line)
+            amount = bound_pusd if line.hard else 0
+            if line.hard and self._left(account) < bound_pusd:
+                return None
+            holds.append(Hold(account.budget_id, account.window, amount))
         for one in holds:
             account = Account(one.scope, one.window)
             self._held[account] = self._held.get(account, 0) + one.amount_pusd
@@ -63,9 +62,15 @@ class Purse:
     def _left(self, account: Account) -> int:
         return self._stand[account].room_pusd - self._held.get(account, 0)
 
-    def _account(self, line: BudgetLine) -> Account:
+    def _bind(self, scopes: Iterable[str]) -> Iterator[tuple[str, BudgetLine]]:
+        by_scope: dict[str, list[BudgetLine]] = {}
+        for line in self.budgets:
+            by_scope.setdefault(line.scope, []).append(line)
+        return binding(by_scope, scopes)
+
+    def _account(self, budget_id: str, line: BudgetLine) -> Account:
         window = window_at(line.period, line.timezone, self.at_us // 1_000_000)  # type: ignore[arg-type]  # checked where budgets are made
-        return Account(line.id, window.start_s)
+        return Account(budget_id, window.start_s)
 
 
 def held(connection: Connection, attempts: Sequence[str]) -> dict[Account, int]:

@@ -4,11 +4,11 @@
         pass
 
 Contracts, versions of budgets, price imports, policy sets, overrides, configurations,
-organisations, teams, users, keys and what is done with them, and invoices are rows that nobody
-edits; a key is revoked once, and an invoice posted once. Each is entered some seconds after its
-commit, with the hash of all its columns and of an invoice's lines, chained to all entries before;
-from then on any edit is found (`verify_registers`). It reads rows, whoever wrote them and by which
-version.
+organisations, teams, users, keys and what is done with them, invoices, and what engines run and
+carry are rows that nobody edits; a key is revoked once, and an invoice posted once. Each is
+entered some seconds after its commit, with the hash of all its columns and of an invoice's lines,
+chained to all entries before; from then on any edit is found (`verify_registers`). It reads rows,
+whoever wrote them and by which version.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ledger.orm_books import ConfigVersion, PriceImport
 from ledger.orm_budgets import BudgetVersion
-from ledger.orm_fleet import GpuContract
+from ledger.orm_fleet import Capacity, CatalogEntry, GpuContract
 from ledger.orm_identity import Key, KeyChange, Organisation, Team, User
 from ledger.orm_invoices import Invoice, InvoiceItem
 from ledger.orm_policies import Override, PolicySet
@@ -108,6 +108,8 @@ REGISTERS = (
         end=End("posted_us", POSTED, "posted_by"),
         parts=Parts(InvoiceItem, "invoice_id", "id"),
     ),
+    Register(Capacity, "id", subject="engine"),
+    Register(CatalogEntry, "id", subject="engine"),
 )
 
 

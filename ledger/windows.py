@@ -5,12 +5,14 @@ A day is 23 to 25 hours long where clocks change; where midnight itself is skipp
 starts at the first instant of that date.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Literal
+from typing import Literal, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 Period = Literal["day", "month"]
+LATE_S = 3600
 
 
 class WindowError(ValueError):
@@ -37,6 +39,18 @@ def window_at(period: Period, timezone: str, at_s: int) -> Window:
     else:
         raise WindowError(f"`{period}` is no budget period: day, month")
     return Window(_midnight_s(first, zone), _midnight_s(following, zone))
+
+
+def starts_around(calendars: Iterable[tuple[str, str]], at_s: int) -> set[int]:
+    """Where windows of this instant begin, and of `LATE_S` before: hosts' clocks differ.
+
+    A calendar is a period and a time zone, of a budget that was declared.
+    """
+    return {
+        window_at(cast("Period", period), timezone, moment_s).start_s
+        for period, timezone in calendars
+        for moment_s in (at_s, at_s - LATE_S)
+    }
 
 
 def zone_named(timezone: str) -> tzinfo:

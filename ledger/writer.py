@@ -198,7 +198,7 @@ class LedgerWriter:
             generation = connection.execute(query).scalar_one_or_none() or 0
             price, policies = newest_version(connection), newest_number(connection)
             override = newest_override(connection)
-        return News(generation, price, policies, override, self._desk.look())
+        return News(generation, price, policies, override, self._desk.look(self._now_us()))
 
     async def _close_hours(self) -> None:
         # An hour is closed only from complete books: what is written since belongs to later ones.

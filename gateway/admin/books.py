@@ -8,10 +8,12 @@ from sqlalchemy import and_, func, select
 
 from gateway.admin.verb import Nothing, Place, Verb, listed
 from gateway.auth import BUDGETS, EVERY_TEAM
+from ledger.binding import Bound, Budgets, each_of, is_default, pattern_of, scope_of
+from ledger.escrow import budget_key
 from ledger.money import usd_exact
-from ledger.orm import Budget, BudgetWindow, GpuContract
+from ledger.orm import BudgetWindow, GpuContract
 from ledger.registers import changes
-from ledger.windows import Period, window_at
+from ledger.windows import Period, Window, window_at
 
 LISTED, LISTED_MOST = 50, 1_000
 
@@ -21,36 +23,50 @@ class Newest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _budgets(place: Place, _: Nothing) -> dict[str, Any]:
-    """With what the window that holds this moment has seen; of one's own team, or all."""
-    query = select(Budget).where(Budget.retired_us.is_(None)).order_by(Budget.id)
+    """With what the window that holds this moment has seen; of one's own team, or all.
+
+    A default (`user:*`) is followed by everybody whom it binds and who has spent in that window.
+    """
     whose = place.identity
-    if whose is not None and BUDGETS + EVERY_TEAM not in whose.scopes:
-        query = query.where(Budget.scope == f"team:{whose.team_id}")
+    team = (
+        None if whose is None or BUDGETS + EVERY_TEAM in whose.scopes else f"team:{whose.team_id}"
+    )
+    told = []
     with place.ledger.connect() as connection:
-        found = connection.execute(query.with_only_columns(*Budget.__table__.columns)).mappings()
-        told = []
-        for row in [dict(one) for one in found]:
-            window = window_at(
-                cast("Period", row["period"]), row["timezone"], place.now_us // 10**6
+        budgets = Budgets(connection)
+        for bound in sorted(budgets.in_force()):
+            at_s = place.now_us // 10**6
+            window = window_at(cast("Period", bound.period), bound.timezone, at_s)
+            mine = BudgetWindow.budget_id == bound.id
+            if is_default(bound.scope):
+                mine = BudgetWindow.budget_id.like(pattern_of(bound.id))
+            query = select(BudgetWindow.budget_id, BudgetWindow.spent_pusd).where(
+                mine, BudgetWindow.window == window.start_s
             )
-            spent = select(BudgetWindow.spent_pusd).where(
-                BudgetWindow.budget_id == row["id"], BudgetWindow.window == window.start_s
-            )
-            spent_pusd = connection.execute(spent).scalar_one_or_none() or 0
-            told.append(
-                {
-                    "budget": row["id"],
-                    "scope": row["scope"],
-                    "period": row["period"],
-                    "timezone": row["timezone"],
-                    "hard": row["hard"],
-                    "limit_usd": usd_exact(row["limit_pusd"]),
-                    "spent_usd": usd_exact(spent_pusd),
-                    "since": _moment(window.start_s),
-                    "until": _moment(window.end_s),
-                }
-            )
+            spent = {bound.id: 0} | {row[0]: row[1] for row in connection.execute(query)}
+            if team is not None and each_of(team) == bound.scope:
+                spent.setdefault(budget_key(team, bound.period), 0)
+            told += [
+                _line(account, bound, pusd, window)
+                for account, pusd in sorted(spent.items())
+                if budgets.of(account) == bound and team in (None, scope_of(account))
+            ]
     return listed(told)
+
+
+def _line(account: str, bound: Bound, spent_pusd: int, window: Window) -> dict[str, Any]:
+    return {
+        "budget": account,
+        "scope": scope_of(account),
+        "period": bound.period,
+        "timezone": bound.timezone,
+        "hard": bound.hard,
+        "limit_usd": usd_exact(bound.limit_pusd),
+        "spent_usd": usd_exact(spent_pusd),
+        "since": _moment(window.start_s),
+        "until": _moment(window.end_s),
+        "default": None if account == bound.id else bound.id,
+    }
 
 
 def _contracts(place: Place, _: Nothing) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from gateway.config.aliases import resolve_model
 from gateway.config.faults import Fault, Place, nearest
 from gateway.config.schema import EACH, Model, Settings
+from ledger.binding import EACH_KINDS
 from ledger.escrow import SCOPE_KINDS
 from ledger.identity import PUBLIC_BYTES, TEXT_LIMIT
 from ledger.windows import WindowError, zone_named
@@ -24,10 +25,11 @@ KEY_DIGITS = 2 * PUBLIC_BYTES
 def scopes(settings: Settings) -> Iterator[Fault]:
     for index, budget in enumerate(settings.budgets):
         place, (kind, _, name) = ("budgets", index, "scope"), budget.scope.partition(":")
-        if name == EACH and kind in _NAMED:
-            words = f"a budget is one name's: `{budget.scope}` would limit nobody (`limits` has it)"
+        if name == EACH and kind in _NAMED and kind not in EACH_KINDS:
+            kinds = ", ".join(f"`{one}:{EACH}`" for one in EACH_KINDS)
+            words = f"`{budget.scope}` would limit nobody: there is a budget for each on {kinds}"
             yield Fault(place, words)
-        else:
+        elif name != EACH or kind not in EACH_KINDS:
             yield from _scope(settings, place, budget.scope, SCOPE_KINDS)
 
 

@@ -315,7 +315,7 @@ class Model(Section):
 class Budget(Section):
     scope: str = Field(
         description="`team:search`, `org:acme`, `tag:app=web`, `tag:app`, `provider:openai`, "
-        "`external` (all real APIs), ...",
+        "`external` (all real APIs), ...; `user:*`, `team:*`, `key:*`: each without their own",
     )
     usd: TotalUsd = Field(description="limit of one period")
     period: Literal["day", "month"] = Field("month", description="calendar-aligned window")
@@ -326,7 +326,7 @@ class Budget(Section):
     )
 
 
-EACH = "*"  # in place of a name in a limit's scope: each of that kind by itself
+EACH = "*"  # in place of a name in a scope: each of that kind by itself
 
 
 class RateLimit(Section):

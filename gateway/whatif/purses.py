@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gateway.config.settings import Budget
+from ledger.binding import binding
+from ledger.escrow import budget_key
 from ledger.money import usd_to_pusd
 from ledger.windows import Window, window_at
 
@@ -51,25 +53,42 @@ class Held(NamedTuple):
             purse.take(window, charged_pusd - self.pusd)
 
 
+class _Named:
+    """A budget as `binding` looks at it."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget, self.period = budget, budget.period
+        self.id = budget_key(budget.scope, budget.period)
+
+
 class Purses:
     """All hard budgets of teams."""
 
     def __init__(self, budgets: Iterable[Budget]) -> None:
-        self._of: dict[str, list[Purse]] = {}
+        self._budgets: dict[str, list[_Named]] = {}
         for budget in budgets:
-            if budget.hard and budget.scope.startswith(TEAM):
-                self._of.setdefault(budget.scope.removeprefix(TEAM), []).append(Purse(budget))
+            if budget.scope.startswith(TEAM):
+                self._budgets.setdefault(budget.scope, []).append(_Named(budget))
+        self._of: dict[str, list[Purse]] = {}
 
     def room_pusd(self, team: str, at_us: int) -> int | None:
         """What its tightest budget leaves; `None`: it has none."""
-        purses = self._of.get(team)
+        purses = self._purses(team)
         return min([one.room_pusd(one.at(at_us)) for one in purses]) if purses else None
 
     def hold(self, team: str, at_us: int, pusd: int) -> Held | None:
-        purses = self._of.get(team)
+        purses = self._purses(team)
         if not purses:
             return None
         taken = tuple((one, one.at(at_us)) for one in purses)
         for purse, window in taken:
             purse.take(window, pusd)
         return Held(pusd, taken)
+
+    def _purses(self, team: str) -> list[Purse]:
+        """Its own, and its own of what each team has that has none for that period."""
+        found = self._of.get(team)
+        if found is None:
+            named = [one for _, one in binding(self._budgets, [TEAM + team])]
+            found = self._of[team] = [Purse(one.budget) for one in named if one.budget.hard]
+        return found

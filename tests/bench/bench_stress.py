@@ -92,7 +92,7 @@ def _in_the_middle(crowd: Crowd, breaking: Callable[[], None]) -> None:
 
 def _again(gateway: Gateway) -> None:
     gateway.kill()
-    gateway.host.start()
+    gateway.start()
 
 
 def _still(journal: Path) -> Callable[[], bool]:
@@ -132,7 +132,7 @@ def _gateway(
             )
         else:
             gateway = stressgateways.ours(name, place, port, names, hard=name != SOFT)
-        gateway.host.start()
+        gateway.start()
         print(f"{name} is ready", flush=True)
         yield gateway, journal
     finally:

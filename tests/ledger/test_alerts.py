@@ -1,10 +1,11 @@
 """A threshold is noted once a window by whoever looks first, and told until it is heard."""
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from ledger import orm
 from ledger.alerts import LEASE_US, TOLD_FOR_US, WAIT_LIMIT_US, note, take_due, told
+from ledger.declared import BudgetSpec, declare
 from ledger.windows import window_at
 
 US = 1_000_000
@@ -103,3 +104,23 @@ def test_waits_are_bounded_and_old_news_is_not_told(engine, spend):
         tries += 1
         assert tries < 100
     assert tries == TOLD_FOR_US // WAIT_LIMIT_US
+
+
+def test_a_default_is_told_for_each_whom_it_binds(engine) -> None:
+    at_us = 1_795_435_200_000_000
+    month = window_at("month", "UTC", at_us // 10**6).start_s
+    each = BudgetSpec("user:*", "month", 1_000, hard=True, timezone="UTC")
+    own = BudgetSpec("user:cat", "month", 9_000, hard=True, timezone="UTC")
+    declare(engine, contracts=(), budgets=(each, own), config=("c", "c"), at_us=at_us)
+    spent = {"user:ann@month": 900, "user:bob@month": 10, "user:cat@month": 900}
+    rows = [{"budget_id": name, "window": month, "spent_pusd": pusd, "granted_pusd": 0}
+            for name, pusd in spent.items()]  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(delete(orm.BudgetWindow))
+        connection.execute(insert(orm.BudgetWindow), rows)
+    thresholds = {"user:*@month": [800_000]}
+    (alert,) = note(engine, thresholds, at_us=at_us)
+    assert (alert.budget_id, alert.scope, alert.limit_pusd) == ("user:ann@month", "user:ann", 1_000)
+    assert note(engine, thresholds, at_us=at_us) == ()
+    (due,) = take_due(engine, at_us=at_us)
+    assert (due.id, due.hard, due.period) == (alert.id, True, "month")

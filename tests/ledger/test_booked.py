@@ -15,7 +15,8 @@ from ledger.grants import Account, Need, grow, spent_by_journal, standings
 from ledger.orm_budgets import NO_HOST, BudgetWindow, Grant
 from ledger.records import Hold
 from ledger.repository import Repository
-from ledger.verify import grants_are_within_limits, holds_end, totals_equal_sums
+from ledger.verify import holds_end
+from ledger.verify_budgets import grants_are_within_limits, totals_equal_sums
 from ledger.windows import window_at
 
 
@@ -209,3 +210,39 @@ def test_an_unknown_scope_is_refused(books):
     window = window_at("month", "UTC", AT_US // 10**6)
     with books.engine.begin() as connection, pytest.raises(EscrowError, match="planet:mars"):
         book(connection, "planet:mars", "x", window, limit_pusd=1, moved=False)
+
+
+EVERYBODY = BudgetSpec("user:*", "month", 10_000, hard=True, timezone="UTC")
+
+
+def ann(name, start=MONTH):
+    return Account(f"user:{name}@month", start)
+
+
+def test_a_default_begins_for_each_with_what_the_window_has_seen_of_them(books):
+    books.spend(us(2026, 11, 3), 700, user_id="ann")
+    books.spend(us(2026, 11, 4), 50, user_id="bob")
+    books.spend(us(2026, 11, 4), 9, user_id="cat")
+    books.spend(us(2026, 10, 31), 4_000, user_id="ann")
+    books.spend(us(2026, 11, 5), 1)  # nobody's
+    books.apply(EVERYBODY, BudgetSpec("user:cat", "month", 20, hard=False, timezone="UTC"))
+    assert books.spent() == {ann("ann"): 700, ann("bob"): 50, ann("cat"): 9}
+    assert books.grantable(ann("ann")) == 9_300
+    assert books.grantable(ann("bob")) == 9_950
+    assert books.faults() == []
+    books.apply(EVERYBODY, at_us=AT_US + 1)  # cat has none of their own any more
+    assert books.spent() == {ann("ann"): 700, ann("bob"): 50, ann("cat"): 9}
+    assert books.grantable(ann("cat")) == 9_991
+    assert books.faults() == []
+
+
+def test_a_default_in_another_calendar_takes_what_it_holds_along(books):
+    books.apply(EVERYBODY, at_us=us(2026, 11, 2))
+    late = us(2026, 10, 31, 23, 30)  # November in Berlin
+    october = window_at("month", "UTC", us(2026, 10, 31) // 10**6).start_s
+    books.spend(late, 30, user_id="ann", holds=(Hold("user:ann@month", october, 0),))
+    books.spend(us(2026, 11, 3), 5, user_id="ann", holds=(Hold("user:ann@month", MONTH, 0),))
+    books.apply(BudgetSpec("user:*", "month", 10_000, hard=True, timezone="Europe/Berlin"))
+    berlin = window_at("month", "Europe/Berlin", AT_US // 10**6).start_s
+    assert books.spent() == {ann("ann", berlin): 35}
+    assert books.faults() == []

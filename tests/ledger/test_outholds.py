@@ -92,3 +92,15 @@ def test_a_dearer_settle_raises_the_grant(limited, opened, settled) -> None:
         spent = {Account(one[1], one[2]): pusd for one, pusd in applied.spent.items()}
         give_back(connection, before, spent)
     assert granted(limited) == {TEAM: 700, ALL: 700}
+
+
+def test_a_default_is_held_for_each_by_itself(limited) -> None:
+    row = {"id": "user:*@month", "scope": "user:*", "period": "month", "limit_pusd": 500,
+           "hard": True, "timezone": "UTC", "created_us": 0}  # fmt: skip
+    with limited.begin() as connection:
+        connection.execute(insert(orm.Budget), [row])
+    first, second = taken(limited, 300, 300, scopes=("user:ann",))
+    assert [one.scope for one in first] == ["user:ann@month"]
+    assert second is None
+    assert taken(limited, 300, scopes=("user:bob",))[0] is not None
+    assert granted(limited) == {"user:ann@month": 300, "user:bob@month": 300}

@@ -10,6 +10,7 @@ from ledger.identity import KeySpec, create_key, revoke_key
 from ledger.invoicefile import parse
 from ledger.invoices import post, store
 from ledger.registers import REGISTERS, Registers, changes, register_head
+from ledger.samples import add_capacity, add_catalog
 from ledger.verify_registers import registers_hold
 
 
@@ -47,6 +48,11 @@ def kept(engine):
             {"id": "global@day", "scope": "global", "period": "day", "limit_pusd": 7,
              "hard": True, "created_us": 4}])  # fmt: skip
         assert say_budgets(connection, 4) == 1
+    add_capacity(engine, {"at_us": 4, "pool": "p", "engine": "p/0", "step_a_s": 0.1,
+                          "source": "measured"})  # fmt: skip
+    runs = {"at_us": 4, "pool": "p", "engine": "p/0", "kind": "vllm", "model": "m",
+            "simulated": False, "flags": ["--seed", "1"]}  # fmt: skip
+    add_catalog(engine, runs)
     lines = "".join(f"2026-11-0{day},m,4000000.5\n" for day in (1, 2, 3))  # beyond 64 bits in all
     bill = parse(f"date,item,amount\n{lines}")
     store(engine, bill, party="provider:a", name="nov.csv", by="ana@host", at_us=4)
@@ -62,7 +68,7 @@ def test_everything_is_entered_once(kept) -> None:
         assert sorted(found) == sorted([
             "gpu_contracts", "gpu_contracts", "price_imports", "policy_sets", "overrides",
             "config_versions", "budget_versions", "organisations", "teams", "users", "keys",
-            "key_changes", "invoices",
+            "key_changes", "invoices", "capacity", "catalog",
         ])  # fmt: skip
         assert set(found) == {one.name for one in REGISTERS}
         assert list(registers_hold(connection)) == []
@@ -78,7 +84,7 @@ def test_it_says_who_changed_what_from_what_to_what(kept) -> None:
     assert listed["policy_sets", "1"].actor == "ann@host"
     assert listed["price_imports", "1"].actor == "bob"
     with engine.connect() as connection:
-        assert [one.number for one in changes(connection, 2)] == [13, 12]
+        assert [one.number for one in changes(connection, 2)] == [15, 14]
 
 
 def test_no_secret_is_in_it(kept) -> None:
@@ -104,7 +110,7 @@ def test_a_key_is_revoked_once_and_a_contract_follows_a_contract(kept) -> None:
         assert last.fields == (("id", None, made.key_id), ("revoked_us", None, 20))
         assert ("pusd_per_hour", 9, None) in revoked.fields
         assert list(registers_hold(connection)) == []
-        assert register_head(connection)[0] == 15
+        assert register_head(connection)[0] == 17
 
 
 def test_an_invoice_is_entered_with_its_lines_and_when_it_is_posted(kept) -> None:

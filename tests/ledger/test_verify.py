@@ -100,6 +100,10 @@ BROKEN = {
     "holds_end": "UPDATE holds SET state = 'held' WHERE attempt_id = 'r1.1'",
     "grants_are_within_limits": "UPDATE budget_windows SET limit_pusd = '8999'",
     "totals_equal_sums": "UPDATE holds SET actual_pusd = 1 WHERE attempt_id = 'r1.1'",
+    "grants_are_spent": "UPDATE grants SET spent_pusd = 1",
+    "holds_follow_attempts": "UPDATE holds SET amount_pusd = 999 WHERE attempt_id = 'r1.1'",
+    "windows_are_as_declared": "INSERT INTO budget_versions (budget_id, scope, period, limit_pusd,"
+    " hard, timezone, recorded_us) VALUES ('org:a@day', 'org:a', 'day', 1, true, 'UTC', 0)",
     "hours_add_up": "INSERT INTO gpu_hours (pool, hour_us, contract_id, replicas, bill_pusd,"
     " used_pusd, idle_pusd, unavailable_pusd, busy_us, unavailable_us, closed_us)"
     " VALUES ('chat', 0, 1, 1, 10, 1, 2, 3, 0, 0, 0)",
@@ -159,6 +163,16 @@ def test_further_ways_to_break_the_books(books, statement, check):
     with books.begin() as connection:
         connection.execute(text(statement))
     assert check in {finding.check for finding in findings(books).findings}
+
+
+def test_rows_that_cannot_be_read_are_a_finding_and_no_crash(books):
+    with books.begin() as connection:
+        for name in ("one", "two"):
+            row = {"name": name, "version": 1, "until_us": 0, "calm": 0}
+            connection.execute(insert(orm.RollupPacking), [row])
+    (found,) = findings(books).findings
+    assert found.check == "sums_are_the_rows"
+    assert "MultipleResultsFound" in found.message
 
 
 def test_findings_are_bounded(books):

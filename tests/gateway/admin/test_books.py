@@ -1,8 +1,17 @@
 """Budgets of one's own team or of all, contracts, and the log of changes, which hides secrets."""
 
-import pytest
+from types import SimpleNamespace
 
+import pytest
+from sqlalchemy import delete, insert
+
+from gateway.admin.books import BUDGETS_LIST
+from gateway.admin.verb import Nothing
 from gateway.roles import ROLES, Role
+from ledger.database import make_engine, migrate, sqlite_url
+from ledger.declared import BudgetSpec, declare
+from ledger.orm import BudgetWindow
+from ledger.windows import window_at
 
 FOR = "/v1/organization"
 
@@ -53,3 +62,36 @@ def test_the_log_says_who_made_a_key_and_holds_no_secret(stack, tokens, patientl
     everything = stack.get(FOR + "/changes?limit=1000", tokens[Role.FINANCE]).text
     assert made["token"].rpartition("_")[2] not in everything
     assert "secret_hash" not in everything
+
+
+def test_a_default_is_followed_by_everybody_whom_it_binds(tmp_path) -> None:
+    at_us = 1_795_435_200_000_000
+    migrate(url := sqlite_url(tmp_path / "ledger.db"))
+    ledger = make_engine(url)
+    each = [BudgetSpec(f"{kind}:*", "month", 10**12, hard=True, timezone="UTC")
+            for kind in ("user", "team")]  # fmt: skip
+    own = BudgetSpec("user:cat", "month", 5 * 10**12, hard=False, timezone="UTC")
+    declare(ledger, contracts=(), budgets=(*each, own), config=("c", "c"), at_us=at_us)
+    month = window_at("month", "UTC", at_us // 10**6).start_s
+    with ledger.begin() as connection:
+        connection.execute(delete(BudgetWindow))
+        for name, pusd in (("user:ann", 7), ("user:cat", 9), ("team:ads", 3)):
+            row = {"budget_id": f"{name}@month", "window": month, "spent_pusd": pusd}
+            connection.execute(insert(BudgetWindow), [row | {"granted_pusd": 0}])
+
+    def told(whose) -> list[tuple]:
+        place = SimpleNamespace(ledger=ledger, identity=whose, now_us=at_us)
+        found = BUDGETS_LIST.work(place, Nothing())["data"]
+        return [(one["scope"], one["limit_usd"][:4], float(one["spent_usd"]) * 1e12, one["default"])
+                for one in found]  # fmt: skip
+
+    teams, users = "team:*@month", "user:*@month"
+    assert told(None) == [
+        ("team:*", "1.00", 0, None), ("team:ads", "1.00", 3, teams),
+        ("user:*", "1.00", 0, None), ("user:ann", "1.00", 7, users),
+        ("user:cat", "5.00", 9, None),
+    ]  # fmt: skip
+    for team, spent in (("ads", 3), ("new", 0)):
+        mine = SimpleNamespace(scopes=frozenset({"budgets"}), team_id=team)
+        assert told(mine) == [(f"team:{team}", "1.00", spent, teams)]
+    ledger.dispose()

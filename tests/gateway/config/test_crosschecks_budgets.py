@@ -28,7 +28,7 @@ def found(budgets=(), teams=()) -> list[str]:
 
 GOOD = ("global", "external", "org:acme", "team:search", "user:ann", f"key:{KEY}",
         "provider:openai", "model:chat", "model:openai/gpt-5", "tag:app", "tag:app=web",
-        "tag:cost centre=a=b")  # fmt: skip
+        "tag:cost centre=a=b", "user:*", "team:*", "key:*")  # fmt: skip
 
 
 def test_every_kind_of_scope_is_possible():
@@ -57,8 +57,8 @@ def test_every_kind_of_scope_is_possible():
         ("tag:=web", "`tag` needs a name: `tag:NAME` or `tag:NAME=VALUE`, not `tag:=web`"),
         ("tag: app", "`tag` needs a name"),
         ("tag:app=" + "x" * 257, "no tag has a name or value longer than 256"),
-        ("user:*", "a budget is one name's: `user:*` would limit nobody"),
-        ("team:*", "a budget is one name's: `team:*` would limit nobody"),
+        ("model:*", "`model:*` would limit nobody: there is a budget for each on `team:*`"),
+        ("tag:*", "`tag:*` would limit nobody"),
         ("key:first", "a key's scope is its id of 16 digits"),
     ],
 )

@@ -53,6 +53,13 @@ def test_the_tightest_of_several_counts() -> None:
     assert purses.room_pusd("a", 0) == 2 * 10**12
 
 
+def test_each_team_without_a_budget_of_its_own_has_the_default_by_itself() -> None:
+    purses = Purses([budget("team:*"), budget("team:b", "5"), budget("team:c", hard=False)])
+    assert purses.hold("a", 0, 10**12) is not None
+    rooms = {team: purses.room_pusd(team, 0) for team in "abcd"}
+    assert rooms == {"a": 0, "b": 5 * 10**12, "c": None, "d": 10**12}
+
+
 def test_a_team_whose_budget_is_spent_is_refused_and_counted_so(house, under, poisson) -> None:
     """The control is the other team: as much is asked, and nothing of it refused for money."""
     limit = 2 * 10**9

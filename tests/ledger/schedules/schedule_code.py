@@ -38,9 +38,9 @@ class Code:
         server = self.desk_server
         server.grow = lambda books, host, needs: books.grow(host, needs)
         server.shrink = lambda books, *of: books.shrink(*of)
-        server.standings = lambda books, host, **of: books.standings(host, **of)
+        server.standings = lambda books, host, starts=None, **of: books.standings(host, **of)
         server.spent_by_journal = lambda books, journals: books.spent_by_journal(journals)
-        server.spent_of_windows = lambda books: books.spent_of_windows()
+        server.spent_of_windows = lambda books, starts=None: books.spent_of_windows()
         server.budgets = lambda books: books.lines()
 
     def _load(self, real, name, changes):
