@@ -331,6 +331,7 @@ def test_a_chart_that_the_browser_cannot_draw_is_a_fault(
     faults.clear()
 
 
+TALLEST = 6000  # pixels of a picture
 SIZES = ((1920, 1080), (1366, 768), (390, 844))
 SHOWN = ROOT / "build" / "screenshots.json"
 DRAWN = (
@@ -362,6 +363,18 @@ def looked_at(filled) -> None:
     engine.dispose()
 
 
+def grown(page: Page, width: int, height: int) -> int:
+    """Make the window as high as the page, which grows while what came into sight is drawn."""
+    seen = 0
+    while True:
+        whole = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+        if whole <= seen or seen == TALLEST:
+            return int(whole)
+        seen = max(height, min(whole + 20, TALLEST))
+        page.set_viewport_size({"width": width, "height": seen})
+        page.wait_for_timeout(800)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pictures_of_every_page_at_every_size(served, browser: Browser, books, scheme: str) -> None:
@@ -385,13 +398,11 @@ def test_pictures_of_every_page_at_every_size(served, browser: Browser, books, s
             page.wait_for_function(DRAWN)
             page.wait_for_timeout(400)  # the layout follows its charts
             kept = f"{name}-{width}x{height}-{scheme}.png"
-            whole = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+            whole = grown(page, width, height)
             over = page.evaluate(
                 "(one => one.scrollWidth - one.clientWidth)"
                 "(document.querySelector('[data-testid=stMain]'))"
             )
-            page.set_viewport_size({"width": width, "height": max(height, min(whole + 20, 6000))})
-            page.wait_for_timeout(400)
             page.screenshot(path=PICTURES / kept)
             page.set_viewport_size({"width": width, "height": height})
             wide += [kept] if over > 0 else []
