@@ -1,1 +1,1 @@
-"""Finance and SRE in the browser; reads the ledger, writes nothing."""
+"""Finance and SRE in the browser; reads the ledger, asks the gateway."""

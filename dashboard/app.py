@@ -1,7 +1,8 @@
 """The dashboard: `streamlit run dashboard/app.py`; with `dashboard.enabled`, `serve` runs it.
 
 Finance and SRE open it to see whether own GPUs pay for themselves. It reads the ledger named by
-`BREAKEVEN_LEDGER_URL` (or `-- --ledger URL`) and writes nothing. Pages refresh by themselves.
+`BREAKEVEN_LEDGER_URL` (or `-- --ledger URL`) and writes nothing there: what people
+change is asked of the gateway (`dashboard.asking`). Pages refresh by themselves.
 """
 
 import sys

@@ -143,8 +143,10 @@ def marked(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> 
     top = max([one["value"] for one in records], default=0.0)
     scale = alt.Scale(domain=[0, max(1.15 * top, 0.04)])
     x = time_axis("at", ends)
+    last = max(one["at"] for one in records)
+    closed = [{**one, "at": one["until"]} for one in records if one["at"] == last]
     lines = (
-        alt.Chart(inline(records), height=230)
+        alt.Chart(inline([*records, *closed]), height=230)
         .mark_line(strokeWidth=2, interpolate="step-after", clip=True)
         .encode(
             x=x,

@@ -69,14 +69,14 @@ def _in_force(desk: Desk, shown: Mapping[str, Any]) -> None:
     if shown["fault"] is not None:
         look.label(f"The stored set does not fit this configuration: {shown['fault']}")
     left, right = st.columns([1, 2])
-    since = "from the start on" if shown["since"] is None else f"since {shown['since']}"
+    since = f"since {shown['since']}, by {shown['by']}" if shown["set"] else "from the start on"
     note = [] if shown["note"] is None else [f"\u201c{shown['note']}\u201d"]
     with left:
         name = f"Set {shown['set']}" if shown["set"] else "The configuration file's"
         look.card(
             "In force",
             look.big(name, size="mid"),
-            look.small(f"{since}, by {shown['by']}", f"version **{shown['version']}**", *note),
+            look.small(since, f"version **{shown['version']}**", *note),
         )
     with right:
         said = _in_words(desk, shown)
@@ -128,7 +128,7 @@ def _past(view: View) -> None:
         [
             {
                 "set": one.number,
-                "since": words.instant(one.recorded_us),
+                "since": words.moment(one.recorded_us),
                 "by": one.actor,
                 "why": one.note or "",
                 "what": "the configuration file's" if one.document is None else "a set of its own",

@@ -141,7 +141,7 @@ def _options() -> dict[str, Any]:
     left, right = st.columns(2)
     with left:
         most = st.selectbox(
-            "Requests at most", MOST, index=2, format_func="{:,}".format, key="policies-most",
+            "Requests at most", MOST, index=1, format_func="{:,}".format, key="policies-most",
             help="The earliest of that time: a part of it at its own pace, not a thinner whole.",
         )  # fmt: skip
     with right:
