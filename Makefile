@@ -34,7 +34,8 @@ screenshots:  ## every dashboard page at three sizes, light and dark: build/scre
 soak:  ## random faults for three minutes (SECONDS=7200); STRIKES=0: none killed, what grows; FULL=1: thousands of clients too
 	@SOAK_SECONDS=$(or $(SECONDS),180) SOAK_FULL=$(or $(FULL),0) $(BOOTSTRAP) test -m long -s \
 		tests/gateway/faults/$(if $(filter 0,$(STRIKES)),test_growth.py::test_nothing_grows_but_the_ledger,test_soak.py) \
-		$(if $(FULL),tests/gateway/faults/test_exhaustion.py tests/gateway/faults/test_departures.py tests/gateway/faults/test_total_failure.py)
+		$(if $(FULL),tests/gateway/faults/test_exhaustion.py tests/gateway/faults/test_departures.py tests/gateway/faults/test_total_failure.py \
+		tests/gateway/faults/test_stalled_thousand.py)
 
 chaos:  ## the ledger under faults: kills, outages, full disks, bursts; a table of what must be 0 (ARGS="--only L1 --scale 0.1")
 	@$(BOOTSTRAP) tools

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from backends.base import Deadlines
 from backends.errors import BadAnswer, Overloaded, Unreachable
-from backends.http_connection import Connection, HttpExchange, StaleConnection
+from backends.http_connection import READ_BYTES, Connection, HttpExchange, StaleConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,7 @@ class _Pool:
         self._origin = origin
         self._limits = limits
         self._tls = tls
+        self._room = memoryview(bytearray(READ_BYTES))
         self._idle: deque[Connection] = deque()
         self._all: set[Connection] = set()
         self._waiters: deque[asyncio.Future[Connection | None]] = deque()
@@ -175,7 +176,7 @@ class _Pool:
 
     async def _connect(self, timeout_s: float) -> Connection:
         """Open a socket on the slot that the caller holds."""
-        connection = Connection(self._loop, self._freed)
+        connection = Connection(self._loop, self._freed, self._room)
         self._all.add(connection)
         origin = self._origin
         name = origin.host if self._tls is not None else None

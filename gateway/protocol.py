@@ -35,6 +35,7 @@ HEAD_LIMIT_BYTES = 64 * 1024
 PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
 TICK_S = 0.001  # of the loop's clock
 REST_S = 5.0  # for the rest of a body that nobody wants, up to the next request's head
+WRITE_BYTES = 16 * 1024  # that a client has not taken; who reads slowly holds no more of an answer
 LINGER_S = 1.0  # closing over unread bytes would reset the connection before its answer is read
 _FRAMING = (
     "This is not well-formed HTTP/1.1: check the request line, the headers, `content-length` and "
@@ -109,6 +110,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn narrows it
         super().connection_made(transport)
+        transport.set_write_buffer_limits(WRITE_BYTES)
         self.flow = Flow(transport)
         self._outgoing: Any = Outgoing(transport, self._close)
         self._await_head()

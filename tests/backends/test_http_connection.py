@@ -7,7 +7,7 @@ from backends.base import Deadlines
 from backends.errors import BackendError, BadAnswer, IdleTimeout, UpstreamBroken
 from backends.exchange import pour, read_all
 from backends.http import HttpClient, Origin
-from backends.http_connection import BUFFER_LIMIT_BYTES
+from backends.http_connection import BUFFER_LIMIT_BYTES, READ_BYTES
 
 DEADLINES = Deadlines(connect_s=5, head_s=5, idle_s=5)
 REQUEST = b"POST /v1/x HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"
@@ -248,7 +248,7 @@ async def test_after_a_no_what_comes_waits_in_bounds(upstream, client):
     assert sink.got == [b"a"]
     assert await pour(exchange, sink)
     assert sum(map(len, sink.got)) == 1 + 160 * 65536
-    assert max(map(len, sink.got)) <= BUFFER_LIMIT_BYTES + 300 * 1024
+    assert max(map(len, sink.got)) <= BUFFER_LIMIT_BYTES + READ_BYTES
 
 
 async def test_silence_while_pouring_times_out(upstream, wire, client):
@@ -293,7 +293,7 @@ async def test_a_slow_reader_bounds_what_is_buffered(upstream, wire, client):
         await asyncio.sleep(0)
     assert total == 160 * 65536
     # The limit, plus one read of the loop that was under way when the socket was paused.
-    assert largest <= BUFFER_LIMIT_BYTES + 300 * 1024
+    assert largest <= BUFFER_LIMIT_BYTES + READ_BYTES
 
 
 async def test_an_endless_line_is_read_in_bounded_memory(upstream, wire, client):

@@ -96,7 +96,7 @@ def test_without_back_pressure_everything_is_read(flood, patiently, monkeypatch)
 
     monkeypatch.setattr(api.Reply, "body", greedy)
     clients, since = stalled(flood, 1)
-    patiently(lambda: sum(map(len, held)) > 64 * MIB)
+    patiently(lambda: sum(map(len, held)) > 64 * MIB, 60)
     for client in clients:
         client.close()
     patiently(lambda: all(one.gone_s for one in flood.alpha.seen[since:]))
