@@ -10,8 +10,10 @@ from sqlalchemy import delete, insert, select
 from ledger import orm
 from ledger.database import downgrade
 from ledger.hours import GRACE_US, HOUR_US, close_hours, gpu_entry
+from ledger.records import Hold
 from ledger.repository import Repository
 from ledger.verify import verify
+from ledger.windows import window_at
 
 DAY_US = 1_779_926_400_000_000  # midnight of 2026-05-28 UTC
 RATE = 3_600_000_000_000  # 3.60 USD an hour
@@ -128,6 +130,55 @@ def test_a_sample_reaches_across_hours_but_not_across_silence(engine):
     close_after(engine, 4)
     quarter = RATE // 4
     assert [row[4] for row in hours(engine)] == [RATE // 6, RATE // 12, quarter, 0]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_an_engine_killed_for_an_hour_changes_no_bill_on_the_day_the_clocks_change(
+    engine, opened, settled, killed
+):
+    """Of 25 hours by the budget's calendar, at a rate that no second divides; to the last unit."""
+    rate, minute = 9_800_000_000_001, MINUTE_US
+    noon_s = 1_792_929_600  # 2026-10-25, in Berlin an hour longer
+    day = window_at("day", "Europe/Berlin", noon_s)
+    start_us, count = day.start_s * 10**6, (day.end_s - day.start_s) // 3600
+    assert count == 25
+    contract(engine, replicas=1, pusd_per_hour=rate, since=date(2026, 10, 24), recorded_us=1)
+    # From 01:00 UTC on, when the clocks go back: the second 02:00 to 03:00 of that night.
+    down = range(3 * HOUR_US, 4 * HOUR_US) if killed else range(0)
+    samples = [
+        {"at_us": start_us + at, "pool": "chat", "engine": "chat/0",
+         "health": "down" if at in down else "healthy"}
+        for at in range(0, count * HOUR_US + 1, 5 * minute)
+    ]  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(insert(orm.EngineSample), samples)
+    served = [hour for hour in range(count) if hour * HOUR_US not in down]
+    own = {"backend": "own", "pool": "chat", "provider": None, "bound_pusd": 10**13,
+           "holds": (Hold("team:search@day", day.start_s, 0),)}  # fmt: skip
+    records = []
+    for hour in served:
+        at_us = start_us + hour * HOUR_US
+        end = {"cost_pusd": 7 + hour, "engine_us": 1_234_567_891, "settled_us": at_us + 2 * 10**9}
+        records += [opened(hour, opened_us=at_us, **own), settled(hour, **end)]
+    Repository(engine, host="h").import_records(records, journal="j", at_us=1)
+    end_us = start_us + count * HOUR_US
+    close_hours(engine, at_us=end_us + GRACE_US)
+    every = hours(engine)
+    billed = sum(row[1] for row in every)
+    found = [row for row in every if start_us <= row[0] < end_us]
+    bills, unavailable = [row[1] for row in found], [row[4] for row in found]
+    assert bills == [rate] * count
+    assert all(bill == used + idle + away for _, bill, used, idle, away in found)
+    assert min(row[3] for row in found) >= 0
+    assert sum(unavailable) == (rate if killed else 0)
+    with engine.connect() as connection:
+        spent = select(orm.BudgetWindow.spent_pusd).where(orm.BudgetWindow.window == day.start_s)
+        assert connection.execute(spent).scalar_one() == sum(7 + hour for hour in served)
+        owed = select(orm.exact_sum(orm.Posting.amount_pusd)).where(
+            orm.Posting.account == "payable:gpu:chat"
+        )
+        assert connection.execute(owed).scalar_one() == -billed
+        assert verify(connection).findings == ()
 
 
 def test_machines_on_demand_are_billed_while_they_run(engine):
