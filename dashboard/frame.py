@@ -117,7 +117,7 @@ def _as_of(view: View) -> None:
     fresh = data.survey(view).freshness
     applied = standing_of_books(fresh, data.lag(), view.now_us)
     held = f"; {fresh.quarantined} records quarantined" if fresh.quarantined else ""
-    st.caption(f"As of {words.moment(view.now_us)}; {applied}{held}. Read-only.")
+    st.caption(f"As of {words.moment(view.now_us)}; {applied}{held}. The ledger is only read here.")
 
 
 def standing_of_books(fresh: Freshness, lag: Lag | None, now_us: int) -> str:

@@ -19,11 +19,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 
 from ledger.locks import is_locked
+from ledger.runnotes import find, leave
 
 WHAT_IFS = "whatif"  # in the run directory
 KEPT = 8  # whose results can still be read
@@ -33,7 +34,6 @@ IN_FORCE = "in-force"
 _LOCK, _ASKED, _TOLD, _PROGRESS, _LOG = "lock", "asked.json", "told.json", "progress.json", "log"
 
 _TRIES, _PAUSE_S = 20, 0.01
-S = TypeVar("S", bound=msgspec.Struct)
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class WhatIfs:
             asked = Asked(secrets.token_hex(16), by, order.now_us, order.question)
             place = self.folder / asked.job
             place.mkdir(mode=0o700)
-            _write(place / _ASKED, asked)
+            leave(place / _ASKED, asked)
             process = self._start(place, lock)
         finally:
             os.close(lock)  # the process has it
@@ -127,9 +127,9 @@ class WhatIfs:
         if asked is None:
             return None
         place = self.folder / asked.job
-        told, known = _read(place / _TOLD, Told), _read(place / _PROGRESS, Progress)
+        told, known = find(place / _TOLD, Told), find(place / _PROGRESS, Progress)
         if told is None and not self._runs(asked.job):
-            told = _read(place / _TOLD, Told) or Told(fault="its process has ended: ask once more")
+            told = find(place / _TOLD, Told) or Told(fault="its process has ended: ask once more")
         state = "running" if told is None else "failed" if told.result is None else "done"
         return {
             "job": asked.job,
@@ -151,13 +151,13 @@ class WhatIfs:
     def _asked(self, job: str | None) -> Asked | None:
         if job is not None:
             found = self.folder / job / _ASKED
-            return _read(found, Asked) if len(job) == 32 and job.isalnum() else None
+            return find(found, Asked) if len(job) == 32 and job.isalnum() else None
         known = self._known()
         return known[-1] if known else None
 
     def _known(self) -> list[Asked]:
         """The oldest first."""
-        found = [_read(one, Asked) for one in self.folder.glob(f"*/{_ASKED}")]
+        found = [find(one, Asked) for one in self.folder.glob(f"*/{_ASKED}")]
         return sorted([one for one in found if one is not None], key=lambda one: one.since_us)
 
     def _forget(self) -> None:
@@ -174,11 +174,11 @@ class WhatIfs:
 
 
 def progress(place: Path, now: Progress) -> None:
-    _write(place / _PROGRESS, now)
+    leave(place / _PROGRESS, now)
 
 
 def tell(place: Path, told: Told) -> None:
-    _write(place / _TOLD, told)
+    leave(place / _TOLD, told)
 
 
 def _watched(process: "subprocess.Popen[bytes]", given: bytes, place: Path) -> None:
@@ -214,17 +214,3 @@ def _take(lock: int) -> None:
         else:
             return
     raise Busy
-
-
-def _write(path: Path, what: msgspec.Struct) -> None:
-    """Whole or not at all: other workers read it at any moment."""
-    draft = path.with_suffix(".part")
-    draft.write_bytes(msgspec.json.encode(what))
-    draft.replace(path)
-
-
-def _read(path: Path, kind: type[S]) -> S | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except FileNotFoundError:
-        return None
