@@ -14,7 +14,10 @@ JournalWriter.append_durable = late
 
 # No control: a child that is killed each second would wait longer each time to be started again.
 DIES_OFTEN = """
-from gateway.host import children
+try:
+    from gateway.host import children
+except ModuleNotFoundError:  # L10 begins with older code
+    from gateway import children
 
 children.BACK_OFF_LIMIT_S = 0.4
 """
@@ -24,7 +27,6 @@ ENDS_AT_ONCE = (
     + """
 import os
 import signal
-from gateway.host.children import Child
 
 async def stop(self, grace_s):
     self._stopping.set()
@@ -33,7 +35,7 @@ async def stop(self, grace_s):
     if self._running is not None:
         await asyncio.gather(self._running, return_exceptions=True)
 
-Child.stop = stop
+children.Child.stop = stop
 """
 )
 

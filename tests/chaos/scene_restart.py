@@ -10,6 +10,7 @@ import os
 import subprocess
 import tarfile
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,14 @@ def runs(host: Any, root: Path) -> None:
     """From its next start on, this code: also what is imported before the folder counts."""
     site = host.environ["PYTHONPATH"].split(os.pathsep)[0]
     host.root, host.environ["PYTHONPATH"] = root, f"{site}{os.pathsep}{root}"
+    host.serve = command_of(root)
+
+
+def command_of(root: Path) -> str:
+    """What `breakeven` is there: it has moved between versions."""
+    scripts = tomllib.loads((root / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, name = scripts["breakeven"].partition(":")
+    return f"from {module} import {name}; {name}()"
 
 
 def is_cut(one: Said) -> bool:

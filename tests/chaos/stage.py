@@ -41,6 +41,7 @@ def _tests(name: str, path: str) -> ModuleType:
 _gateway = _tests("chaos_gateway_parts", "tests/gateway/conftest.py")
 _parts = _tests("chaos_parts", "tests/conftest.py")
 Host, Stack, eventually = _gateway.Host, _gateway.Stack, _gateway.eventually
+SERVE = _gateway.SERVE
 PostgresServer = _parts.PostgresServer
 random_ledger = _tests("chaos_ledger_parts", "tests/ledger/conftest.py").RandomLedger
 MODEL = "up/m"  # what callers ask for: passed through to the target

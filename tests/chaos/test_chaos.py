@@ -3,12 +3,18 @@
 The scenes at their full size, and every control, are `make chaos`.
 """
 
+import os
+import subprocess
+import sys
+
 import account
 import chaos
 import justice
 import pytest
 import scene_flush
 import scene_kills
+import scene_restart
+import stage
 from account import INPUT, OUTPUT, Books
 from crowd import Said
 from scene import Found, Given
@@ -121,6 +127,22 @@ def test_every_commit_group_is_flushed(broken):
     except Missing as missing:
         pytest.skip(str(missing))  # a container may not let anybody be traced
     assert bool(found.red) is broken, found
+
+
+@pytest.mark.long  # compiles the whole product once more
+def test_the_code_of_before_the_newest_migration_can_be_started(tmp_path):
+    if not scene_restart.before_the_newest_migration(tmp_path):
+        pytest.skip("no history of the product here: an archive, or a shallow clone")
+    command = [sys.executable, "-c", scene_restart.command_of(tmp_path), "--help"]
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    told = subprocess.run(
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert (told.returncode, "serve" in told.stdout) == (0, True), told.stderr
+
+
+def test_this_codes_command_is_the_one_that_hosts_are_started_with():
+    assert scene_restart.command_of(stage.ROOT) == stage.SERVE
 
 
 def test_every_scene_has_a_control_and_a_name_of_its_own(capsys):

@@ -433,7 +433,7 @@ class Host:
     def __init__(self, state: Path, **changes: Any) -> None:
         self.state = state
         self.config = state / "breakeven.yaml"
-        self.url, self.root = "", ROOT  # whose code it runs
+        self.url, self.root, self.serve = "", ROOT, SERVE  # whose code it runs, and how
         self.environ = dict(os.environ)
         self.process: subprocess.Popen[str] | None = None
         self.answered = 0  # asked by `ask`, answered with 200
@@ -463,7 +463,7 @@ class Host:
 
     def start(self) -> None:
         """Returns when all workers have said that they are ready and an engine is healthy."""
-        command = [sys.executable, "-c", SERVE, "serve", "--config", str(self.config)]
+        command = [sys.executable, "-c", self.serve, "serve", "--config", str(self.config)]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, env=self.environ, cwd=self.root
         )
