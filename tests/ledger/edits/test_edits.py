@@ -132,7 +132,8 @@ def edit(connection: Connection, table: Table, row, what: str) -> None:
     if what == DELETED:
         done = connection.execute(delete(table).where(here(table, row)))
     elif what == ADDED:
-        done = connection.execute(insert(table).values(copy_of(table, row)))
+        connection.execute(insert(table).values(copy_of(table, row)))
+        return
     else:
         value = other(table.columns[what], row._mapping[what])
         done = connection.execute(update(table).where(here(table, row)).values({what: value}))
