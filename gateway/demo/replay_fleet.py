@@ -174,6 +174,7 @@ class Replica:
             prefix_hit_ppm=round(totals.prefix_hits / queries * PPM) if queries else None,
             busy_us=round(busy_s * 1e6),
             step_feedback_ppm=PPM,
+            bid_price_pusd_per_s=round(self.bid_price_pusd_per_s),
             simulated=True,
         )
 

@@ -42,6 +42,7 @@ class Watch:
         self.limits = limits
         self.simulated = simulated
         self.page = METRICS_PATH  # where its metrics are
+        self.fixed_pusd_per_s = 0  # the operator's bid price, if any
         self.round_trip_s: float | None = None
         self.way_measured_s: float | None = None
         self._told_rtt_us: int | None = None
@@ -166,6 +167,8 @@ class Watch:
             prefix_hit_ppm=round(hits / queries * PPM) if queries and hits is not None else None,
             busy_us=round(busy_s * 1e6),
             step_feedback_ppm=round(self.loops.step_feedback * PPM),
+            bid_price_pusd_per_s=self.fixed_pusd_per_s
+            or round(board.published(self.row)[Published.BID_PRICE_PUSD_PER_S]),
             age_us=None if self.read_s is None else round((now_s - self.read_s) * 1e6),
             simulated=self.simulated,
         )

@@ -38,6 +38,7 @@ from gateway.overrides import is_disabled, standing
 from gateway.runtime import EngineSeat, Runtime
 from gateway.slots import HEALTHS, Board
 from ledger.database import make_engine
+from ledger.money import usd_to_pusd
 from ledger.overrides import Override, overrides
 from ledger.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
 from router.market import TICK_S
@@ -236,6 +237,8 @@ class Telemetry:
         )
         watch = Watch(seat.name, seat.pool, row, limits, simulated=seat.simulated)
         watch.page = path_of(seat.dialect)
+        pool = self._settings.pools[seat.pool]
+        watch.fixed_pusd_per_s = usd_to_pusd(pool.bid_price_usd_per_s)
         return watch
 
     def _record(self, seat: EngineSeat, watch: Watch, fitted: Fitted) -> None:

@@ -45,6 +45,14 @@ def test_nothing_seen_is_published_as_unknown_and_without_a_time(watch, board) -
     assert (row.health, row.running, row.age_us) == ("unknown", None, None)
 
 
+def test_a_sample_tells_what_a_second_of_the_engine_was_worth(watch, board) -> None:
+    watch.saw(SAMPLE, board, 1.0)
+    board.publish(0, {Published.BID_PRICE_PUSD_PER_S: 7.6})
+    assert watch.row_for(board, at_us=5, now_s=1.0).bid_price_pusd_per_s == 8
+    watch.fixed_pusd_per_s = 3  # the operator's word
+    assert watch.row_for(board, at_us=6, now_s=1.0).bid_price_pusd_per_s == 3
+
+
 def test_foreign_load_is_the_least_excess_of_the_last_scrapes(watch, board) -> None:
     put(board, Load.SEQUENCES, 2.0)
     for now_s, running in enumerate((5, 3, 9), start=1):
