@@ -1,8 +1,9 @@
 """Do the bills agree with the books, do the books hold, and who changed what.
 
-Bills are imported and posted with `breakeven invoices`; here they are only looked at, by day,
-model and project, each difference with what may explain it. The result of the last `ledger verify`
-is shown as it was kept, and the checks can be run from here over what the books hold.
+Bills stand beside the books by day, model and project, each difference with what may explain it;
+who may brings them in and posts them (`billing`), else `breakeven invoices` does. The result of
+the last `ledger verify` is shown as it was kept, and the checks can be run from here over what the
+books hold.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import streamlit as st
 from sqlalchemy.exc import DBAPIError
 
-from dashboard import charts_audit, data, look, words
+from dashboard import billing, charts_audit, data, look, words
 from dashboard.data import Bill, View
 from dashboard.figures import dollars
 from ledger.invoicefile import InvoiceLine
@@ -133,6 +134,9 @@ def _findings(findings: Sequence[Finding]) -> None:
 
 def _bills(view: View) -> None:
     known = data.bills(view)
+    survey = data.survey(view)
+    senders = {cell.target.partition("/")[0] for cell in survey.cells if cell.backend == "api"}
+    billing.bring(view, sorted(senders), [contract.pool for contract in survey.contracts])
     if not known:
         st.info(
             "No bill is imported. `breakeven invoices import FILE --provider openai` reads "
@@ -147,7 +151,7 @@ def _bills(view: View) -> None:
         "Bill", list(numbers), format_func=lambda one: named(numbers[one]), key="bill"
     )
     found = at_its_pool(data.bill(view, number))
-    _bill(found)
+    _bill(view, found)
 
 
 def named(one: Stored) -> str:
@@ -164,7 +168,7 @@ def at_its_pool(found: Bill) -> Bill:
     return replace(found, lines=tuple(replace(line, item=pool) for line in found.lines))
 
 
-def _bill(found: Bill) -> None:
+def _bill(view: View, found: Bill) -> None:
     days = by_day_and_model(found.lines, found.booked, places=found.invoice.places)
     booked = sum(one.booked_pusd for one in found.booked)
     difference = found.invoice.total_pusd - booked
@@ -175,7 +179,7 @@ def _bill(found: Bill) -> None:
         look.card("In the books", look.big(words.usd(booked), size="mid"))
     with third:
         look.card("Difference", look.big(words.usd(difference, sign=True), size="mid"))
-    if difference and found.invoice.posted_us is None:
+    if difference and found.invoice.posted_us is None and not billing.post(view, found.invoice):
         st.caption(f"To bring the books to it: `breakeven invoices post {found.invoice.id}`.")
     elif found.invoice.posted_us is not None:
         posted = words.moment(found.invoice.posted_us)

@@ -1,0 +1,153 @@
+"""Bills from the browser: the verbs of the gateway on real books, asked before and told after."""
+
+import time
+from datetime import date
+
+import msgspec
+import pytest
+
+from dashboard import asking, billing, data
+from dashboard.asking import Refused
+from dashboard.viewer import Viewer
+from gateway.admin.invoices import VERBS
+from gateway.admin.verb import Place, is_refused
+from gateway.config.settings import Settings
+from ledger import invoices
+from ledger.database import make_engine
+from ledger.invoicefile import parse
+from ledger.people import Role
+
+USD = 10**12
+SETTINGS = Settings.model_validate(
+    {"providers": {"anthropic": {"api_key_env": "K"}, "openai": {"api_key_env": "K"}}}
+)
+DAY = "2026-11-02"
+
+
+class VerbsDesk:
+    """The gateway's own verbs on these books, as somebody; without HTTP between."""
+
+    def __init__(self, viewer: Viewer, url: str) -> None:
+        self.viewer = viewer
+        self.engine = make_engine(url)
+        self.done: list[str] = []
+
+    def post(self, path: str, **given: object) -> dict:
+        verb = next(one for one in VERBS if one.path == path)
+        now_us = time.time_ns() // 1000
+        place = Place(SETTINGS, self.viewer.name, now_us, lambda: self.engine, None)
+        try:
+            answer = verb.work(place, msgspec.convert(given, verb.given))
+        except Exception as error:
+            if not is_refused(error):
+                raise
+            raise Refused(str(error), 400, None) from error
+        if not given.get("look"):
+            self.done.append(path)
+        return answer
+
+
+@pytest.fixture
+def filled(books):
+    return books(peak=2.0, days=2)
+
+
+@pytest.fixture
+def desk_as(monkeypatch, filled):
+    made = []
+
+    def make(name: str | None, role: Role = Role.FINANCE) -> VerbsDesk:
+        viewer = Viewer(name, role)
+        monkeypatch.setattr("dashboard.entrance.AT_THIS_MACHINE", viewer)
+        made.append(VerbsDesk(viewer, filled.url))
+        monkeypatch.setattr(asking, "desk", lambda _who: made[-1])
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.engine.dispose()
+
+
+def billed(url: str, pusd: int) -> None:
+    engine = make_engine(url)
+    text = f"date,item,amount\n{DAY},claude-haiku-4-5,{pusd / USD:f}\n"
+    bill = parse(text)
+    invoices.store(engine, bill, party="provider:anthropic", name="b.csv", by="ada", at_us=5)
+    engine.dispose()
+
+
+def keys(test) -> set[str]:
+    return {one.key for one in test.button}
+
+
+def test_what_would_be_posted_is_shown_first_and_posted_by_name(page, filled, desk_as, text_of):
+    billed(filled.url, 3 * USD)
+    desk = desk_as("fay@example.com")
+    test = page("audit", filled.url)
+    test.button(key="bills-post").click().run()
+    assert test.code[0].value == f"{DAY}  +$3.00"
+    assert desk.done == [], "the control: nobody has said yes"
+    test.button(key="bills-yes").click().run()
+    assert test.success[0].value == ("Bill 1 is posted: +$3.00 of adjustments, by fay@example.com.")
+    with desk.engine.connect() as connection:
+        stored = invoices.find(connection, 1)
+    assert stored.posted_by == "fay@example.com"
+    assert "bills-post" not in keys(test)
+
+
+def test_who_leaves_it_has_posted_nothing(page, filled, desk_as):
+    billed(filled.url, 3 * USD)
+    desk = desk_as("fay@example.com")
+    test = page("audit", filled.url)
+    test.button(key="bills-post").click().run()
+    test.button(key="bills-no").click().run()
+    assert "bills-yes" not in keys(test)
+    assert desk.done == []
+
+
+def test_a_bill_is_read_from_a_file(page, filled, desk_as, text_of):
+    desk = desk_as("fay@example.com")
+    test = page("audit", filled.url)
+    text = f"date,item,amount\n{DAY},claude-haiku-4-5,1.25\n".encode()
+    test.file_uploader(key="bills-file").set_value(("november.csv", text, "text/csv")).run()
+    test.selectbox(key="bills-sender").set_value("provider anthropic").run()
+    test.button(key="bills-read").click().run()
+    assert "Bill 1 is read: 1 line, $1.25. Nothing is posted yet." in test.success[0].value
+    with desk.engine.connect() as connection:
+        (stored,) = invoices.stored(connection)
+    assert (stored.party, stored.imported_by) == ("provider:anthropic", "fay@example.com")
+    assert stored.first_day == date.fromisoformat(DAY)
+    assert "1: provider:anthropic" in test.selectbox(key="bill").options[0]
+
+
+def test_a_file_that_is_none_is_told_with_its_fault(page, filled, desk_as):
+    desk_as("fay@example.com")
+    test = page("audit", filled.url)
+    given = ("b.csv", b"date,item,amount\nyesterday,x,1\n", "text/csv")
+    test.file_uploader(key="bills-file").set_value(given).run()
+    test.button(key="bills-read").click().run()
+    assert "b.csv is no invoice that can be read; nothing was imported" in test.error[0].value
+
+
+def test_who_has_no_name_is_told_the_command_and_gets_no_button(page, filled, desk_as, text_of):
+    billed(filled.url, 3 * USD)
+    desk_as(None, Role.ADMIN)
+    test = page("audit", filled.url)
+    assert "breakeven invoices post 1" in text_of(test)
+    assert not {"bills-post", "bills-read"} & keys(test)
+
+
+@pytest.mark.parametrize(
+    ("viewer", "may"),
+    [
+        (Viewer("fay@example.com", Role.FINANCE), True),
+        (Viewer("ada@example.com", Role.ADMIN), True),
+        (Viewer("joe@example.com", Role.VIEWER), False),
+        (Viewer("eve@example.com", Role.FINANCE, ("search",)), False),
+        (Viewer(None, Role.ADMIN), False),
+    ],
+)
+def test_finance_people_and_admins_with_a_name_may(filled, desk_as, viewer: Viewer, *, may: bool):
+    desk_as(viewer.name, viewer.role)
+    view = data.View(filled.url, "30 d", None, filled.now_us, who=lambda: viewer)
+    assert (billing._desk(view) is not None) is may
