@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -404,16 +404,30 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
-@pytest.fixture(scope="session")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Gateway]]:
-    """Starts gateways: `serve(config)`; whoever wants one to end earlier calls its `stop`."""
+@contextmanager
+def gateways(folders: pytest.TempPathFactory) -> Iterator[Callable[..., Gateway]]:
+    """Starts gateways: `start(config)`; whoever wants one to end earlier calls its `stop`."""
     with ExitStack() as running:
 
         def start(config: dict, environ: dict[str, str] | None = None) -> Gateway:
-            gateway = Gateway(tmp_path_factory.mktemp("serve"), config, environ)
+            gateway = Gateway(folders.mktemp("serve"), config, environ)
             running.callback(lambda: gateway.process.poll() is None and gateway.stop())
             return gateway
 
+        yield start
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Gateway]]:
+    """Gateways of one file: idle ones would take their share of every later test's time."""
+    with gateways(tmp_path_factory) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def serve_on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Gateway]]:
+    """Gateways that several files share."""
+    with gateways(tmp_path_factory) as start:
         yield start
 
 

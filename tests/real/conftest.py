@@ -1,7 +1,8 @@
-"""Real engines, started once a session and shared: vLLM on CPU with tiny random-weights models.
+"""Real engines, started once and shared: vLLM on CPU with tiny random-weights models.
 
 `tiny_engine` serves chat and completions, `tiny_embedder` embeddings; both are supervised by the
-product's own supervisor in a loop of their own, so that tests of any kind can use them.
+product's own supervisor in a loop of their own, so that tests of any kind can use them. They end
+with the last test of this folder: idle ones would take a fifth of a core from all that follow.
 `scarce_engine` has little KV cache. `clients` ask them, directly or through a gateway.
 """
 
@@ -11,6 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from backends.engine.flags import Launch
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
 
 START_TIMEOUT_S = 400.0
+HERE = pytest.StashKey[ExitStack]()
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,21 @@ class EngineThread:
         self._thread.join(60)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Asked for tests of this folder alone."""
+    if nextitem is None or not nextitem.path.is_relative_to(Path(__file__).parent):
+        item.config.stash.get(HERE, ExitStack()).close()
+
+
+@pytest.fixture(scope="session")
+def here(pytestconfig: pytest.Config) -> Iterator[ExitStack]:
+    """What ends with the last test of this folder."""
+    with ExitStack() as stack:
+        pytestconfig.stash[HERE] = stack
+        yield stack
+
+
 @pytest.fixture(scope="session")
 def engine_spec(
     engine_python: Path, tmp_path_factory: pytest.TempPathFactory
@@ -100,30 +118,30 @@ def engine_spec(
 
 
 @pytest.fixture(scope="session")
-def tiny_engine(engine_spec: Callable[..., EngineSpec]) -> Iterator[RealEngine]:
+def tiny_engine(engine_spec: Callable[..., EngineSpec], here: ExitStack) -> RealEngine:
     spec = engine_spec(flags=("--max-model-len", "4096"))
-    with EngineThread(spec) as status:
-        yield RealEngine(status.base_url, "tiny", spec.launch.model, 4096)
+    status = here.enter_context(EngineThread(spec))
+    return RealEngine(status.base_url, "tiny", spec.launch.model, 4096)
 
 
 @pytest.fixture(scope="session")
-def tiny_embedder(engine_spec: Callable[..., EngineSpec]) -> Iterator[RealEngine]:
+def tiny_embedder(engine_spec: Callable[..., EngineSpec], here: ExitStack) -> RealEngine:
     spec = engine_spec(embedding=True, flags=("--max-model-len", "2048"))
-    with EngineThread(spec) as status:
-        yield RealEngine(status.base_url, "tiny-embedding", spec.launch.model, 2048)
+    status = here.enter_context(EngineThread(spec))
+    return RealEngine(status.base_url, "tiny-embedding", spec.launch.model, 2048)
 
 
 @pytest.fixture(scope="session")
-def scarce_engine(engine_spec: Callable[..., EngineSpec]) -> Iterator[RealEngine]:
+def scarce_engine(engine_spec: Callable[..., EngineSpec], here: ExitStack) -> RealEngine:
     """23 usable blocks of KV cache: a handful of long sequences fill it."""
     flags = ("--num-gpu-blocks-override", "24", "--max-model-len", "2048")
     spec = engine_spec(flags=flags)
-    with EngineThread(spec) as status:
-        yield RealEngine(status.base_url, "tiny", spec.launch.model, 2048)
+    status = here.enter_context(EngineThread(spec))
+    return RealEngine(status.base_url, "tiny", spec.launch.model, 2048)
 
 
 @pytest.fixture(scope="session")
-def reading_gateway(serve, tiny_embedder):
+def reading_gateway(serve_on, tiny_embedder, here):
     """One gateway before the embedder, which embeds as the model `embed` and ranks as `rank`."""
     compared = {
         "embed": ["openai/text-embedding-3-small"],
@@ -132,7 +150,7 @@ def reading_gateway(serve, tiny_embedder):
     engine = {"endpoints": [tiny_embedder.base_url], "served_name": tiny_embedder.model}
     gpu = {"type": "CPU", "billing": "owned", "usd_per_hour": 0.1}
     kinds = {"embed": ["embedding"], "rank": ["rerank"]}
-    found = serve(
+    found = serve_on(
         {
             "models": {
                 name: {"targets": [f"pool:{name}"], "compare_with": prices}
@@ -145,6 +163,7 @@ def reading_gateway(serve, tiny_embedder):
             "policies": [{"name": "reading", "slo": {"ttft_ms": 5000}}],
         }
     )
+    here.callback(found.stop)
     found.headers = {"authorization": f"Bearer {found.key(team='search')}"}
     return found
 

@@ -31,6 +31,7 @@ def gateway(serve, tiny_engine):
                     "gpu": {"type": "CPU", "billing": "owned", "usd_per_hour": 0.1},
                 }
             },
+            "policies": [{"name": "patient", "slo": {"ttft_ms": 60_000}}],
         }
     )
     found.until(lambda: ask(found.base_url, "/messages", found.key()).status_code == 200, 90)
@@ -44,6 +45,7 @@ def ask(base_url: str, path: str, key: str = "none", **members: object) -> httpx
 
 
 def events(answer: httpx.Response) -> list[dict]:
+    assert answer.status_code == 200, answer.text
     lines = [line for line in answer.text.splitlines() if line.startswith("data: {")]
     return [json.loads(line.removeprefix("data: ")) for line in lines]
 

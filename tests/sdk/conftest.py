@@ -70,8 +70,8 @@ CONFIG = {
 
 
 @pytest.fixture(scope="session")
-def gateway(serve):
-    found = serve(CONFIG)
+def gateway(serve_on):
+    found = serve_on(CONFIG)
     found.engine_url = next(
         seat["base_url"].removesuffix("/v1")
         for seat in json.loads((found.state / "run" / "runtime.json").read_text())["engines"]
