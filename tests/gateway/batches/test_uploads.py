@@ -140,7 +140,7 @@ async def test_a_key_of_a_file_that_was_cut_is_free(stored) -> None:
 
 async def test_a_file_that_was_swept_meanwhile_takes_no_key(stored) -> None:
     once = Once("once", 10**18, None)
-    task = asyncio.create_task(upload(stored, BEGINS, b"x" * CHUNK_BYTES, 0.3, ENDS, once=once))
+    task = asyncio.create_task(upload(stored, BEGINS, b"x" * CHUNK_BYTES, 1.5, ENDS, once=once))
     await begun(stored)
     stored.files.drop(RECORD.id)
     with pytest.raises(RequestError, match="longer to arrive"):
