@@ -10,7 +10,7 @@ from gateway.batches.stored import Stored
 from gateway.batches.uploads import Bounds, Once, Upload
 from gateway.errors import RequestError
 from ledger.database import make_engine
-from ledger.files import CHUNK_BYTES, FileRecord
+from ledger.files import FileRecord
 
 BEGINS = b'--b\r\ncontent-disposition: form-data; name="file"; filename="a\x01b"\r\n\r\n'
 ENDS = b'\r\n--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b--\r\n'
@@ -140,7 +140,7 @@ async def test_a_key_of_a_file_that_was_cut_is_free(stored) -> None:
 
 async def test_a_file_that_was_swept_meanwhile_takes_no_key(stored) -> None:
     once = Once("once", 10**18, None)
-    task = asyncio.create_task(upload(stored, BEGINS, b"x" * CHUNK_BYTES, 1.5, ENDS, once=once))
+    task = asyncio.create_task(upload(stored, BEGINS, b"x" * 2_000_000, 1.0, ENDS, once=once))
     await begun(stored)
     stored.files.drop(RECORD.id)
     with pytest.raises(RequestError, match="longer to arrive"):
