@@ -37,6 +37,10 @@ class FileRecord:
 _COLUMNS = [getattr(File, name) for name in FileRecord.__dataclass_fields__]
 
 
+class SweptError(Exception):
+    """The file was abandoned for too long, and is gone while more of it came."""
+
+
 class FileStore:
     """Blocks while the database answers: call it from a thread."""
 
@@ -50,7 +54,10 @@ class FileStore:
     def append(
         self, file_id: str, number: int, data: bytes, *, team_limit_bytes: int | None = None
     ) -> bool:
-        """Chunks are numbered from 0, without gaps; False: the team has no room for this one."""
+        """Chunks are numbered from 0, without gaps; False: the team has no room for this one.
+
+        Raises `SweptError` where the file is gone.
+        """
         with self._engine.begin() as connection:
             team = select(File.team_id).where(File.id == file_id)
             if team_limit_bytes is not None:
@@ -60,7 +67,8 @@ class FileStore:
                 if kept + len(data) > team_limit_bytes:
                     return False
             grown = update(File).where(File.id == file_id).values(bytes=File.bytes + len(data))
-            connection.execute(grown)
+            if not connection.execute(grown).rowcount:
+                raise SweptError(file_id)
             row = {"file_id": file_id, "number": number, "data": data}
             connection.execute(insert(FileChunk).values(**row))
             return True

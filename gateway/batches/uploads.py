@@ -16,7 +16,7 @@ from gateway.batches.multipart import Event, Field, FileBegins, FileData, Form, 
 from gateway.batches.stored import Stored
 from gateway.errors import RequestError
 from gateway.submissions import reused
-from ledger.files import CHUNK_BYTES, FileRecord
+from ledger.files import CHUNK_BYTES, FileRecord, SweptError
 from ledger.submissions import Asking
 
 PURPOSE = "batch"
@@ -136,10 +136,13 @@ class Upload:
         """Whether the team had room for it."""
         if self._is_written:
             chunk = bytes(self._held[:size])
-            written = await self._stored.call(
-                self._stored.files.append, self._record.id, self._number, chunk,
-                team_limit_bytes=self._bounds.team_bytes,
-            )  # fmt: skip
+            try:
+                written = await self._stored.call(
+                    self._stored.files.append, self._record.id, self._number, chunk,
+                    team_limit_bytes=self._bounds.team_bytes,
+                )  # fmt: skip
+            except SweptError as error:
+                raise _swept() from error
             if not written:
                 return False
         del self._held[:size]
