@@ -33,10 +33,12 @@ class SecondLook:
 
     @pytest.hookimpl(tryfirst=True)  # before the summary is written
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        ended = exitstatus == pytest.ExitCode.TESTS_FAILED  # and was not broken off
-        if not ended or len(self._ran) < self._large or len(self._failed) > self._few:
+        whole = exitstatus == pytest.ExitCode.TESTS_FAILED and not session.shouldfail  # as by -x
+        if not whole or len(self._ran) < self._large or len(self._failed) > self._few:
             return
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *self._failed]
+        marked = ["-m", session.config.option.markexpr]  # else one of them might be left out
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *marked]
+        command += self._failed
         again = subprocess.run(command, cwd=session.config.rootpath, check=False)
         if again.returncode == pytest.ExitCode.OK:
             self._unsteady = list(self._failed)

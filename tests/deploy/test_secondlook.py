@@ -11,10 +11,16 @@ import pathlib
 import pytest
 
 @pytest.mark.parametrize("number", range({tests}))
+{mark}
 def test_it(number):
     looks = pathlib.Path(__file__).with_suffix(f".{{number}}")
     looks.write_text(looks.read_text() + "x" if looks.exists() else "x")
     assert number >= {failing} or len(looks.read_text()) > {times}
+"""
+INI = """
+[pytest]
+addopts = -m "not long"
+markers = long: left out
 """
 PLUGIN = """
 from deploy.secondlook import SecondLook
@@ -25,13 +31,15 @@ def pytest_configure(config):
 """
 
 
-def run(folder: Path, root: Path, *, tests: int = 8, failing: int = 1, times: int = 1):
+def run(folder: Path, root: Path, *more: str, tests: int = 8, mark: str = "", **broken: int):
     """The run's answer, and how often each test was looked at."""
-    (folder / "test_a.py").write_text(TESTS.format(tests=tests, failing=failing, times=times))
+    how = {"failing": 1, "times": 1} | broken
+    (folder / "test_a.py").write_text(TESTS.format(tests=tests, mark=mark, **how))
     (folder / "plugged.py").write_text(PLUGIN)
+    (folder / "pytest.ini").write_text(INI)
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "2", "-p", "plugged", "-p", "no:cacheprovider",
-         folder / "test_a.py"],
+         folder / "test_a.py", *more],
         cwd=root, env={"PYTHONPATH": f"{folder}:{root}"}, check=False, capture_output=True,
         text=True,
     )  # fmt: skip
@@ -63,3 +71,28 @@ def test_what_is_broken_stays_red(
     assert answer.returncode == 1, answer.stdout + answer.stderr
     assert seen[0] == looks
     assert "UNSTEADY" not in answer.stdout
+
+
+def test_a_run_that_was_broken_off_stays_red(pytestconfig: pytest.Config, tmp_path: Path):
+    """Nobody knows of those that were not run. Large all the same: the first seven passed."""
+    (tmp_path / "plugged.py").write_text(PLUGIN)
+    tests = TESTS.format(tests=10, mark="", failing=0, times=1)
+    (tmp_path / "test_a.py").write_text(tests.replace("number >= 0", "number != 7"))
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-p", "plugged", "-p", "no:cacheprovider",
+         tmp_path / "test_a.py"],
+        cwd=pytestconfig.rootpath, env={"PYTHONPATH": f"{tmp_path}:{pytestconfig.rootpath}"},
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert answer.returncode == 1, answer.stdout + answer.stderr
+    assert (tmp_path / "test_a.7").read_text() == "x", "it is not asked again"
+
+
+def test_long_ones_that_were_asked_for_are_looked_at_again(
+    pytestconfig: pytest.Config, tmp_path: Path
+):
+    """By themselves they would be left out, and nothing left is nothing that holds."""
+    every = ("-m", "long or not long")
+    answer, looks = run(tmp_path, pytestconfig.rootpath, *every, mark="@pytest.mark.long")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert looks[0] == 2
