@@ -12,7 +12,7 @@ from typing import cast
 from sqlalchemy import Connection, Engine, Update, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from ledger.binding import Bound, Budgets, is_default, pattern_of, scope_of
+from ledger.binding import BudgetLine, Budgets, is_default, pattern_of, scope_of
 from ledger.database import reading
 from ledger.money import PPM
 from ledger.orm_budgets import BudgetAlert, BudgetWindow
@@ -107,7 +107,7 @@ def _reached(
 
 
 def _reached_of(
-    connection: Connection, budgets: Budgets, bound: Bound, steps: Sequence[int], at_us: int
+    connection: Connection, budgets: Budgets, bound: BudgetLine, steps: Sequence[int], at_us: int
 ) -> Iterator[Alert]:
     """Of a budget's account, or of every account that a default binds."""
     table = BudgetWindow

@@ -28,7 +28,7 @@ class _Line(Protocol):
 Line = TypeVar("Line", bound=_Line)
 
 
-class Bound(NamedTuple):
+class BudgetLine(NamedTuple):
     """What one budget says. `retired_us`: it binds nobody since."""
 
     id: str
@@ -37,7 +37,7 @@ class Bound(NamedTuple):
     timezone: str
     hard: bool
     limit_pusd: int
-    retired_us: int | None
+    retired_us: int | None = None
 
 
 def each_of(scope: str) -> str | None:
@@ -87,13 +87,13 @@ class Budgets:
     """What binds accounts, as the database has it; all budgets, or what binds some accounts."""
 
     def __init__(self, connection: Connection, accounts: Collection[str] | None = None) -> None:
-        query = select(*(getattr(Budget, name) for name in Bound._fields))
+        query = select(*(getattr(Budget, name) for name in BudgetLine._fields))
         if accounts is not None:
             names = {*accounts, *filter(None, map(default_of, accounts))}
             query = query.where(Budget.id.in_(names))
-        self._all = {row[0]: Bound(*row) for row in connection.execute(query)}
+        self._all = {row[0]: BudgetLine(*row) for row in connection.execute(query)}
 
-    def of(self, account: str) -> Bound | None:
+    def of(self, account: str) -> BudgetLine | None:
         """The one in force; else what was last."""
         own = self._all.get(account)
         if own is not None and own.retired_us is None:
@@ -103,5 +103,5 @@ class Budgets:
             return default
         return own
 
-    def in_force(self) -> Iterator[Bound]:
+    def in_force(self) -> Iterator[BudgetLine]:
         return (one for one in self._all.values() if one.retired_us is None)

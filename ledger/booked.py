@@ -27,9 +27,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ledger.binding import pattern_of
+from ledger.binding import BudgetLine, pattern_of
 from ledger.escrow import EscrowError
-from ledger.grants import BudgetLine
 from ledger.orm_books import Attempt
 from ledger.orm_budgets import BOOKED, NO_HOST, BudgetWindow, Grant, HoldRow
 from ledger.orm_types import exact_sum

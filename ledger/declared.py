@@ -13,11 +13,10 @@ from typing import NamedTuple, cast
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
-from ledger.binding import default_of, is_default, scope_of
+from ledger.binding import BudgetLine, default_of, is_default, scope_of
 from ledger.booked import book, book_each
 from ledger.budgetversions import say_budgets
 from ledger.escrow import budget_key
-from ledger.grants import BudgetLine
 from ledger.orm_books import ConfigVersion
 from ledger.orm_budgets import Budget
 from ledger.orm_fleet import GpuContract

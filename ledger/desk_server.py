@@ -17,9 +17,9 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from ledger import desk_wire as wire
+from ledger.binding import BudgetLine
 from ledger.grants import (
     Account,
-    BudgetLine,
     Need,
     Standing,
     budgets,

@@ -23,11 +23,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import aliased
 
-from ledger.binding import Budgets
+from ledger.binding import BudgetLine, Budgets
 from ledger.database import reading
 from ledger.escrow import loan_pusd, scope_order
 from ledger.orm_books import Attempt
-from ledger.orm_budgets import BOOKED, NO_HOST, Budget, BudgetWindow, Grant, HoldRow
+from ledger.orm_budgets import BOOKED, NO_HOST, BudgetWindow, Grant, HoldRow
 from ledger.orm_types import exact_sum
 
 
@@ -64,24 +64,10 @@ class Standing:
         return self.limit_pusd - max(self.granted_pusd, self.spent_pusd)
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetLine:
-    """A budget in force, as workers are told it."""
-
-    id: str
-    scope: str
-    period: str
-    timezone: str
-    hard: bool
-    limit_pusd: int
-
-
 def budgets(engine: Engine) -> list[BudgetLine]:
-    query = select(
-        Budget.id, Budget.scope, Budget.period, Budget.timezone, Budget.hard, Budget.limit_pusd
-    ).where(Budget.retired_us.is_(None))
+    """The budgets in force, as workers are told of them."""
     with reading(engine) as connection:
-        return [BudgetLine(*row) for row in connection.execute(query.order_by(Budget.id))]
+        return sorted(Budgets(connection).in_force())
 
 
 def grow(engine: Engine, host: str, needs: Iterable[Need]) -> dict[Account, Standing]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, select
 
-from ledger.binding import binding
-from ledger.grants import Account, BudgetLine, Standing, regrant, standing
+from ledger.binding import BudgetLine, binding
+from ledger.grants import Account, Standing, regrant, standing
 from ledger.holds import HoldState
 from ledger.orm_budgets import HoldRow
 from ledger.records import Hold

@@ -8,7 +8,7 @@ from sqlalchemy import and_, func, select
 
 from gateway.admin.verb import Nothing, Place, Verb, listed
 from gateway.auth import BUDGETS, EVERY_TEAM
-from ledger.binding import Bound, Budgets, each_of, is_default, pattern_of, scope_of
+from ledger.binding import BudgetLine, Budgets, each_of, is_default, pattern_of, scope_of
 from ledger.escrow import budget_key
 from ledger.money import usd_exact
 from ledger.orm import BudgetWindow, GpuContract
@@ -54,7 +54,7 @@ def _budgets(place: Place, _: Nothing) -> dict[str, Any]:
     return listed(told)
 
 
-def _line(account: str, bound: Bound, spent_pusd: int, window: Window) -> dict[str, Any]:
+def _line(account: str, bound: BudgetLine, spent_pusd: int, window: Window) -> dict[str, Any]:
     return {
         "budget": account,
         "scope": scope_of(account),
