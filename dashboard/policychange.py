@@ -9,20 +9,20 @@ from typing import Any
 
 import streamlit as st
 
+from dashboard import changing
 from dashboard.asking import Desk, Refused
 from dashboard.policyeditor import Draft
 from ledger.people import Role
 
 FILE = "those of the configuration file"
-_SURE, _DONE = "policies-sure", "policies-done"
+POLICIES = "policies"  # the change's name
 
 
 def change(
     desk: Desk, draft: Draft, shown: Mapping[str, Any], past: Sequence[Mapping[str, Any]]
 ) -> None:
     """`shown`: the set in force; `past`: the history, the newest first."""
-    if (done := st.session_state.pop(_DONE, None)) is not None:
-        st.success(done, icon=":material/done_all:")
+    changing.told(POLICIES)
     viewer = desk.viewer
     if viewer.name is None:
         st.caption(
@@ -45,8 +45,8 @@ def _apply(desk: Desk, draft: Draft, shown: Mapping[str, Any]) -> None:
         "Put this set in force", key="policies-apply", icon=":material/publish:",
         disabled=not ready, help=None if ready else "It is in force, or it has faults.",
     ):  # fmt: skip
-        st.session_state[_SURE] = "apply"
-    if st.session_state.get(_SURE) == "apply" and ready:
+        changing.ask(POLICIES, "apply")
+    if changing.asked(POLICIES) == "apply" and ready:
         note = _sure(
             "Every gateway of this ledger follows within 2 seconds. It changes:", draft.changes
         )
@@ -64,8 +64,8 @@ def _go_back(desk: Desk, shown: Mapping[str, Any], past: Sequence[Mapping[str, A
         format_func=lambda number: _called(number, past),
     )  # fmt: skip
     if st.button("Go back to it", key="policies-back", icon=":material/undo:"):
-        st.session_state[_SURE] = "back"
-    if st.session_state.get(_SURE) != "back":
+        changing.ask(POLICIES, "back")
+    if changing.asked(POLICIES) != "back":
         return
     wanted: dict[str, Any] = {"set": choice} if choice else {"to_file": True}
     changes = desk.post("/policies/rollback", look=True, **wanted)["changes"]
@@ -82,18 +82,11 @@ def _sure(words: str, changes: Sequence[str]) -> str | None:
     st.warning(words, icon=":material/warning:")
     st.code("\n".join(changes), language="diff")
     note = st.text_input("Why, for whoever reads it later", key="policies-note", max_chars=500)
-    yes, no = st.columns(2)
-    with no:
-        if st.button("Leave it", key="policies-no"):
-            st.session_state.pop(_SURE, None)
-            st.rerun()
-    with yes:
-        said = st.button("Yes, put it in force", type="primary", key="policies-yes")
-    return note if said else None
+    return note if changing.confirmed(POLICIES, "Yes, put it in force") else None
 
 
 def _do(desk: Desk, path: str, given: Mapping[str, Any]) -> None:
-    st.session_state.pop(_SURE, None)
+    changing.forget(POLICIES)
     try:
         done = desk.post(path, **given)
     except Refused as refused:
@@ -101,9 +94,8 @@ def _do(desk: Desk, path: str, given: Mapping[str, Any]) -> None:
             raise
         st.error(f"Nothing was changed: {refused}", icon=":material/sync_problem:")
         return
-    st.session_state[_DONE] = f"Set {done['set']} is in force, by {done['by']}."
     st.session_state.pop("policies-draft", None)
-    st.rerun()
+    changing.tell(POLICIES, f"Set {done['set']} is in force, by {done['by']}.")
 
 
 def _called(number: int, past: Sequence[Mapping[str, Any]]) -> str:

@@ -6,7 +6,7 @@ from datetime import date
 import msgspec
 import pytest
 
-from dashboard import asking, billing, data
+from dashboard import asking
 from dashboard.asking import Refused
 from dashboard.viewer import Viewer
 from gateway.admin.invoices import VERBS
@@ -135,19 +135,3 @@ def test_who_has_no_name_is_told_the_command_and_gets_no_button(page, filled, de
     test = page("audit", filled.url)
     assert "breakeven invoices post 1" in text_of(test)
     assert not {"bills-post", "bills-read"} & keys(test)
-
-
-@pytest.mark.parametrize(
-    ("viewer", "may"),
-    [
-        (Viewer("fay@example.com", Role.FINANCE), True),
-        (Viewer("ada@example.com", Role.ADMIN), True),
-        (Viewer("joe@example.com", Role.VIEWER), False),
-        (Viewer("eve@example.com", Role.FINANCE, ("search",)), False),
-        (Viewer(None, Role.ADMIN), False),
-    ],
-)
-def test_finance_people_and_admins_with_a_name_may(filled, desk_as, viewer: Viewer, *, may: bool):
-    desk_as(viewer.name, viewer.role)
-    view = data.View(filled.url, "30 d", None, filled.now_us, who=lambda: viewer)
-    assert (billing._desk(view) is not None) is may

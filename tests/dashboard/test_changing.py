@@ -1,0 +1,68 @@
+"""Asked before, done once, told afterwards; and who is shown how."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard import asking, changing
+from dashboard.data import View
+from dashboard.viewer import Viewer
+from ledger.people import Role
+
+
+@pytest.mark.parametrize(
+    ("viewer", "may"),
+    [
+        (Viewer("fay@example.com", Role.FINANCE), True),
+        (Viewer("ada@example.com", Role.ADMIN), True),
+        (Viewer("joe@example.com", Role.VIEWER), False),
+        (Viewer("eve@example.com", Role.FINANCE, ("search",)), False),
+        (Viewer(None, Role.ADMIN), False),
+    ],
+)
+def test_finance_people_and_admins_with_a_name_may(monkeypatch, viewer: Viewer, *, may: bool):
+    monkeypatch.setattr(asking, "desk", lambda who: who())
+    view = View("sqlite://", "30 d", None, 0, who=lambda: viewer)
+    assert (changing.desk_for(view) is not None) is may
+
+
+def change() -> None:
+    """Runs inside Streamlit's test harness: a change of two steps."""
+    import streamlit as st  # noqa: PLC0415  (the harness runs this body as a script of its own)
+
+    from dashboard import changing  # noqa: PLC0415  (as above)
+
+    changing.told("rows")
+    if st.button("Change it", key="start"):
+        changing.ask("rows", 7)
+    if changing.asked("rows") is None:
+        return
+    st.caption(f"of {changing.asked('rows')}")
+    if changing.confirmed("rows", "Yes, change it"):
+        st.session_state["changed"] = st.session_state.get("changed", 0) + 1
+        changing.tell("rows", "Changed.")
+
+
+@pytest.fixture
+def test():
+    return AppTest.from_function(change, default_timeout=30).run()
+
+
+def test_nothing_is_asked_before_somebody_wants_it(test) -> None:
+    assert [one.key for one in test.button] == ["start"]
+
+
+def test_yes_is_done_once_and_told_once(test) -> None:
+    test.button(key="start").click().run()
+    assert test.caption[0].value == "of 7"
+    assert "changed" not in test.session_state, "the control: nobody has said yes"
+    test.button(key="rows-yes").click().run()
+    assert (test.session_state["changed"], test.success[0].value) == (1, "Changed.")
+    assert [one.key for one in test.button] == ["start"]
+    assert not test.run().success
+
+
+def test_no_forgets_that_it_was_asked(test) -> None:
+    test.button(key="start").click().run()
+    test.button(key="rows-no").click().run()
+    assert "changed" not in test.session_state
+    assert [one.key for one in test.button] == ["start"]
