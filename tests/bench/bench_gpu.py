@@ -36,7 +36,8 @@ from gpuserve import MODEL, Provider, Serve, counters, metrics_page
 from ours import ROOT
 
 from backends.engine.catalog import find
-from backends.engine.plan import Question, plan
+from backends.engine.plan import plan
+from backends.engine.planning.question import Question
 from backends.engine.profiles import hardware
 from backends.metrics import parse
 from backends.stepmodel import StepModel

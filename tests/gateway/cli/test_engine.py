@@ -1,134 +1,27 @@
 """`breakeven engine`: GPUs with dated prices, plans with their arithmetic, installation."""
 
 import json
-from pathlib import Path
 
 import pytest
 from rich.progress import Progress
-from typer.testing import CliRunner
 
-from backends.engine.catalog import GPUS, find
-from backends.engine.plan import Figure
-from gateway.cli.app import app
-from gateway.cli.engine import amount, progress
-
-MODEL = {
-    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
-    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-    "vocab_size": 128256, "max_position_embeddings": 8192, "torch_dtype": "bfloat16",
-}  # fmt: skip
+from backends.engine.catalog import GPUS
+from gateway.cli.engine import progress
 
 
-def invoke(*words: object):
-    return CliRunner().invoke(app, ["engine", *(str(word) for word in words)])
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    (tmp_path / "config.json").write_text(json.dumps(MODEL))
-    return tmp_path
-
-
-def test_the_list_names_every_gpu_with_dated_prices():
-    answer = invoke("list")
+def test_the_list_names_every_gpu_with_dated_prices(engine):
+    answer = engine("list")
     assert answer.exit_code == 0
     for gpu in GPUS:
         assert gpu.name in answer.stdout
-    rows = json.loads(invoke("list", "--json").stdout)
+    rows = json.loads(engine("list", "--json").stdout)
     assert [row["name"] for row in rows] == [gpu.name for gpu in GPUS]
     assert all(row["price"]["seen"] for row in rows if row["price"])
 
 
-def test_a_plan_shows_each_figure_with_its_formula(model):
-    answer = invoke("plan", model, "--gpu", "H200")
-    assert answer.exit_code == 0
-    assert "on 1 x H200: fits" in answer.stdout
-    assert "flags: " in answer.stdout
-    document = json.loads(invoke("plan", model, "--gpu", "H200", "--json").stdout)
-    figures = {figure["name"]: figure for figure in document["figures"]}
-    assert figures["kv_bytes_per_token"]["value"] == 2 * 32 * 8 * 128 * 2
-    for figure in figures.values():
-        assert figure["formula"]
-        shown = figure["name"].removesuffix("_s") if figure["unit"] == "s" else figure["name"]
-        assert shown in answer.stdout
-    assert "_floor_s" not in answer.stdout, "shown in ms"
-
-
-def test_a_plan_says_what_users_cost_at_least_on_both_bases(model):
-    words = ("plan", model, "--gpu", "H200", "--users", 32, "--usd-per-hour", "3.50")
-    answer = invoke(*words)
-    assert answer.exit_code == 0, answer.output
-    figures = {one["name"]: one for one in json.loads(invoke(*words, "--json").stdout)["figures"]}
-    both, output = figures["load_usd_per_million"], figures["load_usd_per_million_output"]
-    assert output["value"] == pytest.approx(3 * both["value"])
-    assert both["value"] == pytest.approx(3.5e6 / 3600 / figures["load_tokens_s"]["value"])
-    assert "load_usd_per_million" in answer.stdout
-    assert "load_" not in invoke("plan", model, "--gpu", "H200").stdout
-
-
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_model_that_does_not_fit_has_status_1(model, form):
-    assert invoke("plan", model, "--gpu", "H200", *form).exit_code == 0
-    answer = invoke("plan", model, "--gpu", "T4", "--gpus", "1", *form)
-    assert answer.exit_code == 1
-    assert "does not fit" in answer.stdout
-    assert "Status 1 when the model does not fit" in " ".join(
-        invoke("plan", "--help").stdout.split()
-    )
-
-
-def test_list_and_plan_say_which_rate_is_measured(model):
-    """The list had the data sheet's 4.8 TB/s, the plan 4.3, and both called it the GPU's."""
-    h200 = find("H200")
-    assert (h200.bandwidth_bytes_s, h200.measured_bandwidth_bytes_s) == (4.8e12, 4.3e12)
-    (row,) = [line for line in invoke("list").stdout.splitlines() if line.startswith("H200 ")]
-    assert "4.80 (4.30)" in row
-    assert f"H200: {h200.measured_source}" in invoke("list").stdout
-    (row,) = [
-        line
-        for line in invoke("plan", model, "--gpu", "H200").stdout.splitlines()
-        if line.startswith("bandwidth")
-    ]
-    assert "4.30 TB/s" in row
-    assert f"measured ({h200.measured_source}); 4.8 TB/s in the data sheet" in row
-    (row,) = [
-        line
-        for line in invoke("plan", model, "--gpu", "L4").stdout.splitlines()
-        if line.startswith("bandwidth")
-    ]
-    assert "data sheet (NVIDIA L4 data sheet, 2023" in row
-    assert "not measured here" in row
-
-
-def test_only_compute_is_halved_for_sparsity(model):
-    """A data sheet prints its bandwidth as it is."""
-    document = json.loads(invoke("plan", model, "--gpu", "H200", "--json").stdout)
-    formulas = {figure["name"]: figure["formula"] for figure in document["figures"]}
-    assert "4.8 TB/s in the data sheet" in formulas["bandwidth"]
-    assert "halved" not in formulas["bandwidth"]
-    assert "989.5 TFLOP/s in the data sheet" in formulas["compute"]
-    assert "halved: printed with sparsity" in formulas["compute"]
-
-
-def test_an_unknown_gpu_is_answered_with_the_known_ones(model):
-    said = invoke("plan", model, "--gpu", "H9000").stderr
-    assert all(gpu.name in said for gpu in GPUS)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [({"gpu": "H9000"}, "H9000"), ({"folder": "nowhere"}, "nowhere is not there")],
-)
-def test_what_cannot_be_planned_is_told(model, change, said):
-    answer = invoke("plan", model / change.get("folder", "."), "--gpu", change.get("gpu", "H200"))
-    assert answer.exit_code == 1
-    assert said in answer.stderr
-    assert answer.stdout == ""
-
-
 @pytest.mark.usefixtures("no_index")
-def test_an_engine_that_cannot_be_had_is_said_with_the_way_to_it(tmp_path):
-    answer = invoke("install", "--directory", tmp_path / "engine")
+def test_an_engine_that_cannot_be_had_is_said_with_the_way_to_it(tmp_path, engine):
+    answer = engine("install", "--directory", tmp_path / "engine")
     assert answer.exit_code == 0
     assert "no torch==" in answer.stdout
     assert "Add it later with: breakeven engine install --find-links" in answer.stdout
@@ -136,31 +29,11 @@ def test_an_engine_that_cannot_be_had_is_said_with_the_way_to_it(tmp_path):
 
 
 @pytest.mark.usefixtures("no_index")
-def test_an_installation_that_breaks_has_status_1(tmp_path):
+def test_an_installation_that_breaks_has_status_1(tmp_path, engine):
     (tmp_path / "file").write_text("in the way")
-    answer = invoke("install", "--directory", tmp_path / "file" / "engine", "--json")
+    answer = engine("install", "--directory", tmp_path / "file" / "engine", "--json")
     assert answer.exit_code == 1
     assert answer.stdout == ""
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (3 << 29, "B", "1.50 GiB"),
-        (131_072, "B", "131,072 B"),
-        (0.00872, "s", "8.72 ms"),
-        (0.089, "s", "89 ms"),
-        (0.9999, "s", "1000 ms"),
-        (0.00000049, "s", "0.49 us"),
-        (0.000003412, "s", "3.41 us"),
-        (0, "s", "0 s"),
-        (1.5, "s", "1.50 s"),
-        (291_424, "tokens", "291,424 tokens"),
-        (8, "", "8"),
-    ],
-)
-def test_amounts_as_people_read_them(value, unit, text):
-    assert amount(Figure("x", value, unit, "formula")) == text
 
 
 def test_progress_is_quiet_where_a_program_reads():

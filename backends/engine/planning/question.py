@@ -1,0 +1,71 @@
+"""What is asked of a plan, and the form of its answer: figures with their arithmetic."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from backends.engine.loadfloor import Load
+from backends.engine.modelconfig import ModelConfig
+
+GPUS_PER_HOST = 8
+SIZES = (1, 2, 4, 8)  # of tensor parallel groups
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number with its unit and the arithmetic that led to it."""
+
+    name: str
+    value: float
+    unit: str
+    formula: str
+
+
+Figures = tuple[Figure, ...]
+
+
+def value(figures: Iterable[Figure], name: str) -> float:
+    return next(figure.value for figure in figures if figure.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a model lies on GPUs: each layer split `tensor` ways, layers in `pipeline` stages."""
+
+    tensor: int = 1
+    pipeline: int = 1
+
+    @property
+    def gpus(self) -> int:
+        return self.tensor * self.pipeline
+
+    def __str__(self) -> str:
+        if self.pipeline == 1:
+            return f"TP{self.tensor}" if self.tensor > 1 else "1 GPU"
+        return f"PP{self.pipeline}" if self.tensor == 1 else f"TP{self.tensor} x PP{self.pipeline}"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A small model that proposes `drafted` tokens a step, each accepted with `acceptance`."""
+
+    model: ModelConfig
+    drafted: int = 5
+    acceptance: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked; `tensor_parallel` `None` takes the fewest GPUs that hold the model."""
+
+    tensor_parallel: int | None = None
+    pipeline_parallel: int = 1
+    gpus_per_host: int = GPUS_PER_HOST
+    context_tokens: int | None = None
+    prompt_tokens: int = 512
+    gpu_memory_utilization: float = 0.9
+    kv_dtype: Literal["auto", "fp8"] = "auto"
+    batched_tokens: int | None = None
+    load: Load | None = None  # what users ask, for a floor of what that costs
+    tpot_ms: float | None = None  # promised for each further token
+    draft: Draft | None = None

@@ -1,0 +1,75 @@
+"""The same model on 1, 2, 4 and 8 GPUs, split by layers' width, by stages, and by both.
+
+What more GPUs bring to one user (tensor parallelism alone) and to many. Floors: reading, products
+and bytes over links; a real all-reduce of a decode step takes some 10 us whatever its size, twice a
+layer, so that one user gains less than the table has it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from backends.engine.catalog import Gpu
+from backends.engine.modelconfig import ModelConfig
+from backends.engine.planning.question import SIZES, Figures, Layout, Question, value
+from backends.engine.planning.weights import USUAL
+
+Planned = Callable[[ModelConfig, Gpu, Question], tuple[bool, Figures]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """One layout; times and rates are `None` where the model or the load does not fit."""
+
+    layout: str
+    gpus: int
+    kv_tokens: int
+    prefill_s: float | None = None  # one prompt alone, links included
+    tokens_s_alone: float | None = None
+    tokens_s: float | None = None  # output, of all users at once
+    efficiency: float | None = None  # of `tokens_s` a GPU, to the smallest layout that fits
+
+
+def scaling(
+    model: ModelConfig, gpu: Gpu, question: Question, planned: Planned
+) -> tuple[Scaled, ...]:
+    load = question.load or USUAL
+    asked = replace(question, load=load, tpot_ms=None, draft=None)
+    found = [_scaled(model, gpu, asked, layout, planned) for layout in _layouts()]
+    first = next((one for one in found if one.tokens_s), None)
+    if first is None or first.tokens_s is None:
+        return tuple(found)
+    base = first.tokens_s / first.gpus
+    return tuple(
+        one if one.tokens_s is None else replace(one, efficiency=one.tokens_s / one.gpus / base)
+        for one in found
+    )
+
+
+def _layouts() -> list[Layout]:
+    both = [Layout(tensor, pipeline) for tensor in SIZES for pipeline in SIZES]
+    few = [one for one in both if one.gpus <= SIZES[-1]]
+    return sorted(few, key=lambda one: (one.gpus, one.pipeline))
+
+
+def _scaled(
+    model: ModelConfig, gpu: Gpu, question: Question, layout: Layout, planned: Planned
+) -> Scaled:
+    assert question.load is not None
+    split = replace(
+        question, tensor_parallel=layout.tensor, pipeline_parallel=layout.pipeline,
+        prompt_tokens=question.load.prompt_tokens,
+    )  # fmt: skip
+    fits, figures = planned(model, gpu, split)
+    kv_tokens = int(value(figures, "kv_tokens"))
+    held = question.load.users * (question.load.prompt_tokens + question.load.output_tokens)
+    if not fits or kv_tokens < held:
+        return Scaled(str(layout), layout.gpus, kv_tokens)
+    links_s = sum(one.value for one in figures if one.name == "allreduce_prefill_s")
+    return Scaled(
+        str(layout),
+        layout.gpus,
+        kv_tokens,
+        value(figures, "prefill_floor_s") + links_s,
+        1.0 / value(figures, "decode_floor_s"),
+        value(figures, "load_output_tokens_s"),
+    )

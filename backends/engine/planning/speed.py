@@ -1,0 +1,171 @@
+"""Floors of time: what bandwidth, arithmetic and links allow, for one request and for many.
+
+Tensor parallel GPUs share each layer, so one request is as much faster; stages of a pipeline come
+one after the other, so one request gains nothing and only many at once fill them. A full pipeline
+of P stages works on P groups of its sequences, each of which reads all weights once.
+"""
+
+from backends.engine.catalog import Gpu, Number
+from backends.engine.chunkbudget import prefill_budget
+from backends.engine.loadfloor import Load, load_floor
+from backends.engine.modelconfig import ModelConfig
+from backends.engine.planning.memory import SEQUENCES
+from backends.engine.planning.question import Figure, Figures, Layout, Question, value
+from backends.stepmodel import StepModel
+
+
+def number_of(model: ModelConfig, gpu: Gpu) -> Number:
+    """The format that this GPU multiplies such weights in."""
+    wanted: tuple[Number, ...] = (model.weights.compute, "bf16", "fp16")
+    return next(number for number in wanted if number in gpu.flops)
+
+
+def speed(model: ModelConfig, gpu: Gpu, question: Question, layout: Layout) -> Figures:
+    number, tensor = number_of(model, gpu), layout.tensor
+    flops = gpu.best_flops(number) or 0.0
+    read = gpu.best_bandwidth_bytes_s
+    work = 2.0 * model.active_parameters * question.prompt_tokens
+    return (
+        Figure("bandwidth", read / 1e12, "TB/s", f"of one GPU, {gpu.bandwidth_basis}"),
+        Figure("compute", flops / 1e12, "TFLOP/s", f"of one GPU, {gpu.flops_basis(number)}"),
+        Figure(
+            "decode_floor_s", model.active_weight_bytes / (read * tensor), "s",
+            f"{model.active_weight_bytes:,} B of weights read per step"
+            f" / ({tensor} x {read / 1e12:g} TB/s)",
+        ),
+        Figure(
+            "prefill_floor_s", work / (flops * tensor), "s",
+            f"2 x {model.active_parameters:,} parameters x {question.prompt_tokens} tokens"
+            f" / ({tensor} x {flops / 1e12:g} TFLOP/s {number})",
+        ),
+        *_links(model, gpu, question.prompt_tokens, layout),
+    )  # fmt: skip
+
+
+def _links(model: ModelConfig, gpu: Gpu, prompt_tokens: int, layout: Layout) -> Figures:
+    """Bytes over links alone; starting an all-reduce comes on top (`engine probe` measures it)."""
+    if layout.tensor == 1:
+        return ()
+    each_s = _allreduced_s(model, gpu, layout)
+    return (
+        Figure(
+            "allreduce_token_s", each_s, "s",
+            f"2 x {model.layers} layers x 2 x {layout.tensor - 1} / {layout.tensor} x"
+            f" {model.hidden:,} x {model.dtype_bytes} B /"
+            f" ({gpu.interconnect} {gpu.interconnect_bytes_s / 2e9:g} GB/s each way)",
+        ),
+        Figure(
+            "allreduce_prefill_s", each_s * prompt_tokens, "s",
+            f"{prompt_tokens} tokens x allreduce_token_s",
+        ),
+    )  # fmt: skip
+
+
+def _allreduced_s(model: ModelConfig, gpu: Gpu, layout: Layout) -> float:
+    """Links' time of one token, in a ring: twice a layer, after attention and after the MLP."""
+    moved = 2 * (layout.tensor - 1) / layout.tensor * model.hidden * model.dtype_bytes
+    return 2 * model.layers * moved / (gpu.interconnect_bytes_s / 2)
+
+
+def ceiling(
+    model: ModelConfig, gpu: Gpu, layout: Layout, context: int, figures: Figures
+) -> Figures:
+    kv_tokens = int(value(figures, "kv_tokens"))
+    per_token = value(figures, "kv_bytes_per_token")
+    concurrency = kv_tokens // context
+    read = layout.pipeline * model.weight_bytes + concurrency * context * per_token
+    bandwidth = gpu.best_bandwidth_bytes_s * layout.gpus
+    times = "" if layout.pipeline == 1 else f"{layout.pipeline} x "
+    return (
+        Figure(
+            "concurrency", concurrency, "sequences",
+            f"{kv_tokens:,} KV tokens / {context:,} tokens of context, rounded down",
+        ),
+        Figure(
+            "output_ceiling_tokens_s", concurrency * bandwidth / read, "tokens/s",
+            f"{concurrency} sequences x {bandwidth / 1e12:g} TB/s / ("
+            f"{times}{model.weight_bytes:,} B of weights + {concurrency} x {context:,} x"
+            f" {per_token:,.0f} B of KV)",
+        ),
+    )  # fmt: skip
+
+
+def floor_of(model: ModelConfig, gpu: Gpu, layout: Layout, load: Load, figures: Figures) -> Figures:
+    """What serving a load takes at least, and costs."""
+    per_token = value(figures, "kv_bytes_per_token")
+    prefill_s = 2.0 * model.active_parameters * load.prompt_tokens
+    prefill_s /= value(figures, "compute") * 1e12 * layout.gpus
+    tokens = load.prompt_tokens + load.output_tokens
+    links_s = tokens * _allreduced_s(model, gpu, layout) / layout.pipeline
+    weights = layout.pipeline * model.active_weight_bytes
+    found = load_floor(
+        load, prefill_s=prefill_s + links_s, weight_bytes=weights,
+        kv_bytes=per_token, bandwidth=gpu.best_bandwidth_bytes_s * layout.gpus,
+    )  # fmt: skip
+    made = [
+        Figure(
+            "load_step_s", found.step_s, "s",
+            f"({weights:,} B + {load.users} users x"
+            f" {load.prompt_tokens + load.output_tokens / 2:g} tokens x {per_token:,.0f} B)"
+            f" / ({layout.gpus} x {gpu.best_bandwidth_bytes_s / 1e12:g} TB/s)",
+        ),
+        Figure(
+            "load_request_s", found.request_s, "s",
+            f"{1e3 * prefill_s:.1f} ms of prefill{_by_link(links_s)} +"
+            f" {load.output_tokens} steps / {load.users}",
+        ),
+        Figure("load_tokens_s", found.tokens_s, "tokens/s", "input + output"),
+        Figure("load_output_tokens_s", found.output_tokens_s, "tokens/s", "output only"),
+    ]  # fmt: skip
+    for basis, usd in (
+        ("", found.usd_per_million), ("_output", found.usd_per_million_output),
+    ):  # fmt: skip
+        if usd is not None:
+            how = f"${load.usd_per_hour}/h / (load{basis}_tokens_s x 3600) x 1,000,000"
+            made.append(Figure(f"load_usd_per_million{basis}", usd, "USD", how))
+    return tuple(made)
+
+
+def _by_link(seconds: float) -> str:
+    return f" + {1e3 * seconds:.1f} ms of all-reduces" if seconds else ""
+
+
+def promised(question: Question, gpu: Gpu, layout: Layout, figures: Figures) -> Figures:
+    """What keeps the promised time per token; 0 where even an empty step is longer than that."""
+    if question.tpot_ms is None:
+        return ()
+    bandwidth = gpu.best_bandwidth_bytes_s * layout.tensor
+    prompt_s = value(figures, "prefill_floor_s") / question.prompt_tokens
+    per_token = value(figures, "kv_bytes_per_token") / layout.pipeline
+    step = StepModel(value(figures, "decode_floor_s"), 0.0, per_token / bandwidth, prompt_s, 0.0)
+    kv_tokens = int(value(figures, "kv_tokens"))
+    found = prefill_budget(
+        step, tpot_s=question.tpot_ms / 1e3, kv_tokens=kv_tokens, max_sequences=SEQUENCES
+    )
+    how = (
+        f"({question.tpot_ms:g} ms - decode_floor_s - {kv_tokens:,} / 2 KV tokens x"
+        f" {per_token:,.0f} B / {bandwidth / 1e12:g} TB/s) / {1e6 * prompt_s:.3g} us a token,"
+        " rounded down; real steps are longer: at most"
+    )
+    made = Figure("prefill_budget_tokens", found or 0, "tokens", how)
+    return (made, *_sequences(question, step, kv_tokens))
+
+
+def _sequences(question: Question, step: StepModel, kv_tokens: int) -> Figures:
+    """How many of the asked requests decode at once inside the promise, and fit the cache."""
+    load = question.load
+    if load is None or question.tpot_ms is None:
+        return ()
+    context = load.prompt_tokens + load.output_tokens / 2
+    left_s = max(0.0, question.tpot_ms / 1e3 - step.step_s(
+        sequences=0, context_tokens=0, prefill_tokens=0
+    ))  # fmt: skip
+    each_s = step.step_s(sequences=0, context_tokens=context, prefill_tokens=0) - step.a_s
+    within = int(left_s / each_s) if each_s > 0 else 0
+    held = kv_tokens // (load.prompt_tokens + load.output_tokens)
+    how = (
+        f"the fewer of ({question.tpot_ms:g} ms - decode_floor_s) / {1e6 * each_s:.3g} us of KV"
+        f" for {context:g} tokens and {kv_tokens:,} KV tokens /"
+        f" {load.prompt_tokens + load.output_tokens}; without prompts: at most"
+    )
+    return (Figure("sequences_in_promise", min(within, held), "sequences", how),)

@@ -1,0 +1,104 @@
+"""In which format to keep a model's weights on a GPU, by what serving a load costs in each.
+
+Each format is planned on the fewest GPUs that hold it and compared by GPU-seconds a million tokens;
+the dollars follow from the rate. A decode step counts weights at what kernels of that format were
+measured to read (70B shape, one H200, vLLM 0.25.1, batch 1, 2026-11-22): 8 bits at 0.97 of a
+copy's bandwidth, 4 bits at 0.67. 16 bits were not measured and count as 8. What follows, mostly:
+
+* where a GPU multiplies 8 bits (FP8 from Hopper and Ada on, INT8 from Turing on) small models take
+  8: prompts run at twice the arithmetic, and the cache is the larger part of what is read;
+* 4 bits, multiplied in 16, pay where they take a GPU less (70B on 80 GB), or for one user alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from backends.engine.catalog import Gpu, Number
+from backends.engine.loadfloor import Load
+from backends.engine.modelconfig import ModelConfig, Weights
+from backends.engine.planning.question import SIZES, Figures, Question, value
+
+USUAL = Load(users=32)
+READ_AT = (
+    "weights are read at 0.97 of a copy's bandwidth, those of 4 bits at 0.67 and multiplied in 16"
+    " bits (measured: 70B, one H200); ask `engine eval` what a format costs in quality"
+)
+_READ_AT = {8: 0.97, 4: 0.67}  # of a copy's bandwidth, by bits of a weight
+_FORMATS: tuple[tuple[str, Weights], ...] = (
+    ("bf16", Weights("none", 16.0, "bf16")),
+    ("fp8", Weights("fp8", 8.0, "fp8")),
+    ("int8", Weights("compressed-tensors", 8.0, "int8")),
+    ("awq", Weights("awq", 4.25, "bf16")),
+)
+_UNITS: dict[str, Number] = {"fp8": "fp8", "int8": "int8"}
+Planned = Callable[[ModelConfig, Gpu, Question], tuple[bool, Figures]]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One format on the fewest GPUs that hold it; `None` where it does not fit on eight."""
+
+    weights: str
+    gpus: int
+    weight_bytes: float
+    kv_tokens: int
+    step_s: float | None  # one user alone
+    gpu_s_per_million: float | None  # input + output tokens, at the load
+    advised: bool = False
+
+
+def choices(
+    model: ModelConfig, gpu: Gpu, question: Question, planned: Planned
+) -> tuple[Choice, ...]:
+    """The formats that this GPU multiplies, the advised one marked."""
+    load = question.load or USUAL
+    asked = replace(question, load=load, tpot_ms=None, draft=None, pipeline_parallel=1)
+    found = [
+        _choice(name, replace(model, weights=weights, stored_bytes=None), gpu, asked, planned)
+        for name, weights in _FORMATS
+        if _multiplied(name, gpu)
+    ]
+    best = min(
+        (one for one in found if one.gpu_s_per_million is not None),
+        key=lambda one: one.gpu_s_per_million or 0.0,
+        default=None,
+    )
+    return tuple(replace(one, advised=one is best) for one in found)
+
+
+def _multiplied(name: str, gpu: Gpu) -> bool:
+    if name == "int8" and "fp8" in gpu.flops:
+        return False  # the same bytes and rate, and it wants calibration
+    return name not in _UNITS or _UNITS[name] in gpu.flops
+
+
+def _choice(
+    name: str, model: ModelConfig, gpu: Gpu, question: Question, planned: Planned
+) -> Choice:
+    """On the fewest GPUs whose cache holds all that is asked at once, too."""
+    assert question.load is not None
+    load = question.load
+    wanted = load.users * (load.prompt_tokens + load.output_tokens)
+    for tensor in SIZES:
+        fits, figures = planned(model, gpu, replace(question, tensor_parallel=tensor))
+        kv_tokens = int(value(figures, "kv_tokens"))
+        if fits and kv_tokens >= wanted:
+            step_s, cost = _cost(model, gpu, tensor, load, figures)
+            return Choice(name, tensor, model.weight_bytes, kv_tokens, step_s, cost)
+    return Choice(name, SIZES[-1], model.weight_bytes, kv_tokens, None, None)
+
+
+def _cost(
+    model: ModelConfig, gpu: Gpu, gpus: int, load: Load, figures: Figures
+) -> tuple[float, float]:
+    """Seconds of a step of one user alone; GPU-seconds of a million tokens under the load."""
+    copied = gpu.best_bandwidth_bytes_s * gpus
+    alone_s = model.active_weight_bytes / (copied * _READ_AT[8 if model.weights.bits >= 8 else 4])
+    cached = (load.prompt_tokens + load.output_tokens / 2) * value(figures, "kv_bytes_per_token")
+    step_s = alone_s + load.users * cached / copied
+    flops = value(figures, "compute") * 1e12 * gpus
+    prefill_s = 2.0 * model.active_parameters * load.prompt_tokens / flops
+    tokens = load.prompt_tokens + load.output_tokens
+    links_s = tokens * sum(one.value for one in figures if one.name == "allreduce_token_s")
+    request_s = prefill_s + links_s + load.output_tokens * step_s / load.users
+    return alone_s, gpus * request_s / tokens * 1e6

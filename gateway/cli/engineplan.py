@@ -1,0 +1,196 @@
+"""`breakeven engine plan`: what a GPU can do with a model, before renting it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from backends.engine import torchprobe
+from backends.engine.catalog import Gpu, UnknownGpu, find
+from backends.engine.loadfloor import Load
+from backends.engine.modelconfig import UnsupportedModel, read_model
+from backends.engine.plan import Plan, plan_model
+from backends.engine.planning.question import GPUS_PER_HOST, Draft, Figure, Question
+from backends.engine.planning.weights import READ_AT
+from backends.engine.torchprobe import ProbeFileError
+from gateway.cli.output import AsJson, emit, fail, table
+
+GIB = 1 << 30
+
+
+Names = Annotated[
+    list[str] | None,
+    typer.Option(help="Name from `breakeven engine list`, once for each kind of a mixed set."),
+]
+ProbeFile = Annotated[
+    Path | None,
+    typer.Option("--probe", help="File of `engine probe`: its figures for the catalogue's."),
+]
+Split = Annotated[
+    int | None,
+    typer.Option(min=1, help="GPUs that each layer is split over; default: the fewest."),
+]
+
+
+class KvDtype(StrEnum):
+    AUTO = "auto"
+    FP8 = "fp8"
+
+
+def plan(
+    model_dir: Annotated[Path, typer.Argument(help="Directory with the model's config.json.")],
+    gpu: Names = None,
+    probe_file: ProbeFile = None,
+    gpus: Split = None,
+    pipeline: Annotated[
+        int, typer.Option("--pipeline-parallel", min=1, help="Stages, each on --gpus GPUs.")
+    ] = 1,
+    gpus_per_host: Annotated[
+        int, typer.Option(min=1, help="A layer split over more crosses the network.")
+    ] = GPUS_PER_HOST,
+    context: Annotated[
+        int | None, typer.Option(min=1, help="Context in tokens; default: the model's.")
+    ] = None,
+    utilization: Annotated[
+        float, typer.Option(min=0.1, max=1.0, help="vLLM's --gpu-memory-utilization.")
+    ] = 0.9,
+    kv_dtype: Annotated[KvDtype, typer.Option(help="vLLM's --kv-cache-dtype.")] = KvDtype.AUTO,
+    users: Annotated[
+        int | None, typer.Option(min=1, help="Requests at once: what serving them costs at least.")
+    ] = None,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Of each of --users.")] = 512,
+    output_tokens: Annotated[int, typer.Option(min=1, help="Of each of --users.")] = 256,
+    usd_per_hour: Annotated[
+        float | None, typer.Option(min=0.0, help="Of all GPUs together, for $ per 1M tokens.")
+    ] = None,
+    tpot_ms: Annotated[
+        float | None,
+        typer.Option(min=1.0, help="Promised for each further token: how much fits into a step."),
+    ] = None,
+    draft: Annotated[
+        Path | None, typer.Option(help="Directory of a draft model: its memory, what it brings.")
+    ] = None,
+    drafted: Annotated[int, typer.Option(min=1, help="Tokens that --draft proposes a step.")] = 5,
+    acceptance: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Of each drafted token; 0.75 to 0.85 in code.")
+    ] = 0.8,
+    as_json: AsJson = False,
+) -> None:
+    """What a GPU can do with a model: memory, KV room, floors; every number with its formula.
+
+    Beside it the same model in other formats, the cheapest for the load marked, and on 1 to 8
+    GPUs. Status 1 when the model does not fit, with --json, too.
+    """
+    dollars = None if usd_per_hour is None else Decimal(str(usd_per_hour))
+    load = None if users is None else Load(users, prompt_tokens, output_tokens, dollars)
+    try:
+        kinds = _planned_for(gpu or [], probe_file)
+        question = Question(
+            tensor_parallel=gpus or (len(kinds) if len(kinds) > 1 else None),
+            pipeline_parallel=pipeline,
+            gpus_per_host=gpus_per_host,
+            context_tokens=context,
+            gpu_memory_utilization=utilization,
+            kv_dtype=kv_dtype.value,
+            load=load,
+            tpot_ms=tpot_ms,
+            draft=None if draft is None else Draft(read_model(draft), drafted, acceptance),
+        )
+        made = plan_model(read_model(model_dir), kinds, question)
+    except (UnknownGpu, UnsupportedModel, ProbeFileError, OSError) as error:
+        fail(str(error))
+    emit(asdict(made), as_json=as_json, show=lambda out: _show(out, made))
+    if not made.fits:
+        raise typer.Exit(1)
+
+
+def _planned_for(names: Sequence[str], probe_file: Path | None) -> list[Gpu]:
+    if probe_file is None:
+        if not names:
+            fail("say --gpu: a name from `breakeven engine list`")
+        return [find(name) for name in names]
+    document = torchprobe.read(probe_file)
+    if len(names) > 1:
+        fail("--probe is of one kind of GPU: leave it out for a mixed set")
+    name = names[0] if names else str(document["device"].get("name"))
+    return [torchprobe.measured(find(name), document)]
+
+
+def _show(out: Console, made: Plan) -> None:
+    title = f"{made.model} on {made.gpus} x {made.gpu}: {'fits' if made.fits else 'does not fit'}"
+    cells = [[label(figure), amount(figure), figure.formula] for figure in made.figures]
+    out.print(table(title, ("figure", ">value", "formula"), cells))
+    if made.flags:
+        out.print(f"\nflags: {' '.join(made.flags)}", markup=False)
+    for warning in made.warnings:
+        out.print(f"warning: {warning}", markup=False)
+    _show_choices(out, made)
+    _show_scaling(out, made)
+
+
+def _show_choices(out: Console, made: Plan) -> None:
+    dollars = _usd_per_gpu_second(made)
+    cost = ">GPU-s per 1M" if dollars is None else ">USD per 1M"
+    columns = ("weights", ">GPUs", ">GiB", ">KV tokens", ">one user's step", cost, "")
+    cells = []
+    for one in made.choices:
+        spent = one.gpu_s_per_million
+        each = "does not fit" if spent is None else _cost(spent, dollars)
+        step = "-" if one.step_s is None else f"{1e3 * one.step_s:.1f} ms"
+        cells.append([
+            one.weights, f"{one.gpus}", f"{one.weight_bytes / GIB:,.1f}", f"{one.kv_tokens:,}",
+            step, each, "cheapest" if one.advised else "",
+        ])  # fmt: skip
+    out.print()
+    out.print(table("In other formats, for the load (32 users unless --users)", columns, cells))
+    out.print(READ_AT, markup=False)
+
+
+def _usd_per_gpu_second(made: Plan) -> float | None:
+    """The rate that was given, else a public list price of the GPU."""
+    return None if made.usd_per_gpu_hour is None else float(made.usd_per_gpu_hour) / 3600
+
+
+def _cost(gpu_seconds: float, dollars: float | None) -> str:
+    return f"{gpu_seconds:,.0f}" if dollars is None else f"{gpu_seconds * dollars:.3f}"
+
+
+def _show_scaling(out: Console, made: Plan) -> None:
+    columns = (
+        "layout", ">KV tokens", ">one prompt", ">tokens/s alone", ">tokens/s of all", ">a GPU",
+    )  # fmt: skip
+    cells = []
+    for one in made.scaling:
+        if one.tokens_s is None or one.prefill_s is None or one.tokens_s_alone is None:
+            cells.append([one.layout, f"{one.kv_tokens:,}", "does not fit", "", "", ""])
+            continue
+        cells.append([
+            one.layout, f"{one.kv_tokens:,}", f"{1e3 * one.prefill_s:.1f} ms",
+            f"{one.tokens_s_alone:,.0f}", f"{one.tokens_s:,.0f}", f"{one.efficiency or 0:.0%}",
+        ])  # fmt: skip
+    out.print()
+    out.print(table("On more GPUs, at most (floors)", columns, cells))
+
+
+def label(figure: Figure) -> str:
+    """A figure's name; a time's without its unit, which `amount` chooses."""
+    return figure.name.removesuffix("_s") if figure.unit == "s" else figure.name
+
+
+def amount(figure: Figure) -> str:
+    """A figure's value as people read it: many bytes in GiB, parts of a second in ms or us."""
+    if figure.unit == "B" and abs(figure.value) >= GIB:
+        return f"{figure.value / GIB:,.2f} GiB"
+    if figure.unit == "s" and 0 < figure.value < 1:
+        scale, unit = (1e6, "us") if figure.value < 1e-3 else (1e3, "ms")
+        scaled = figure.value * scale
+        return f"{scaled:.3g} {unit}" if scaled < 999.5 else f"{scaled:.0f} {unit}"
+    if figure.unit == "USD":
+        return f"{figure.value:.3f} USD"
+    digits = 0 if float(figure.value).is_integer() else 2
+    return f"{figure.value:,.{digits}f} {figure.unit}".rstrip()

@@ -1,0 +1,43 @@
+"""Floors of time by layout, in hand-made arithmetic."""
+
+import pytest
+
+from backends.engine.loadfloor import Load
+
+
+def test_stages_hold_the_model_and_make_one_request_no_faster(planned):
+    """A token passes all stages, one after the other; only a layer that is split is read faster."""
+    one = planned("70b-fp8", tensor_parallel=1)
+    stages = planned("70b-fp8", tensor_parallel=1, pipeline_parallel=2)
+    split = planned("70b-fp8", tensor_parallel=2)
+    assert (stages.gpus, split.gpus) == (2, 2)
+    assert stages["decode_floor_s"] == pytest.approx(one["decode_floor_s"])
+    assert split["decode_floor_s"] == pytest.approx(one["decode_floor_s"] / 2)
+    assert stages["kv_tokens"] == pytest.approx(split["kv_tokens"], rel=0.01)
+    assert stages.flags[-2:] == ("--pipeline-parallel-size", "2")
+    assert "allreduce_token_s" not in {figure.name for figure in stages.figures}
+
+
+def test_bytes_over_links_are_two_rings_a_layer(planned):
+    """Of 4 GPUs each sends 2 x 3/4 of 8,192 x 2 bytes, 160 times, at 450 GB/s."""
+    made = planned("70b-fp8", tensor_parallel=4, prompt_tokens=1000)
+    token_s = 160 * 1.5 * 8192 * 2 / 450e9
+    assert made["allreduce_token_s"] == pytest.approx(token_s)
+    assert made["allreduce_prefill_s"] == pytest.approx(1000 * token_s)
+
+
+def test_many_users_fill_a_pipeline_and_pay_its_reads(planned):
+    """Two groups of 16 read all weights each: by hand."""
+    made = planned("70b-fp8", tensor_parallel=1, pipeline_parallel=2, load=Load(32, 512, 256))
+    weights, cached = made["weight_bytes"], 32 * 640 * made["kv_bytes_per_token"]
+    assert made["load_step_s"] == pytest.approx((2 * weights + cached) / (2 * 4.3e12))
+
+
+def test_sequences_that_keep_the_promised_time_become_a_flag(planned):
+    made = planned("70b-fp8", "H200", tpot_ms=30.0, load=Load(32, 512, 256))
+    each_s = 640 * 327_680 / 4.3e12
+    within = int((0.030 - made["decode_floor_s"]) / each_s)
+    assert made["sequences_in_promise"] == min(within, made["kv_tokens"] // 768)
+    place = made.flags.index("--max-num-seqs")
+    assert made.flags[place + 1] == f"{made['sequences_in_promise']:g}"
+    assert "--max-num-seqs" not in planned("70b-fp8", "H200", tpot_ms=30.0).flags
