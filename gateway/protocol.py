@@ -73,6 +73,7 @@ class BoundedProtocol(HttpToolsProtocol):
         "_fed_bytes",
         "_head_bytes",
         "_head_s",
+        "_headed_s",
         "_lost",
         "_most",
         "_new_id",
@@ -97,6 +98,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._most = most
         self._new_id = new_id
         self._head_bytes = 0
+        self._headed_s = 0.0  # when the latest head was complete
         self._fed_bytes = 0
         self._upgrading = False  # its head is fed again, without the upgrade
         self._awaiting_head = False
@@ -215,7 +217,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._deaf = True
         self.flow.resume_reading()
         self.transport.write_eof()
-        self._expire(REST_S, self.transport.abort)
+        self._run_out()
+
+    def _run_out(self) -> None:
+        """Who has had the time for a body and has not sent it is not waited for once more."""
+        slow = self.loop.time() - self._headed_s >= self._head_s
+        self._expire(LINGER_S if slow else REST_S, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
@@ -328,7 +335,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         self.flow.resume_reading()
         if self._working is not None and self._working.more_body:
-            self._expire(REST_S, self.transport.abort)
+            self._run_out()
         elif not self._awaiting_head:  # half of the next head is here: its deadline holds
             self._expire(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
@@ -343,6 +350,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._expire(self._head_s, self.transport.abort)
 
     def _head_done(self) -> None:
+        self._headed_s = self.loop.time()
         self._head_bytes = 0
         self._awaiting_head = False
         self._due_s = math.inf

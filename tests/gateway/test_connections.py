@@ -199,6 +199,25 @@ def test_the_rest_is_let_run_out_for_a_moment_only(small, monkeypatch) -> None:
         assert 0.2 < time.monotonic() - begun < 3
 
 
+def held_s(stack, length: int) -> float:
+    """Until the gateway has given up the connection of a request whose body never comes."""
+    with Client(stack) as client:
+        client.send(head(stack, length=length))
+        assert client.answer()[0] == 408
+        begun = time.monotonic()
+        with pytest.raises(OSError):  # noqa: PT012  (which of them it reaches is the system's)
+            while time.monotonic() - begun < 20:
+                client.send(b"x")
+                time.sleep(0.02)
+        return time.monotonic() - begun
+
+
+def test_who_was_too_slow_is_not_waited_for_twice(run_stack, monkeypatch) -> None:
+    monkeypatch.setattr("gateway.protocol.REST_S", 15.0)
+    with run_stack(server={"timeouts": {"receive_s": 0.5}}) as stack:
+        assert held_s(stack, 10**6) < 10
+
+
 def test_an_early_answer_leaves_no_deadline_behind(small, monkeypatch) -> None:
     monkeypatch.setattr("gateway.protocol.REST_S", 0.3)
     with Client(small) as client:
