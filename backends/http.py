@@ -12,6 +12,7 @@ what a target answers is what the caller sees.
 import asyncio
 import ssl
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,18 +22,20 @@ from urllib.parse import urlsplit
 from backends.base import Deadlines
 from backends.errors import BadAnswer, Overloaded, Unreachable
 from backends.http_connection import READ_BYTES, Connection, HttpExchange, StaleConnection
+from backends.reach import PUBLIC, Misdirected, Reach, resolved
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where connections go to."""
+    """Where connections go to, and where its host may lead."""
 
     scheme: str
     host: str
     port: int
+    reach: Reach = PUBLIC
 
     @classmethod
-    def parse(cls, base_url: str) -> tuple[Self, str]:
+    def parse(cls, base_url: str, reach: Reach = PUBLIC) -> tuple[Self, str]:
         """The origin of a base URL, and its path without a slash at the end."""
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -42,7 +45,7 @@ class Origin:
         if not base_url.isascii() or any(c <= " " for c in base_url):
             raise ValueError(f"not a plain base URL: {base_url!r}")
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        return cls(parts.scheme, parts.hostname, port), parts.path.rstrip("/")
+        return cls(parts.scheme, parts.hostname, port, reach), parts.path.rstrip("/")
 
     @property
     def authority(self) -> str:
@@ -183,9 +186,7 @@ class _Pool:
         make = partial(_same, connection)
         try:
             async with asyncio.timeout(timeout_s):
-                await self._loop.create_connection(
-                    make, origin.host, origin.port, ssl=self._tls, server_hostname=name
-                )
+                await self._reach(make, name)
         except TimeoutError:
             connection.abort()
             raise Unreachable(f"no connection to {origin.host} in {timeout_s} s") from None
@@ -196,6 +197,22 @@ class _Pool:
             connection.abort()
             raise
         return connection
+
+    async def _reach(self, make: Callable[[], Connection], name: str | None) -> None:
+        """To the first address that answers: to an address, so that no name is looked up again."""
+        origin = self._origin
+        *others, last = await resolved(origin.host, origin.port, origin.reach)
+        connect = partial(
+            self._loop.create_connection, make, port=origin.port, ssl=self._tls,
+            server_hostname=name,
+        )  # fmt: skip
+        for address in others:
+            try:
+                await connect(host=address)
+            except (OSError, ssl.SSLError):
+                continue
+            return
+        await connect(host=last)
 
     def _freed(self, connection: Connection, reusable: bool) -> None:
         if not reusable:
@@ -251,4 +268,6 @@ def _reason(error: BaseException) -> str:
     """What went wrong, without addresses or certificates' contents."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not accepted ({error.verify_message})"
+    if isinstance(error, Misdirected):
+        return str(error)  # about addresses, and for whoever configures them
     return type(error).__name__

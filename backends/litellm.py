@@ -9,7 +9,6 @@ only what owns the sockets can end the work upstream when a client leaves.
 import asyncio
 import importlib
 import os
-import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import suppress
@@ -31,7 +30,9 @@ from backends.litellm_text import (
     whole_answer,
 )
 from backends.openai import Credentials
+from backends.pinned import PinnedTransport
 from backends.ratelimit import rate_limit_headers
+from backends.reach import PUBLIC, Reach
 
 # Their clients are SDKs with connections of their own; closing the stream closes those.
 _OWN_CLIENTS = frozenset({"azure", "openai", "azure_ai", "text-completion-openai"})
@@ -89,12 +90,14 @@ class LiteLLMBackend:
         credentials: Credentials | None = None,
         *,
         base_url: str | None = None,
+        reach: Reach = PUBLIC,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._prefix = prefix
         self._credentials = credentials or Credentials()
         self.secrets = self._credentials.secrets
         self._base_url = base_url
+        self._reach = reach
         self._wall_clock = wall_clock
         self._litellm: Any = None
         self._loading = asyncio.Lock()
@@ -105,11 +108,7 @@ class LiteLLMBackend:
         async with self._loading:
             if self._transport is None:
                 self._litellm = await asyncio.to_thread(load)
-                self._transport = httpx.AsyncHTTPTransport(
-                    verify=ssl.create_default_context(),
-                    limits=httpx.Limits(max_connections=256, max_keepalive_connections=32),
-                    trust_env=False,
-                )
+                self._transport = PinnedTransport(self._reach)
             return self._transport
 
     async def open(self, call: Call) -> LiteLLMExchange:

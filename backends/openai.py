@@ -20,6 +20,7 @@ from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import HttpExchange
 from backends.ratelimit import parse_rate_limit, parse_retry_after
+from backends.reach import PUBLIC, Reach
 
 # Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the
 # providers' own references.
@@ -70,9 +71,10 @@ class OpenAIBackend:
         credentials: Credentials | None = None,
         *,
         client: HttpClient,
+        reach: Reach = PUBLIC,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self._origin, self._path = Origin.parse(base_url)
+        self._origin, self._path = Origin.parse(base_url, reach)
         self._credentials = credentials or Credentials()
         self.secrets = self._credentials.secrets
         self._client = client

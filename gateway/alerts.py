@@ -19,6 +19,8 @@ import httpx
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from backends.pinned import PinnedTransport
+from backends.reach import INSIDE
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from ledger.alerts import Alert, note, take_due, told
@@ -54,7 +56,9 @@ class Alerts:
         """Until cancelled."""
         if not any(self._thresholds.values()):
             return
-        async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
+        async with httpx.AsyncClient(
+            timeout=TIMEOUT_S, transport=PinnedTransport(INSIDE)
+        ) as client:
             await asyncio.gather(self._again(self.look), self._again(partial(self.tell, client)))
 
     async def _again(self, work: Callable[[], Awaitable[None]]) -> None:

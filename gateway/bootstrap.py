@@ -28,6 +28,7 @@ from sqlalchemy import Engine
 from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
+from backends.reach import INSIDE, Reach
 from gateway.access import guard
 from gateway.admin.desk import AdminDesk
 from gateway.admin.enginehost import EngineHost
@@ -355,17 +356,18 @@ def _backends(
         if isinstance(what, Pool):
             assert base_url is not None  # every seat has an address
             key = environ.get(what.engine.api_key_env) if what.engine.api_key_env else None
-            return OpenAIBackend(base_url, Credentials(key), client=clients.engines)
-        key = secret(what, name, environ)
+            return OpenAIBackend(base_url, Credentials(key), client=clients.engines, reach=INSIDE)
+        key, reach = secret(what, name, environ), Reach(what.networks)
         if what.kind == "litellm":
             # With httpx, which a worker without such a provider does not need: 6 MB.
             from backends.litellm import LiteLLMBackend  # noqa: PLC0415  (as above)
 
-            return LiteLLMBackend(what.litellm_prefix or name, Credentials(key), base_url=base_url)
+            prefix = what.litellm_prefix or name
+            return LiteLLMBackend(prefix, Credentials(key), base_url=base_url, reach=reach)
         address = base_url or BASE_URLS.get(name)
         if address is None:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
-        return OpenAIBackend(address, Credentials(key), client=clients.apis)
+        return OpenAIBackend(address, Credentials(key), client=clients.apis, reach=reach)
 
     return make
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from backends.base import Backend
+from backends.http import Origin
+from backends.reach import LOCALHOST, stated
 from gateway.config.machines import parts
 from gateway.config.settings import Model, Pool, Provider, Settings
 from gateway.runtime import Runtime
@@ -63,6 +65,7 @@ class Fleet:
 
     def __init__(self, settings: Settings, runtime: Runtime, backend_for: BackendFor) -> None:
         self._settings = settings
+        self._addresses = runtime.providers
         self._api_rows = {name: row for row, name in enumerate(runtime.apis)}
         self._api_backends: dict[str, Backend] = {
             name: backend_for(name, provider, runtime.providers[name])
@@ -136,7 +139,7 @@ class Fleet:
             simulated=provider.simulated,
             backend=self._api_backends[provider_name],
             row=row,
-            features=_fetching(_features(provider.features)),
+            features=self._fetching(provider, provider_name),
             kinds=frozenset(Kind(kind) for kind in provider.kinds),
             context_tokens=None,
             accepts_salt=True,  # a provider's prefix cache is isolated by its own account
@@ -148,15 +151,28 @@ class Fleet:
             self._apis[name] = target
         return target
 
+    def _fetching(self, provider: Provider, name: str) -> frozenset[Feature]:
+        """An API outside fetches media from there; what stands inside must be told that it may."""
+        features = _features(provider.features)
+        if Feature.IMAGES in features and _stands_outside(provider, self._addresses[name]):
+            return features | {Feature.MEDIA_URLS}
+        return features
+
 
 def _told(adapter: str | None, target: Target) -> Target:
     """An engine takes an adapter's name in the place of its model's."""
     return target if adapter is None else replace(target, upstream_model=adapter)
 
 
-def _fetching(features: frozenset[Feature]) -> frozenset[Feature]:
-    """An API fetches from where it stands; an engine of ours from inside, so it must be told to."""
-    return features | {Feature.MEDIA_URLS} if Feature.IMAGES in features else features
+def _stands_outside(provider: Provider, base_url: str | None) -> bool:
+    """LiteLLM fetches some providers' media itself, from this process."""
+    if provider.kind == "litellm" or provider.networks:
+        return False
+    if base_url is None:
+        return True
+    host = Origin.parse(base_url)[0].host
+    address = stated(host)
+    return address.is_global if address is not None else host != LOCALHOST
 
 
 def _takes_marks(provider: Provider, name: str) -> bool:

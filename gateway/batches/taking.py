@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backends.openai import BASE_URLS
+from backends.pinned import PinnedTransport
+from backends.reach import Reach
 from gateway.batches.onward import batch_providers
 from gateway.batches.remote import Remote
 from gateway.config.environ import secret
@@ -29,9 +31,11 @@ def taking_batches(
     """By name. Raises `ConfigError` for one without an address or without its key."""
     found: dict[str, Taking] = {}
     for name in sorted(batch_providers(settings)):
-        key = secret(settings.providers[name], name, environ)
+        provider = settings.providers[name]
+        key = secret(provider, name, environ)
         address = runtime.providers[name] or BASE_URLS.get(name)
         if address is None:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
-        found[name] = Taking(Remote(address, key), () if key is None else (key,))
+        transport = PinnedTransport(Reach(provider.networks))
+        found[name] = Taking(Remote(address, key, transport), () if key is None else (key,))
     return found

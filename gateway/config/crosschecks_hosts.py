@@ -5,6 +5,7 @@ Pure checks from settings to faults, like those of `gateway.config.crosschecks`,
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from ipaddress import ip_network
 from typing import NamedTuple
 
 from sqlalchemy.engine import make_url
@@ -12,6 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from backends.http import Origin
 from backends.openai import BASE_URLS
+from backends.reach import Reach, stated
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Provider, Settings
 from gateway.eventaddress import kv_events_address, socket_path
@@ -143,10 +145,23 @@ def addresses(settings: Settings) -> Iterator[Fault]:
             except ValueError as error:
                 yield Fault(here, f"{error}; write it like http://10.0.0.5:8000/v1")
                 continue
+            why = _misdirected(settings, place, origin.host)
+            if why is not None:
+                yield Fault(here, f"`{url}` is {why}")
             if url.rstrip("/") in [other.rstrip("/") for other in urls[:index]]:
                 yield Fault(here, f"`{url}` is stated twice: it would count as two engines")
             if any(_same_host(origin.host, one.host) and origin.port in one.ports for one in own):
                 yield Fault(here, f"`{url}` is this gateway itself (server.port)")
+
+
+def networks(settings: Settings) -> Iterator[Fault]:
+    for name, provider in settings.providers.items():
+        for index, text in enumerate(provider.networks):
+            try:
+                ip_network(text)
+            except ValueError as error:
+                here = ("providers", name, "networks", index)
+                yield Fault(here, f"{error}; write it like 10.0.0.0/8 or fd00::/8")
 
 
 def ports(settings: Settings) -> Iterator[Fault]:
@@ -250,6 +265,24 @@ def _collision(claim: Claim, other: Claim, shared: list[int]) -> Fault:
     return Fault(claim.place, f"{numbers} is also {theirs}'s; choose another port")
 
 
+def _misdirected(settings: Settings, place: Place, host: str) -> str | None:
+    """An address as digits needs no lookup: what no connection would be made to is said here."""
+    address = stated(host)
+    if address is None:
+        return None
+    provider = settings.providers.get(str(place[1])) if place[0] == "providers" else None
+    named = [net for net in (() if provider is None else provider.networks) if _is_network(net)]
+    return Reach(tuple(named)).refuses(address, stated=True)
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _needs_address(name: str, provider: Provider) -> bool:
     here = provider.base_url is None and not provider.start
     return here and provider.kind == "openai" and name not in BASE_URLS
@@ -281,6 +314,7 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     batches,
     dialects,
     addresses,
+    networks,
     ports,
     open_dashboards,
     ledger_url,

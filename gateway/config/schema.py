@@ -267,6 +267,10 @@ class Provider(Section):
     base_url: str | None = Field(None, description="default: the provider's public address")
     api_key_env: Variable | None = Field(None, description="environment variable with the key")
     api_key_file: str | None = Field(None, description="file with the key")
+    networks: tuple[str, ...] = Field(
+        (),
+        description="private networks that its name may lead to, as 10.0.0.0/8; others are refused",
+    )
     prices_as: str | None = Field(
         None, description="price this provider's models as `provider/model` of the price book"
     )

@@ -26,6 +26,8 @@ from sqlalchemy.exc import DBAPIError
 from backends import health
 from backends.health import Health, Probe, State
 from backends.metrics import VLLM, ProbeFailed, is_json, parse, path_of
+from backends.pinned import PinnedTransport
+from backends.reach import INSIDE
 from backends.roundtrip import round_trip_s
 from gateway.alerts import Alerts
 from gateway.clock import Clock
@@ -79,7 +81,7 @@ class Telemetry:
         """Until cancelled."""
         timeout = httpx.Timeout(SCRAPE_TIMEOUT_S)
         async with (
-            httpx.AsyncClient(timeout=timeout, trust_env=False) as client,
+            httpx.AsyncClient(timeout=timeout, transport=PinnedTransport(INSIDE)) as client,
             asyncio.TaskGroup() as tasks,
         ):
             for seat, watch in zip(self._seats, self._watches, strict=True):

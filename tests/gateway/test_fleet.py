@@ -1,5 +1,8 @@
 """Every place a request can go: replicas of a pool, models of a provider, pass-through."""
 
+import msgspec
+import pytest
+
 from gateway import fleet as fleet_module
 from gateway.config.schema import Provider
 from gateway.config.settings import resolve_model
@@ -47,8 +50,34 @@ def test_every_wire_client_can_be_closed(stack) -> None:
     }  # fmt: skip
 
 
-def test_only_what_stands_outside_fetches_what_a_request_names(stack) -> None:
-    assert Feature.MEDIA_URLS in targets(stack, "api")[0].features
+@pytest.mark.parametrize(
+    ("base_url", "changes", "fetches"),
+    [
+        ("https://api.example.com/v1", {}, True),
+        (None, {}, True),
+        ("http://8.8.8.8/v1", {}, True),
+        ("https://api.example.com/v1", {"networks": ("10.0.0.0/8",)}, False),
+        ("https://api.example.com/v1", {"kind": "litellm"}, False),  # it fetches some by itself
+        ("http://10.0.0.7/v1", {}, False),
+        ("http://localhost:8000/v1", {}, False),
+        ("http://10.0.0.7/v1", {"features": ("images", "media_urls")}, True),
+    ],
+)
+def test_only_an_api_outside_fetches_what_a_request_names(
+    stack, base_url, changes, fetches
+) -> None:
+    providers = dict(stack.settings.providers)
+    providers["alpha"] = providers["alpha"].model_copy(update=changes)
+    changed = stack.settings.model_copy(update={"providers": providers})
+    runtime = msgspec.structs.replace(
+        stack.runtime, providers={**stack.runtime.providers, "alpha": base_url}
+    )
+    fleet = Fleet(changed, runtime, lambda *_: None)
+    (api,) = fleet.targets("api", changed.models["api"])
+    assert (Feature.MEDIA_URLS in api.features) is fetches
+
+
+def test_an_engine_of_ours_is_told_that_it_may_fetch(stack) -> None:
     pools = {
         name: pool.model_copy(
             update={"engine": pool.engine.model_copy(update={"features": ("images",)})}

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import time
 
 import httpx
@@ -85,12 +86,25 @@ def test_too_much_is_refused_before_any_target(faulty, recorded, members) -> Non
 
 
 @pytest.mark.parametrize("model", ["own", "api"])
-@pytest.mark.parametrize("url", ["http://169.254.169.254/", "file:///etc/passwd", "//x", "data:,"])
-def test_no_engine_of_ours_fetches_for_a_client(faulty, recorded, model, url) -> None:
-    """An API may: it stands outside. And an engine that was declared to take images gets data."""
+@pytest.mark.parametrize("url", ["http://169.254.169.254/", "file:///etc/passwd", "//x"])
+def test_nothing_inside_fetches_for_a_client(faulty, recorded, model, url) -> None:
+    """Neither an engine nor an API at a private address, as here. Data that came along may."""
+    assert picture(faulty, model, url).status_code == 400
+    assert recorded == []
+    if model == "api":
+        assert picture(faulty, model, "data:image/png;base64,AA==").status_code == 200
+
+
+def picture(faulty, model, url):
     content = [{"type": "image_url", "image_url": {"url": url}}]
-    faulty.stack.chat(model, messages=[{"role": "user", "content": content}], max_tokens=2)
-    assert bool(recorded) == (model == "api")
+    return faulty.stack.chat(model, messages=[{"role": "user", "content": content}], max_tokens=2)
+
+
+def test_without_a_look_at_addresses_it_would(faulty, recorded, monkeypatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr("gateway.intake._ADDRESS", re.compile(rb"\0"))
+    assert picture(faulty, "api", "http://169.254.169.254/").status_code == 200
+    assert b"169.254.169.254" in recorded[0]
 
 
 def test_without_the_denied_list_all_of_it_would_go_through(faulty, recorded, monkeypatch) -> None:

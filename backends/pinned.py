@@ -1,0 +1,61 @@
+"""What reaches targets through httpx instead of the request path's client, under the same rule.
+
+Connections are kept by name, and each goes to an address that was judged as it was made
+(`backends.reach`); TLS still proves the name.
+"""
+
+import ssl
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore
+import httpx
+
+from backends.reach import Reach, resolved
+
+CONNECTIONS, KEPT, KEPT_S = 256, 32, 5.0
+
+
+class PinnedTransport(httpx.AsyncHTTPTransport):
+    """`httpx.AsyncClient(transport=PinnedTransport(reach))`: proxies are nobody's here."""
+
+    def __init__(self, reach: Reach, *, tls: ssl.SSLContext | None = None) -> None:
+        tls = tls or ssl.create_default_context()
+        super().__init__(verify=tls, trust_env=False)
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=tls,
+            max_connections=CONNECTIONS,
+            max_keepalive_connections=KEPT,
+            keepalive_expiry=KEPT_S,
+            network_backend=_Judged(reach),
+        )
+
+
+class _Judged(httpcore.AsyncNetworkBackend):
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  (httpcore's own name)
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            *others, last = await resolved(host, port, self._reach)
+        except (OSError, UnicodeError) as error:
+            raise httpcore.ConnectError(str(error)) from error
+        for address in others:
+            try:
+                return await self._inner.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await self._inner.connect_tcp(last, port, timeout, local_address, socket_options)
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)

@@ -1,0 +1,105 @@
+"""Where a target's name may lead: judged on the very address that is connected to.
+
+A name is looked up once for each connection, every address that it has is judged, and the
+connection goes to one of those that were judged: a name that answers differently the next moment
+changes nothing. Ranges are those of IANA's special-purpose registries, as `ipaddress` has them;
+an IPv4 address inside an IPv6 one (mapped, compatible, 6to4, Teredo, NAT64) is judged as itself.
+
+Who states an address as digits has said where it lies and may mean a private one. Where clouds
+keep their machines' credentials (link-local and the like) nothing leads unless it is listed.
+"""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+NAT64 = IPv6Network("64:ff9b::/96")
+COMPATIBLE = IPv6Network("::/96")
+LOCALHOST = "localhost"
+# Metadata services outside of link-local: AWS over IPv6, Alibaba, Oracle, Azure's wire server.
+METADATA = frozenset(
+    ip_address(one) for one in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
+)
+
+
+class Misdirected(OSError):
+    """A host that leads where its target may not be; `str()` says what would allow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """`networks`: CIDRs that a name may lead to beside public ones; `inside`: to private ones."""
+
+    networks: tuple[str, ...] = ()
+    inside: bool = False
+
+    def refuses(self, address: Address, *, stated: bool = False) -> str | None:
+        """Why not there, or None. `stated`: the configuration has this very address."""
+        forms = (address, *_embedded(address))
+        if any(form in ip_network(net) for form in forms for net in self.networks):
+            return None
+        for form in forms:
+            if form in METADATA or form.is_link_local:
+                return "where machines keep their credentials"
+            if form.is_multicast or form.is_unspecified:
+                return "no address of one machine"
+        known = forms[-1]
+        if stated or self.inside or known.is_global:
+            return None
+        return "a private address"
+
+
+PUBLIC = Reach()
+INSIDE = Reach(inside=True)
+
+
+def stated(host: str) -> Address | None:
+    """The address that a host is, if it is one in plain digits."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+async def resolved(host: str, port: int, reach: Reach) -> list[str]:
+    """The addresses to connect to, each allowed.
+
+    Raises `Misdirected` if a single one is not, and `OSError` or `UnicodeError` without any.
+    """
+    literal = stated(host)
+    if literal is not None:
+        _judge(host, literal, reach, literal=True)
+        return [str(literal)]
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+    for text in addresses:
+        address = ip_address(text)
+        _judge(host, address, reach, literal=host == LOCALHOST and address.is_loopback)
+    return addresses
+
+
+def _judge(host: str, address: Address, reach: Reach, *, literal: bool) -> None:
+    why = reach.refuses(address, stated=literal)
+    if why is not None:
+        raise Misdirected(
+            f"{host} leads to {address}, {why}; `networks` of its provider would allow it"
+        )
+
+
+def _embedded(address: Address) -> Iterator[IPv4Address]:
+    """What an IPv6 address carries: where a translator on the way would send it."""
+    if isinstance(address, IPv4Address):
+        return
+    if address.ipv4_mapped is not None:
+        yield address.ipv4_mapped
+    if address.sixtofour is not None:
+        yield address.sixtofour
+    if address.teredo is not None:
+        yield from address.teredo
+    compatible = address in COMPATIBLE and int(address) > 1  # `::` and `::1` are their own
+    if compatible or address in NAT64:
+        yield IPv4Address(int(address) & 0xFFFFFFFF)

@@ -1,0 +1,53 @@
+"""Goals that tests prove already: they are run, counted, and not written a second time.
+
+A control is a test, too: it plants the fault and fails unless the fault shows. Its figure is how
+many of them found theirs.
+"""
+
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from case import Case, Given, Measured, Missing
+from parts import ROOT
+
+
+def proved(goal: str, figure: str, tests: list[str], controls: list[str]) -> Case:
+    """Failing tests among `tests`; `controls` are found red when all of them pass."""
+
+    def play(given: Given) -> Measured:
+        if not given.broken:
+            ran, failed, names = _run(tests)
+            return Measured(len(failed), f"{ran} tests", tuple(names))
+        ran, failed, _ = _run(controls)
+        return Measured(0 if failed else ran, f"{ran} planted faults, each found")
+
+    return Case(goal, figure, play, f"{len(controls)} tests with a planted fault")
+
+
+def _run(tests: list[str]) -> tuple[int, list[str], list[str]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "junit.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0"]
+        done = subprocess.run(
+            [*command, f"--junitxml={path}", *tests],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if not path.exists():
+            raise RuntimeError(
+                f"the tests did not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            )
+        cases = list(ET.parse(path).iter("testcase"))
+    skipped = [one for one in cases if one.find("skipped") is not None]
+    if cases and len(skipped) == len(cases):
+        raise Missing(str(skipped[0].find("skipped").get("message")))
+    failed = [one.get("name", "") for one in cases if _has_failed(one)]
+    ran = len(cases) - len(skipped)
+    faults = [f"failed: {name}" for name in failed] or ([] if ran else ["no test ran"])
+    return ran, failed, faults
+
+
+def _has_failed(case: ET.Element) -> bool:
+    return case.find("failure") is not None or case.find("error") is not None
