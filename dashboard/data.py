@@ -27,6 +27,7 @@ from ledger.adjusted import Adjustment, adjusted
 from ledger.book import load_price_book, newest_version
 from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics import TokenBasis
+from ledger.entered import project_teams
 from ledger.invoicefile import InvoiceLine
 from ledger.lag import Lag, read_lag
 from ledger.market import Hardware
@@ -37,7 +38,7 @@ from ledger.prices import PriceBook
 from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.queries_tags import Tagged
 from ledger.queries_tags import tagged as read_tagged
-from ledger.reconcile import Booked
+from ledger.reconcile import Booked, mapped
 from ledger.registers import Change
 from ledger.registers import changes as read_changes
 from ledger.survey import Survey
@@ -292,7 +293,9 @@ def bills(view: View) -> list[invoices.Stored]:
 def bill(view: View, number: int) -> Bill:
     with snapshot(engine(view.url)) as connection:
         found = invoices.find(connection, number)
-        lines = invoices.lines_of(connection, number)
+        provider = found.party.removeprefix(invoices.PROVIDER)
+        teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
+        lines = mapped(invoices.lines_of(connection, number), teams)
         booked = invoices.booked(connection, found.party, found.first_day, found.last_day)
     return Bill(found, tuple(lines), tuple(booked))
 

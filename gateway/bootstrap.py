@@ -12,7 +12,6 @@ from collections.abc import (
     Callable,
     Coroutine,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-from sqlalchemy import Engine
 
 from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
@@ -50,21 +48,19 @@ from gateway.experience import Experience
 from gateway.failsafe import FailSafe
 from gateway.fleet import Fleet
 from gateway.flight import Flights
-from gateway.following import keep_up
 from gateway.ids import RequestIds
 from gateway.inforce import CurrentPlans, InForce
 from gateway.keptanswers import KeptAnswers
 from gateway.metering import Metering
 from gateway.metrics import Metrics
-from gateway.overruling import Overruling, ReadOverrides
+from gateway.news import Ledger, Moving, followed
 from gateway.people import people_of
 from gateway.plan import Learned, Planner
 from gateway.policysets import rules_of
 from gateway.prefixes import PREFIXES_FILE, Prefixes
 from gateway.ratelimits import open_limits
 from gateway.recording import JOURNAL, Recording
-from gateway.repolicing import ReadPolicies, Repolicing
-from gateway.repricing import ReadNewer, Repricing
+from gateway.repolicing import ReadPolicies
 from gateway.retries import Retries
 from gateway.routes import Routes
 from gateway.runtime import Runtime
@@ -73,15 +69,11 @@ from gateway.silence import Silences
 from gateway.slots import Board
 from gateway.submissions import Submissions
 from gateway.waiting import WaitingRoom
-from ledger.book import NEWEST_PRICE_FILE
 from ledger.database import make_engine
 from ledger.desk import DeskClient
-from ledger.identity import KeyRing
 from ledger.journal import JournalWriter
 from ledger.lengths import Length
 from ledger.modellimits import model_limits
-from ledger.policies import NEWEST_POLICY_FILE
-from ledger.prices import PriceBook
 from router.estimates import OutputLengths, TokenRatio
 
 BEAT_S = 0.1
@@ -90,22 +82,6 @@ DESK_SOCKET = "desk.sock"
 API_IDLE_S = 60.0
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """What the worker reads of the ledger: prices to decide by, keys to know, past answers.
-
-    `reader` is read-only, for usage and costs.
-    """
-
-    prices: PriceBook
-    keys: KeyRing
-    reader: Engine
-    lengths: Sequence[Length] = ()
-    newer_prices: ReadNewer | None = None  # None: the prices stay those of the start
-    policies: ReadPolicies | None = None  # None: the configuration file's
-    overrides: ReadOverrides | None = None  # None: nothing is held over policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +114,7 @@ def build(
     metering = Metering(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes)
     in_force = _in_force(settings, ledger.policies)
+    moving = Moving(candidates, fleet, in_force)
     plans_for = _plans(fleet, admission, candidates, learned, FailSafe(board, metrics), in_force)
     dispatcher = Dispatcher(
         planner=CurrentPlans(in_force.hold(plans_for)),
@@ -167,7 +144,7 @@ def build(
         board.enter(worker, os.getpid(), clock.now_s())
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
-        new = _followed(settings, runtime, ledger, candidates, in_force, clock)
+        new = followed(settings, ledger, runtime.run_dir, moving, clock.wall_us)
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)
@@ -234,25 +211,6 @@ async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         yield
         for chore in running:
             chore.cancel()
-
-
-def _followed(
-    settings: Settings,
-    runtime: Runtime,
-    ledger: Ledger,
-    candidates: Candidates,
-    in_force: InForce,
-    clock: Clock,
-) -> Iterator[Coroutine[Any, Any, None]]:
-    """What others put in force while this worker runs."""
-    if ledger.newer_prices is not None:
-        prices = Repricing(ledger.prices, ledger.newer_prices, candidates)
-        yield keep_up(runtime.run_dir, NEWEST_PRICE_FILE, prices)
-    if ledger.policies is not None:
-        policies = Repolicing(settings, ledger.policies, in_force)
-        yield keep_up(runtime.run_dir, NEWEST_POLICY_FILE, policies)
-    if ledger.overrides is not None:
-        yield Overruling(ledger.overrides, in_force, clock.wall_us).run(runtime.run_dir)
 
 
 def _in_force(settings: Settings, read: ReadPolicies | None) -> InForce:

@@ -97,22 +97,41 @@ class Fleet:
                 )
             )
         self._apis: dict[str, Target] = {}
-        self._by_model = {
-            name: self._expand(model)
-            for name, model in settings.models.items()
-            if isinstance(model, Model) and model.same_as is None
-        }
+        self._by_model = self._expanded()
 
     def targets(self, name: str, model: Model) -> tuple[Target, ...]:
         """The targets of a resolved model; pass-through models are expanded on demand."""
         known = self._by_model.get(name)
         return known if known is not None else self._expand(model)
 
+    def rerate(self, rates: Mapping[str, int | None]) -> bool:
+        """What one GPU of each pool costs an hour by now; whether anything of it is new.
+
+        Whoever holds targets asks for them again.
+        """
+        changed = False
+        for pool, targets in self._pools.items():
+            each = rates.get(pool)
+            rate = None if each is None else each * self._settings.pools[pool].gpu.count
+            if pool in rates and any(one.rate_pusd_per_hour != rate for one in targets):
+                self._pools[pool] = [replace(one, rate_pusd_per_hour=rate) for one in targets]
+                changed = True
+        if changed:
+            self._by_model = self._expanded()
+        return changed
+
     @property
     def backends(self) -> Mapping[str, Backend]:
         """Every wire client by target or provider name, for closing them."""
         own = {target.name: target.backend for pool in self._pools.values() for target in pool}
         return own | self._api_backends
+
+    def _expanded(self) -> dict[str, tuple[Target, ...]]:
+        return {
+            name: self._expand(model)
+            for name, model in self._settings.models.items()
+            if isinstance(model, Model) and model.same_as is None
+        }
 
     def _expand(self, model: Model) -> tuple[Target, ...]:
         found: list[Target] = []

@@ -23,12 +23,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from gateway.app import Gateway
-from gateway.bootstrap import Exposition, Ledger, build
+from gateway.bootstrap import Exposition, build
 from gateway.clock import Clock
 from gateway.config.settings import Server, Settings, Timeouts, load
 from gateway.cors import Cors
 from gateway.hostmetrics import HostMetrics
 from gateway.ids import RequestIds
+from gateway.news import Ledger
 from gateway.prices import price_aliases
 from gateway.protocol import bounded
 from gateway.runtime import Runtime
@@ -38,6 +39,7 @@ from ledger.database import open_readonly
 from ledger.identity import KeyRing
 from ledger.lengths import recent_lengths
 from ledger.overrides import overrides
+from ledger.paidrates import read_rates
 from ledger.policies import policies_in_force
 
 METRICS_DIR = "metrics"
@@ -71,6 +73,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
             newer_prices=partial(newer_prices, engine),
             policies=partial(policies_in_force, engine),
             overrides=partial(overrides, engine),
+            rates=partial(read_rates, engine),
         ),
         Exposition(CollectorRegistry(), lambda: generate_latest(summed)),
         os.environ,

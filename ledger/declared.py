@@ -1,9 +1,9 @@
 """What the configuration declares to the books: GPU contracts, budgets, the file itself.
 
 Contracts and budgets are versioned by adding rows: a changed rate begins when it was declared and
-never rewrites a closed hour. A budget that the file no longer names is retired; one that is new,
-or whose calendar changed, begins with what its window has seen already, and so does everybody whom
-a default (`user:*`) binds from then on.
+never rewrites a closed hour; one that somebody entered stands over the file's. A budget that the
+file no longer names is retired; one that is new, or whose calendar changed, begins with what its
+window has seen already, and so does everybody whom a default (`user:*`) binds from then on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,12 @@ from sqlalchemy import Connection, Engine, insert, select, update
 from ledger.binding import BudgetLine, default_of, is_default, scope_of
 from ledger.booked import book, book_each
 from ledger.budgetversions import say_budgets
+from ledger.entered import Entered
 from ledger.escrow import budget_key
 from ledger.orm_books import ConfigVersion
 from ledger.orm_budgets import Budget
 from ledger.orm_fleet import GpuContract
+from ledger.paidrates import carried, standing_rates
 from ledger.windows import Period, Window, window_at
 
 
@@ -78,8 +80,9 @@ def declare(
 ) -> None:
     """Bring the books to what the file says, in one transaction; `config` is (hash, text)."""
     with engine.begin() as connection:
+        entered = standing_rates(connection, at_us)
         for contract in contracts:
-            _contract(connection, contract, at_us)
+            _contract(connection, contract, entered.get(contract.pool), at_us)
         _budgets(connection, budgets, at_us)
         say_budgets(connection, at_us)
         digest, text = config
@@ -90,8 +93,10 @@ def declare(
             )
 
 
-def _contract(connection: Connection, contract: Contract, at_us: int) -> None:
-    wanted = asdict(contract)
+def _contract(
+    connection: Connection, contract: Contract, entered: Entered | None, at_us: int
+) -> None:
+    wanted = carried(asdict(contract), entered)
     columns = [GpuContract.__table__.c[name] for name in wanted]
     query = (
         select(*columns)

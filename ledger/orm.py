@@ -48,7 +48,7 @@ from ledger.orm_identity import (
 )
 from ledger.orm_invoices import Invoice, InvoiceItem
 from ledger.orm_market import GpuType
-from ledger.orm_policies import Override, PolicySet
+from ledger.orm_policies import Entered, Override, PolicySet
 from ledger.orm_registers import RegisterEntry
 from ledger.orm_rollups import (
     RollupCell,
@@ -90,6 +90,7 @@ __all__ = [
     "ConfigVersion",
     "EngineSample",
     "EngineSampleHour",
+    "Entered",
     "File",
     "FileChunk",
     "GpuContract",

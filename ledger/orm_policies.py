@@ -1,9 +1,9 @@
-"""Policies that were put in force, and what operators held over them; no entry is ever edited."""
+"""Policies, what operators hold over them, and what people enter; no entry is ever edited."""
 
-from sqlalchemy import BigInteger, Text
+from sqlalchemy import BigInteger, Index, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm_types import Base
+from ledger.orm_types import Base, Json, Serial
 
 
 class PolicySet(Base):
@@ -27,6 +27,21 @@ class Override(Base):
     subject: Mapped[str]
     says: Mapped[str]
     until_us: Mapped[int | None] = mapped_column(BigInteger)
+    recorded_us: Mapped[int] = mapped_column(BigInteger)
+    actor: Mapped[str]
+    note: Mapped[str | None]
+
+
+class Entered(Base):
+    """What a person entered; `from_us`: from when it counts. `says` None takes it back."""
+
+    __tablename__ = "entered"
+    __table_args__ = (Index(None, "subject", "number"),)
+
+    number: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    subject: Mapped[str]  # KIND:NAME
+    says: Mapped[dict[str, object] | None] = mapped_column(Json)
+    from_us: Mapped[int] = mapped_column(BigInteger)
     recorded_us: Mapped[int] = mapped_column(BigInteger)
     actor: Mapped[str]
     note: Mapped[str | None]

@@ -3,12 +3,12 @@
     while Registers(engine).follow(at_us=...):
         pass
 
-Contracts, versions of budgets, price imports, policy sets, overrides, configurations,
-organisations, teams, users, keys and what is done with them, invoices, and what engines run and
-carry are rows that nobody edits; a key is revoked once, and an invoice posted once. Each is
-entered some seconds after its commit, with the hash of all its columns and of an invoice's lines,
-chained to all entries before; from then on any edit is found (`verify_registers`). It reads rows,
-whoever wrote them and by which version.
+Contracts, versions of budgets, price imports, policy sets, overrides, what people entered,
+configurations, organisations, teams, users, keys and what is done with them, invoices, and what
+engines run and carry are rows that nobody edits; a key is revoked once, and an invoice posted once.
+Each is entered some seconds after its commit, with the hash of all its columns and of an invoice's
+lines, chained to all entries before; from then on any edit is found (`verify_registers`). It reads
+rows, whoever wrote them and by which version.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from ledger.orm_budgets import BudgetVersion
 from ledger.orm_fleet import Capacity, CatalogEntry, GpuContract
 from ledger.orm_identity import Key, KeyChange, Organisation, Team, User
 from ledger.orm_invoices import Invoice, InvoiceItem
-from ledger.orm_policies import Override, PolicySet
+from ledger.orm_policies import Entered, Override, PolicySet
 from ledger.orm_registers import RegisterEntry
 from ledger.seal import GENESIS, leaf
 
@@ -95,6 +95,7 @@ REGISTERS = (
     Register(PriceImport, "seq", actor="actor", subject="book"),
     Register(PolicySet, "number", actor="actor"),
     Register(Override, "number", actor="actor", subject="subject"),
+    Register(Entered, "number", actor="actor", subject="subject"),
     Register(ConfigVersion, "hash", hidden=("yaml",)),
     Register(Organisation, "id"),
     Register(Team, "id"),

@@ -3,9 +3,9 @@
 It alone writes attempts, holds, postings and grants. A batch and the positions it moves share a
 transaction, so it may be killed anywhere and begin again. With the database away it waits and the
 journals grow; a record that the books refuse is set aside alone. Beside that it runs the budget
-desk, closes hours, seals the books and adds them up, publishes the newest keys, prices and
-policies, forgets idempotency keys, answers and attempts whose time is over, and settles what dead
-workers left open.
+desk, closes hours, seals the books and adds them up, publishes the newest keys, prices,
+policies and rates, forgets idempotency keys, answers and attempts whose time is over, and settles
+what dead workers left open.
 """
 
 import argparse
@@ -37,6 +37,7 @@ from ledger.keyring import Generation
 from ledger.lag import Lag, write_lag
 from ledger.orm_identity import Meta
 from ledger.overrides import NEWEST_OVERRIDE_FILE, newest_override
+from ledger.paidrates import NEWEST_CONTRACT_FILE, carry_rates, newest_contract
 from ledger.policies import NEWEST_POLICY_FILE, newest_number
 from ledger.queries_scope import DAY_US
 from ledger.registers import Registers
@@ -73,6 +74,7 @@ class News(NamedTuple):
     price: int
     policies: int
     override: int
+    contract: int
     budgets: Seen
 
 
@@ -108,6 +110,7 @@ class LedgerWriter:
         self._newest_price = Generation(run_dir, NEWEST_PRICE_FILE)
         self._newest_policies = Generation(run_dir, NEWEST_POLICY_FILE)
         self._newest_override = Generation(run_dir, NEWEST_OVERRIDE_FILE)
+        self._newest_contract = Generation(run_dir, NEWEST_CONTRACT_FILE)
         self._quarantined = 0
         self._away = False
         self._applied_us = now_us()
@@ -135,6 +138,7 @@ class LedgerWriter:
             self._newest_price.close()
             self._newest_policies.close()
             self._newest_override.close()
+            self._newest_contract.close()
             os.close(self._lock)
 
     def lag(self) -> Lag:
@@ -187,6 +191,7 @@ class LedgerWriter:
         self._newest_price.publish(news.price)
         self._newest_policies.publish(news.policies)
         self._newest_override.publish(news.override)
+        self._newest_contract.publish(news.contract)
         self._desk.refresh(news.budgets)
         await self._desk.share(news.budgets)
 
@@ -197,16 +202,23 @@ class LedgerWriter:
         with reading(self._engine) as connection:
             generation = connection.execute(query).scalar_one_or_none() or 0
             price, policies = newest_version(connection), newest_number(connection)
-            override = newest_override(connection)
-        return News(generation, price, policies, override, self._desk.look(self._now_us()))
+            override, contract = newest_override(connection), newest_contract(connection)
+        seen = self._desk.look(self._now_us())
+        return News(generation, price, policies, override, contract, seen)
 
     async def _close_hours(self) -> None:
         # An hour is closed only from complete books: what is written since belongs to later ones.
         await self._caught_up.wait()
+        await asyncio.to_thread(self._carry_rates)
         while await asyncio.to_thread(close_hours, self._engine, at_us=self._applied_us):
             pass
         while await asyncio.to_thread(pack_hours, self._engine, at_us=self._now_us()):
             pass
+
+    def _carry_rates(self) -> None:
+        """What begins by now, before an hour is closed that it counts for."""
+        with self._engine.begin() as connection:
+            carry_rates(connection, self._now_us())
 
     async def _seal(self) -> None:
         """And add up what is sealed: nothing can appear among it any more."""

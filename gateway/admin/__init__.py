@@ -1,7 +1,7 @@
 """What operators, finance and team admins do: each verb once, for command line and HTTP alike.
 
     verb        what a verb is: its path, what it is given, what it does
-    policies, whatifs, overrides, engines, keys, prices, invoices, books
+    policies, whatifs, overrides, engines, keys, prices, invoices, rates, entries, books
                 the verbs, by what they are about; all of them in `every`
     desk, routes
                 a worker's side: threads, bodies, the routes with their documentation

@@ -2,7 +2,18 @@
 
 from typing import Any
 
-from gateway.admin import books, engines, invoices, keys, overrides, policies, prices, whatifs
+from gateway.admin import (
+    books,
+    engines,
+    entries,
+    invoices,
+    keys,
+    overrides,
+    policies,
+    prices,
+    rates,
+    whatifs,
+)
 from gateway.admin.verb import Verb
 
 VERBS: tuple[Verb[Any], ...] = (
@@ -13,5 +24,7 @@ VERBS: tuple[Verb[Any], ...] = (
     *keys.VERBS,
     *prices.VERBS,
     *invoices.VERBS,
+    *rates.VERBS,
+    *entries.VERBS,
     *books.VERBS,
 )

@@ -10,6 +10,7 @@ import msgspec
 from gateway.admin.verb import NUMBER_LIMIT, Nothing, Place, Refused, Verb, listed
 from gateway.config.settings import Settings
 from ledger import invoices
+from ledger.entered import project_teams
 from ledger.invoicefile import FORMATS, InvoiceError, InvoiceLine, parse
 from ledger.invoices import GPU, PROVIDER, Manner, Stored
 from ledger.reconcile import Booked, Row, by_day_and_model, by_key, mapped, model_of
@@ -36,7 +37,9 @@ class Importing(msgspec.Struct, forbid_unknown_fields=True):
 class Comparing(msgspec.Struct, forbid_unknown_fields=True):
     invoice: _Number
     by: By = "day"
-    projects: Annotated[dict[str, str], msgspec.Meta(description="teams by project")] = {}
+    projects: Annotated[
+        dict[str, str], msgspec.Meta(description="teams by project, over those entered")
+    ] = {}
 
 
 class Posting(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,7 +75,9 @@ def _import(place: Place, given: Importing) -> dict[str, Any]:
 def _compare(place: Place, given: Comparing) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         invoice = invoices.find(connection, given.invoice)
-        lines = mapped(invoices.lines_of(connection, given.invoice), given.projects)
+        provider = invoice.party.removeprefix(PROVIDER)
+        known = project_teams(connection, provider, place.now_us)
+        lines = mapped(invoices.lines_of(connection, given.invoice), {**known, **given.projects})
         booked = invoices.booked(connection, invoice.party, invoice.first_day, invoice.last_day)
     if invoice.party.startswith(GPU):  # a resource of a cloud is no model: days are compared
         lines = [replace(line, item=invoice.party.removeprefix(GPU)) for line in lines]

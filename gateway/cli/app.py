@@ -19,6 +19,7 @@ from gateway.cli import (
     operate,
     policy,
     prices,
+    rates,
     up,
 )
 from gateway.cli.config import Config, name_gateway, start_or_fail
@@ -41,6 +42,7 @@ app.add_typer(operate.route, name="route")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(invoices.app, name="invoices")
 app.add_typer(prices.app, name="prices")
+app.add_typer(rates.app, name="rates")
 app.add_typer(configuration.app, name="config")
 app.command("check")(check.check)
 app.command("claims")(claims.claims_)

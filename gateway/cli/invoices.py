@@ -8,10 +8,11 @@ from typing import Annotated, Any, get_args
 import typer
 from rich.console import Console
 
+from gateway.admin import entries as entered
 from gateway.admin import invoices as verbs
 from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
-from gateway.cli.desk import acting, looking
+from gateway.cli.desk import Why, acting, looking
 from gateway.cli.output import AsJson, emit, fail, table
 from ledger.invoicefile import FORMATS
 from ledger.money import format_usd
@@ -87,6 +88,23 @@ def show(
     with looking(config) as desk:
         found = desk.do(verbs.COMPARE, verbs.Comparing(number, chosen, teams))
     emit(found, as_json=as_json, show=lambda out: _show(out, found["invoice"], by, found["rows"]))
+
+
+@app.command()
+def project(
+    provider: Annotated[str, typer.Argument(help="Of the configuration.")],
+    name: Annotated[str, typer.Argument(help="The project, as its bills have it.")],
+    team: Annotated[str | None, typer.Argument(help="Whose it is; without one: nobody's.")] = None,
+    note: Why = None,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Say whose a project on a provider's bills is; every comparison goes by it."""
+    with acting(config, by) as desk:
+        said = desk.do(entered.MAP, entered.Mapping(provider, name, team, note))
+    words = f"{said['name']}: {'nobody' if team is None else team}, by {said['by']}."
+    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
 
 
 @app.command()

@@ -15,7 +15,7 @@ from pathlib import Path
 from backends.engine.ports import stranger
 from gateway.batches.authority import make_secret
 from gateway.clock import Clock
-from gateway.config.machines import parts
+from gateway.config.declarations import budgets, contracts
 from gateway.config.settings import Settings, version
 from gateway.config.statedir import DIRECTORIES, plainly
 from gateway.errors import ConfigError
@@ -26,10 +26,9 @@ from gateway.runtime import Ports, Runtime, resolve
 from gateway.supposed import WHAT_IFS
 from gateway.worker import METRICS_DIR
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
-from ledger.declared import BudgetSpec, Contract, declare
+from ledger.declared import declare
 from ledger.identity import load_pepper
 from ledger.market import record_market
-from ledger.money import usd_to_pusd
 from ledger.secretfile import kept_secret
 from ledger.vouched import KEY_FILE
 
@@ -90,42 +89,6 @@ def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
     if not environ.get(name):
         raise ConfigError([f"ledger.url_env: `{name}` is not set"])
     return environ[name]
-
-
-def contracts(settings: Settings) -> list[Contract]:
-    paid = parts(settings)
-    return [
-        Contract(
-            pool=name,
-            gpu_type=pool.gpu.type,
-            gpus_per_replica=pool.gpu.count,
-            replicas=pool.engine.replicas + len(pool.engine.endpoints),
-            billing=pool.gpu.billing,
-            pusd_per_hour=paid[name].pusd_per_hour,
-            source=pool.gpu.source,
-            since=pool.gpu.since,
-            until=pool.gpu.until,
-            ops_seconds_per_week=round(pool.ops.hours_per_week * 3600),
-            ops_pusd_per_hour=usd_to_pusd(pool.ops.usd_per_hour),
-            simulated=pool.engine.kind == "simulated",
-            machine=paid[name].machine,
-            share_ppm=paid[name].share_ppm,
-        )
-        for name, pool in settings.pools.items()
-    ]
-
-
-def budgets(settings: Settings) -> list[BudgetSpec]:
-    return [
-        BudgetSpec(
-            scope=budget.scope,
-            period=budget.period,
-            limit_pusd=usd_to_pusd(budget.usd),
-            hard=budget.hard,
-            timezone=budget.timezone,
-        )
-        for budget in settings.budgets
-    ]
 
 
 def find_ports(settings: Settings) -> Ports:

@@ -37,11 +37,12 @@ from backends.simulator.provider import Provider
 from backends.simulator.quota import Quota
 from backends.simulator.running import bind
 from backends.simulator.server import Server
-from gateway.bootstrap import Exposition, Ledger, build
+from gateway.bootstrap import Exposition, build
 from gateway.clock import Clock
 from gateway.config.settings import parse
 from gateway.host.prepare import prepare
 from gateway.host.telemetry import Telemetry
+from gateway.news import Ledger
 from gateway.plan import Planner
 from gateway.slots import Board, Load, Seen
 from gateway.worker import server as http_server
@@ -49,6 +50,7 @@ from ledger.book import load_price_book, newer_prices
 from ledger.database import make_engine, open_readonly
 from ledger.identity import CreatedKey, KeyRing, KeySpec, create_key, load_pepper
 from ledger.overrides import overrides
+from ledger.paidrates import read_rates
 from ledger.policies import policies_in_force
 from ledger.writer import LedgerWriter
 
@@ -298,6 +300,7 @@ class Stack:
                 newer_prices=functools.partial(newer_prices, self.database),
                 policies=functools.partial(policies_in_force, self.database),
                 overrides=functools.partial(overrides, self.database),
+                rates=functools.partial(read_rates, self.database),
             ),
             Exposition(self.registry, lambda: generate_latest(self.registry)),
             self._environ,

@@ -87,15 +87,17 @@ def test_every_role_on_every_route(stack, tokens) -> None:
 
 
 SPENT, HELD = {"usage", "costs"}, {"policies", "targets", "routes", "engines"}
+READ = {"prices", "currencies", "scenarios", "budgets"}
+PAID = {"invoices", "projects", "contracts", "rates", "changes"}
 SEES = {
-    Role.VIEWER: SPENT | HELD | {"prices", "budgets"},
-    Role.FINANCE: SPENT | {"policies", "prices", "budgets", "invoices", "contracts", "changes"},
+    Role.VIEWER: SPENT | HELD | READ,
+    Role.FINANCE: SPENT | {"policies"} | READ | PAID,
     Role.DEVELOPER: SPENT,
     Role.TEAM_ADMIN: SPENT | {"budgets", "keys"},
 }
 CHANGES = {
     Role.VIEWER: set(),
-    Role.FINANCE: {"prices", "invoices"},
+    Role.FINANCE: {"prices", "currencies", "invoices", "projects", "rates", "scenarios"},
     Role.DEVELOPER: set(),
     Role.TEAM_ADMIN: {"keys"},
 }

@@ -100,3 +100,16 @@ def test_marks_of_what_to_cache_go_where_they_are_understood(stack) -> None:
     taken = {name: _takes_marks(Provider(**one), name) for name, one in providers.items()}
     assert taken == {"anthropic": True, "claude": True, "gemini": False, "openai": False}
     assert [target.takes_marks for target in targets(stack, "chat")] == [False, False]
+
+
+def test_another_rate_is_every_targets_of_its_pool(stack) -> None:
+    fleet = Fleet(stack.settings, stack.runtime, lambda *_: None)
+    logical, model = resolve_model(stack.settings, "chat")
+    before = fleet.targets(logical, model)
+    assert not fleet.rerate({"main": before[0].rate_pusd_per_hour, "of another host": 5})
+    assert fleet.targets(logical, model) is before
+    assert fleet.rerate({"main": 7})
+    assert fleet.targets(logical, model)[0].rate_pusd_per_hour == 7
+    assert fleet.targets(logical, model)[1:] == before[1:]
+    assert fleet.rerate({"main": None})
+    assert fleet.targets(logical, model)[0].rate_pusd_per_hour is None

@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from ledger import orm
 from ledger.budgetversions import say_budgets
+from ledger.entered import Entered, enter
 from ledger.identity import KeySpec, create_key, revoke_key
 from ledger.invoicefile import parse
 from ledger.invoices import post, store
@@ -48,6 +49,7 @@ def kept(engine):
             {"id": "global@day", "scope": "global", "period": "day", "limit_pusd": 7,
              "hard": True, "created_us": 4}])  # fmt: skip
         assert say_budgets(connection, 4) == 1
+        enter(connection, Entered(0, "rate:chat", {"pusd_per_hour": 7}, 4, 4, "fay", "a contract"))
     add_capacity(engine, {"at_us": 4, "pool": "p", "engine": "p/0", "step_a_s": 0.1,
                           "source": "measured"})  # fmt: skip
     runs = {"at_us": 4, "pool": "p", "engine": "p/0", "kind": "vllm", "model": "m",
@@ -68,7 +70,7 @@ def test_everything_is_entered_once(kept) -> None:
         assert sorted(found) == sorted([
             "gpu_contracts", "gpu_contracts", "price_imports", "policy_sets", "overrides",
             "config_versions", "budget_versions", "organisations", "teams", "users", "keys",
-            "key_changes", "invoices", "capacity", "catalog",
+            "key_changes", "invoices", "capacity", "catalog", "entered",
         ])  # fmt: skip
         assert set(found) == {one.name for one in REGISTERS}
         assert list(registers_hold(connection)) == []
@@ -84,7 +86,7 @@ def test_it_says_who_changed_what_from_what_to_what(kept) -> None:
     assert listed["policy_sets", "1"].actor == "ann@host"
     assert listed["price_imports", "1"].actor == "bob"
     with engine.connect() as connection:
-        assert [one.number for one in changes(connection, 2)] == [15, 14]
+        assert [one.number for one in changes(connection, 2)] == [16, 15]
 
 
 def test_no_secret_is_in_it(kept) -> None:
@@ -110,7 +112,7 @@ def test_a_key_is_revoked_once_and_a_contract_follows_a_contract(kept) -> None:
         assert last.fields == (("id", None, made.key_id), ("revoked_us", None, 20))
         assert ("pusd_per_hour", 9, None) in revoked.fields
         assert list(registers_hold(connection)) == []
-        assert register_head(connection)[0] == 17
+        assert register_head(connection)[0] == 18
 
 
 def test_an_invoice_is_entered_with_its_lines_and_when_it_is_posted(kept) -> None:

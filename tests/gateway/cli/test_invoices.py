@@ -136,3 +136,20 @@ def test_a_file_that_is_no_invoice_changes_nothing(run, books):
     assert done.exit_code == 1
     assert "line 2: 'yesterday' is no date" in done.stderr
     assert json.loads(run("list", "--json").stdout) == []
+
+
+def test_a_project_is_a_teams_in_every_comparison(run, books) -> None:
+    bill = books / "p.csv"
+    bill.write_text(f"date,model,amount,project\n{DAY},gpt-4o-mini,2.50,proj_1\n")
+    assert run("import", str(bill), "--provider", "openai").exit_code == 0
+
+    def keys() -> list[str]:
+        shown = run("show", "1", "--by", "project", "--json")
+        return [row["key"] for row in json.loads(shown.stdout)["rows"]]
+
+    assert keys() == ["proj_1", "search"]
+    answer = run("project", "openai", "proj_1", "search")
+    assert (answer.exit_code, answer.stdout.startswith("openai/proj_1: search, by ")) == (0, True)
+    assert keys() == ["search"]
+    assert "nobody" in run("project", "openai", "proj_1").stdout
+    assert "there is no provider `x`" in run("project", "x", "proj_1", "search").stderr

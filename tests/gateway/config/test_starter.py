@@ -7,6 +7,7 @@ import pytest
 
 from backends.engine import shipped
 from backends.simulator.profiles import PROFILES
+from gateway.config.declarations import contracts
 from gateway.config.settings import examine, parse, resolve_model
 from gateway.config.starter import (
     CPU_RATE_USD,
@@ -19,7 +20,6 @@ from gateway.config.starter import (
     configuration,
     found,
 )
-from gateway.host.prepare import contracts
 from ledger.money import usd_to_pusd
 
 ALL_KEYS = {provider.variable: "secret-value" for provider in PROVIDERS}

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
-from gateway.host.prepare import budgets, contracts, find_ports, ledger_url, moved, prepare
+from gateway.host.prepare import find_ports, ledger_url, moved, prepare
 from ledger.database import make_engine
 
 TEXT = """
@@ -60,16 +60,6 @@ def test_everything_is_there_and_a_second_start_changes_nothing(tmp_path: Path) 
     assert (run / "generation").read_bytes() == b"goes on"
     assert (tmp_path / "state" / "pepper").stat().st_mode & 0o077 == 0
     assert (tmp_path / "state" / "journal").stat().st_mode & 0o077 == 0
-
-
-def test_contracts_and_budgets_are_exact(tmp_path: Path) -> None:
-    settings = parse(written(tmp_path).read_text(), name="t")
-    (contract,) = contracts(settings)
-    assert (contract.replicas, contract.gpus_per_replica) == (2, 2)
-    assert (contract.pusd_per_hour, contract.ops_seconds_per_week) == (3_500_000_000_000, 9000)
-    assert contract.simulated
-    (budget,) = budgets(settings)
-    assert (budget.scope, budget.limit_pusd, budget.hard) == ("team:a", 1_500_000_000_000, True)
 
 
 def test_a_port_that_is_taken_is_given_to_nobody(tmp_path: Path) -> None:

@@ -69,9 +69,9 @@ UNSEEN: dict[str, dict[str, str]] = {
     "seal_marks": dict.fromkeys((DELETED, ADDED, "number", "sealed_in"), LOST_MARK),
     "seals": {DELETED: LAST}, "register_entries": {DELETED: LAST},
     **{name: {ADDED: ENTERED} for name in (
-        "budget_versions", "capacity", "catalog", "config_versions", "gpu_contracts",
-        "key_changes", "organisations", "overrides", "policy_sets", "price_imports", "teams",
-        "users",
+        "budget_versions", "capacity", "catalog", "config_versions", "entered",
+        "gpu_contracts", "key_changes", "organisations", "overrides", "policy_sets",
+        "price_imports", "teams", "users",
     )},
 }  # fmt: skip
 IN_EVERY_RUN = ("budget_windows", "grants", "capacity", "catalog")

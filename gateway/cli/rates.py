@@ -1,0 +1,133 @@
+"""`breakeven rates`: what own GPUs and ops hours cost, entered over the configuration, with why."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from gateway.admin import entries as entered
+from gateway.admin import rates as verbs
+from gateway.admin.verb import Nothing
+from gateway.cli.config import Config
+from gateway.cli.desk import By, Why, acting, looking
+from gateway.cli.output import AsJson, emit, fail, table
+
+app = typer.Typer(help="Rates of own GPUs and of currencies.", no_args_is_help=True)
+Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
+
+
+@app.command("list")
+def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """What every pool costs, as configured and as entered, and what is to come."""
+    with looking(config) as desk:
+        found = desk.do(verbs.LIST, Nothing())
+    emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
+
+
+@app.command()
+def enter(
+    pool: Pool,
+    source: Annotated[str, typer.Option(help="Where the rate comes from: a contract, a list.")],
+    gpu: Annotated[str | None, typer.Option("--usd-per-hour", help="Of one GPU.")] = None,
+    hours: Annotated[
+        str | None, typer.Option("--ops-hours", help="People's hours a week on this pool.")
+    ] = None,
+    ops: Annotated[str | None, typer.Option("--ops-usd-per-hour", help="What one costs.")] = None,
+    since: Annotated[
+        str | None, typer.Option(help="First UTC day, YYYY-MM-DD; without it: at once.")
+    ] = None,
+    note: Why = None,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Enter a pool's rates; what is left out stays as it is, hours that are closed too."""
+    gpu_usd, ops_hours, ops_usd = (
+        None if one is None else _decimal(one) for one in (gpu, hours, ops)
+    )
+    day = None if since is None else _day(since)
+    given = verbs.Entering(pool, source, gpu_usd, ops_hours, ops_usd, day, note)
+    with acting(config, by) as desk:
+        said = desk.do(verbs.ENTER, given)
+    begins = "at once" if since is None else f"from {since} on"
+    pools = ", ".join(one["pool"] for one in said["entered"])
+    words = f"Entered for {pools}: it counts {begins}."
+    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+
+
+@app.command()
+def withdraw(
+    pool: Pool,
+    note: Why = None,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Take back what was entered: the configuration's rates count again."""
+    with acting(config, by) as desk:
+        said = desk.do(verbs.WITHDRAW, verbs.Withdrawing(pool, note))
+    words = f"The configuration's rates of {pool} count again."
+    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+
+
+@app.command()
+def currency(
+    code: Annotated[str, typer.Argument(help="ISO 4217, as EUR.")],
+    per_usd: Annotated[str, typer.Argument(help="How much of it one dollar is.")],
+    day: Annotated[str, typer.Option(help="Of which the rate is, YYYY-MM-DD.")],
+    source: Annotated[str, typer.Option(help="Who says so: a central bank, your own books.")],
+    note: Why = None,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Enter what a dollar is in another currency, for the dashboard to show money in."""
+    given = entered.Quoting(code, _decimal(per_usd), _day(day), source, note)
+    with acting(config, by) as desk:
+        said = desk.do(entered.QUOTE, given)
+    words = f"1 USD is {said['says']['per_usd']} {code} on {day}, says {source}."
+    emit(said, as_json=as_json, show=lambda out: out.print(words, markup=False))
+
+
+def _show(out: Console, pools: list[dict[str, Any]]) -> None:
+    columns = ("pool", "=GPUs", ">USD/h of one", "source", ">ops h/week", ">USD/h", "entered by",
+               "to come")  # fmt: skip
+    cells = []
+    for one in pools:
+        terms, said = one["in_force"], one["entered"]
+        cells.append([
+            one["pool"], f"{one['gpus']} {one['gpu_type']}", _plain(terms["usd_per_hour"]),
+            terms["source"] or "-", f"{terms['ops_hours_per_week']:g}",
+            _plain(terms["ops_usd_per_hour"]),
+            "-" if said is None else f"{said['by']}, {_moment(said['entered_us'])}",
+            "; ".join(
+                f"{_plain(later['says']['usd_per_hour'])} from {_moment(later['from_us'])[:10]}"
+                for later in one["to_come"]
+            ) or "-",
+        ])  # fmt: skip
+    out.print(table("Rates", columns, cells))
+
+
+def _plain(usd: str | None) -> str:
+    return "enter the rate" if usd is None else f"{Decimal(usd).normalize():f}"
+
+
+def _moment(at_us: int) -> str:
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"
+
+
+def _decimal(word: str) -> Decimal:
+    try:
+        return Decimal(word)
+    except InvalidOperation:
+        fail(f"{word} is no number")
+
+
+def _day(word: str) -> date:
+    try:
+        return date.fromisoformat(word)
+    except ValueError:
+        fail(f"{word} is no day: write YYYY-MM-DD")

@@ -1,0 +1,67 @@
+"""What a worker reads of the ledger, and what of it it keeps up with while it runs."""
+
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Engine
+
+from gateway.candidates import Candidates
+from gateway.config.settings import Settings
+from gateway.fleet import Fleet
+from gateway.following import keep_up
+from gateway.inforce import InForce
+from gateway.overruling import Overruling, ReadOverrides
+from gateway.repolicing import ReadPolicies, Repolicing
+from gateway.repricing import ReadNewer, Repricing
+from gateway.rerating import ReadRates, Rerating
+from ledger.book import NEWEST_PRICE_FILE
+from ledger.identity import KeyRing
+from ledger.lengths import Length
+from ledger.paidrates import NEWEST_CONTRACT_FILE
+from ledger.policies import NEWEST_POLICY_FILE
+from ledger.prices import PriceBook
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What the worker reads of the ledger: prices to decide by, keys to know, past answers.
+
+    `reader` is read-only, for usage and costs.
+    """
+
+    prices: PriceBook
+    keys: KeyRing
+    reader: Engine
+    lengths: Sequence[Length] = ()
+    newer_prices: ReadNewer | None = None  # None: the prices stay those of the start
+    policies: ReadPolicies | None = None  # None: the configuration file's
+    overrides: ReadOverrides | None = None  # None: nothing is held over policies
+    rates: ReadRates | None = None  # None: GPUs cost what the configuration says
+
+
+class Moving(NamedTuple):
+    """The parts of a worker that news change."""
+
+    candidates: Candidates
+    fleet: Fleet
+    in_force: InForce
+
+
+def followed(
+    settings: Settings, ledger: Ledger, run_dir: Path, moving: Moving, now_us: Callable[[], int]
+) -> Iterator[Coroutine[Any, Any, None]]:
+    """What others put in force while this worker runs, each a chore without an end."""
+    candidates, fleet, in_force = moving
+    if ledger.newer_prices is not None:
+        prices = Repricing(ledger.prices, ledger.newer_prices, candidates)
+        yield keep_up(run_dir, NEWEST_PRICE_FILE, prices)
+    if ledger.policies is not None:
+        policies = Repolicing(settings, ledger.policies, in_force)
+        yield keep_up(run_dir, NEWEST_POLICY_FILE, policies)
+    if ledger.rates is not None:
+        rates = Rerating(ledger.rates, fleet, in_force)
+        yield keep_up(run_dir, NEWEST_CONTRACT_FILE, rates)
+    if ledger.overrides is not None:
+        yield Overruling(ledger.overrides, in_force, now_us).run(run_dir)

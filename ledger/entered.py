@@ -1,0 +1,83 @@
+"""What people enter in the browser or at a terminal: an append-only list, in force by subject.
+
+A subject is `KIND:NAME`. Of its entries that have begun the newest counts, so one that begins later
+is over as soon as another is entered after it; an entry that says nothing takes the one before
+back. What an entry says is checked by whoever knows its kind.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, insert, select
+
+from ledger import orm_policies as orm
+
+RATE, PROJECT, SCENARIO, CURRENCY = "rate:", "project:", "scenario:", "currency:"
+
+
+class Entered(msgspec.Struct, frozen=True):
+    """`says` as JSON has it. `from_us`: it counts from then on; wall clock, as `recorded_us`."""
+
+    number: int
+    subject: str
+    says: dict[str, Any] | None
+    from_us: int
+    recorded_us: int
+    actor: str
+    note: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Without its kind."""
+        return self.subject.partition(":")[2]
+
+
+def enter(connection: Connection, given: Entered) -> Entered:
+    """Append it under the next number, whatever `given` has."""
+    values = msgspec.structs.asdict(given)
+    del values["number"]
+    done = connection.execute(insert(orm.Entered).values(values).returning(orm.Entered.number))
+    return msgspec.structs.replace(given, number=done.scalar_one())
+
+
+def entries(connection: Connection, kind: str) -> Sequence[Entered]:
+    """Every one of a kind, the newest first."""
+    columns = [getattr(orm.Entered, name) for name in Entered.__struct_fields__]
+    query = (
+        select(*columns)
+        .where(orm.Entered.subject.startswith(kind, autoescape=True))
+        .order_by(orm.Entered.number.desc())
+    )
+    return [Entered(*row) for row in connection.execute(query)]
+
+
+def in_force(found: Sequence[Entered], at_us: int) -> dict[str, Entered]:
+    """By name, what counts at an instant, also what takes back. `found`: the newest first."""
+    newest: dict[str, Entered] = {}
+    for one in found:
+        if one.from_us <= at_us:
+            newest.setdefault(one.name, one)
+    return newest
+
+
+def to_come(found: Sequence[Entered], at_us: int) -> list[Entered]:
+    """Those that begin later and that no later entry makes void, the first to begin first."""
+    newest: dict[str, int] = {}
+    waiting = []
+    for one in found:  # what was entered after it and begins no later stands in its place
+        if one.from_us > at_us and one.from_us < newest.get(one.name, 2**63):
+            waiting.append(one)
+        newest[one.name] = min(newest.get(one.name, 2**63), one.from_us)
+    return sorted(waiting, key=lambda one: (one.from_us, one.number))
+
+
+def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str, str]:
+    """Whose the projects on a provider's bills are, by the projects' names."""
+    found = in_force(entries(connection, f"{PROJECT}{provider}/"), at_us)
+    mine = f"{provider}/"
+    return {
+        name.removeprefix(mine): one.says["team"]
+        for name, one in found.items()
+        if one.says is not None
+    }

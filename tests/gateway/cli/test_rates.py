@@ -1,0 +1,55 @@
+"""`breakeven rates`: entered with who and why, listed, taken back; each mistake one clear line."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.cli.app import app
+
+CONFIG = """
+state_dir: {state}
+models: {{chat: {{targets: ["pool:a"], compare_with: [openai/gpt-4o-mini]}}}}
+pools: {{a: {{engine: {{kind: simulated, model: x, replicas: 1}}, gpu: {{type: H200, count: 2}}}}}}
+"""
+
+
+@pytest.fixture
+def rates(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "breakeven.yaml").write_text(CONFIG.format(state=tmp_path / "state"))
+    return lambda *words: CliRunner().invoke(app, ["rates", *words], env={"COLUMNS": "200"})
+
+
+def test_from_nothing_to_a_rate_and_back(rates) -> None:
+    given = ("a", "--usd-per-hour", "3.5", "--ops-hours", "2", "--ops-usd-per-hour", "95",
+             "--source", "contract 17", "--note", "renewed", "--by", "ann")  # fmt: skip
+    answer = rates("enter", *given)
+    assert (answer.exit_code, answer.stdout) == (0, "Entered for a: it counts at once.\n")
+    (one,) = json.loads(rates("list", "--json").stdout)["data"]
+    assert one["in_force"]["usd_per_hour"] == "3.500000000000"
+    assert (one["entered"]["by"], one["entered"]["note"]) == ("ann", "renewed")
+    assert rates("enter", "a", "--usd-per-hour", "3", "--source", "s", "--since",
+                 "2999-01-01").exit_code == 0  # fmt: skip
+    assert "3 from 2999-01-01" in rates("list").stdout
+    assert rates("withdraw", "a").exit_code == 0
+    assert "enter the rate" in rates("list").stdout
+
+
+def test_a_currency_is_quoted(rates) -> None:
+    answer = rates("currency", "EUR", "0.92", "--day", "2026-11-02", "--source", "ECB")
+    assert answer.stdout == "1 USD is 0.92 EUR on 2026-11-02, says ECB.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (("enter", "b", "--source", "s"), "there is no pool `b` in the configuration"),
+        (("enter", "a", "--source", "s", "--usd-per-hour", "x"), "x is no number"),
+        (("enter", "a", "--source", "s", "--since", "soon"), "soon is no day: write YYYY-MM-DD"),
+        (("withdraw", "a"), "no rate is entered for pool `a`"),
+    ],
+)
+def test_a_mistake_is_one_line(rates, words, fault) -> None:
+    answer = rates(*words)
+    assert (answer.exit_code, fault in answer.stderr) == (1, True)

@@ -1,0 +1,20 @@
+"""A rate has a day and a source; old ones are stale, those taken back are gone."""
+
+from datetime import date
+from fractions import Fraction
+
+from ledger.currencies import FRESH_DAYS, currencies
+from ledger.entered import CURRENCY, Entered
+
+EUR = {"per_usd": "0.9213", "day": "2026-11-02", "source": "ECB"}
+
+
+def test_the_newest_rate_of_each_counts() -> None:
+    found = [
+        Entered(3, CURRENCY + "GBP", None, 5, 5, "ada"),
+        Entered(2, CURRENCY + "EUR", EUR, 5, 5, "ada"),
+        Entered(1, CURRENCY + "GBP", {**EUR, "per_usd": "0.8"}, 5, 5, "ada"),
+    ]
+    (one,) = currencies(found, 9)
+    assert (one.code, one.per_usd, one.source) == ("EUR", Fraction(9213, 10_000), "ECB")
+    assert [one.stale(date(2026, 11, 2 + n)) for n in (FRESH_DAYS, FRESH_DAYS + 1)] == [False, True]

@@ -1,0 +1,58 @@
+"""Of a subject's entries that have begun the newest counts; none is ever edited."""
+
+import pytest
+
+from ledger.entered import (
+    PROJECT,
+    RATE,
+    Entered,
+    enter,
+    entries,
+    in_force,
+    project_teams,
+    to_come,
+)
+
+
+@pytest.fixture
+def say(engine):
+    def say(subject: str, says: dict | None, from_us: int = 0) -> Entered:
+        with engine.begin() as connection:
+            return enter(connection, Entered(0, subject, says, from_us, 5, "ada", "why"))
+
+    return say
+
+
+def test_the_newest_that_has_begun_counts(engine, say) -> None:
+    first, second = say(RATE + "chat", {"n": 1}), say(RATE + "chat", {"n": 2}, from_us=10)
+    other = say("scenario:chat", {"n": 3})
+    with engine.connect() as connection:
+        found = entries(connection, RATE)
+    assert found == [second, first]
+    assert other not in found
+    assert [in_force(found, at_us)["chat"].says for at_us in (9, 10)] == [{"n": 1}, {"n": 2}]
+    assert first.name == "chat"
+
+
+def test_what_is_entered_later_makes_void_what_was_to_come(engine, say) -> None:
+    say(RATE + "chat", {"n": 1}, from_us=30)
+    later = say(RATE + "chat", {"n": 2}, from_us=40)
+    void = say(RATE + "embed", {"n": 3}, from_us=30)
+    with engine.connect() as connection:
+        found = entries(connection, RATE)
+    assert [one.says for one in to_come(found, 7)] == [{"n": 1}, {"n": 3}, {"n": 2}]
+    say(RATE + "embed", {"n": 4}, from_us=7)
+    with engine.connect() as connection:
+        found = entries(connection, RATE)
+    assert void not in to_come(found, 7)
+    assert in_force(found, 30)["embed"].says == {"n": 4}
+    assert [one.says for one in to_come(found, 30)] == [later.says]
+
+
+def test_projects_are_their_providers_own(engine, say) -> None:
+    say(PROJECT + "openai/proj_1", {"team": "search"})
+    say(PROJECT + "openai/proj_2", {"team": "ads"})
+    say(PROJECT + "openai/proj_2", None)
+    say(PROJECT + "openai-eu/proj_3", {"team": "legal"})
+    with engine.connect() as connection:
+        assert project_teams(connection, "openai", 9) == {"proj_1": "search"}
