@@ -131,7 +131,7 @@ def build(
         whole=Deadlines(limits.connect_s, limits.whole_s, limits.idle_s),
         clock=clock,
         waiting=WaitingRoom(queue.places, queue.weights, metrics.policies, clock.now_s),
-        limits=open_limits(settings.limits, runtime.run_dir, clock),
+        limits=open_limits(settings.limits, runtime, clock),
         demanded=Demanded(board, worker),
         drawing=open_drawing(settings, runtime.run_dir),
     )

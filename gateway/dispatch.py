@@ -121,7 +121,7 @@ class Dispatcher:
         """A plan with at least one step; waits when the policy says `queue` and it can help."""
         plan = self._plan(asked, identity, reply)
         if self.limits is not None:
-            self._count(self.limits, plan, reply)
+            await self._count(self.limits, plan, reply)
         if self._lines_up(plan):
             due_s = reply.opened_s + plan.terms.rule.queue_ms / 1e3
             again = partial(self._plan, asked, identity, reply)
@@ -146,9 +146,9 @@ class Dispatcher:
         self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, scope=scope)
         raise error
 
-    def _count(self, limits: RateLimits, plan: Plan, reply: Reply) -> None:
+    async def _count(self, limits: RateLimits, plan: Plan, reply: Reply) -> None:
         """Once a request, before it waits for anything."""
-        reply.use = limits.count(plan.identity, plan.model, counted_tokens(plan.request))
+        reply.use = await limits.count(plan.identity, plan.model, counted_tokens(plan.request))
         over = None if reply.use is None else reply.use.counted.over
         if over is not None:
             self._note(plan)

@@ -1,22 +1,27 @@
 """Which limits of requests and tokens a minute a request falls under, and what its client is told.
 
 A request counts when it comes, with the tokens that it may take: its prompt and its longest answer,
-or a usual one where it names none. When it has ended, what it took stands in their place. Limits
-are a host's: another host's requests are not seen here. Lines of batches are not counted.
+or a usual one where it names none. When it has ended, what it took stands in their place. Where
+hosts share a ledger, they share limits: each lets in its part, and one whose part is used up asks
+for more before it refuses. Lines of batches are not counted.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+
+from sqlalchemy import make_url
 
 from gateway.admission import anywhere
 from gateway.clock import Clock
 from gateway.config.schema import EACH, RateLimit
 from gateway.connection import Header
 from gateway.errors import RequestError
+from gateway.rateasking import RateAsking, RateDeskAway
 from gateway.rates import RATES_FILE, Account, Counted, Full, Over, Rates
+from gateway.runtime import Runtime
 from ledger.identity import Identity
 
 REMEMBERED = 4096  # keys and models whose accounts are known
+TRIES = 8  # others of this host may take what was got for one
 _RETRY_S = 1.0
 
 
@@ -36,27 +41,47 @@ class Use:
 
 
 class RateLimits:
-    """One a worker."""
+    """One a worker. `asking`: for larger parts of what hosts share; `None`: one host has all."""
 
-    def __init__(self, rates: Rates, limits: Sequence[RateLimit], clock: Clock) -> None:
-        self._rates, self._clock = rates, clock
+    def __init__(
+        self,
+        rates: Rates,
+        limits: Sequence[RateLimit],
+        clock: Clock,
+        asking: RateAsking | None = None,
+    ) -> None:
+        self._rates, self._clock, self._asking = rates, clock, asking
         self._of: Mapping[str, RateLimit] = {limit.scope: limit for limit in limits}
         self._known: dict[tuple[str, str], tuple[Account, ...]] = {}
 
     def close(self) -> None:
+        if self._asking is not None:
+            self._asking.close()
         self._rates.close()
 
-    def count(self, identity: Identity, model: str, tokens: int) -> Use | None:
+    async def count(self, identity: Identity, model: str, tokens: int) -> Use | None:
         """`None`: nothing limits it. Look at `counted.over` before going on."""
         accounts = self._accounts(identity, model)
         if not accounts:
             return None
         try:
             counted = self._rates.take(accounts, tokens, self._second())
-        except Full as full:
+            if counted.short and self._asking is not None:
+                counted = await self._widened(self._asking, accounts, counted, tokens)
+        except (Full, RateDeskAway) as unknown:
             told = "Rate limits cannot be checked at the moment."
-            raise RequestError("unavailable", told, retry_after_s=_RETRY_S) from full
+            raise RequestError("unavailable", told, retry_after_s=_RETRY_S) from unknown
         return Use(self, accounts, counted)
+
+    async def _widened(
+        self, asking: RateAsking, accounts: Sequence[Account], counted: Counted, tokens: int
+    ) -> Counted:
+        """Taken with more room from other hosts, or what is told when they have none."""
+        for _ in range(TRIES):
+            if not counted.short or not await asking.widen(counted.short, tokens):
+                break
+            counted = self._rates.take(accounts, tokens, self._second())
+        return counted
 
     def ended(self, accounts: Sequence[Account], counted: Counted, used: int) -> None:
         if counted.over is None:
@@ -86,9 +111,19 @@ class RateLimits:
         return found
 
 
-def open_limits(limits: Sequence[RateLimit], run_dir: Path, clock: Clock) -> RateLimits | None:
+def are_shared(ledger_url: str) -> bool:
+    """Whether other hosts may let in requests under the same limits: SQLite is one host's."""
+    return make_url(ledger_url).get_backend_name() != "sqlite"
+
+
+def open_limits(limits: Sequence[RateLimit], runtime: Runtime, clock: Clock) -> RateLimits | None:
     """`None`: the configuration limits no rate."""
-    return RateLimits(Rates(run_dir / RATES_FILE), limits, clock) if limits else None
+    if not limits:
+        return None
+    file = runtime.run_dir / RATES_FILE
+    if not are_shared(runtime.ledger_url):
+        return RateLimits(Rates(file), limits, clock)
+    return RateLimits(Rates(file, clock.now_s), limits, clock, RateAsking(runtime.run_dir))
 
 
 def over_rate(over: Over) -> RequestError:

@@ -5,27 +5,35 @@ what it sums up is at least the last 60. All accounts of a request are asked and
 file's lock, so that workers cannot both take what is left for one; a worker that dies gives the
 lock back by dying. What was counted a minute ago is gone, so a row whose seconds are all over is
 free for another account, and the file never grows.
+
+Where several hosts share a limit, each has a part of it in this file (`gateway.host.ratedesk`), and
+lets in no more than its part. A part counts while the host's lease runs; then less of it, `kept`.
 """
 
 import fcntl
 import functools
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-RATES_FILE = "rates"  # in the run directory
+RATES_FILE = "rates.parts"  # in the run directory
 MINUTE_S = 60
 RING = MINUTE_S + 1  # the second that has begun, and a whole minute before it
 ROWS = 1 << 13  # accounts in one minute, about; of a kilobyte each, once used
 PROBES = 256  # rows that are looked at for one account
-_NAME, _SECOND, _HEAD = 0, 1, 4
-_TOTALS, _RINGS = (2, 3), (_HEAD, _HEAD + RING)  # of requests, of tokens
+ELSEWHERE_S = 5  # until what other hosts have left may have come here
+_NAME, _SECOND, _HEAD = 0, 1, 10
+_TOTALS, _RINGS = (2, 3), (_HEAD, _HEAD + RING)  # of requests, of tokens; as are the next three
+_PARTS, _KEPT, _LIMITS = (4, 5), (6, 7), (8, 9)  # of its host, and of which limits these are
 _WIDTH = _HEAD + 2 * RING
+_FILE_ID, _LEASE_MS, _KEPT_MS, _HEADER = 0, 1, 2, 8  # in front of all rows
 _CELL_BYTES = 8
 KINDS = ("requests", "tokens")
+Pair = tuple[int, int]  # requests, tokens
 
 
 class Account(NamedTuple):
@@ -52,12 +60,24 @@ class Over(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What was counted, and when; `rooms`: the least of requests and of tokens."""
+    """What was counted, and when; `rooms`: the least of requests and of tokens.
+
+    `short`: the accounts whose limits leave room that this host's parts of them do not.
+    """
 
     second: int
     tokens: int
     rooms: tuple[Room | None, Room | None]
     over: Over | None = None
+    short: tuple[Account, ...] = ()
+
+
+class Part(NamedTuple):
+    """What this host may let in of one account's limits, and what of that without its lease."""
+
+    account: Account
+    held: Pair
+    kept: Pair
 
 
 class Full(Exception):
@@ -65,25 +85,27 @@ class Full(Exception):
 
 
 class Rates:
-    """The mapped file; one of these a process."""
+    """The mapped file; one of these a process. `shared`: monotonic, for parts with a lease."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, shared: Callable[[], float] | None = None) -> None:
+        self._shared = shared
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        size = ROWS * _WIDTH * _CELL_BYTES
+        size = (_HEADER + ROWS * _WIDTH) * _CELL_BYTES
         os.ftruncate(self._file, size)
         self._map = mmap.mmap(self._file, size)
-        self._cells: memoryview[int] = memoryview(self._map).cast("q")
+        self._all: memoryview[int] = memoryview(self._map).cast("q")
+        self._cells = self._all[_HEADER:]
 
     def close(self) -> None:
         self._cells.release()
+        self._all.release()
         self._map.close()
         os.close(self._file)
 
     def take(self, accounts: Sequence[Account], tokens: int, second: int) -> Counted:
         """Count one request of so many tokens on all accounts, or on none of them."""
         names = [_hashed(account.name) for account in accounts]
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
+        with self._locked():
             rows = [self._row(name, second) for name in names]
             asked = list(zip(accounts, rows, strict=True))
             over = next((one for pair in asked if (one := self._over(*pair, tokens))), None)
@@ -91,20 +113,103 @@ class Rates:
                 for row in rows:
                     self._add(row, 0, second, 1)
                     self._add(row, 1, second, tokens)
-            return Counted(second, tokens, (self._room(asked, 0), self._room(asked, 1)), over)
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            rooms = self._room(asked, 0), self._room(asked, 1)
+            return Counted(second, tokens, rooms, over, self._short(asked, tokens) if over else ())
 
     def correct(self, accounts: Sequence[Account], counted: Counted, used: int, now: int) -> None:
         """Tokens that were really used, in place of those that were counted ahead."""
         if used == counted.tokens or now - counted.second >= RING:
             return
         names = [_hashed(account.name) for account in accounts]
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
+        with self._locked():
             for name in names:
                 row = self._row(name, now)
                 self._add(row, 1, counted.second, used - counted.tokens)
+
+    # -- parts, which one process of the host sets ---------------------------------------------
+
+    def file_id(self) -> str:
+        """Of this file: another one knows nothing of what was let in by it."""
+        with self._locked():
+            if not self._all[_FILE_ID]:
+                self._all[_FILE_ID] = int.from_bytes(os.urandom(7), "little") | 1
+            return f"{self._all[_FILE_ID]:014x}"
+
+    def lease(self, until_s: float, kept_until_s: float) -> None:
+        """Parts hold until then, what is kept of them until later; both monotonic."""
+        self._all[_KEPT_MS] = int(kept_until_s * 1000)
+        self._all[_LEASE_MS] = int(until_s * 1000)
+
+    def totals(self, names: Iterable[str], second: int) -> list[Pair]:
+        """What was let in of each in the last minute."""
+        with self._locked():
+            rows = [self._row(_hashed(name), second) for name in names]
+            return [(self._cells[row + 2], self._cells[row + 3]) for row in rows]
+
+    def set_parts(self, parts: Iterable[Part], second: int) -> None:
+        with self._locked():
+            for part in parts:
+                self._set(self._row(_hashed(part.account.name), second), part)
+
+    def restate(self, parts: Iterable[Part], second: int) -> None:
+        """These, and no others."""
+        with self._locked():
+            for row in range(0, ROWS * _WIDTH, _WIDTH):
+                for cell in (*_PARTS, *_KEPT):
+                    self._cells[row + cell] = 0
+        self.set_parts(parts, second)
+
+    def lower(self, part: Part, wanted: Pair, second: int) -> Part:
+        """The part without what it can spare: what is wanted of its room, or half of that room."""
+        with self._locked():
+            row = self._row(_hashed(part.account.name), second)
+            held, kept = [], []
+            for kind, ask in enumerate(wanted):
+                room = max(0, part.held[kind] - self._cells[row + _TOTALS[kind]])
+                given = max(min(ask, room), room // 2) if ask else 0
+                held.append(part.held[kind] - given)
+                kept.append(min(part.kept[kind], held[kind]))
+            left = Part(part.account, (held[0], held[1]), (kept[0], kept[1]))
+            self._set(row, left)
+            return left
+
+    def _set(self, row: int, part: Part) -> None:
+        for kind, limit in enumerate(part.account.limits):
+            self._cells[row + _LIMITS[kind]] = limit or 0
+            self._cells[row + _PARTS[kind]] = part.held[kind]
+            self._cells[row + _KEPT[kind]] = part.kept[kind]
+
+    def _may(self, account: Account, row: int, kind: int) -> int | None:
+        """What this host may let in a minute; `None`: as many as come."""
+        limit = account.limits[kind]
+        if limit is None or self._shared is None:
+            return limit
+        if self._cells[row + _LIMITS[kind]] != limit:
+            return 0  # of a configuration before: nobody knows what that left for others
+        now_ms = self._shared() * 1000
+        if now_ms < self._all[_LEASE_MS]:
+            return min(limit, self._cells[row + _PARTS[kind]])
+        return self._cells[row + _KEPT[kind]] if now_ms < self._all[_KEPT_MS] else 0
+
+    def _short(self, asked: Sequence[tuple[Account, int]], tokens: int) -> tuple[Account, ...]:
+        """Empty where any limit is reached as such: then no part of others helps."""
+        found = []
+        for account, row in asked:
+            for kind, more in enumerate((1, tokens)):
+                may, needed = self._may(account, row, kind), self._cells[row + _TOTALS[kind]] + more
+                if may is None or needed <= may:
+                    continue
+                limit = account.limits[kind]
+                if limit is None or needed > limit:
+                    return ()
+                found.append(account)
+        return tuple(dict.fromkeys(found))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
@@ -145,10 +250,14 @@ class Rates:
 
     def _over(self, account: Account, row: int, tokens: int) -> Over | None:
         for kind, more in enumerate((1, tokens)):
-            limit, total = account.limits[kind], self._cells[row + _TOTALS[kind]]
-            if limit is not None and total + more > limit:
-                wait_s = None if more > limit else self._wait_s(row, kind, total + more - limit)
-                return Over(account, KINDS[kind], wait_s)
+            may, total = self._may(account, row, kind), self._cells[row + _TOTALS[kind]]
+            limit = account.limits[kind]
+            if may is None or limit is None or total + more <= may:
+                continue
+            if more > limit:
+                return Over(account, KINDS[kind], None)
+            wait_s = self._wait_s(row, kind, total + more - may)
+            return Over(account, KINDS[kind], wait_s if may == limit else min(wait_s, ELSEWHERE_S))
         return None
 
     def _wait_s(self, row: int, kind: int, needed: int) -> int:
@@ -164,11 +273,10 @@ class Rates:
         """Of the account with the least left of its limit."""
         found: Room | None = None
         for account, row in asked:
-            limit = account.limits[kind]
-            if limit is None:
+            limit, may = account.limits[kind], self._may(account, row, kind)
+            if limit is None or may is None:
                 continue
-            total = self._cells[row + _TOTALS[kind]]
-            left = max(0, limit - total)
+            left = max(0, may - self._cells[row + _TOTALS[kind]])
             if found is None or left * found.limit < found.remaining * limit:
                 found = Room(limit, left, self._reset_s(row, kind))
         return found

@@ -1,9 +1,9 @@
 """Every table of the ledger in one namespace: `from ledger import orm`, then `orm.Attempt`.
 
 The definitions live by subject in `orm_identity`, `orm_books`, `orm_budgets`, `orm_fleet`,
-`orm_invoices`, `orm_market`, `orm_policies`, `orm_registers`, `orm_seals`, `orm_rollups` and
-`orm_batches`; importing this module registers all of them on `Base.metadata`, which the
-migrations compare with.
+`orm_invoices`, `orm_market`, `orm_policies`, `orm_rates`, `orm_registers`, `orm_seals`,
+`orm_rollups` and `orm_batches`; importing this module registers all of them on `Base.metadata`,
+which the migrations compare with.
 """
 
 from ledger.orm_batches import Batch, BatchLine, File, FileChunk, Outgoing, OutgoingLine
@@ -49,6 +49,7 @@ from ledger.orm_identity import (
 from ledger.orm_invoices import Invoice, InvoiceItem
 from ledger.orm_market import GpuType
 from ledger.orm_policies import Entered, Override, PolicySet
+from ledger.orm_rates import RateAccount, RateHost, RatePart
 from ledger.orm_registers import RegisterEntry
 from ledger.orm_rollups import (
     RollupCell,
@@ -115,6 +116,9 @@ __all__ = [
     "PriceImport",
     "PriceVersion",
     "Quarantined",
+    "RateAccount",
+    "RateHost",
+    "RatePart",
     "Refusal",
     "RegisterEntry",
     "RetiredHolds",

@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import logging
 import signal
+import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,9 +35,11 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings, load
 from gateway.demanded import Markets
 from gateway.evictions import listen
+from gateway.host.ratedesk import RateDesk
 from gateway.host.scrape import Limits, Watch
 from gateway.host.stepfits import Fitted, StepFits
 from gateway.overrides import is_disabled, standing
+from gateway.ratelimits import are_shared
 from gateway.runtime import EngineSeat, Runtime
 from gateway.slots import HEALTHS, Board
 from ledger.database import make_engine
@@ -76,6 +79,7 @@ class Telemetry:
         self._alerts = Alerts(settings, ledger, clock)
         self._seats = runtime.engines
         self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
+        self._runtime = runtime
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -93,6 +97,10 @@ class Telemetry:
             tasks.create_task(self._sample())
             tasks.create_task(self._price())
             tasks.create_task(self._alerts.run())
+            if self._settings.limits and are_shared(self._runtime.ledger_url):
+                run_dir = self._runtime.run_dir
+                desk = RateDesk(self._ledger, socket.gethostname(), run_dir, self._clock)
+                tasks.create_task(desk.run())
 
     async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
         state = self._taken_over(seat, watch)

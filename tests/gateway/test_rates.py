@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway import rates as module
-from gateway.rates import KINDS, MINUTE_S, RING, Account, Full, Rates, Room
+from gateway.rates import KINDS, MINUTE_S, RING, Account, Full, Part, Rates, Room
 
 SECOND = 1_800_000_000
 ONE = Account("key:a", (10, 1000))
@@ -128,3 +128,78 @@ def test_processes_together_take_no_more_and_no_less(tmp_path) -> None:
     assert sum(found) == 500, found
     apart = counted_by([str(tmp_path / f"own{worker}") for worker in range(3)])
     assert Counter(apart) == {400: 3}, "the control: each by itself lets in as many as come"
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A host's file of parts, and its monotonic clock in a list."""
+    clock = [100.0]
+    made = Rates(tmp_path / "shared", lambda: clock[0])
+    made.lease(105.0, 200.0)
+    yield made, clock
+    made.close()
+
+
+def taken(rates: Rates, account: Account = ONE, tokens: int = 0) -> int:
+    """How many more are let in."""
+    count = 0
+    while rates.take([account], tokens, SECOND).over is None:
+        count += 1
+    return count
+
+
+def test_no_more_than_its_part_is_let_in_and_who_is_short_is_named(shared) -> None:
+    rates, _ = shared
+    assert rates.take([ONE], 0, SECOND).short == (ONE,), "no part yet"
+    rates.set_parts([Part(ONE, (4, 500), (2, 250))], SECOND)
+    assert taken(rates) == 4
+    refused = rates.take([ONE], 0, SECOND)
+    assert (refused.short, refused.over.wait_s) == ((ONE,), module.ELSEWHERE_S)
+    assert refused.rooms[0] == Room(10, 0, 61)
+    rates.set_parts([Part(ONE, (10, 500), (2, 250))], SECOND)
+    assert taken(rates) == 6
+    assert rates.take([ONE], 0, SECOND).short == (), "the limit itself: no host has more"
+    assert rates.take([ONE], 0, SECOND).over.wait_s == RING
+
+
+def test_without_its_lease_a_host_goes_on_with_what_it_keeps_and_not_for_good(shared) -> None:
+    rates, clock = shared
+    rates.set_parts([Part(ONE, (8, 1000), (3, 400))], SECOND)
+    clock[0] = 105.0
+    assert taken(rates) == 3
+    clock[0] = 104.9
+    assert taken(rates) == 5
+    clock[0] = 200.0
+    assert rates.take([ONE], 0, SECOND + RING).short == (ONE,)
+
+
+def test_what_is_idle_is_given_and_what_was_let_in_is_not(shared) -> None:
+    rates, _ = shared
+    part = Part(ONE, (10, 1000), (9, 900))
+    rates.set_parts([part], SECOND)
+    assert rates.take([ONE], 300, SECOND).over is None
+    assert rates.lower(part, (1, 0), SECOND) == Part(ONE, (6, 1000), (6, 900)), "half of its room"
+    assert rates.lower(Part(ONE, (6, 1000), (6, 900)), (100, 100), SECOND).held == (1, 650)
+    assert rates.totals(["key:a"], SECOND) == [(1, 300)]
+    assert taken(rates) == 0
+
+
+def test_a_part_of_another_limit_is_none_and_parts_that_are_not_stated_are_gone(shared) -> None:
+    rates, _ = shared
+    rates.set_parts([Part(ONE, (10, 1000), (10, 1000))], SECOND)
+    assert taken(rates, Account("key:a", (20, 1000))) == 0
+    rates.restate([Part(Account("key:b", (10, None)), (5, 0), (5, 0))], SECOND)
+    assert taken(rates) == 0
+    assert taken(rates, Account("key:b", (10, None)), tokens=10**6) == 5
+
+
+def test_a_file_has_a_name_for_good(tmp_path) -> None:
+    names = set()
+    for _ in range(2):
+        rates = Rates(tmp_path / "rates")
+        names.add(rates.file_id())
+        rates.close()
+    assert len(names) == 1
+    other = Rates(tmp_path / "other")
+    assert {other.file_id()} != names
+    other.close()
