@@ -148,9 +148,8 @@ def build(
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)
-        await batches.aclose()
-        await dispatcher.submissions.aclose()
-        await desk.aclose()
+        for served in (batches, dispatcher.submissions, desk):
+            await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
         for part in (journal, prefixes, dispatcher.limits, dispatcher.drawing, board):
