@@ -1,4 +1,4 @@
-"""Cached reads of the ledger: no other file of the dashboard but `data_fleet` opens a connection.
+"""Cached reads of the ledger: no other file but `data_fleet` and `data_entered` opens a connection.
 
 The connection is read-only and the database enforces it. Reads end at a rounded instant, so that
 all viewers share one read for a few seconds; older answers are thrown away by age and number.

@@ -9,6 +9,8 @@ from html import escape
 
 import streamlit as st
 
+from dashboard.terms import TERMS
+
 OWN, IDLE, DOWN, API = "#0F766E", "#A7D3CD", "#C8553D", "#E0912F"
 SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#66736E"
 FAR = 4.0  # times the larger of volume and break-even
@@ -24,6 +26,8 @@ _STYLE = """<style>
   background: var(--be-card);}
 .be-card h4 {margin: 0 0 .35rem; padding: 0; font-size: .82rem;
   font-weight: 600; color: var(--be-muted);}
+.be-about {color: var(--be-muted) !important; text-decoration: underline dotted;
+  text-underline-offset: 3px;}
 .be-big {font-size: 2.3rem; font-weight: 720; line-height: 1.15; letter-spacing: -.02em;}
 .be-mid {font-size: 1.55rem; font-weight: 680; line-height: 1.25; letter-spacing: -.01em;}
 .be-small {font-size: .86rem; color: var(--be-muted); line-height: 1.45;}
@@ -97,10 +101,19 @@ def answer(question: str, text: str, more: str, colour: str) -> None:
     )
 
 
-def card(title: str, *parts: str) -> None:
-    """`parts` are HTML made by the functions below."""
+def card(title: str, *parts: str, about: str = "") -> None:
+    """`parts` are HTML made by the functions below; `about`: the term that defines its figures."""
     with st.container(border=True, height="stretch"):
-        st.html(f'<div class="be-card"><h4>{escape(title)}</h4>{"".join(parts)}</div>')
+        head = f"<h4>{_defined(escape(title), about)}</h4>"
+        st.html(f'<div class="be-card">{head}{"".join(parts)}</div>')
+
+
+def _defined(title: str, about: str) -> str:
+    """A title that leads to what its figures mean."""
+    if not about:
+        return title
+    meaning = escape(f"What this means: {TERMS[about].title}")
+    return f'<a class="be-about" href="terms#{about}" title="{meaning}">{title}</a>'
 
 
 def big(text: str, *, tone: str = "", size: str = "big") -> str:

@@ -32,6 +32,7 @@ def unit_costs_of(survey: Survey) -> None:
             look.card(
                 f"Dollars per 1M tokens, {basis}",
                 look.rows(*((one.name, _price(one.per_token[basis]), None) for one in found)),
+                about="unit",
             )
     st.caption("A figure per output token is never compared with one per token of any kind.")
 
@@ -97,6 +98,7 @@ def unusual(view: View, by: str) -> None:
                     for one in found[:SHOWN]
                 )
             ),
+            about="anomaly",
         )
     st.caption(
         f"Above the median {name} by five scaled median absolute deviations, and twice it at least."

@@ -92,7 +92,9 @@ def _verdict(survey: Survey, verdict: Verdict) -> None:
     names = ", ".join(verdict.comparators)
     title = f"Against the {verdict.against}: {names}"
     if verdict.stands is None:
-        look.card(title, look.small("Enter the GPU rate, and this card answers."))
+        look.card(
+            title, look.small("Enter the GPU rate, and this card answers."), about="comparator"
+        )
         return
     result = Fraction(verdict.stands.result_pusd)
     word, tone = ("made", "be-gain") if result >= 0 else ("lost", "be-loss")
@@ -108,7 +110,7 @@ def _verdict(survey: Survey, verdict: Verdict) -> None:
         _gauge(standing, verdict),
         look.small(*_notes(survey, verdict)),
     ]
-    look.card(title, *parts)
+    look.card(title, *parts, about="comparator")
 
 
 def _gauge(standing: Standing, verdict: Verdict) -> str:
@@ -203,7 +205,7 @@ def _spend(survey: Survey) -> None:
                 f"**{words.plural(survey.unpriced, 'answer')}** without a price, not in here"
             )
         )
-    look.card("Spent", *parts)
+    look.card("Spent", *parts, about="spend")
 
 
 def _served(survey: Survey, refused: int) -> None:
@@ -228,6 +230,7 @@ def _served(survey: Survey, refused: int) -> None:
             ("Tokens of chats from own engines", words.percent(share), look.OWN),
             ("Tokens of chats, input + output", words.tokens(tokens.total()), None),
         ),
+        about="slo",
     )
 
 
@@ -251,7 +254,7 @@ def _spilling(view: View) -> None:
         more = "No request for an own model in these minutes."
         if own:
             more = f"{words.plural(own, 'request')}, every one answered by own engines."
-        look.card(title, look.big("Nothing", size="mid"), look.small(more))
+        look.card(title, look.big("Nothing", size="mid"), look.small(more), about="overflow")
         return
     total = spills.total()
     look.card(
@@ -265,6 +268,7 @@ def _spilling(view: View) -> None:
             ),
             ("Stayed on own engines", words.count(own), look.OWN),
         ),
+        about="overflow",
     )
 
 

@@ -88,6 +88,7 @@ def _verified(view: View) -> None:
                     for one in runs[1:]
                 ),
             ),
+            about="verify",
         )
         _findings(last.findings)
         with st.expander("What is checked"):
@@ -174,11 +175,15 @@ def _bill(view: View, found: Bill) -> None:
     difference = found.invoice.total_pusd - booked
     first, second, third = st.columns(3)
     with first:
-        look.card("Invoiced", look.big(words.usd(found.invoice.total_pusd), size="mid"))
+        look.card(
+            "Invoiced", look.big(words.usd(found.invoice.total_pusd), size="mid"), about="bill"
+        )
     with second:
-        look.card("In the books", look.big(words.usd(booked), size="mid"))
+        look.card("In the books", look.big(words.usd(booked), size="mid"), about="bill")
     with third:
-        look.card("Difference", look.big(words.usd(difference, sign=True), size="mid"))
+        look.card(
+            "Difference", look.big(words.usd(difference, sign=True), size="mid"), about="bill"
+        )
     if difference and found.invoice.posted_us is None and not billing.post(view, found.invoice):
         st.caption(f"To bring the books to it: `breakeven invoices post {found.invoice.id}`.")
     elif found.invoice.posted_us is not None:

@@ -155,6 +155,7 @@ def _advice(steps: Ladder, basis: TokenBasis) -> None:
             f"Tokens a month ({basis}) and the number that is cheapest there:",
         ),
         look.rows(*rows),
+        about="staircase",
     )
 
 
@@ -188,7 +189,12 @@ def _prices(pool: str, steps: Ladder, basis: TokenBasis) -> None:
             price = words.usd(Fraction(verdict.average.pusd_per_token) * 10**6)
             rows.append((f"{', '.join(verdict.comparators)}", price, COLOURS[verdict.against]))
         notes += met(steps, meeting)
-    look.card(f"Dollars per 1M tokens, {basis}, pool {pool}", look.rows(*rows), look.small(*notes))
+    look.card(
+        f"Dollars per 1M tokens, {basis}, pool {pool}",
+        look.rows(*rows),
+        look.small(*notes),
+        about="unit",
+    )
 
 
 def met(steps: Ladder, meeting: Meeting) -> list[str]:

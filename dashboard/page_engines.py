@@ -123,6 +123,7 @@ def _engine(
             ("Round trip", _way(rtt_us), look.LOSS if far(rtt_us, PROMISED_US) else None),
             *more,
         ),
+        about="engine",
     )
 
 

@@ -151,7 +151,7 @@ def _asked(traffic: Traffic) -> None:
         strict=True,
     ):
         with column:
-            look.card(name, look.big(figure, size="mid"))
+            look.card(name, look.big(figure, size="mid"), about="spend")
     for note in traffic.notes:
         st.caption(note)
 
@@ -175,7 +175,10 @@ def _ways(found: Plan, gpu: str) -> None:
         rows.append((name, f"{words.usd(one.npv_pusd)}{tail}", None))
     back = [f"{one.option.name}: {_paid_back(one)}" for one in found.ways[1:]]
     look.card(
-        "NPV of all costs, and what is saved against staying", look.rows(*rows), look.small(*back)
+        "NPV of all costs, and what is saved against staying",
+        look.rows(*rows),
+        look.small(*back),
+        about="npv",
     )
 
 
@@ -190,11 +193,17 @@ def _paid_back(one: Judged) -> str:
 def _break_even(traffic: Traffic, figures: Figures, gpu: str) -> None:
     found = even(traffic, figures)
     if found is None:
-        look.card("Break-even of one GPU", look.big("Enter your GPU rate", size="mid"))
+        look.card(
+            "Break-even of one GPU", look.big("Enter your GPU rate", size="mid"), about="breakeven"
+        )
         return
     rate = (figures.pusd_per_hour or 0) / 1e12
     if found.volume is None:
-        look.card("Break-even of one GPU", look.big("Nothing is saved per token", size="mid"))
+        look.card(
+            "Break-even of one GPU",
+            look.big("Nothing is saved per token", size="mid"),
+            about="breakeven",
+        )
         return
     can = words.tokens(found.capacity.tokens)
     needs = words.tokens(found.volume.tokens)
@@ -211,7 +220,7 @@ def _break_even(traffic: Traffic, figures: Figures, gpu: str) -> None:
             text for cure in found.cures if (text := _cure(cure.lever, cure.needed)) is not None
         ]
     look.card("Break-even of one GPU", look.big(f"{needs} tokens a month", size="mid"),
-              look.small(*notes))  # fmt: skip
+              look.small(*notes), about="breakeven")  # fmt: skip
 
 
 def _cure(lever: Lever, needed: Any) -> str | None:

@@ -77,12 +77,14 @@ def _in_force(desk: Desk, shown: Mapping[str, Any]) -> None:
             "In force",
             look.big(name, size="mid"),
             look.small(since, f"version **{shown['version']}**", *note),
+            about="policies",
         )
     with right:
         said = _in_words(desk, shown)
         look.card(
             words.plural(len(said), "policy").replace("policys", "policies"),
             look.small(*(f"**{name}**: {text}" for name, text in said)),
+            about="policies",
         )
 
 

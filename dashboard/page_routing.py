@@ -126,7 +126,7 @@ def _totals(survey: Survey, refused: int) -> None:
     )
     for column, (name, figure, more) in zip(st.columns(4), figures, strict=True):
         with column:
-            look.card(name, look.big(figure, size="mid"), look.small(more))
+            look.card(name, look.big(figure, size="mid"), look.small(more), about="routing")
 
 
 def _beside(survey: Survey, refused: int) -> str:

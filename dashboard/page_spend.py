@@ -97,7 +97,7 @@ def _totals(survey: Survey) -> None:
         figures.insert(3, (f"Own {own}, idle or unavailable", words.usd(idle)))
     for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
-            look.card(name, look.big(figure, size="mid"))
+            look.card(name, look.big(figure, size="mid"), about="spend")
     missing = [bill.pool for bill in bills if not bill.rated]
     if missing:
         st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
@@ -293,6 +293,7 @@ def _detail(view: View, row: AttemptRow) -> None:
                         for one in compared
                     ),
                 ),
+                about="attempt",
             )
         with right:
             if blob:

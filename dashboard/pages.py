@@ -12,8 +12,10 @@ from dashboard import (
     page_engines,
     page_plan,
     page_policies,
+    page_rates,
     page_routing,
     page_spend,
+    page_terms,
 )
 from dashboard.entrance import SignInNeeded, enter
 from dashboard.frame import Place, page
@@ -22,7 +24,9 @@ from dashboard.viewer import NotAllowed, Reach
 BREAK_EVEN = "own {own} break even as a fleet, not for {team}"
 AUDIT = "bills and changes are the house's, not {team}'s"
 CLAIMS = "claims are nobody's"
+TERMS = "words are everybody's"
 PLAN = "hardware is bought for everyone, not for {team}"
+RATES = "contracts and bills are the house's, not {team}'s"
 POLICIES = "engines are shared, so policies are of all teams, not of {team}"
 PLACES = (
     Place(page_answer, "Are we winning?", ":material/balance:", Reach.TEAM, default=True),
@@ -32,8 +36,10 @@ PLACES = (
     Place(page_engines, "Engines", ":material/memory:", Reach.HOUSE),
     Place(page_policies, "Policies", ":material/tune:", Reach.HOUSE, POLICIES),
     Place(page_plan, "Plan a purchase", ":material/shopping_cart:", Reach.HOUSE, PLAN),
+    Place(page_rates, "Rates and teams", ":material/price_change:", Reach.BOOKS, RATES),
     Place(page_audit, "Reconciliation and audit", ":material/rule:", Reach.BOOKS, AUDIT),
     Place(page_claims, "Check a claim", ":material/fact_check:", Reach.NAMES, CLAIMS),
+    Place(page_terms, "What figures mean", ":material/menu_book:", Reach.NAMES, TERMS),
 )
 
 

@@ -137,6 +137,7 @@ def _answers(base: Base, case: Case, name: str | None) -> None:
             f"Break-even in {title}, tokens a month ({BASIS})",
             look.big(even, size="mid"),
             look.small(f"As it is today: **{was}**"),
+            about="breakeven",
         )
     with columns[1]:
         reach = "within reach" if after.feasible else "beyond capacity: cannot break even"
@@ -144,6 +145,7 @@ def _answers(base: Base, case: Case, name: str | None) -> None:
             f"Capacity inside the SLO, tokens a month ({BASIS})",
             look.big(words.tokens(can), size="mid"),
             look.small(f"Break-even is {reach}; asked are **{words.tokens(case.served_tokens)}**"),
+            about="capacity",
         )
     with columns[2]:
         good = after.result_pusd >= 0
@@ -156,7 +158,7 @@ def _answers(base: Base, case: Case, name: str | None) -> None:
             look.small(
                 f"As it is today: **{words.usd(abs(Fraction(before.result_pusd)))}** {was_word}"
             ),
-        )  # fmt: skip
+        about="verdict")  # fmt: skip
 
 
 def _would_have_to_be(case: Case) -> None:
@@ -165,7 +167,7 @@ def _would_have_to_be(case: Case) -> None:
         "How far each may move until it no longer pays" if pays else "What would have to be true"
     )
     rows = [(_said(one), _needed(one, case, pays=pays), None) for one in thresholds(case)]
-    look.card(f"{title}, each alone", look.rows(*rows))
+    look.card(f"{title}, each alone", look.rows(*rows), about="breakeven")
 
 
 def _said(one: Threshold) -> str:

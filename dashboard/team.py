@@ -45,7 +45,7 @@ def spent(survey: Survey) -> None:
     if survey.unpriced:
         unpriced = words.plural(survey.unpriced, "answer")
         parts.append(look.small(f"**{unpriced}** without a price, not in here"))
-    look.card(f"Spent by {survey.scope.team}", *parts)
+    look.card(f"Spent by {survey.scope.team}", *parts, about="used")
 
 
 def compared(survey: Survey) -> None:
@@ -56,7 +56,12 @@ def compared(survey: Survey) -> None:
     ]
     if not rows:
         more = "No request of this team was answered by own engines and has a comparator."
-        look.card("The same answers at an API", look.big("Nothing", size="mid"), look.small(more))
+        look.card(
+            "The same answers at an API",
+            look.big("Nothing", size="mid"),
+            look.small(more),
+            about="comparator",
+        )
         return
     look.card(
         "The same answers at an API",
@@ -65,6 +70,7 @@ def compared(survey: Survey) -> None:
             *rows,
         ),
         look.small("Answered by own engines inside the SLO, at the comparators' prices."),
+        about="comparator",
     )
 
 

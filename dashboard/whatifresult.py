@@ -162,7 +162,7 @@ def _total(_: Document, new: Document, old: Document | None) -> None:
     if new["dollars"]["fixed_unknown_pools"]:
         lines.append("without own hardware whose rate nobody entered")
     look.card("Dollars in that time", look.big(charts.dollar_text(usd), tone=tone, size="mid"),
-              look.small(*lines))  # fmt: skip
+              look.small(*lines), about="whatif")  # fmt: skip
 
 
 def _promise(_: Document, new: Document, old: Document | None) -> None:
@@ -188,18 +188,18 @@ def _compared(
         if better_is_more and round(now, 4) != round(before, 4):
             tone = "be-gain" if now > before else "be-loss"
     text = "no request" if now is None else words.percent(now, digits=1)
-    look.card(title, look.big(text, tone=tone, size="mid"), look.small(*lines))
+    look.card(title, look.big(text, tone=tone, size="mid"), look.small(*lines), about="whatif")
 
 
 def _moved(document: Document, _new: Document, old: Document | None) -> None:
     found = document.get("disagreement")
     if old is None or found is None:
         played = words.count(document["traffic"]["requests"])
-        look.card("Played", look.big(played, size="mid"), look.small("requests"))
+        look.card("Played", look.big(played, size="mid"), look.small("requests"), about="whatif")
         return
     text = words.percent(found["share"], digits=1)
     more = f"{words.count(found['moved'])} of {words.count(found['requests'])} requests"
-    look.card("Decided otherwise", look.big(text, size="mid"), look.small(more))
+    look.card("Decided otherwise", look.big(text, size="mid"), look.small(more), about="whatif")
 
 
 def _lacking(results: Sequence[Document]) -> None:

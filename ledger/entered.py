@@ -61,6 +61,11 @@ def in_force(found: Sequence[Entered], at_us: int) -> dict[str, Entered]:
     return newest
 
 
+def seen_us(found: Sequence[Entered], at_us: int) -> int:
+    """`at_us`, or when the newest was entered: a reader's rounded clock may be behind it."""
+    return max([at_us, *(one.recorded_us for one in found)])
+
+
 def to_come(found: Sequence[Entered], at_us: int) -> list[Entered]:
     """Those that begin later and that no later entry makes void, the first to begin first."""
     newest: dict[str, int] = {}

@@ -20,7 +20,7 @@ from sqlalchemy import insert
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from dashboard import data, data_fleet, downloads, entrance, pages
+from dashboard import data, data_entered, data_fleet, downloads, entrance, pages
 from dashboard.viewer import NotAllowed, Reach, Viewer
 from ledger import orm
 from ledger.database import make_engine
@@ -238,7 +238,7 @@ def test_control_a_download_of_all_tells_of_it(two) -> None:
 
 READS = {
     name: one
-    for module in (data, data_fleet)
+    for module in (data, data_entered, data_fleet)
     for name, one in vars(module).items()
     if hasattr(one, "reach")
 }
@@ -278,7 +278,7 @@ def test_whatever_opens_the_ledger_is_a_read() -> None:
     }  # fmt: skip
     own = {
         name
-        for module in (data, data_fleet)
+        for module in (data, data_entered, data_fleet)
         for name, one in vars(module).items()
         if not name.startswith("_") and getattr(one, "__module__", "") == module.__name__
     }

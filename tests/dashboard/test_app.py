@@ -35,13 +35,14 @@ FLAGS = (
 PATHS = {
     "answer": "", "breakeven": "breakeven", "spend": "spend", "routing": "routing",
     "engines": "engines", "policies": "policies", "plan": "plan", "audit": "audit",
-    "claims": "claims",
+    "claims": "claims", "rates": "rates", "terms": "terms",
 }  # fmt: skip
 START_LIMIT_S = 60
 NOISE = (
     # Opened at a page's own address, Streamlit's client tries that as its server's root first.
     re.compile(
-        r"status of 404 .*/(breakeven|spend|routing|engines|policies|plan|audit|claims)/_stcore/"
+        r"status of 404 .*/(breakeven|spend|routing|engines|policies|plan|audit|claims|"
+        r"rates|terms)/_stcore/"
     ),
 )
 

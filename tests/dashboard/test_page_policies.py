@@ -1,123 +1,23 @@
 """The Policies page over a gateway: its own admin API, access file, ledger, and people."""
 
-import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-import uvicorn
-import yaml
-from fastapi import FastAPI, Response
 
-from backends.simulator.running import bind
 from dashboard import entrance, page_policies
 from dashboard.viewer import Viewer
-from gateway.access import ROUTES, guard, operations
-from gateway.admin.desk import AdminDesk
-from gateway.admin.enginehost import EngineHost
-from gateway.admin.routes import admin_router
-from gateway.clock import Clock
-from gateway.config.settings import parse
-from gateway.errors import RequestError, body
-from gateway.host.prepare import prepare
-from gateway.people import people_of
-from gateway.slots import Board
-from ledger.database import make_engine
-from ledger.identity import KeyRing
 from ledger.people import Role
 from ledger.policies import policies_in_force
 from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 ADA, JOE = "ada@example.com", "joe@example.com"
-PEOPLE = f"""
-[proxy]
-secret_file = "proxy.secret"
-[people."{ADA}"]
-role = "admin"
-[people."{JOE}"]
-role = "viewer"
-"""
 CALMER = "policies:\n- {name: calmer, slo: {ttft_ms: 9000, tpot_ms: 900}}\n"
 WRONG = "policies:\n- {name: calmer, slo: {ttft: 9000}}\n"
 
 
-def settings_of(state: Path, url: str) -> dict[str, Any]:
-    access = state / "access.toml"
-    access.write_text(PEOPLE)
-    return {
-        "state_dir": str(state),
-        "ledger": {"url": url},
-        "dashboard": {"access_file": str(access)},
-        "models": {
-            name: {"targets": targets, "compare_with": ["openai/gpt-4o-mini"]}
-            for name, targets in {
-                "chat-large": ["pool:llama-70b", "openai/gpt-4o-mini"],
-                "code-internal": ["pool:llama-70b"],
-                "gpt-4o-mini": ["openai/gpt-4o-mini"],
-            }.items()
-        },
-        "pools": {
-            "llama-70b": {
-                "engine": {"kind": "simulated", "model": "h100-llama-3.1-8b-fp8", "replicas": 1},
-                "gpu": {"type": "L4", "usd_per_hour": "0.40"},
-            }
-        },
-        "providers": {"openai": {"base_url": "http://127.0.0.1:9/v1", "simulated": True}},
-        "policies": [{"name": "plain", "slo": {"ttft_ms": 2000, "tpot_ms": 90}}],
-    }
-
-
-class Served:
-    """The admin API as a worker has it, and nothing else of one."""
-
-    def __init__(self, state: Path, url: str) -> None:
-        path = state / "breakeven.yaml"
-        path.write_text(yaml.safe_dump(settings_of(state, url)))
-        settings = parse(path.read_text(), name="test")
-        runtime = prepare(settings, path).runtime
-        self.state, self.url, self.engine = state, url, make_engine(runtime.ledger_url)
-        self._board = Board(runtime.run_dir / "board", runtime.layout)
-        app = FastAPI(openapi_url=None)
-        desk = AdminDesk(
-            settings, lambda: make_engine(url), EngineHost(settings, runtime, self._board), Clock()
-        )
-        app.router.routes.extend(admin_router(desk).routes)
-        app.add_exception_handler(RequestError, _told)
-        known = {name: ROUTES[name] for name, _ in operations(app)}
-        keys = KeyRing(self.engine, runtime.run_dir, state)
-        guard(app, keys, Clock(), known, people_of(settings))
-        listener = bind("127.0.0.1", 0)
-        self.address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        quiet = uvicorn.Config(app, access_log=False, log_level="critical")
-        self._server = uvicorn.Server(quiet)
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]})
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-        self._board.close()
-        self.engine.dispose()
-
-    @property
-    def number(self) -> int:
-        stored = policies_in_force(self.engine)
-        return 0 if stored is None else stored.number
-
-
-async def _told(_request: Any, error: Exception) -> Response:
-    assert isinstance(error, RequestError)
-    return Response(body(error), error.row.status, media_type="application/json")
-
-
 @pytest.fixture(scope="module")
-def gateway(books, tmp_path_factory) -> Iterator[Served]:
-    filled = books(days=2, peak=6.0)
-    served = Served(tmp_path_factory.mktemp("gateway"), filled.url)
-    yield served
-    served.close()
+def gateway(books, serving):
+    return serving(books(days=2, peak=6.0).url)
 
 
 @pytest.fixture

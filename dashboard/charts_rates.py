@@ -1,0 +1,46 @@
+"""What own hardware costs an hour, as steps over time."""
+
+from collections.abc import Mapping
+
+import altair as alt
+
+from dashboard.charts import (
+    Chart,
+    Records,
+    axis_of,
+    clean,
+    coloured,
+    dollar_text,
+    inline,
+    time_axis,
+)
+
+
+def steps(records: Records, *, colours: Mapping[str, str], now: object) -> Chart:
+    """One record at least: `at`, `kind` (the pool), `usd` of one GPU an hour; `now` is a line."""
+    data = inline({**record, "shown": dollar_text(record["usd"])} for record in records)
+    instants = [record["at"] for record in records]
+    base = alt.Chart(data, height=240).encode(
+        x=time_axis("at", instants),
+        y=alt.Y(
+            "usd:Q",
+            title="dollars an hour of one GPU",
+            axis=axis_of(money=True),
+            scale=alt.Scale(domain=[0, 1.2 * max(record["usd"] for record in records)]),
+        ),
+        color=coloured(colours),
+        tooltip=[
+            alt.Tooltip("kind:N", title="pool"),
+            alt.Tooltip("shown:N", title="dollars an hour of one GPU"),
+            alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="from (UTC)"),
+            alt.Tooltip("by:N", title="entered by"),
+        ],
+    )
+    line = base.mark_line(interpolate="step-after", strokeWidth=2.5)
+    points = base.transform_filter("datum.said").mark_point(filled=True, size=60)
+    mark = alt.Chart(inline([{"at": now, "label": "now"}])).encode(x=time_axis("at", instants))
+    rule = mark.mark_rule(strokeDash=[3, 3], color="#8A9893")
+    text = mark.mark_text(align="left", dx=4, baseline="top", color="#8A9893").encode(
+        y=alt.value(0), text="label:N"
+    )
+    return clean(alt.layer(line, points, rule, text))

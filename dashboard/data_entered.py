@@ -1,0 +1,23 @@
+"""Reads of what people entered, and of budgets, refused and remembered as in `data`."""
+
+from collections.abc import Sequence
+
+from dashboard.data import View, engine, read
+from dashboard.viewer import Reach
+from ledger.database import snapshot
+from ledger.entered import PROJECT, RATE, Entered, entries
+from ledger.paidrates import RateVersion, rate_versions
+
+
+@read(Reach.BOOKS, entries=4)
+def rates(view: View) -> tuple[list[RateVersion], Sequence[Entered]]:
+    """Every version of the pools' rates, the oldest first, and what was entered, the newest."""
+    with snapshot(engine(view.url)) as connection:
+        return rate_versions(connection), entries(connection, RATE)
+
+
+@read(Reach.BOOKS, entries=4)
+def projects(view: View) -> Sequence[Entered]:
+    """Whose the projects on bills are, the newest first."""
+    with engine(view.url).connect() as connection:
+        return entries(connection, PROJECT)

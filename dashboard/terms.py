@@ -1,0 +1,151 @@
+"""What every figure of the dashboard means and how it is counted, by a name that links lead to."""
+
+from typing import NamedTuple
+
+
+class Term(NamedTuple):
+    """`formula`: as a person would write it; empty where there is none."""
+
+    title: str
+    means: str
+    formula: str = ""
+
+
+TERMS: dict[str, Term] = {
+    "verdict": Term(
+        "Saved or lost",
+        "What an API would have charged for the requests that own engines answered inside their "
+        "SLO, less everything that own hardware cost in the same time: idle and unavailable hours "
+        "and people's hours count in full.",
+        "avoided API cost - (GPU bill + ops hours x their rate)",
+    ),
+    "comparator": Term(
+        "Comparators",
+        "Two answers to `what would it have cost elsewhere`: a substitute model that one would buy "
+        "and the same weights at the cheapest host. Each request is priced at that API's own "
+        "rules: uncached and cached input, output, tiers, fees.",
+        "sum over requests of (input x price + cached x price + output x price)",
+    ),
+    "breakeven": Term(
+        "Break-even volume",
+        "The tokens a month that own engines must serve for their fixed cost to equal what the API "
+        "would charge. It counts only if the hardware can serve that many inside the SLO.",
+        "V* = F / (a - v): fixed cost over avoided price per token less variable cost per token",
+    ),
+    "spend": Term(
+        "Spend",
+        "Own hardware by contract (used, idle, unavailable) and what APIs charged. Hours that are "
+        "closed are final; the running hour is provisional until it closes.",
+        "used + idle + unavailable + APIs",
+    ),
+    "used": Term(
+        "Used, idle, unavailable",
+        "Each paid hour of a GPU is split by measured engine time: what teams used, what nobody "
+        "used, and what was loading, crashed or drained. Idle is a line of its own and is nobody's "
+        "share.",
+        "used + idle + unavailable = the hour's bill, to the unit",
+    ),
+    "rate": Term(
+        "GPU rate",
+        "What one GPU costs an hour by contract, with its source and from when it counts. It is an "
+        "input: public figures for the same GPU differ 2 to 4 times. Unknown is not $0. A month is "
+        "720 hours where nothing else is said.",
+        "F = GPUs x rate x hours + ops hours x their rate",
+    ),
+    "slo": Term(
+        "SLO attainment",
+        "Of the answers whose time to first token and time per token are known, the share that met "
+        "both promises. Refused requests are counted apart.",
+        "met / (met + missed)",
+    ),
+    "unit": Term(
+        "Dollars per 1M tokens",
+        "Always with its token basis: input + output, or output only; the two are never compared. "
+        "The allocation basis divides the whole bill by tokens served: APIs are compared with it. "
+        "The usage basis counts busy time alone.",
+        "whole bill / tokens served x 1,000,000",
+    ),
+    "budget": Term(
+        "Budget",
+        "A limit on spend in a window of its own calendar. Held is what requests under way may "
+        "cost at most; a hard budget refuses before spent and held exceed the limit. A default "
+        "(`user:*`) gives everybody without one of their own the same limit.",
+        "left = limit - spent - held",
+    ),
+    "forecast": Term(
+        "Forecast to the window's end",
+        "What the window ends at if the rest goes as it went so far, by the clock. Before a "
+        "twentieth of the window has passed there is none.",
+        "spent x window / time passed",
+    ),
+    "price": Term(
+        "Price",
+        "What a provider charges per 1M tokens of a kind, from the price book: versioned, dated, "
+        "with a source. Another price waits until somebody approves it.",
+    ),
+    "capacity": Term(
+        "Capacity inside the SLO",
+        "The tokens that own engines can carry with every promise kept: from measured step times, "
+        "or from the minutes in which requests spilled for lack of room. Driver utilisation is not "
+        "used: it tells nothing of it.",
+        "C = tokens a minute inside the SLO x minutes x duty",
+    ),
+    "staircase": Term(
+        "Cheapest number of GPUs",
+        "GPUs come whole. At each volume the total is the fixed cost of N of them and the API cost "
+        "of what overflows; the cheapest N is the one with the least total.",
+        "min over N of F(N) + API cost of the overflow",
+    ),
+    "anomaly": Term(
+        "Far above usual",
+        "An hour or day whose spend is far above what the same hours of the weeks before had.",
+    ),
+    "npv": Term(
+        "NPV and payback",
+        "All costs of each way over the horizon, later ones discounted; payback is when a way has "
+        "cost less than staying for the first time and for good.",
+        "sum over months of cost / (1 + monthly rate)^month",
+    ),
+    "bill": Term(
+        "Invoiced, booked, difference",
+        "What a provider or cloud says it is owed for its days, beside what the ledger has of the "
+        "same days. Posting a bill brings the books to it by adjustments, one a day.",
+        "difference = invoiced - booked",
+    ),
+    "verify": Term(
+        "Ledger verify",
+        "A list of checks over all books: entries balance, costs follow from tokens and prices, "
+        "sums are their rows, nothing that was sealed or entered was edited.",
+    ),
+    "routing": Term(
+        "Shares and spill",
+        "Where requests went. A request for an own model that an API answered has spilled, with "
+        "the reason that the router gave for it.",
+        "spill share = spilled / (own + spilled)",
+    ),
+    "engine": Term(
+        "An engine's state",
+        "As telemetry sampled it last: sequences running and waiting, KV cache in use, prefix hits "
+        "and tokens a second from the engine's own counters.",
+    ),
+    "policies": Term(
+        "Policies in force",
+        "The rules by which requests are routed, the first match wins: promises (SLO), candidates, "
+        "caps, what happens when nothing fits.",
+    ),
+    "whatif": Term(
+        "What-if",
+        "The recorded traffic played again under another set of policies, in virtual time, against "
+        "engines as measured: its dollars and kept promises beside those of the set in force.",
+    ),
+    "attempt": Term(
+        "Attempt",
+        "One upstream try of a request: its tokens by kind, its times, its price and cost.",
+        "cost = sum over kinds of tokens x price",
+    ),
+    "overflow": Term(
+        "Overflow",
+        "Requests beyond what own engines can carry inside the SLO, minute by minute over the real "
+        "load, bought from an API.",
+    ),
+}

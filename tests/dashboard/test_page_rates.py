@@ -1,0 +1,108 @@
+"""Rates over a gateway: asked before, entered by name, in the contract and the books' log."""
+
+import pytest
+from sqlalchemy import update
+
+from dashboard import entrance, page_rates
+from dashboard.viewer import Viewer
+from ledger import orm
+from ledger.database import make_engine
+from ledger.entered import RATE, Entered
+from ledger.paidrates import RateVersion, rate_versions
+from ledger.people import Role
+from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+
+FAY, JOE = "fay@example.com", "joe@example.com"
+DAY_US = 86_400 * 10**6
+POOL = "llama-70b"
+
+
+@pytest.fixture(scope="module")
+def gateway(books, serving):
+    return serving(books(days=2, peak=2.0).url)
+
+
+@pytest.fixture
+def looking(gateway, page, monkeypatch):
+    monkeypatch.setenv(GATEWAY, gateway.address)
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
+
+    def look(name: str | None = FAY, role: Role = Role.FINANCE):
+        monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(name, role))
+        return page("rates", gateway.url)
+
+    return look
+
+
+def newest(gateway) -> RateVersion:
+    with gateway.engine.connect() as connection:
+        return rate_versions(connection)[-1]
+
+
+def enter(test, usd: float, source: str = "contract 2026-17"):
+    test.number_input(key=f"rates-usd-{POOL}").set_value(usd)
+    test.text_input(key=f"rates-source-{POOL}").set_value(source)
+    test.text_input(key="rates-note").set_value("renewed")
+    test.run()
+    test.button(key="rates-enter").click().run()
+    assert not test.exception
+    return test
+
+
+def test_a_rate_is_shown_asked_and_entered_by_name(gateway, looking, text_of) -> None:
+    before = newest(gateway)
+    test = enter(looking(), 0.75)
+    assert "+GPU: $0.750000 an hour, contract 2026-17" in test.code[0].value
+    assert newest(gateway) == before, "the control: nobody has said yes"
+    test.button(key="rates-yes").click().run()
+    assert test.success[0].value == f"The rate of {POOL} is entered, at once, by {FAY}."
+    assert newest(gateway).pusd_per_hour == 750_000_000_000
+    told = " ".join(text_of(test).split())
+    assert "$0.75 an hour" in told
+    assert f"Entered by {FAY}" in told
+    assert "renewed" in told
+
+
+def test_it_is_taken_back_to_the_configurations(gateway, looking) -> None:
+    test = enter(looking(), 0.8)
+    test.button(key="rates-yes").click().run()
+    test.button(key="rates-withdraw").click().run()
+    test.button(key="rates-yes").click().run()
+    assert newest(gateway).pusd_per_hour == 400_000_000_000
+    assert "rates-withdraw" not in {one.key for one in test.button}
+
+
+def test_what_the_dashboard_believes_of_somebody_opens_nothing(gateway, looking) -> None:
+    before = newest(gateway)
+    test = enter(looking(JOE, Role.FINANCE), 9.0)
+    test.button(key="rates-yes").click().run()
+    assert f"{JOE} does not have the scope `contracts:apply`" in test.error[0].value
+    assert newest(gateway) == before
+
+
+def test_others_are_told_the_command(looking, text_of) -> None:
+    test = looking(None, Role.ADMIN)
+    assert "breakeven rates enter POOL" in text_of(test)
+    assert not [one for one in test.button if one.key.startswith("rates")]
+
+
+def test_without_a_rate_it_asks_and_never_says_nothing(books, page, text_of) -> None:
+    filled = books(days=1, peak=1.0, rate_pusd=None)
+    told = text_of(page("rates", filled.url))
+    assert f"Enter your GPU rate for `{POOL}`" in told
+    assert "$0.00" not in told
+    engine = make_engine(filled.url)
+    with engine.begin() as connection:
+        connection.execute(update(orm.GpuContract).values(pusd_per_hour=10**12))
+    engine.dispose()
+    assert "$1.00 an hour" in text_of(page("rates", filled.url, period="7 d"))
+
+
+def test_what_is_to_come_is_drawn_to_a_month_after_it() -> None:
+    version = RateVersion("a", "L4", 1, 10**12, "s", 0, 0, 5, None, False)
+    says = {"pusd_per_hour": 2 * 10**12, "source": "t", "ops_seconds_per_week": 0,
+            "ops_pusd_per_hour": 0}  # fmt: skip
+    later = Entered(1, RATE + "a", says, 10 * DAY_US, 5, "ada")
+    records = page_rates.records_of([version], [later], 5)
+    assert [(one["usd"], one["said"]) for one in records] == [(1, True), (2, True), (2, False)]
+    assert records[-1]["at"].timestamp() == 40 * 86_400

@@ -1,0 +1,12 @@
+"""Every term is on the page, under the anchor that links lead to."""
+
+from dashboard.terms import TERMS
+
+
+def test_every_term_has_its_anchor_sentence_and_formula(page, month) -> None:
+    test = page("terms", month.url)
+    assert {one.proto.anchor for one in test.subheader} == set(TERMS)
+    shown = {one.value for one in test.markdown}
+    assert {term.means for term in TERMS.values()} <= shown
+    formulas = {one.value for one in test.code}
+    assert formulas == {term.formula for term in TERMS.values() if term.formula}

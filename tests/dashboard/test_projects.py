@@ -1,0 +1,36 @@
+"""Whose a project is, said over a gateway by finance people."""
+
+import pytest
+
+from dashboard import entrance
+from dashboard.viewer import Viewer
+from ledger import invoices
+from ledger.entered import project_teams
+from ledger.invoicefile import parse
+from ledger.people import Role
+from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+
+FAY = "fay@example.com"
+
+
+@pytest.fixture
+def gateway(books, serving, monkeypatch):
+    served = serving(books(days=1, peak=1.0).url)
+    monkeypatch.setenv(GATEWAY, served.address)
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(served.state / KEY_FILE))
+    monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(FAY, Role.FINANCE))
+    return served
+
+
+def test_a_project_is_a_teams_by_name(gateway, page, text_of) -> None:
+    assert "none is imported" in text_of(page("rates", gateway.url))
+    bill = parse("date,item,amount,project\n2026-11-02,m,1,proj_1\n")
+    invoices.store(gateway.engine, bill, party="provider:openai", name="b", by="ada", at_us=5)
+    test = page("rates", gateway.url, period="7 d")
+    test.text_input[-3].set_value("proj_1")
+    test.text_input[-2].set_value("search")
+    test.button[-1].click().run()
+    assert test.success[0].value == f"openai/proj_1 is search's, says {FAY}."
+    assert test.dataframe[-1].value["team"].tolist() == ["search"]
+    with gateway.engine.connect() as connection:
+        assert project_teams(connection, "openai", 2**62) == {"proj_1": "search"}
