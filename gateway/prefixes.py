@@ -30,6 +30,8 @@ PIECE_BYTES = 256  # about 64 tokens, four blocks of vLLM's
 PIECE_TOKENS = 64
 GROWTH = 16  # later pieces are a 16th of what lies before them: a long prompt has few
 LONGEST_BYTES = 1 << 17
+LEFT = 0.37  # of the marks of a beginning: fewer, and the engine's cache has forgotten it, too
+MISSES = 8  # one after the other: what follows was not sent
 PLACES = 1 << 14  # of a table, at most: a million tokens
 _MASK = (1 << 32) - 1
 _TURN = 0x9E3779B1  # odd and far from any checksum's own structure: sets the lives apart
@@ -117,17 +119,30 @@ class Prefixes:
         return tokens, int(trust * tokens)
 
     def known(self, engine: int, marks: Sequence[int]) -> int:
-        """How many pieces, from the first on, the engine was sent and may still have."""
+        """How many pieces, from the first on, the engine was sent and may still have.
+
+        Others' marks take places by chance, long before a full cache forgets: of as many places
+        as marks that came since, 1/e are left. So all counts up to the last mark that is left, as
+        a mark is of all before it, while that share of them is.
+        """
         _, _, first, places, turn = self._table(engine)
-        cells, found, times = self._cells, 0, self._sent
+        cells, times = self._cells, self._sent
+        found = left = missed = looked = 0
         if not places:
             return 0
         oldest = self._board.cells[self._published[engine] + _FORGOTTEN] * TICKS_PER_S
         for mark in marks:
+            looked += 1
             place = first + mark % places
             if cells[place] != mark ^ turn or cells[place + times] < oldest:
-                break
-            found += 1
+                missed += 1
+                if missed == MISSES:
+                    break
+                continue
+            missed = 0
+            left += 1
+            if left >= LEFT * looked:
+                found = looked
         return found
 
     def sent(self, engine: int, marks: Sequence[int], now_s: float) -> None:

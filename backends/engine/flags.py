@@ -39,7 +39,10 @@ class BadFlags(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One engine to start: the model, the name it answers to, and the person's own flags."""
+    """One engine to start: the model, the name it answers to, and the person's own flags.
+
+    `gpus`: by name or index, those that it may see; none named: all that its parent does.
+    """
 
     environment: Environment
     model: Path
@@ -49,6 +52,7 @@ class Launch:
     flags: tuple[str, ...] = ()
     eager: bool = True
     drain_s: float = 30.0
+    gpus: tuple[str, ...] = ()
 
 
 def known_flags(environment: Environment) -> frozenset[str]:

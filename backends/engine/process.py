@@ -38,6 +38,8 @@ class EngineProcess:
         log_from = await asyncio.to_thread(_size, log)
         options = CpuOptions(cpu.kv_cache_gib, cpu.omp_binding, launch.eager)
         environ = variables(os.environ, flavour=launch.flavour, cpu=options)
+        if launch.gpus:
+            environ["CUDA_VISIBLE_DEVICES"] = ",".join(launch.gpus)
         environ[VARIABLE] = str(await asyncio.to_thread(make_sockets, log))
         guard = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", str(_GUARD),

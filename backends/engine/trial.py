@@ -6,9 +6,7 @@ nothing of it is left, whichever way it ends. The next one waits until the GPU's
 
 import asyncio
 import random
-import shutil
 import signal
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +21,7 @@ from backends.engine.benchload import Loop, Prompts, Shape
 from backends.engine.benchreport import Run, run_of
 from backends.engine.environment import CpuOptions
 from backends.engine.flags import Launch
+from backends.engine.gpus import bytes_in_use
 from backends.engine.guard import descendants
 from backends.engine.process import EngineProcess, free_port
 from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
@@ -60,8 +59,8 @@ class Serving:
     memory_before: int
 
     def memory_bytes(self) -> int:
-        """Of all GPUs, what came since the start; without a GPU, what its processes hold."""
-        gpus = gpu_bytes()
+        """Of its GPUs, what came since the start; without a GPU, what its processes hold."""
+        gpus = bytes_in_use()
         if gpus is None:
             return sum(_held(pid) for pid in descendants(self.pid))
         return gpus - self.memory_before
@@ -70,7 +69,7 @@ class Serving:
 @asynccontextmanager
 async def serving(trial: Trial) -> AsyncIterator[Serving]:
     """Raises `DidNotServe` with the cause from its log."""
-    port, before = free_port(), await asyncio.to_thread(gpu_bytes) or 0
+    port, before = free_port(), await asyncio.to_thread(bytes_in_use) or 0
     began = time.monotonic()
     process = await EngineProcess.start(
         trial.words(port), trial.launch, log=trial.log, cpu=trial.cpu
@@ -119,7 +118,7 @@ async def _freed(before: int) -> None:
     """A driver gives memory back after the process is gone; the next engine needs it."""
     deadline_s = time.monotonic() + FREED_S
     while time.monotonic() < deadline_s:
-        used = await asyncio.to_thread(gpu_bytes)
+        used = await asyncio.to_thread(bytes_in_use)
         if used is None or used <= before + FREED_BYTES:
             return
         await asyncio.sleep(POLL_S)
@@ -147,19 +146,6 @@ async def meter(
         yield Meter(client, await client.calibrate(shape.shared, rng), promise)
     finally:
         await http.aclose()
-
-
-def gpu_bytes() -> int | None:
-    """Memory in use on all GPUs together; `None` where there is no GPU."""
-    smi = shutil.which("nvidia-smi")
-    if smi is None:
-        return None
-    words = [smi, "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-    answer = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603  (found on PATH, fixed arguments)
-    try:
-        return sum(int(line) for line in answer.stdout.split()) << 20
-    except ValueError:
-        return None
 
 
 def _held(pid: int) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
-from backends.engine import ports
+from backends.engine import gpus, ports
 from backends.engine.adapters import BadAdapter
 from backends.engine.adapters import flags as adapter_flags
 from backends.engine.environment import Environment, flavour_here
@@ -27,6 +27,7 @@ from gateway.clock import Clock
 from gateway.config.schedules import stopped_since_us
 from gateway.config.settings import Engine, Settings
 from gateway.host.children import Child, Command
+from gateway.host.devices import assigned
 from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
 from gateway.slots import Board
 
@@ -61,6 +62,7 @@ class EngineSupervision:
         self._supervisors: list[Supervisor] = []
         self._children: list[Child] = []
         self._lives: dict[int, Supervisor | Child] = {}  # by row
+        self._gpus: dict[str, tuple[str, ...]] = {}  # by engine
         self._resting: set[int] = set()  # rows that upkeep wants stopped
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
@@ -80,6 +82,9 @@ class EngineSupervision:
         if not real:
             return
         await self._ready()
+        if flavour_here() == "cuda":
+            seen = await asyncio.to_thread(gpus.visible)
+            self._gpus = assigned(self._runtime.engines, self._settings.pools, seen)
         for row, seat in real:
             if self._ending:
                 return
@@ -188,6 +193,7 @@ class EngineSupervision:
                 kind=kind_of(engine.kinds),
                 flags=told(seat, engine),
                 drain_s=self._settings.server.timeouts.drain_s,
+                gpus=self._gpus.get(seat.name, ()),
             ),
             log=log_of(self._runtime, seat),
             port=port_of(seat),

@@ -10,9 +10,7 @@ threads: fork first, run event loops afterwards.
 import contextlib
 import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -21,7 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-FREED_MIB = 3000  # of GPU memory: another process has this much even when nothing serves
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from backends.engine.gpus import bytes_in_use
+
+FREED_BYTES = 512 << 20  # of GPU memory: what may be in use beside what was before
 
 
 def preload() -> float:
@@ -32,6 +34,7 @@ def preload() -> float:
     import vllm.entrypoints.openai.api_server
     import vllm.model_executor.models.llama
     import vllm.v1.engine.core
+    import vllm.v1.executor.multiproc_executor
     import vllm.v1.worker.gpu_worker  # noqa: F401  (imported for what it costs)
 
     return time.monotonic() - began
@@ -68,6 +71,7 @@ def answered(work: Callable[[], dict[str, Any]], log: Path, environ: dict[str, s
     """What a child found out, or how it ended."""
     answer = log.with_suffix(".json")
     answer.unlink(missing_ok=True)
+    before = bytes_in_use()
     pid = forked(lambda: answer.write_text(json.dumps(work())) and None, log, environ)
     deadline = time.monotonic() + limit_s
     ended = False
@@ -78,7 +82,7 @@ def answered(work: Callable[[], dict[str, Any]], log: Path, environ: dict[str, s
     if not ended:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
-    free()
+    free(before)
     if answer.exists():
         found: dict[str, Any] = json.loads(answer.read_text())
         return found
@@ -95,6 +99,7 @@ class Served:
         self._health = f"http://127.0.0.1:{port}/health"
         words = ["vllm", "serve", str(model), "--served-model-name", "m", "--load-format", "dummy"]
         words += ["--host", "127.0.0.1", "--port", str(port), *flags]
+        self._before = bytes_in_use()
         began = time.monotonic()
 
         def serve() -> None:
@@ -128,7 +133,7 @@ class Served:
         _group(self._pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._pid, 0)
-        free()
+        free(self._before)
 
     def said(self, *wanted: str) -> list[str]:
         """Lines of its log that hold one of these."""
@@ -139,14 +144,12 @@ class Served:
         return _tail(self.log)
 
 
-def free(limit_s: float = 25.0) -> None:
-    """Until the GPU's memory is given back."""
-    smi = shutil.which("nvidia-smi")
+def free(before: int | None, limit_s: float = 25.0) -> None:
+    """Until the GPUs' memory is given back."""
     deadline = time.monotonic() + limit_s
-    while smi and time.monotonic() < deadline:
-        words = [smi, "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-        answer = subprocess.run(words, capture_output=True, text=True, check=False)
-        if answer.returncode or int(answer.stdout.split()[0]) < FREED_MIB:
+    while before is not None and time.monotonic() < deadline:
+        used = bytes_in_use()
+        if used is None or used <= before + FREED_BYTES:
             return
         time.sleep(0.3)
 

@@ -31,7 +31,7 @@ class Serve:
         document = {"state_dir": str(self.state), **document}
         self._config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
         # Questions asked while it loads are another team's: lengths are learned for each team.
-        self._keys = {team: self._key(team) for team in ("probe", "bench")}
+        self.keys = {team: self._key(team) for team in ("probe", "bench")}
         self._output = folder / "serve.out"
         self.began_s = time.monotonic()
         with self._output.open("wb") as out:
@@ -41,7 +41,7 @@ class Serve:
         self.base_url = self.until("an address", self._address, 60)
 
     def clients(self, team: str = "bench", *, chat: bool = False) -> Clients:
-        return Clients(self.base_url, MODEL, self._keys[team], chat=chat)
+        return Clients(self.base_url, MODEL, self.keys[team], chat=chat)
 
     @property
     def engine_url(self) -> str:
@@ -104,7 +104,10 @@ class Serve:
         self.until("a settled row of each attempt", quiet, 60)
 
     def verify(self) -> str:
-        return self._command("ledger", "verify", "--config", str(self._config)).strip()
+        return self.command("ledger", "verify").strip()
+
+    def command(self, *words: str) -> str:
+        return self._command(*words, "--config", str(self._config))
 
     def logs(self) -> str:
         files = [self._output, *sorted((self.state / "logs").glob("*.log"))]

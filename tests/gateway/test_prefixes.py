@@ -1,6 +1,7 @@
 """Where a prompt's beginning was sent before: marks, tables, and two engines over HTTP."""
 
 import json
+import random
 from pathlib import Path
 
 import msgspec
@@ -129,6 +130,20 @@ def test_a_cache_that_is_full_of_others_has_forgotten(prefixes: Prefixes, board:
     board.publish(0, {Published.KV_CAPACITY_TOKENS: 0.0})  # nothing is known of it
     prefixes.sent(0, mine, 1.0)
     assert prefixes.known(0, mine) == 0
+
+
+def test_a_beginning_that_comes_again_is_known_whole_though_the_table_is_full(prefixes) -> None:
+    """24 beginnings in turn, as many marks as places: chance takes some of each one's places."""
+    rng = random.Random(1)
+    beginnings = [[rng.getrandbits(32) for _ in range(40)] for _ in range(24)]
+    for _ in range(3):
+        for marks in beginnings:
+            prefixes.sent(0, marks, 1.0)
+    known = [prefixes.known(0, marks) for marks in beginnings]
+    assert sum(known) > 0.85 * 24 * 40
+    more = [rng.getrandbits(32) for _ in range(40)]
+    assert prefixes.known(0, [*beginnings[-1], *more]) == 40
+    assert prefixes.known(0, more) == 0
 
 
 def test_what_was_sent_before_the_engine_forgot_is_not_there(prefixes, board) -> None:

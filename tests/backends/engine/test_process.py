@@ -2,6 +2,8 @@
 
 import signal
 import socket
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,17 @@ async def test_hang_up_kills_at_once(fake_spec, tmp_path):
     assert await process.wait() in (128 + signal.SIGKILL, -signal.SIGHUP)
     assert not worker_lives(launch.model.parent)
     process.send(signal.SIGTERM)  # gone already: nothing happens
+
+
+@pytest.mark.parametrize(("gpus", "seen"), [((), "0,1,2,3"), (("2", "3"), "2,3")])
+async def test_an_engine_sees_its_own_gpus(fake_spec, tmp_path, monkeypatch, gpus, seen):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    launch = replace(fake_spec().launch, gpus=gpus)
+    words = [sys.executable, "-c", "import os; print(os.environ['CUDA_VISIBLE_DEVICES'])"]
+    log = tmp_path / "log"
+    process = await EngineProcess.start(words, launch, log=log, cpu=CpuOptions())
+    assert await process.wait() == 0
+    assert log.read_text().strip() == seen
 
 
 async def test_hang_up_kills_a_guard_that_was_started_under_nohup(fake_spec, tmp_path):

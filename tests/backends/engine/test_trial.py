@@ -1,13 +1,10 @@
 """One server for a measurement: served, measured, and nothing left; what did not serve says why."""
 
-import os
-import stat
 import sys
 from pathlib import Path
 
 import pytest
 
-from backends.engine import trial
 from backends.engine.benchfigures import Promise
 from backends.engine.benchload import Shape, closed
 from backends.engine.environment import Environment
@@ -71,17 +68,3 @@ async def test_what_does_not_serve_says_why(made, words, said):
     with pytest.raises(DidNotServe, match=said):
         async with serving(made(*words, port=False, limit_s=1.0 if "sleep" in words[1] else 60)):
             pytest.fail("it served")
-
-
-@pytest.mark.parametrize(("said", "held"), [("512\n1024\n", 1536 << 20), ("[N/A]\n", None)])
-def test_the_memory_of_all_gpus_is_what_the_driver_says(tmp_path, monkeypatch, said, held):
-    smi = tmp_path / "nvidia-smi"
-    smi.write_text(f"#!/bin/sh\nprintf '{said!s}'\n".replace("\n'", "'"))
-    smi.chmod(smi.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert trial.gpu_bytes() == held
-
-
-def test_without_a_driver_there_is_no_gpu(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert trial.gpu_bytes() is None

@@ -179,6 +179,7 @@ class Loading:
 
     def __init__(self, spec, publish) -> None:
         self.status, self._publish = Status(spec.name, Phase.STARTING), publish
+        self.spec = spec
         self._stop, self._ended = asyncio.Event(), asyncio.Event()
 
     def is_in(self, phase: Phase) -> None:
@@ -222,6 +223,25 @@ async def test_nothing_is_started_once_the_end_is_near(supervision, monkeypatch,
     assert supervision.said == [
         "pool:real/0 is loading", *middle, "pool:real/0 is stopped",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flavour", "seen", "told"),
+    [("cuda", ("4", "7"), [("4",), ("7",)]), ("cuda", ("4",), [(), ()]), ("cpu", (), [(), ()])],
+)
+async def test_replicas_are_told_their_own_gpus(supervision, monkeypatch, flavour, seen, told):
+    """Two that see the same GPU would both load into it."""
+    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    monkeypatch.setattr("gateway.host.engines.flavour_here", lambda: flavour)
+    monkeypatch.setattr("gateway.host.engines.gpus.visible", lambda: seen)
+    engines = supervision(("real",))
+    run = asyncio.create_task(engines.run())
+    for number in range(2):
+        await until(lambda number=number: f"pool:real/{number} is loading" in supervision.said)
+        engines._supervisors[number].is_in(Phase.SERVING)
+    await asyncio.wait_for(run, 30)
+    assert [one.spec.launch.gpus for one in engines._supervisors] == told
+    await engines.stop()
 
 
 async def test_a_restart_is_begun_when_it_is_asked_for(supervision, monkeypatch) -> None:

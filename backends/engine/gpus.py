@@ -1,0 +1,36 @@
+"""The host's GPUs as the driver lists them, those of them that engines may see."""
+
+import os
+import shutil
+import subprocess
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def visible() -> tuple[str, ...]:
+    """What CUDA_VISIBLE_DEVICES names, else the index of every GPU; none without a driver."""
+    named = os.environ.get(_VISIBLE)
+    if named is not None:
+        return tuple(one.strip() for one in named.split(",") if one.strip())
+    return tuple(line.strip() for line in _asked("index") or () if line.strip().isdecimal())
+
+
+def bytes_in_use() -> int | None:
+    """On all GPUs that engines may see together; `None` where there is no GPU."""
+    lines = _asked("memory.used")
+    try:
+        return None if lines is None else sum(int(line) for line in lines) << 20
+    except ValueError:
+        return None
+
+
+def _asked(what: str) -> list[str] | None:
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return None
+    words = [smi, f"--query-gpu={what}", "--format=csv,noheader,nounits"]
+    # The driver lists every GPU of the host: what others do on theirs is no matter of ours.
+    seen = os.environ.get(_VISIBLE)
+    words += [f"--id={seen}"] if seen else []
+    answer = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603  (found on PATH, its arguments are no shell's)
+    return answer.stdout.splitlines()

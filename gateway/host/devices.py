@@ -1,0 +1,61 @@
+"""Which of the host's GPUs each engine gets that `serve` starts.
+
+vLLM takes the first GPUs that it sees: replicas that are told nothing load into the same ones, and
+the second finds no memory free. So each is told its own, in the order of the file. Pools that name
+one `machine` share its GPUs.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from backends.engine.tuned import number
+from gateway.config.settings import Pool
+from gateway.runtime import EngineSeat
+
+# Over how many GPUs flags spread one engine; the long form and the short one.
+_SPREAD = (
+    ("--tensor-parallel-size", "-tp"),
+    ("--pipeline-parallel-size", "-pp"),
+    ("--data-parallel-size", "-dp"),
+)
+
+
+def assigned(
+    seats: Sequence[EngineSeat], pools: Mapping[str, Pool], visible: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """GPUs by engine; nothing for any where they are fewer than the engines need together."""
+    first: dict[str, int] = {}  # of a pool, or of a machine that pools share
+    sizes: dict[str, int] = {}
+    ours = [seat for seat in seats if seat.managed and not seat.simulated]
+    for seat in ours:
+        name = _group(pools[seat.pool], seat)
+        needed = (_index(seat) + 1) * _each(pools[seat.pool], seat)
+        sizes[name] = max(sizes.get(name, 0), needed)
+    taken = 0
+    for name, size in sizes.items():
+        first[name] = taken
+        taken += size
+    if taken > len(visible):
+        return {}
+    found = {}
+    for seat in ours:
+        pool = pools[seat.pool]
+        each = _each(pool, seat)
+        begin = first[_group(pool, seat)] + _index(seat) * each
+        found[seat.name] = tuple(visible[begin : begin + each])
+    return found
+
+
+def _group(pool: Pool, seat: EngineSeat) -> str:
+    return f"machine {pool.gpu.machine}" if pool.gpu.machine else f"pool {seat.pool}"
+
+
+def _index(seat: EngineSeat) -> int:
+    return int(seat.name.rpartition("/")[2])
+
+
+def _each(pool: Pool, seat: EngineSeat) -> int:
+    """GPUs under one replica: as its contract says, or as its flags spread it if that is more."""
+    flags = (*seat.tuned, *pool.engine.flags)
+    sizes = (next((n for name in names if (n := number(flags, name))), 1) for names in _SPREAD)
+    return max(pool.gpu.count, prod(sizes))

@@ -1,0 +1,364 @@
+"""The gateway in front of two real engines: what it costs, what affinity brings, who sees a cache.
+
+`make bench-gpufleet ARGS="--engine FOLDER"` on a host with two GPUs, where FOLDER is an engine
+environment (`breakeven engine install`); `--endpoints URL URL` takes engines that already run.
+
+* `ttft`: one user, 512 tokens, straight and through the gateway in turn.
+* `rate`: as many at once as keep both engines busy, in turn; clients in processes of their own.
+* `affinity`: conversations whose every turn begins with all before it: taken in turns by the
+  client, and placed by the gateway. vLLM counts the hits.
+* `teams`: is another team's prompt told by its TTFT? AUC of a team's prompt that another team sent
+  before, against one that nobody sent; the control is the team's own repeat.
+
+Writes `build/bench-gpufleet.json` (`--out`) as it goes. The model is a dummy of a real shape.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import gpumodel
+from gpuclients import Answer, Clients, Shape, figures
+from gpuserve import MODEL, Serve, counters
+from ours import ROOT
+from wire import free_ports
+
+from backends.engine.benchclient import BenchClient, Target
+from backends.engine.benchfigures import Sample
+from backends.engine.profiles import hardware
+from backends.http import HttpClient, Limits
+from backends.openai import Credentials, OpenAIBackend
+
+STAGES = ("ttft", "rate", "affinity", "teams")
+TTFT_MS, TPOT_MS = 1000, 50  # promised, which is what a prefix that is found is weighed against
+PAIRS, PAIR = 150, (512, 8)
+SEGMENTS, WARM_S, SEGMENT_S = 3, 4.0, 9.0
+MIX = Shape(512, 256)
+PROCESSES = 4
+TALKS, TURNS, TURN, ANSWER = 64, 6, 320, 16
+AT_ONCE, ROUNDS = 8, 2
+TRIALS, SECRET = 60, 1536
+RESAMPLES = 1000
+
+
+class Bench:
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self.options, self.folder = options, folder
+        self.model = gpumodel.make(folder / "model", options.shape)
+        self.results: dict[str, Any] = {}
+        self.began_s = time.monotonic()
+
+    def keep(self, part: str, **found: Any) -> None:
+        self.results.setdefault(part, {}).update(found)
+        self.options.out.parent.mkdir(parents=True, exist_ok=True)
+        self.options.out.write_text(json.dumps(self.results, indent=1) + "\n", encoding="utf-8")
+        at_s = time.monotonic() - self.began_s
+        print(f"[{at_s:5.0f} s] {part}: {json.dumps(found)[:600]}", flush=True)
+
+    def document(self, urls: list[str]) -> dict[str, Any]:
+        gpu = {"type": self.options.gpu, "billing": "on_demand", "usd_per_hour": 3.5,
+               "source": "bench"}  # fmt: skip
+        engine = {"kind": "vllm", "served_name": "m", "max_num_seqs": 256,
+                  "prefill_budget_tokens": 2048}  # fmt: skip
+        return {
+            "server": {"port": 0, "workers": self.options.workers, "timeouts": {"drain_s": 5}},
+            "models": {MODEL: {"targets": ["pool:own"], "compare_with": ["openai/gpt-4o-mini"]}},
+            "pools": {"own": {"engine": {**engine, "endpoints": urls}, "gpu": gpu}},
+            "policies": [{"name": "bench", "slo": {"ttft_ms": TTFT_MS, "tpot_ms": TPOT_MS}}],
+        }
+
+
+class Engines:
+    """Two replicas by the engine's interpreter, ended with this bench."""
+
+    def __init__(self, bench: Bench) -> None:
+        words = [bench.options.engine / "bin" / "python", ROOT / "tests/bench/gpuengines.py",
+                 bench.model, "--ports", *free_ports(2), "--logs", bench.options.logs,
+                 "--max-num-seqs", 256, "--max-num-batched-tokens", 2048,
+                 "--enable-prompt-tokens-details",
+                 *bench.options.flags]  # fmt: skip
+        self._process = subprocess.Popen(
+            [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        lines = (json.loads(x) for x in self._process.stdout if x.startswith(('{"urls', '{"fail')))
+        self.said: dict[str, Any] = next(lines, {"failed": "it ended"})
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=90)
+
+
+class Sides:
+    """The two ways to the engines: straight, and through the gateway with a team's key."""
+
+    def __init__(self, urls: list[str], serve: Serve) -> None:
+        self.urls, self.serve = urls, serve
+        self._http = HttpClient(Limits(connections=512))
+
+    def straight(self, place: int) -> BenchClient:
+        url = self.urls[place % len(self.urls)]
+        return BenchClient(OpenAIBackend(url, client=self._http), Target("m", chat=False))
+
+    def through(self, team: str = "bench") -> BenchClient:
+        key = Credentials(self.serve.keys[team])
+        backend = OpenAIBackend(self.serve.base_url, credentials=key, client=self._http)
+        return BenchClient(backend, Target(MODEL, chat=False))
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+
+async def ask(client: BenchClient, prompt: str, tokens: int) -> Sample:
+    found = await client.ask(prompt, tokens, began=time.monotonic())
+    assert found.error is None, found.error
+    return found
+
+
+async def ttft(bench: Bench, sides: Sides) -> None:
+    """Pairs, the order of each turned round: the engines and the host are the same for both."""
+    through = sides.through()
+    pairs: list[tuple[float, float]] = []
+    for number in range(PAIRS + 10):
+        straight = sides.straight(number)
+        both = (straight, through) if number % 2 else (through, straight)
+        took = [(await ask(one, gpumodel.prompt(PAIR[0]), PAIR[1])).ttft_s for one in both]
+        pairs.append((took[0], took[1]) if number % 2 else (took[1], took[0]))
+    kept = pairs[10:]
+    rng = random.Random(1)
+    gaps = sorted(_gap([kept[rng.randrange(len(kept))] for _ in kept]) for _ in range(RESAMPLES))
+    bench.keep(
+        "ttft", pairs=len(kept),
+        straight_ms_p50=round(1e3 * median(one for one, _ in kept), 3),
+        gateway_ms_p50=round(1e3 * median(two for _, two in kept), 3),
+        added_ms_p50=round(1e3 * _gap(kept), 3),
+        added_ms_95=[round(1e3 * gaps[round(x * RESAMPLES)], 3) for x in (0.025, 0.975)],
+    )  # fmt: skip
+
+
+def _gap(pairs: list[tuple[float, float]]) -> float:
+    return median(two for _, two in pairs) - median(one for one, _ in pairs)
+
+
+def _loop(url: str, model: str, key: str, clients: int, seed: int) -> list[Answer]:
+    """In a process of its own: one interpreter reads no more than some thousand tokens a second."""
+    random.seed(seed)
+    loop = Clients(url, model, key).closed_loop(
+        clients, WARM_S + SEGMENT_S, MIX, spread_s=2.0, seed=seed
+    )
+    return asyncio.run(loop)
+
+
+def rate(bench: Bench, sides: Sides) -> None:
+    """The same number of clients on the same engines, straight and through in turn."""
+    each = bench.options.at_once // PROCESSES
+    found: dict[str, list[float]] = {"straight": [], "gateway": []}
+    points = []
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
+        list(pool.map(abs, range(PROCESSES * 4)))  # started before anything is timed
+        for number in range(2 * SEGMENTS):
+            name = ("straight", "gateway")[(number + number // 2) % 2]
+            key = sides.serve.keys["bench"]
+            straight = name == "straight"
+            began_s = time.monotonic()
+            runs = [
+                pool.submit(
+                    _loop, sides.urls[place % len(sides.urls)] if straight
+                    else sides.serve.base_url,
+                    "m" if straight else MODEL, key, each, 100 * number + place,
+                )
+                for place in range(PROCESSES)
+            ]  # fmt: skip
+            answers = [one for run in runs for one in run.result()]
+            point = figures(answers, began_s + WARM_S, began_s + WARM_S + SEGMENT_S)
+            found[name].append(point["output_tokens_per_s"])
+            points.append({"side": name, **point})
+            bench.keep("rate", at_once=each * PROCESSES, points=points)
+    means = {name: sum(values) / len(values) for name, values in found.items()}
+    lost = 1 - means["gateway"] / means["straight"]
+    bench.keep("rate", tokens_per_s=means, lost_percent=round(100 * lost, 2))
+
+
+async def affinity(bench: Bench, sides: Sides) -> None:
+    """New conversations each time, so that no round finds what an earlier one left."""
+    rounds: list[dict[str, Any]] = []
+    for number in range(2 * ROUNDS):
+        name = ("turns", "gateway")[number % 2]
+        talks = [[gpumodel.prompt(TURN) for _ in range(TURNS)] for _ in range(TALKS)]
+        rng = random.Random(number // 2)  # who comes when: each turn in another order
+        asked = [" ".join(talk[:turn]) for turn in range(1, TURNS + 1)
+                 for talk in rng.sample(talks, TALKS)]  # fmt: skip
+        before = [counters(url) for url in sides.urls]
+        began_s = time.monotonic()
+        samples = await _talked(sides, asked, straight=name == "turns")
+        took_s = time.monotonic() - began_s
+        after = [counters(url) for url in sides.urls]
+        rounds.append({"side": name, **_hits(before, after, samples, took_s)})
+        bench.keep("affinity", rounds=rounds)
+
+
+async def _talked(sides: Sides, asked: list[str], *, straight: bool) -> list[Sample]:
+    """So many at once, in order; straight means the engines in turns."""
+    samples: list[Sample] = []
+    places = iter(range(len(asked)))
+
+    async def one() -> None:
+        for place in places:
+            client = sides.straight(place) if straight else sides.through()
+            samples.append(await ask(client, asked[place], ANSWER))
+
+    await asyncio.gather(*(one() for _ in range(AT_ONCE)))
+    return samples
+
+
+def _hits(
+    before: list[dict[str, int]], after: list[dict[str, int]], samples: list[Sample], took_s: float
+) -> dict[str, Any]:
+    asked = [b["prefix_cache_queries"] - a["prefix_cache_queries"]
+             for a, b in zip(before, after, strict=True)]  # fmt: skip
+    hits = [b["prefix_cache_hits"] - a["prefix_cache_hits"]
+            for a, b in zip(before, after, strict=True)]  # fmt: skip
+    times = sorted(one.ttft_s for one in samples)
+    return {
+        "hit_rate": round(sum(hits) / max(sum(asked), 1), 4),
+        "tokens_asked_of_each": asked,
+        "ttft_ms_p50": round(1e3 * median(times), 2),
+        "ttft_ms_p99": round(1e3 * times[int(0.99 * len(times))], 2),
+        "seconds": round(took_s, 2),
+    }
+
+
+async def teams(bench: Bench, sides: Sides) -> None:
+    """One engine, the other drained; each prompt is new, so what differs is who sent it before."""
+    sides.serve.command("engine", "drain", "pool:own/1")
+    mine, other = (sides.through(team) for team in ("bench", "probe"))
+    alone = sides.straight(0)
+    found: dict[str, list[float]] = {}
+    cached: dict[str, int] = {}
+    for number in range(TRIALS + 3):
+        secret, unsent, plain = (gpumodel.prompt(SECRET) for _ in range(3))
+        for name, client, prompt in (
+            ("new to all", other, unsent),
+            ("first", mine, secret),
+            ("another team's", other, secret),
+            ("own again", mine, secret),
+            ("straight, first", alone, plain),
+            ("straight, again", alone, plain),
+        ):
+            one = await ask(client, prompt, 2)
+            if number >= 3:
+                found.setdefault(name, []).append(one.ttft_s)
+                cached[name] = cached.get(name, 0) + one.cached_tokens
+    new = found["new to all"]
+    bench.keep(
+        "teams",
+        trials=TRIALS,
+        ttft_ms_p50={name: round(1e3 * median(times), 2) for name, times in found.items()},
+        cached_tokens=cached,
+        auc_another_teams=round(auc(found["another team's"], new), 3),
+        auc_own_again=round(auc(found["own again"], new), 3),
+        auc_straight_again=round(auc(found["straight, again"], found["straight, first"]), 3),
+    )
+
+
+def auc(shorter: list[float], longer: list[float]) -> float:
+    """How often a random one of the first is below one of the second; a half tells nothing."""
+    pairs = [(one > two) - (one < two) for two in shorter for one in longer]
+    return 0.5 + sum(pairs) / (2 * len(pairs))
+
+
+def settled(bench: Bench, serve: Serve) -> None:
+    """Until it answers and both engines were measured."""
+
+    def own() -> bool:
+        return asyncio.run(serve.clients("probe").ask(gpumodel.prompt(60), 8)).own
+
+    serve.until("an answer", own, 120)
+    rows = "SELECT engine, source FROM capacity WHERE source LIKE 'measured%'"
+    serve.until("both measured", lambda: len({x["engine"] for x in serve.rows(rows)}) == 2, 180)
+    bench.keep("engines", capacity=serve.rows(rows))
+
+
+def measured(bench: Bench, urls: list[str]) -> None:
+    serve = Serve(bench.folder / "gateway", bench.document(urls))
+    try:
+        settled(bench, serve)
+        for name in bench.options.only:
+            if name == "rate":
+                rate(bench, Sides(urls, serve))
+                continue
+            asyncio.run(_with_sides(STAGE[name], bench, urls, serve))
+        serve.settle()
+        bench.keep("ledger", verify=serve.verify().splitlines()[-1])
+    finally:
+        bench.keep("interrupt", **serve.interrupt())
+        if bench.options.logs:
+            shutil.copytree(serve.state / "logs", bench.options.logs / "gateway",
+                            dirs_exist_ok=True)  # fmt: skip
+
+
+async def _with_sides(stage: Any, bench: Bench, urls: list[str], serve: Serve) -> None:
+    sides = Sides(urls, serve)
+    try:
+        await stage(bench, sides)
+    finally:
+        await sides.close()
+
+
+STAGE = {"ttft": ttft, "affinity": affinity, "teams": teams}
+
+
+def main() -> int:
+    options = _options()
+    folder = Path(tempfile.mkdtemp(prefix="bench-gpufleet-"))
+    bench = Bench(options, folder)
+    bench.keep("about", at=datetime.now(UTC).isoformat(timespec="seconds"), hardware=hardware(),
+               shape=options.shape, workers=options.workers, flags=options.flags)  # fmt: skip
+    engines = None if options.endpoints else Engines(bench)
+    try:
+        if engines is not None:
+            bench.keep("engines", **engines.said)
+        urls = options.endpoints or engines.said["urls"]
+        measured(bench, urls)
+    finally:
+        if engines is not None:
+            engines.end()
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--engine", type=Path, default=ROOT / ".breakeven" / "engine")
+    parser.add_argument("--endpoints", nargs=2, help="engines that run, which answer to `m`")
+    parser.add_argument("--gpu", default="H200", help="name from `breakeven engine list`, or CPU")
+    parser.add_argument("--shape", choices=sorted(gpumodel.SHAPES), default="8b")
+    parser.add_argument("--workers", type=int, default=4, help="gateway workers")
+    parser.add_argument("--at-once", type=int, default=96)
+    parser.add_argument("--only", nargs="*", default=list(STAGES), choices=STAGES)
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench-gpufleet.json")
+    parser.add_argument("--logs", type=Path, default=ROOT / "build" / "gpufleet-logs")
+    found, flags = parser.parse_known_args()
+    found.flags = flags  # of both engines
+    found.engine, found.logs = found.engine.resolve(), found.logs.resolve()
+    return found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,146 @@
+"""One large shape over two GPUs, by tensors and by layers, beside one; bursts under two budgets.
+
+`make bench-gpuscale` where vLLM can be imported and two GPUs are (a GPU host: `PYTHONPATH=site
+python3 tests/bench/bench_gpuscale.py`). Every row has the same flags but for how the model is
+spread; weights are dummies of a real shape. Stages begin only if their time is left (`--seconds`);
+what is done is kept in `--state`, so that the same command goes on. `--shape tiny` tries it on a
+processor.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import bench_gpurows as engine_rows
+import gpufork
+from bench_gpurows import GRAPHS, MIX, Rows, Setup, asked, brief, serve
+
+from backends.engine import benchload
+from backends.engine.benchfigures import Sample
+from backends.engine.benchload import Ask, Loop
+
+FLAGS = ("--max-model-len", "4096", "--max-num-seqs", "256")
+NCCL = "--disable-custom-all-reduce"
+# Multicast between GPUs can put a shared host out of service: no kernel that uses it.
+ENVIRON = {"VLLM_ALLREDUCE_USE_SYMM_MEM": "0"}
+SPREAD = {
+    "fp8 on 1": ("fp8", ()),
+    "fp8 on 2, tensors": ("fp8", ("--tensor-parallel-size", "2")),
+    "fp8 on 2, layers": ("fp8", ("--pipeline-parallel-size", "2")),
+    "bf16 on 2, tensors": (None, ("--tensor-parallel-size", "2")),
+    "bf16 on 2, layers": (None, ("--pipeline-parallel-size", "2")),
+}  # fmt: skip
+TIMES = 1.5  # requests of a closed loop, in times of how many are at once
+# Steady streams, and prompts that come all at once while they are written.
+STREAMS, STREAM = 32, (256, 500)
+BURST, BURST_PROMPT, BURST_AT_S = 24, 2000, 2.0
+
+
+async def loads(rows: Rows, stage: str, server: gpufork.Served) -> None:
+    """Closed loops up to what is written at once at most; each is kept as it ends."""
+    for count in rows.options.at_once:
+        if rows.left() < 25:
+            return
+        warm = benchload.closed(count, count, benchload.Shape(MIX.prompt, 4))
+        run = benchload.closed(count, round(TIMES * count), MIX, spread_s=count / 32)
+        found = await asked(server, [warm, run])
+        rows.keep(stage, f"at once {count}", brief(found[1]))
+
+
+async def burst(rows: Rows, stage: str, server: gpufork.Served) -> None:
+    """The streams' time of each token, and its slowest, with many prompts coming between."""
+    prompt, output = STREAM
+    steady = [Ask(0.02 * number, prompt, output) for number in range(STREAMS)]
+    crowd = [Ask(BURST_AT_S, BURST_PROMPT, 8)] * BURST
+    calm = Loop(tuple(steady))
+    for name, loop in (("calm", calm), ("burst", Loop((*steady, *crowd))), ("again", calm),
+                       ("burst again", Loop((*steady, *crowd)))):  # fmt: skip
+        samples = (await asked(server, [loop]))[0]
+        rows.keep(stage, name, of_streams(samples))
+
+
+def of_streams(samples: list[Sample]) -> dict[str, Any]:
+    streams = [one for one in samples if one.input_tokens < BURST_PROMPT // 2 and not one.error]
+    crowd = [one for one in samples if one.input_tokens >= BURST_PROMPT // 2 and not one.error]
+    tpot = sorted(one.tpot_s for one in streams)
+    gaps = sorted(gap for one in streams for gap in one.gaps_s)
+    cuts = quantiles(tpot, n=100, method="inclusive")
+    return {
+        "streams": len(streams), "crowd": len(crowd), "failed": sum(bool(x.error) for x in samples),
+        "tpot_ms_p50": round(1e3 * cuts[49], 2), "tpot_ms_p99": round(1e3 * cuts[98], 2),
+        "gap_ms_p99": round(1e3 * quantiles(gaps, n=100, method="inclusive")[98], 2),
+        "gap_ms_most": round(1e3 * gaps[-1], 2),
+        "crowd_ttft_ms_most": round(1e3 * max((x.ttft_s for x in crowd), default=0.0), 1),
+    }  # fmt: skip
+
+
+def spread(rows: Rows, name: str) -> None:
+    """Again without vLLM's own all-reduce where the GPUs cannot reach each other's memory."""
+    weights, how = SPREAD[name]
+    flags = (*FLAGS, "--compilation-config", GRAPHS, *how)
+    plain = Setup(rows.options.shape, weights, flags, ENVIRON, ("decode", "loads"), 120, 60)
+    served = "nccl" not in rows.found
+    if served:
+        serve(rows, name, plain)
+        served = "failed" not in rows.found.get(name, {})
+    if not served and "tensors" in name:
+        rows.keep("nccl", name, "vLLM's own all-reduce did not serve")
+        other = Setup(**{**asdict(plain), "flags": (*flags, NCCL)})
+        serve(rows, f"{name}, NCCL alone", other)
+    elif not served:
+        serve(rows, name, plain)
+
+
+def bursts(rows: Rows, budget: int) -> None:
+    flags = (*FLAGS, "--max-num-batched-tokens", str(budget), "--no-enable-prefix-caching")
+    setup = Setup(rows.options.small, None, flags, {}, ("burst",), 130, 60)
+    serve(rows, f"budget {budget}", setup)
+
+
+engine_rows.MEASURES.update(loads=loads, burst=burst)
+
+
+def stages(rows: Rows) -> dict[str, Callable[[], None]]:
+    made = {name: partial(spread, rows, name) for name in SPREAD}
+    return made | {f"budget {one}": partial(bursts, rows, one) for one in rows.options.budgets}
+
+
+def main() -> int:
+    options = _options()
+    rows = Rows(options)
+    rows.keep("about", "preload_s", round(gpufork.preload(), 1))
+    made = stages(rows)
+    for name in options.only or made:
+        made[name]()
+    print(f"{rows.left():.0f} s left", flush=True)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    build = Path(__file__).resolve().parents[2] / "build"
+    parser.add_argument("--shape", default="70b")
+    parser.add_argument("--small", default="8b", help="of the bursts")
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--only", nargs="*", help="names of stages; default: all")
+    parser.add_argument("--at-once", nargs="*", type=int, default=[32, 128, 256])
+    parser.add_argument("--budgets", nargs="*", type=int, default=[2048, 960])
+    parser.add_argument("--port", type=int, default=8321)
+    parser.add_argument("--flags", type=shlex.split, default=[], help="of every server")
+    parser.add_argument("--folder", type=Path, default=build / "gpuscale")
+    parser.add_argument("--state", type=Path, default=build / "gpuscale" / "state.json")
+    parser.add_argument("--out", type=Path, default=build / "bench-gpuscale.json")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
