@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from dashboard.data import View, engine, read
 from dashboard.viewer import Reach
+from ledger.budgetstates import BudgetState, budget_states
 from ledger.database import snapshot
 from ledger.entered import PROJECT, RATE, Entered, entries
 from ledger.paidrates import RateVersion, rate_versions
@@ -21,3 +22,10 @@ def projects(view: View) -> Sequence[Entered]:
     """Whose the projects on bills are, the newest first."""
     with engine(view.url).connect() as connection:
         return entries(connection, PROJECT)
+
+
+@read(Reach.HOUSE, entries=4)
+def budgets(view: View) -> list[BudgetState]:
+    """Every budget in the window of this moment."""
+    with snapshot(engine(view.url)) as connection:
+        return budget_states(connection, view.now_us)

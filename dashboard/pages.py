@@ -8,6 +8,7 @@ from dashboard import (
     page_answer,
     page_audit,
     page_breakeven,
+    page_budgets,
     page_claims,
     page_engines,
     page_plan,
@@ -26,12 +27,14 @@ AUDIT = "bills and changes are the house's, not {team}'s"
 CLAIMS = "claims are nobody's"
 TERMS = "words are everybody's"
 PLAN = "hardware is bought for everyone, not for {team}"
+BUDGETS = "all budgets are listed, {team}'s among them"
 RATES = "contracts and bills are the house's, not {team}'s"
 POLICIES = "engines are shared, so policies are of all teams, not of {team}"
 PLACES = (
     Place(page_answer, "Are we winning?", ":material/balance:", Reach.TEAM, default=True),
     Place(page_breakeven, "Break-even", ":material/show_chart:", Reach.HOUSE, BREAK_EVEN),
     Place(page_spend, "Spend", ":material/payments:", Reach.TEAM),
+    Place(page_budgets, "Budgets", ":material/account_balance_wallet:", Reach.HOUSE, BUDGETS),
     Place(page_routing, "Routing", ":material/alt_route:", Reach.TEAM),
     Place(page_engines, "Engines", ":material/memory:", Reach.HOUSE),
     Place(page_policies, "Policies", ":material/tune:", Reach.HOUSE, POLICIES),

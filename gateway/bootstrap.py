@@ -114,7 +114,6 @@ def build(
     metering = Metering(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes)
     in_force = _in_force(settings, ledger.policies)
-    moving = Moving(candidates, fleet, in_force)
     plans_for = _plans(fleet, admission, candidates, learned, FailSafe(board, metrics), in_force)
     dispatcher = Dispatcher(
         planner=CurrentPlans(in_force.hold(plans_for)),
@@ -144,7 +143,7 @@ def build(
         board.enter(worker, os.getpid(), clock.now_s())
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
-        new = followed(settings, ledger, runtime.run_dir, moving, clock.wall_us)
+        new = followed(settings, ledger, runtime, Moving(candidates, fleet, in_force), clock)
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
             yield
         await _emptied([hot, *batches.served], metrics)

@@ -1,13 +1,13 @@
 """What a worker reads of the ledger, and what of it it keeps up with while it runs."""
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
 from gateway.candidates import Candidates
+from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.fleet import Fleet
 from gateway.following import keep_up
@@ -16,6 +16,7 @@ from gateway.overruling import Overruling, ReadOverrides
 from gateway.repolicing import ReadPolicies, Repolicing
 from gateway.repricing import ReadNewer, Repricing
 from gateway.rerating import ReadRates, Rerating
+from gateway.runtime import Runtime
 from ledger.book import NEWEST_PRICE_FILE
 from ledger.identity import KeyRing
 from ledger.lengths import Length
@@ -50,10 +51,10 @@ class Moving(NamedTuple):
 
 
 def followed(
-    settings: Settings, ledger: Ledger, run_dir: Path, moving: Moving, now_us: Callable[[], int]
+    settings: Settings, ledger: Ledger, runtime: Runtime, moving: Moving, clock: Clock
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """What others put in force while this worker runs, each a chore without an end."""
-    candidates, fleet, in_force = moving
+    run_dir, (candidates, fleet, in_force) = runtime.run_dir, moving
     if ledger.newer_prices is not None:
         prices = Repricing(ledger.prices, ledger.newer_prices, candidates)
         yield keep_up(run_dir, NEWEST_PRICE_FILE, prices)
@@ -64,4 +65,4 @@ def followed(
         rates = Rerating(ledger.rates, fleet, in_force)
         yield keep_up(run_dir, NEWEST_CONTRACT_FILE, rates)
     if ledger.overrides is not None:
-        yield Overruling(ledger.overrides, in_force, now_us).run(run_dir)
+        yield Overruling(ledger.overrides, in_force, clock.wall_us).run(run_dir)

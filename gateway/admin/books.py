@@ -1,19 +1,17 @@
 """What the books are kept by, to look at: budgets, GPU contracts, the log of changes."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import msgspec
 from sqlalchemy import and_, func, select
 
 from gateway.admin.verb import Nothing, Place, Verb, listed
 from gateway.auth import BUDGETS, EVERY_TEAM
-from ledger.binding import BudgetLine, Budgets, each_of, is_default, pattern_of, scope_of
-from ledger.escrow import budget_key
+from ledger.budgetstates import BudgetState, budget_states
 from ledger.money import usd_exact
-from ledger.orm import BudgetWindow, GpuContract
+from ledger.orm import GpuContract
 from ledger.registers import changes
-from ledger.windows import Period, Window, window_at
 
 LISTED, LISTED_MOST = 50, 1_000
 
@@ -31,41 +29,24 @@ def _budgets(place: Place, _: Nothing) -> dict[str, Any]:
     team = (
         None if whose is None or BUDGETS + EVERY_TEAM in whose.scopes else f"team:{whose.team_id}"
     )
-    told = []
     with place.ledger.connect() as connection:
-        budgets = Budgets(connection)
-        for bound in sorted(budgets.in_force()):
-            at_s = place.now_us // 10**6
-            window = window_at(cast("Period", bound.period), bound.timezone, at_s)
-            mine = BudgetWindow.budget_id == bound.id
-            if is_default(bound.scope):
-                mine = BudgetWindow.budget_id.like(pattern_of(bound.id))
-            query = select(BudgetWindow.budget_id, BudgetWindow.spent_pusd).where(
-                mine, BudgetWindow.window == window.start_s
-            )
-            spent = {bound.id: 0} | {row[0]: row[1] for row in connection.execute(query)}
-            if team is not None and each_of(team) == bound.scope:
-                spent.setdefault(budget_key(team, bound.period), 0)
-            told += [
-                _line(account, bound, pusd, window)
-                for account, pusd in sorted(spent.items())
-                if budgets.of(account) == bound and team in (None, scope_of(account))
-            ]
-    return listed(told)
+        found = budget_states(connection, place.now_us, () if team is None else (team,))
+    return listed([_line(one) for one in found if team in (None, one.scope)])
 
 
-def _line(account: str, bound: BudgetLine, spent_pusd: int, window: Window) -> dict[str, Any]:
+def _line(one: BudgetState) -> dict[str, Any]:
     return {
-        "budget": account,
-        "scope": scope_of(account),
-        "period": bound.period,
-        "timezone": bound.timezone,
-        "hard": bound.hard,
-        "limit_usd": usd_exact(bound.limit_pusd),
-        "spent_usd": usd_exact(spent_pusd),
-        "since": _moment(window.start_s),
-        "until": _moment(window.end_s),
-        "default": None if account == bound.id else bound.id,
+        "budget": one.account,
+        "scope": one.scope,
+        "period": one.line.period,
+        "timezone": one.line.timezone,
+        "hard": one.line.hard,
+        "limit_usd": usd_exact(one.line.limit_pusd),
+        "spent_usd": usd_exact(one.spent_pusd),
+        "held_usd": usd_exact(one.held_pusd),
+        "since": _moment(one.window.start_s),
+        "until": _moment(one.window.end_s),
+        "default": one.default,
     }
 
 

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from gateway.clock import Clock
 from gateway.news import Ledger, Moving, followed
 
 
@@ -15,7 +16,8 @@ def test_one_chore_for_each_that_can_be_read(tmp_path, known) -> None:
     prices = SimpleNamespace(newest=0)
     ledger = Ledger(prices, None, None, **dict.fromkeys(known, tuple))
     moving = Moving(None, None, SimpleNamespace(number=0, overrides=(), overrule=None))
-    chores = list(followed(None, ledger, tmp_path, moving, lambda: 0))
+    runtime = SimpleNamespace(run_dir=tmp_path)
+    chores = list(followed(None, ledger, runtime, moving, Clock()))
     assert len(chores) == len(known)
     for chore in chores:
         chore.close()

@@ -1,0 +1,148 @@
+"""Who is near a limit? Every budget's window: spent, held, left, and where it will end."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import charts_budgets, data_entered, look, words
+from dashboard.data import View
+from dashboard.figures import dollars
+from ledger.budgetstates import BudgetState
+
+DRAWN = 24  # bars that one can still read
+PPM = 10**6
+
+
+def show(view: View) -> None:
+    found = data_entered.budgets(view)
+    if not found:
+        st.info(
+            "No budget is configured. One limits what a team, user, key, model or everybody may "
+            "spend in a day or a month: `budgets: [{scope: team:search, usd: 500, period: month, "
+            'hard: true}]`; `scope: "user:*"` gives one to every user.',
+            icon=":material/account_balance_wallet:",
+        )
+        return
+    spent = ranked([one for one in found if not one.is_default], view.now_us)
+    _summary(spent, view.now_us)
+    if spent:
+        st.altair_chart(charts_budgets.bars(records(spent[:DRAWN], view.now_us)), width="stretch")
+        more = ""
+        if len(spent) > DRAWN:
+            more = f" The {DRAWN} nearest to their limits of {len(spent)}; all are in the table."
+        st.caption(
+            "Each bar is a budget's present window; the line is its limit, the amber tick where "
+            f"the window ends if the rest goes as it went so far.{more}"
+        )
+        _table(spent, view.now_us)
+    _defaults([one for one in found if one.is_default], spent)
+
+
+def ranked(found: Sequence[BudgetState], at_us: int) -> list[BudgetState]:
+    """What is or will be the largest share of its limit first."""
+    return sorted(found, key=lambda one: (-_worst(one, at_us), one.account))
+
+
+def _worst(one: BudgetState, at_us: int) -> float:
+    used = one.spent_pusd + one.held_pusd
+    return _share(max(used, one.forecast_pusd(at_us) or 0), one)
+
+
+def _share(pusd: int, one: BudgetState) -> float:
+    limit = one.line.limit_pusd
+    return pusd / limit if limit else 2.0 * (pusd > 0)
+
+
+def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
+    """Bars of each budget, in shares of its limit."""
+    made = []
+    for one in found:
+        forecast = one.forecast_pusd(at_us)
+        told = "too early in the window" if forecast is None else words.usd(forecast)
+        name = f"{one.scope}, {one.line.period}"
+        whole = {"name": name, "limit": words.usd(one.line.limit_pusd), "told": told}
+        spent = _share(one.spent_pusd, one)
+        held = _share(one.spent_pusd + one.held_pusd, one)
+        ahead = None if forecast is None else _share(forecast, one)
+        for kind, low, high, pusd, tick in (
+            (charts_budgets.SPENT, 0.0, min(spent, 1.0), one.spent_pusd, ahead),
+            (charts_budgets.HELD, min(spent, 1.0), min(held, 1.0), one.held_pusd, None),
+            (charts_budgets.OVER, 1.0, held, max(0, -one.left_pusd), None),
+        ):
+            if tick is not None or high > low or kind == charts_budgets.SPENT:
+                made.append(
+                    {**whole, "kind": kind, "low": low, "high": max(low, high),
+                     "shown": words.usd(pusd), "forecast": tick}
+                )  # fmt: skip
+    return made
+
+
+def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
+    over = [one for one in spent if one.left_pusd <= 0]
+    ahead = [
+        one
+        for one in spent
+        if one not in over and (one.forecast_pusd(at_us) or 0) > one.line.limit_pusd
+    ]
+    calm = len(spent) - len(over) - len(ahead)
+    columns = st.columns(3)
+    for column, title, group, tone in (
+        (columns[0], "Nothing left", over, "be-loss" if over else ""),
+        (columns[1], "Forecast over their limit", ahead, "be-loss" if ahead else ""),
+    ):
+        with column:
+            names = [f"{one.scope} ({one.line.period})" for one in group[:3]]
+            names += [f"and {len(group) - 3} more"] if len(group) > 3 else []
+            look.card(
+                title, look.big(words.plural(len(group), "budget"), tone=tone, size="mid"),
+                look.small(*(names or ["none"])), about="budget",
+            )  # fmt: skip
+    with columns[2]:
+        told = sum(len(one.alerts) for one in spent)
+        look.card(
+            "Within their limits", look.big(words.plural(calm, "budget"), size="mid"),
+            look.small(f"{words.plural(told, 'alert')} in the present windows"), about="budget",
+        )  # fmt: skip
+
+
+def _table(spent: Sequence[BudgetState], at_us: int) -> None:
+    money = st.column_config.NumberColumn(format="dollar")
+    moment = st.column_config.DatetimeColumn(format="D MMM HH:mm")
+    rows = [row(one, at_us) for one in spent]
+    names = ("limit", "spent", "held", "left", "forecast")
+    st.dataframe(
+        rows, hide_index=True, width="stretch",
+        column_config={**dict.fromkeys(names, money), "window ends (UTC)": moment},
+    )  # fmt: skip
+
+
+def row(one: BudgetState, at_us: int) -> dict[str, Any]:
+    forecast = one.forecast_pusd(at_us)
+    return {
+        "budget": one.scope,
+        "a": one.line.period,
+        "limit": dollars(one.line.limit_pusd),
+        "spent": dollars(one.spent_pusd),
+        "held": dollars(one.held_pusd),
+        "left": dollars(one.left_pusd),
+        "forecast": None if forecast is None else dollars(forecast),
+        "window ends (UTC)": words.instant(one.window.end_s * 10**6),
+        "at the limit": "refuses" if one.line.hard else "tells",
+        "alerts": ", ".join(words.percent(ppm / PPM) for ppm in one.alerts),
+        "by": "its own" if one.default is None else f"the default {one.default}",
+        "calendar": one.line.timezone,
+    }
+
+
+def _defaults(found: Sequence[BudgetState], spent: Sequence[BudgetState]) -> None:
+    if not found:
+        return
+    st.subheader("Defaults", anchor=False)
+    for one in found:
+        bound = sum(each.default == one.account for each in spent)
+        st.markdown(
+            f"* `{one.scope}`: **{words.usd(one.line.limit_pusd)}** a {one.line.period} for each "
+            f"without a budget of their own; {bound:,} of them spent in this "
+            "window.".replace("$", r"\$")
+        )
