@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from gateway import caps
 from gateway.body import Members, encode, member, raw
 from gateway.errors import RequestError
 from gateway.forms import Form
@@ -91,6 +92,7 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
             "bad_request", "`messages` must be a list with at least one message.", param="messages"
         )
     _refuse_continued(members, prompt_name)
+    caps.check(members, prompt_text if kind is _CHAT else b"")
     _check_stop(members)
     prompts, n = _prompts(members, prompt_name, kind), _choices(members, kind, max_n)
     extent = None

@@ -29,6 +29,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from gateway.connection import CONNECTION, Header
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
+from gateway.framing import HOSTLESS, fault
 from gateway.outgoing import Flow, Outgoing, unchunked
 
 HEAD_LIMIT_BYTES = 64 * 1024
@@ -46,14 +47,6 @@ _METHOD = (
     "Nor is TLS spoken here: an address of this port begins with http."
 )
 _CONTROLS = bytes(range(0x20)) + b"\x7f"
-_HOST = (
-    "HTTP/1.1 wants one `host` header with an address in it: a request with none, with two, or "
-    "with a path or a name there may be read as one for somebody else."
-)
-_HOST_BYTES = b"-._~%!$&'()*+,;=:[]" + b"".join(
-    bytes(range(first, last + 1)) for first, last in (b"09", b"AZ", b"az")
-)
-_HOSTLESS = frozenset(("0.9", "1.0"))  # versions of before there was one, or chunks
 _MOST = "Too many connections are open here; come back in a moment."
 _HEAD = f"The request line and the headers are longer than {HEAD_LIMIT_BYTES} bytes together."
 
@@ -297,13 +290,13 @@ class BoundedProtocol(HttpToolsProtocol):
             head = sum(len(name) + len(value) + 4 for name, value in self.headers)
             if len(self.url) + head > HEAD_LIMIT_BYTES:
                 raise RequestError("head_too_large", _HEAD)
-        hosts = [value for name, value in self.headers if name == b"host"]
-        if len(hosts) != 1 or hosts[0].translate(None, _HOST_BYTES):
-            self._check_host(hosts)
-        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        words = fault(method, version, self.url, self.headers)
+        if words is not None:
+            raise RequestError("bad_framing", words)
+        if self.parser.should_upgrade() and method != b"CONNECT":
             self._upgrading = True
-            self.scope["method"] = self.parser.get_method().decode()
-            self.scope["http_version"] = self.parser.get_http_version()
+            self.scope["method"], self.scope["http_version"] = method.decode(), version
             return
         self._head_done()
         super().on_headers_complete()
@@ -311,20 +304,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if 0 < len(self.pipeline) <= PIPELINED:
             self.flow.resume_reading()  # or nobody would see the client hang up
 
-    def _check_host(self, hosts: list[bytes]) -> None:
-        """Of a request whose `host` is not one plain address: spaces may follow it."""
-        if not hosts and self.parser.get_http_version() in _HOSTLESS:
-            return
-        if len(hosts) != 1 or hosts[0].rstrip(b" \t").translate(None, _HOST_BYTES):
-            raise RequestError("bad_framing", _HOST)
-
     def on_message_complete(self) -> None:
         if not self._upgrading:
             super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._working = cycle
-        old = cycle.scope["http_version"] in _HOSTLESS
+        old = cycle.scope["http_version"] == HOSTLESS
         super()._start_asgi_task(cycle, unchunked(app, cycle) if old else app)
 
     def on_response_complete(self) -> None:

@@ -3,7 +3,12 @@
 from suite import proved
 
 ACCESS = "tests/gateway/test_access.py"
+KEYS = "tests/gateway/admin/test_keys.py"
 KILLERS = "tests/gateway/faults/test_killers.py"
+CAPS = "tests/gateway/test_caps.py"
+HEADERS = "tests/gateway/faults/test_headers.py"
+SIGN_IN = "tests/dashboard/test_signin.py"
+LOCK = "tests/deploy/test_lock.py"
 
 CASES = (
     proved(
@@ -11,5 +16,34 @@ CASES = (
         [ACCESS],
         [f"{ACCESS}::test_the_matrix_sees_a_guard_that_is_missing",
          f"{ACCESS}::test_a_route_without_a_line_stops_the_start"],
+    ),
+    proved(
+        "S2", "members and ids of others that were taken",
+        [KEYS, "tests/gateway/batches/test_files_api.py::test_another_teams_file_is_not_there"],
+        [f"{KEYS}::test_an_admin_makes_keys_of_any_team",
+         f"{KEYS}::test_what_a_team_admin_holds_can_be_handed_on"],
+    ),
+    proved(
+        "E5", "requests made to hurt that reach a target",
+        [KILLERS, CAPS],
+        [f"{KILLERS}::test_without_the_denied_list_all_of_it_would_go_through",
+         f"{KILLERS}::test_without_a_look_at_addresses_it_would",
+         f"{CAPS}::test_without_the_look_all_of_it_would_go_on"],
+    ),
+    proved(
+        "S6", "headers of a target that reach a client",
+        [HEADERS],
+        [f"{HEADERS}::test_without_headers_of_our_own_making_it_would_be"],
+    ),
+    proved(
+        "S12", "pages of the dashboard that somebody saw without a role",
+        [SIGN_IN, "tests/dashboard/test_entrance.py", "tests/gateway/test_people.py"],
+        ["tests/dashboard/test_entrance.py::test_a_sign_in_holds_for_hours"],
+    ),
+    proved(
+        "S11", "packages without a hash or a lock, connections of the tests to elsewhere",
+        [LOCK, "tests/tidy/test_conftest.py"],
+        [f"{LOCK}::test_an_address_would_be_found",
+         "tests/tidy/test_conftest.py::test_the_world_cannot_be_reached"],
     ),
 )  # fmt: skip

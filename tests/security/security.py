@@ -24,12 +24,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+import case_doors
 import case_known
+import case_smuggling
 import case_targets
+import case_texts
 from case import Case, Given, Measured, Missing
 from parts import ROOT
 
-CASES: tuple[Case, ...] = (*case_known.CASES, *case_targets.CASES)
+CASES: tuple[Case, ...] = (
+    *case_known.CASES, *case_targets.CASES, *case_smuggling.CASES, *case_texts.CASES,
+    *case_doors.CASES,
+)  # fmt: skip
 OUT = ROOT / "build" / "security.json"
 HEAD = ("goal", "figure", "bar", "measured", "control", "seconds", "")
 

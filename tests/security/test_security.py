@@ -5,7 +5,11 @@ import security
 import urls
 from case import Case, Given, Measured, Missing
 
-QUICK = ("canaries reached by a target's name",)
+QUICK = (
+    "canaries reached by a target's name", "requests read otherwise",
+    "conditions that escape", "cells that a spreadsheet runs", "statements made of texts",
+    "engine paths that answer",
+)  # fmt: skip
 QUICK_CASES = [case for case in security.CASES if case.figure in QUICK]
 
 

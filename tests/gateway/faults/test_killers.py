@@ -79,7 +79,29 @@ def test_what_is_denied_reaches_no_target(faulty, recorded) -> None:
     assert len(salts) == 1
 
 
-@pytest.mark.parametrize("members", [{"n": 10**9}, {"n": 9}, {"max_tokens": 10**12}, {"n": 0}])
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"n": 10**9},
+        {"n": 9},
+        {"max_tokens": 10**12},
+        {"n": 0},
+        {"logprobs": True, "top_logprobs": 10**6},
+        {"guided_regex": "(a{1,99999}){1,99999}"},
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"schema": {"pattern": "a{9999}"}},
+            }
+        },
+        {
+            "tools": [
+                {"type": "function", "function": {"name": "x", "parameters": {"a": 70 * [0]}}}
+            ]
+            * 9000
+        },
+    ],
+)
 def test_too_much_is_refused_before_any_target(faulty, recorded, members) -> None:
     assert faulty.stack.chat("own", **members).status_code == 400
     assert recorded == []

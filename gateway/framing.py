@@ -1,0 +1,47 @@
+"""What a request's head must not say: readings on which two readers of HTTP/1.1 might part.
+
+The parser underneath takes more than the grammar has. Where a proxy in front and this gateway could
+disagree on whom a request is for, or on where it ends, nobody serves it.
+"""
+
+import re
+from collections.abc import Sequence
+
+HOST = (
+    "HTTP/1.1 wants one `host` header with an address in it: a request with none, with two, or "
+    "with a path or a name there may be read as one for somebody else."
+)
+VERSION = "This is no HTTP/1.1 (or 1.0): no other version is spoken on this port."
+TARGET = "The second word of a request line is a path that begins with `/`, without a `#`."
+CODING = "Of `transfer-encoding` only one is taken, `chunked`, and in HTTP/1.1 alone."
+HOSTLESS = "1.0"  # before there was a `host`, or chunks
+_VERSIONS = frozenset(("1.1", HOSTLESS))
+_ADDRESS = re.compile(
+    rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]*)(?::[0-9]*)?[ \t]*"
+).fullmatch
+_ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*://[^/?#]+[^#]*").fullmatch
+
+
+def fault(
+    method: bytes, version: str, target: bytes, headers: Sequence[tuple[bytes, bytes]]
+) -> str | None:
+    """What is wrong with a head, in words for its client; names in `headers` are in lower case."""
+    if version not in _VERSIONS:
+        return VERSION
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) != 1:
+        if hosts or version != HOSTLESS:
+            return HOST
+    elif not _ADDRESS(hosts[0]):
+        return HOST
+    codings = [value for name, value in headers if name == b"transfer-encoding"]
+    if codings and (len(codings) > 1 or codings[0].lower() != b"chunked" or version == HOSTLESS):
+        return CODING
+    if (target[:1] != b"/" or b"#" in target) and not _is_other_form(method, target):
+        return TARGET
+    return None
+
+
+def _is_other_form(method: bytes, target: bytes) -> bool:
+    """A proxy's form, with scheme and host, and the forms of methods that name no path."""
+    return method == b"CONNECT" or (method, target) == (b"OPTIONS", b"*") or bool(_ABSOLUTE(target))
