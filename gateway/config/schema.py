@@ -186,7 +186,8 @@ class Gpu(Section):
         None, min_length=1, description="pools that name the same one share its GPUs and its rate"
     )
     share: Annotated[Decimal, Field(gt=0, le=1_000_000, decimal_places=6)] = Field(
-        Decimal(1), description="weight of this pool's part of a shared machine"
+        Decimal(1),
+        description="weight of this pool's part of a shared machine: rate and GPU memory",
     )
 
 

@@ -1,17 +1,21 @@
-"""Which of the host's GPUs each engine gets that `serve` starts.
+"""Which of the host's GPUs each engine gets that `serve` starts, and how much of their memory.
 
 vLLM takes the first GPUs that it sees: replicas that are told nothing load into the same ones, and
 the second finds no memory free. So each is told its own, in the order of the file. Pools that name
-one `machine` share its GPUs.
+one `machine` share its GPUs, and their memory as they share its rate: vLLM takes nine tenths of
+what a GPU has, whoever else is on it.
 """
 
 from collections.abc import Mapping, Sequence
 from math import prod
 
 from backends.engine.tuned import number
+from gateway.config.machines import PPM, Part
 from gateway.config.settings import Pool
 from gateway.runtime import EngineSeat
 
+MEMORY = "--gpu-memory-utilization"
+USUAL = 900  # thousandths of a GPU's memory: vLLM's default
 # Over how many GPUs flags spread one engine; the long form and the short one.
 _SPREAD = (
     ("--tensor-parallel-size", "-tp"),
@@ -44,6 +48,16 @@ def assigned(
         begin = first[_group(pool, seat)] + _index(seat) * each
         found[seat.name] = tuple(visible[begin : begin + each])
     return found
+
+
+def memory(part: Part, flags: Sequence[str]) -> tuple[str, ...]:
+    """The flag that leaves the others on a shared GPU their part; a person's own flag goes before.
+
+    Thousandths, rounded down: together no more than one engine alone would take.
+    """
+    if part.share_ppm == PPM or any(word.partition("=")[0] == MEMORY for word in flags):
+        return ()
+    return MEMORY, f"{USUAL * part.share_ppm // PPM / 1000:g}"
 
 
 def _group(pool: Pool, seat: EngineSeat) -> str:

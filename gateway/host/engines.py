@@ -24,10 +24,11 @@ from backends.engine.flags import BadFlags, Launch, kind_of
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
 from backends.environ import plain
 from gateway.clock import Clock
+from gateway.config.machines import parts
 from gateway.config.schedules import stopped_since_us
 from gateway.config.settings import Engine, Settings
 from gateway.host.children import Child, Command
-from gateway.host.devices import assigned
+from gateway.host.devices import assigned, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
 from gateway.slots import Board
 
@@ -191,7 +192,7 @@ class EngineSupervision:
                 served_name=seat.served_name,
                 flavour=flavour_here(),
                 kind=kind_of(engine.kinds),
-                flags=told(seat, engine),
+                flags=self._flags(seat, engine),
                 drain_s=self._settings.server.timeouts.drain_s,
                 gpus=self._gpus.get(seat.name, ()),
             ),
@@ -199,6 +200,12 @@ class EngineSupervision:
             port=port_of(seat),
             port_setting=self._port_setting(seat),
         )
+
+    def _flags(self, seat: EngineSeat, engine: Engine) -> tuple[str, ...]:
+        flags = told(seat, engine)
+        if flavour_here() != "cuda":
+            return flags
+        return (*memory(parts(self._settings)[seat.pool], flags), *flags)
 
     def _simulated(self, row: int, seat: EngineSeat) -> Child:
         engine = self._settings.pools[seat.pool].engine

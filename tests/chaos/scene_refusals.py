@@ -65,7 +65,7 @@ def play(given: Given) -> Found:
         given.say(f"{len(said)} asked: {statuses(said)}; now one caller spends what is left")
         _forgive(stage.upstream.port)
         time.sleep(3.0)  # idle
-        late = spend(host.url, token, given)
+        late = spend(host.url, token, given, most=max(1_000, wanted))
         books = settle(host.ledger, [*said, *late], stage.upstream.entries, found)
         found.expect("exit", code := host.terminate(), holds=code == 0)
     _judge(found, books, said, late, int(usd.scaleb(12)))
@@ -78,14 +78,14 @@ def _forgive(port: int) -> None:
     httpx.delete(f"http://127.0.0.1:{port}/_faults", trust_env=False)
 
 
-def spend(url: str, token: str, given: Given) -> list[Said]:
-    """Alone, one after the other, until the budget says no."""
+def spend(url: str, token: str, given: Given, *, most: int) -> list[Said]:
+    """Alone, one after the other, until the budget says no; `most` requests."""
     said: list[Said] = []
     line = HTTPConnection(url.removeprefix("http://"), timeout=60)
     body: dict[str, Any] = {"model": "own", "stream": False, "max_tokens": LONG,
                             "ignore_eos": True}  # fmt: skip
     body["messages"] = [{"role": "user", "content": "go on"}]
-    for _ in range(1_000):
+    for _ in range(most):
         said.append(Said(token, time.time()))
         asked(line, said[-1], body)
         said[-1].ended_s = time.time()

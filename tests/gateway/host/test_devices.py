@@ -2,8 +2,9 @@
 
 import pytest
 
+from gateway.config.machines import parts
 from gateway.config.settings import parse
-from gateway.host.devices import assigned
+from gateway.host.devices import assigned, memory
 from gateway.runtime import Ports, resolve
 
 POOL = "  {name}:\n    engine: {{kind: vllm, model: M, {engine}}}\n    gpu: {{type: H200{gpu}}}\n"
@@ -47,3 +48,30 @@ TP = "flags: [--tensor-parallel-size=2, -pp, '2']"
 )  # fmt: skip
 def test_each_engine_has_its_own_gpus(visible, pools, found) -> None:
     assert dealt(visible, *pools) == found
+
+
+SHARED = """
+pools:
+  large:
+    engine: {kind: vllm, model: M, replicas: 1}
+    gpu: {type: H200, machine: m, share: 2}
+  small:
+    engine: {kind: vllm, model: N, replicas: 1}
+    gpu: {type: H200, machine: m, share: 1}
+  alone:
+    engine: {kind: vllm, model: O, replicas: 1}
+    gpu: {type: H200}
+"""
+
+
+def test_models_on_one_gpu_share_its_memory_as_they_share_its_rate() -> None:
+    """Each takes nine tenths by itself: the second would find nothing free."""
+    shared = parts(parse(SHARED, name="t"))
+    said = {name: memory(part, ()) for name, part in shared.items()}
+    assert said == {
+        "large": ("--gpu-memory-utilization", "0.6"),
+        "small": ("--gpu-memory-utilization", "0.299"),  # of 0.3, less what was rounded off
+        "alone": (),
+    }
+    for flags in (["--gpu-memory-utilization=0.4"], ["--gpu-memory-utilization", "0.4"]):
+        assert memory(shared["small"], flags) == (), "a person's own"
