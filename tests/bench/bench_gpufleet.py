@@ -18,7 +18,6 @@ import asyncio
 import json
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,11 +31,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import children
 import gpumodel
 from gpuclients import Answer, Clients, Shape, figures
-from gpuserve import MODEL, Serve, counters
+from gpuserve import MODEL, Engines, Serve, counters
 from ours import ROOT
-from wire import free_ports
 
 from backends.engine.benchclient import BenchClient, Target
 from backends.engine.benchfigures import Sample
@@ -81,28 +80,6 @@ class Bench:
             "pools": {"own": {"engine": {**engine, "endpoints": urls}, "gpu": gpu}},
             "policies": [{"name": "bench", "slo": {"ttft_ms": TTFT_MS, "tpot_ms": TPOT_MS}}],
         }
-
-
-class Engines:
-    """Two replicas by the engine's interpreter, ended with this bench."""
-
-    def __init__(self, bench: Bench) -> None:
-        words = [bench.options.engine / "bin" / "python", ROOT / "tests/bench/gpuengines.py",
-                 bench.model, "--ports", *free_ports(2), "--logs", bench.options.logs,
-                 "--max-num-seqs", 256, "--max-num-batched-tokens", 2048,
-                 "--enable-prompt-tokens-details",
-                 *bench.options.flags]  # fmt: skip
-        self._process = subprocess.Popen(
-            [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        lines = (json.loads(x) for x in self._process.stdout if x.startswith(('{"urls', '{"fail')))
-        self.said: dict[str, Any] = next(lines, {"failed": "it ended"})
-
-    def end(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=90)
 
 
 class Sides:
@@ -330,11 +307,15 @@ def main() -> int:
     bench = Bench(options, folder)
     bench.keep("about", at=datetime.now(UTC).isoformat(timespec="seconds"), hardware=hardware(),
                shape=options.shape, workers=options.workers, flags=options.flags)  # fmt: skip
-    engines = None if options.endpoints else Engines(bench)
+    flags = ("--max-num-seqs", "256", "--max-num-batched-tokens", "2048", *options.flags)
+    engines = (
+        None if options.endpoints
+        else Engines(options.engine, bench.model, 2, options.logs, flags)
+    )  # fmt: skip
     try:
         if engines is not None:
             bench.keep("engines", **engines.said)
-        urls = options.endpoints or engines.said["urls"]
+        urls = options.endpoints or engines.urls
         measured(bench, urls)
     finally:
         if engines is not None:
@@ -361,4 +342,5 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    with children.ended_by_signals():
+        raise SystemExit(main())

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import bench_gpurows as engine_rows
+import children
 import gpufork
 from bench_gpurows import GRAPHS, MIX, Rows, Setup, asked, brief, serve
 
@@ -143,4 +144,5 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    with children.ended_by_signals():
+        raise SystemExit(main())

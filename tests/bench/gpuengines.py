@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import children
 import gpufork
 
 
@@ -50,4 +51,5 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    with children.ended_by_signals():
+        raise SystemExit(main())

@@ -16,6 +16,7 @@ import yaml
 from gpuclients import Answer, Clients
 from measure import tree
 from ours import COMMAND, ROOT
+from wire import free_ports
 
 START_LIMIT_S = 400.0
 MODEL = "long"
@@ -148,6 +149,34 @@ class Serve:
         if done.returncode:
             raise SystemExit(f"bench-gpu: breakeven {words[0]} {words[1]}: {done.stderr}")
         return done.stdout
+
+
+class Engines:
+    """Replicas by the engine's interpreter, a GPU each, ended with whoever started them."""
+
+    def __init__(
+        self, environment: Path, model: Path, count: int, logs: Path, flags: tuple[str, ...]
+    ) -> None:
+        words = [environment / "bin" / "python", Path(__file__).with_name("gpuengines.py"), model,
+                 "--ports", *free_ports(count), "--logs", logs, "--enable-prompt-tokens-details",
+                 *flags]  # fmt: skip
+        self._process = subprocess.Popen(
+            [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        lines = (json.loads(x) for x in self._process.stdout if x.startswith(('{"urls', '{"fail')))
+        self.said: dict[str, Any] = next(lines, {"failed": "it ended"})
+
+    @property
+    def urls(self) -> list[str]:
+        if "failed" in self.said:
+            raise SystemExit(f"no engine came up: {self.said['failed']}")
+        return list(self.said["urls"])
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=90)
 
 
 class Provider:
