@@ -5,7 +5,7 @@ import altair as alt
 from dashboard.charts import Chart, Records, clean, coloured, inline
 from dashboard.look import API, DOWN, IDLE, OWN, inks
 
-SPENT, HELD, OVER = "spent", "held by requests under way", "over the limit"
+SPENT, HELD, OVER = "spent", "held", "over the limit"
 COLOURS = {SPENT: OWN, HELD: IDLE, OVER: DOWN}
 MOST = 2.0  # of the limit, to the right of which bars are cut
 

@@ -6,7 +6,7 @@ from dashboard.data import View, engine, read
 from dashboard.viewer import Reach
 from ledger.budgetstates import BudgetState, budget_states
 from ledger.database import snapshot
-from ledger.entered import PROJECT, RATE, Entered, entries
+from ledger.entered import PROJECT, RATE, SCENARIO, Entered, entries
 from ledger.paidrates import RateVersion, rate_versions
 
 
@@ -29,3 +29,10 @@ def budgets(view: View) -> list[BudgetState]:
     """Every budget in the window of this moment."""
     with snapshot(engine(view.url)) as connection:
         return budget_states(connection, view.now_us)
+
+
+@read(Reach.HOUSE, entries=4)
+def scenarios(view: View) -> Sequence[Entered]:
+    """Every version of every scenario, the newest first."""
+    with engine(view.url).connect() as connection:
+        return entries(connection, SCENARIO)

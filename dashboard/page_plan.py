@@ -13,7 +13,7 @@ import streamlit as st
 from dashboard import charts_plan, data, look, words
 from dashboard.data import View
 from dashboard.figures import labels
-from dashboard.planform import figures_of, inputs_of, pick_gpu
+from dashboard.planform import figures_of, inputs_of, is_of_plan, pick_gpu
 from dashboard.planning import (
     BASIS,
     Figures,
@@ -29,6 +29,7 @@ from dashboard.planning import (
     verdict,
 )
 from dashboard.planreport import report
+from dashboard.saved import scenarios
 from ledger.breakeven import Lever
 from ledger.economics import SECONDS_PER_HOUR
 from ledger.purchase import HOURS_OF_A_MONTH, Way
@@ -52,6 +53,7 @@ def show(view: View) -> None:
     chosen = pick_gpu(view, survey, traffic)
     st.subheader("The plan", anchor=False)
     figures = figures_of(survey, chosen, traffic)
+    scenarios(view, "plan", is_of_plan)
     found = plan(traffic, figures)
     text, more, leaves = verdict(found, chosen.gpu)
     colour = look.GAIN if leaves else look.UNSURE if len(found.ways) == 1 else look.API_DEEP

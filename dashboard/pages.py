@@ -13,6 +13,7 @@ from dashboard import (
     page_engines,
     page_plan,
     page_policies,
+    page_prices,
     page_rates,
     page_routing,
     page_spend,
@@ -28,6 +29,7 @@ CLAIMS = "claims are nobody's"
 TERMS = "words are everybody's"
 PLAN = "hardware is bought for everyone, not for {team}"
 BUDGETS = "all budgets are listed, {team}'s among them"
+PRICES = "the price book is everybody's, not {team}'s"
 RATES = "contracts and bills are the house's, not {team}'s"
 POLICIES = "engines are shared, so policies are of all teams, not of {team}"
 PLACES = (
@@ -40,6 +42,7 @@ PLACES = (
     Place(page_policies, "Policies", ":material/tune:", Reach.HOUSE, POLICIES),
     Place(page_plan, "Plan a purchase", ":material/shopping_cart:", Reach.HOUSE, PLAN),
     Place(page_rates, "Rates and teams", ":material/price_change:", Reach.BOOKS, RATES),
+    Place(page_prices, "Prices", ":material/sell:", Reach.BOOKS, PRICES),
     Place(page_audit, "Reconciliation and audit", ":material/rule:", Reach.BOOKS, AUDIT),
     Place(page_claims, "Check a claim", ":material/fact_check:", Reach.NAMES, CLAIMS),
     Place(page_terms, "What figures mean", ":material/menu_book:", Reach.NAMES, TERMS),
@@ -67,7 +70,7 @@ def run() -> None:
         return
     team = viewer.teams[0] if viewer.teams else None
     places = [one for one in PLACES if viewer.sees(one.reach, team)]
-    chosen = st.navigation([page(one, url, who) for one in places])
+    chosen = st.navigation([page(one, url, who) for one in places], expanded=True)
     with st.sidebar:
         gate.who_looks(viewer)
     chosen.run()

@@ -19,6 +19,10 @@ from ledger.money import usd_to_pusd_rounded
 from ledger.purchase import Commitment, Purchase
 from ledger.survey import Survey
 
+FIELDS = frozenset((
+    "gpu", "horizon", "growth", "interest", "off1", "off3", "price", "life", "residual", "power",
+    "ops", "ops-rate", "plan-spares", "gpus",
+))  # fmt: skip
 YEAR, THREE_YEARS = 12, 36
 SECONDS_PER_MINUTE = 60
 BIND: Any = "query-params"
@@ -41,7 +45,7 @@ def pick_gpu(view: View, survey: Survey, traffic: Traffic) -> Chosen:
     own = {one.gpu_type: one for one in survey.contracts}
     names = [*dict.fromkeys([*own, *(gpu.name for gpu in known)])] or ["GPU"]
     left, right = st.columns(2)
-    name = left.selectbox("GPU", names, key="gpu", index=_first(names, known, own))
+    name = left.selectbox("GPU", names, key="gpu", index=_first(names, known, own), bind=BIND)
     listed = next((gpu for gpu in known if gpu.name == name), None)
     model = right.selectbox("Model, as measured", models(known) or ["none"], key="gpu-model")
     speed, why = _speed(known, listed, model)
@@ -93,7 +97,7 @@ def figures_of(survey: Survey, chosen: Chosen, traffic: Traffic) -> Figures:
     suffix = f"{chosen.gpu}"
     rate = first.number_input(
         "Rate, USD per GPU-hour", min_value=0.0, step=0.1, value=chosen.usd_per_hour,
-        placeholder="enter your GPU rate", key=f"rate-{suffix}",
+        placeholder="enter your GPU rate", key=f"rate-{suffix}", bind=BIND,
     )  # fmt: skip
     speed = second.number_input(
         f"Tokens a second of one GPU, {BASIS}", min_value=0.0, step=100.0,
@@ -230,3 +234,8 @@ def inputs_of(traffic: Traffic, figures: Figures, chosen: Chosen) -> list[tuple[
             )
         )
     return rows
+
+
+def is_of_plan(name: str) -> bool:
+    """Whether a name in the address is one of this form's fields."""
+    return name in FIELDS or name.startswith("rate-")

@@ -13,6 +13,7 @@ import streamlit as st
 from dashboard import charts, charts_plan, data, look, words
 from dashboard.data import View
 from dashboard.ladder import Ladder
+from dashboard.saved import scenarios
 from dashboard.scenario import SWING, Base, bars, base_case, lines
 from ledger.economics import TokenBasis
 from ledger.sensitivity import Case, outcome, tornado
@@ -42,6 +43,7 @@ def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
     price = next((one for it in verdict.comparators if (one := book.find(it, view.now_us))), None)
     base = base_case(survey, pool, steps, verdict, price)
     case = _turned(base.case)
+    scenarios(view, "breakeven", lambda one: one.startswith("x-"))
     _answers(base, case, name)
     records, marks, capacity = lines(case)
     colours = {"own GPUs, overflow bought": look.OWN, "API": look.API}
@@ -52,8 +54,8 @@ def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
         f"{words.usd(Fraction(case.avoided.pusd_per_token) * 10**6)} per 1M tokens ({BASIS}): "
         + ("its listed prices at this mix. " if base.listed else
            "the price book has no prices by kind for it, so mix and cache hits move nothing. ")
-        + "Shaded: beyond capacity, bought. The address of this page is the scenario: bookmark it "
-        "to keep it, send it to share it."
+        + "Shaded: beyond capacity, bought. The address of this page is the scenario: bookmark it, "
+        "send it to share it, or save it by name."
     )  # fmt: skip
     first, second = st.columns(2)
     with first:

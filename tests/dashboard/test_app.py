@@ -36,13 +36,14 @@ PATHS = {
     "answer": "", "breakeven": "breakeven", "spend": "spend", "routing": "routing",
     "engines": "engines", "policies": "policies", "plan": "plan", "audit": "audit",
     "claims": "claims", "rates": "rates", "terms": "terms", "budgets": "budgets",
+    "prices": "prices",
 }  # fmt: skip
 START_LIMIT_S = 60
 NOISE = (
     # Opened at a page's own address, Streamlit's client tries that as its server's root first.
     re.compile(
         r"status of 404 .*/(breakeven|spend|routing|engines|policies|plan|audit|claims|"
-        r"rates|terms|budgets)/_stcore/"
+        r"rates|terms|budgets|prices)/_stcore/"
     ),
 )
 

@@ -30,7 +30,7 @@ def test_the_nearest_to_its_limit_comes_first() -> None:
     ("spent", "held", "bars"),
     [
         (40, 0, [("spent", 0, 0.4)]),
-        (40, 20, [("spent", 0, 0.4), ("held by requests under way", 0.4, 0.6)]),
+        (40, 20, [("spent", 0, 0.4), ("held", 0.4, 0.6)]),
         (120, 0, [("spent", 0, 1), ("over the limit", 1, 1.2)]),
     ],
 )

@@ -1,0 +1,86 @@
+"""Prices over a gateway: looked at, asked, stored by name, and exactly as they were shown."""
+
+import pytest
+
+from dashboard import entrance
+from dashboard.viewer import Viewer
+from ledger.book import load_price_book, records_of
+from ledger.people import Role
+from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+
+FAY, JOE = "fay@example.com", "joe@example.com"
+HEAD = "name,input_usd_per_million,output_usd_per_million,source,source_date\n"
+NAME = "acme/tiny"
+
+
+@pytest.fixture(scope="module")
+def gateway(books, serving):
+    return serving(books(days=1, peak=1.0).url)
+
+
+@pytest.fixture
+def looking(gateway, page, monkeypatch):
+    monkeypatch.setenv(GATEWAY, gateway.address)
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
+
+    def look(usd: str, name: str | None = FAY, role: Role = Role.FINANCE):
+        monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer(name, role))
+        test = page("prices", gateway.url)
+        if name is None:
+            return test
+        test.selectbox(key="prices-source").set_value(test.selectbox[0].options[-1]).run()
+        file = f"{HEAD}{NAME},{usd},0.4,contract,2026-11-02\n".encode()
+        test.file_uploader(key="prices-file").set_value(("acme.csv", file, "text/csv")).run()
+        test.button(key="prices-look").click().run()
+        assert not test.exception
+        return test
+
+    return look
+
+
+def stored(gateway) -> list:
+    return [] if load_price_book(gateway.engine).find(NAME, 2**62) is None else [
+        one.actor for one in records_of(gateway.engine, NAME)
+    ]  # fmt: skip
+
+
+def test_what_is_shown_is_approved_by_name(gateway, looking, text_of) -> None:
+    test = looking("0.1")
+    assert test.dataframe[0].value["new"].tolist() == ["0.1", "0.4"]
+    test.button(key="prices-approve").click().run()
+    assert stored(gateway) == [], "the control: nobody has said yes"
+    test.button(key="prices-yes").click().run()
+    assert test.success[0].value == f"1 version of acme.csv are stored, approved by {FAY}."
+    assert stored(gateway) == [FAY]
+    again = looking("0.1")
+    assert "nothing to approve" in again.success[0].value
+    dearer = looking("0.3")
+    assert dearer.dataframe[0].value["change, %"].tolist() == [200.0]
+    assert "+200 %" in str(dearer.get("vega_lite_chart")[0].proto)
+
+
+def test_what_moved_since_it_was_shown_is_not_stored(gateway, looking) -> None:
+    slow = looking("0.5")
+    slow.button(key="prices-approve").click().run()
+    quick = looking("0.5")
+    quick.button(key="prices-approve").click().run()
+    quick.button(key="prices-yes").click().run()
+    before = stored(gateway)
+    slow.button(key="prices-yes").click().run()
+    assert "look at the changes again" in slow.error[0].value
+    assert stored(gateway) == before
+
+
+def test_what_the_dashboard_believes_of_somebody_opens_nothing(gateway, looking) -> None:
+    before = stored(gateway)
+    test = looking("0.7", JOE)
+    test.button(key="prices-approve").click().run()
+    test.button(key="prices-yes").click().run()
+    assert f"{JOE} does not have the scope `prices:apply`" in test.error[0].value
+    assert stored(gateway) == before
+
+
+def test_who_has_no_name_is_told_the_commands(looking, text_of) -> None:
+    test = looking("", None, Role.ADMIN)
+    assert "breakeven prices import" in text_of(test)
+    assert not test.button
