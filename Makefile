@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test screenshots test-long soak chaos security check format settings lock clean
+.PHONY: help install run demo parts test screenshots test-long soak chaos hosts security check format settings lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ chaos:  ## the ledger under faults: kills, outages, full disks, bursts; a table 
 security:  ## goals of security: figure, bar, and a control that must miss it (ARGS="--only S5 S6", ARGS=--quick)
 	@$(BOOTSTRAP) tools
 	@$(VENV)/python tests/security/security.py $(ARGS)
+
+hosts:  ## three gateway hosts in network namespaces, one PostgreSQL: budgets, limits, faults; needs root (ARGS="--only limits")
+	@$(BOOTSTRAP) tools
+	@$(VENV)/python tests/hosts/hosts.py $(ARGS)
 
 check:  ## formatting, lint, types, import directions
 	@$(BOOTSTRAP) tools

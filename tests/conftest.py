@@ -47,6 +47,8 @@ hypothesis.settings.register_profile("long", max_examples=1_000, **EXAMPLES)
 hypothesis.settings.load_profile("suite")
 
 LOOPBACK_NAMES = frozenset({None, "", "localhost", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1"})
+# What addresses begin with in a network of namespaces that its players made (`tests/hosts`).
+OWN_NETWORK = os.environ.get("BREAKEVEN_OWN_NETWORK", "127.")
 USED = pytest.StashKey[Counter]()
 MISSING = pytest.StashKey[dict]()
 SECONDS = pytest.StashKey[dict]()
@@ -60,7 +62,8 @@ START_S = 150.0  # of patience with `serve` on a machine that does much else
 
 def is_loopback(host: object) -> bool:
     name = host.decode() if isinstance(host, bytes) else host
-    return name in LOOPBACK_NAMES or str(name).startswith("127.") or name == socket.gethostname()
+    near = str(name).startswith(("127.", OWN_NETWORK))
+    return name in LOOPBACK_NAMES or near or name == socket.gethostname()
 
 
 def forbid_world(event: str, arguments: tuple) -> None:
@@ -202,10 +205,13 @@ def die_with_parent() -> None:
 class PostgresServer:
     """One throw-away server on a free loopback port; `create` makes an empty database.
 
-    `durable` as a ledger's server must be, at the price of its flushes.
+    `durable` as a ledger's server must be, at the price of its flushes. `also`: an address of this
+    machine that it listens on, too, and the network from which that may be reached.
     """
 
-    def __init__(self, binaries: Path, *, durable: bool = False) -> None:
+    def __init__(
+        self, binaries: Path, *, durable: bool = False, also: tuple[str, str] | None = None
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="breakeven-pg-"))
         user = database_user()
         self.options = {"user": user, "group": pwd.getpwnam(user).pw_gid} if user else {}
@@ -221,9 +227,14 @@ class PostgresServer:
             [*initdb, "-E", "UTF8", "--no-locale"],
             check=True, cwd=self.folder, stdout=subprocess.DEVNULL, **self.options,
         )  # fmt: skip
+        addresses = "127.0.0.1"
+        if also is not None:
+            addresses += f",{also[0]}"
+            with (data / "pg_hba.conf").open("a") as rules:
+                rules.write(f"host all all {also[1]} trust\n")
         lasting = "on" if durable else "off"
         settings = {
-            "listen_addresses": "127.0.0.1", "port": self.port, "fsync": lasting,
+            "listen_addresses": addresses, "port": self.port, "fsync": lasting,
             "unix_socket_directories": self.folder, "max_connections": 200,
             "shared_buffers": "64MB", "full_page_writes": lasting, "synchronous_commit": lasting,
         }  # fmt: skip

@@ -113,8 +113,14 @@ def price(entry: dict[str, Any]) -> int:
     return fresh * INPUT + cached * CACHED + entry["completion_tokens"] * OUTPUT
 
 
-def join(said: list[Said], entries: list[dict[str, Any]], books: Books, found: Found) -> None:
-    """Write into `found` what the three journals disagree on."""
+def join(
+    said: list[Said], entries: list[dict[str, Any]], books: Books, found: Found, *,
+    priced: Callable[[dict[str, Any]], bool] = lambda _: True,
+) -> None:  # fmt: skip
+    """Write into `found` what the three journals disagree on.
+
+    `priced`: whether what a target did costs what its tokens do.
+    """
     rows: dict[str, list[Any]] = {}
     for row in books.attempts:
         rows.setdefault(row["request_id"], []).append(row)
@@ -130,7 +136,7 @@ def join(said: list[Said], entries: list[dict[str, Any]], books: Books, found: F
         row, entry = whole[0], did.get(whole[0]["attempt_id"])
         if entry is None or row["output_tokens"] != one.completion_tokens:
             lost += 1
-        else:
+        elif priced(entry):
             difference += abs((row["cost_pusd"] or 0) - price(entry))
     twice = Counter(row["attempt_id"] for row in books.attempts)
     calls = Counter(entry["request_id"] for entry in entries)

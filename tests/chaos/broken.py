@@ -136,7 +136,14 @@ from gateway.clock import Clock
 Clock.__init__.__defaults__ = (time.time, *Clock.__init__.__defaults__[1:])
 """
 
+LIMITS_APART = """
+from gateway import ratelimits
+
+ratelimits.are_shared = lambda url: False
+"""
+
 TEXTS = {
+    "limits apart": LIMITS_APART,
     "": "",
     "settled later": SETTLED_LATER,
     "ends at once": ENDS_AT_ONCE,

@@ -55,15 +55,17 @@ class Missing(Exception):
 class Upstream:
     """A provider as a process of its own; `entries` is what it did, by its own account."""
 
-    def __init__(self, folder: Path, *, ttft_ms: float = 4, tpot_ms: float = 0.3) -> None:
-        self._journal = folder / "upstream.jsonl"
+    def __init__(
+        self, folder: Path, *, ttft_ms: float = 4, tpot_ms: float = 0.3, host: str = "127.0.0.1"
+    ) -> None:
+        self._journal, self.host = folder / "upstream.jsonl", host
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind((host, 0))
             self.port = probe.getsockname()[1]
         limits = ["--requests-per-minute", str(10**8), "--tokens-per-minute", str(10**12)]
         pace = ["--ttft-ms", str(ttft_ms), "--tpot-ms", str(tpot_ms)]
         command = [sys.executable, "-m", "backends.simulator.provider", "--name", "up"]
-        places = ["--port", str(self.port), "--journal", str(self._journal)]
+        places = ["--host", host, "--port", str(self.port), "--journal", str(self._journal)]
         self.process = subprocess.Popen(
             [*command, *places, *pace, *limits], cwd=ROOT, stdout=subprocess.DEVNULL
         )
@@ -71,7 +73,7 @@ class Upstream:
 
     def _listens(self) -> bool:
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+            return probe.connect_ex((self.host, self.port)) == 0
 
     def entries(self) -> list[dict[str, Any]]:
         text = self._journal.with_suffix(".up").read_text()

@@ -437,6 +437,7 @@ class Host:
         self.state = state
         self.config = state / "breakeven.yaml"
         self.url, self.root, self.serve = "", ROOT, SERVE  # whose code it runs, and how
+        self.within: list[str] = []  # what its command is run by
         self.environ = dict(os.environ)
         self.process: subprocess.Popen[str] | None = None
         self.answered = 0  # asked by `ask`, answered with 200
@@ -466,7 +467,8 @@ class Host:
 
     def start(self) -> None:
         """Returns when all workers have said that they are ready and an engine is healthy."""
-        command = [sys.executable, "-c", self.serve, "serve", "--config", str(self.config)]
+        python = [*self.within, sys.executable]
+        command = [*python, "-c", self.serve, "serve", "--config", str(self.config)]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, env=self.environ, cwd=self.root
         )

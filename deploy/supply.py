@@ -1,0 +1,67 @@
+"""What is installed, by its own word: `python -m deploy.supply` lists packages with their licences.
+
+It also judges `.pth` files. Python runs their lines that begin with `import` at every start,
+whatever is imported, so a stolen package hides there: one that may run code, or leads to a folder
+outside, is named, and the exit status is 1. Standard library only.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import NamedTuple
+
+OWN = "_breakeven.pth"  # of an editable installation: this folder
+
+
+class Package(NamedTuple):
+    name: str
+    version: str
+    licence: str
+
+
+def packages(site: Path) -> list[Package]:
+    """By the metadata of each; a licence that is not stated is `unknown`."""
+    found = []
+    for metadata in site.glob("*.dist-info/METADATA"):
+        said = HeaderParser().parsestr(metadata.read_text(encoding="utf-8"), headersonly=True)
+        found.append(Package(said["Name"], said["Version"], _licence(said.items())))
+    return sorted(found, key=lambda one: one.name.lower())
+
+
+def unexpected(site: Path, own: Path) -> Iterator[str]:
+    """Files that may run code at every start of Python, or lead out of this environment."""
+    for file in sorted(site.glob("*.pth")):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith(("import ", "import\t")):
+                yield f"{file.name}: runs code at every start: {line[:80]}"
+            elif file.name != OWN or Path(line) != own:
+                yield f"{file.name}: leads to {line[:80]}"
+
+
+def _licence(said: list[tuple[str, str]]) -> str:
+    stated = dict(said)
+    if expression := stated.get("License-Expression"):
+        return expression
+    classified = [
+        value.rpartition(" :: ")[2]
+        for name, value in said
+        if name == "Classifier" and value.startswith("License :: ")
+    ]
+    short = stated.get("License", "").strip().split("\n")[0]
+    return " and ".join(classified) or short or "unknown"
+
+
+def main() -> int:
+    root = Path(__file__).resolve().parent.parent
+    site = next(Path(sys.prefix).glob("lib/python*/site-packages"))
+    print(json.dumps([one._asdict() for one in packages(site)], indent=1))
+    faults = list(unexpected(site, root))
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""What is played on three hosts that share a ledger, and what must come of it."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from account import join, quiet, read
+from crowd import Crowd, Manner, Said
+from house import SERVED, House
+from network import DATABASE, cut, mend
+from scene import Found
+from scene_burst import ask
+
+PER_MINUTE = 60
+AT_ONCE, AFFORDED_USD = 60, "0.0007"  # about ten holds of a request for 100 tokens
+TRIES = 40
+FINDINGS = 5  # of `verify`, in words
+MANNER = Manner(model="engines", streams=0.7, tokens=(10, 120), words=200, pause_s=0.02)
+
+CALM = replace(MANNER, pause_s=0.3)  # starting takes processors, too
+
+
+@dataclass(slots=True)
+class Play:
+    """One run: its house, what everybody was told, and the figures so far."""
+
+    house: House
+    seconds: float
+    rounds: int
+    say: Callable[[str], None]
+    said: list[Said] = field(default_factory=list)
+    found: Found = field(default_factory=Found)
+
+    def crowd(self, hosts: list[Any], *, callers: int = 6, manner: Manner = MANNER) -> Crowd:
+        made = Crowd(hosts, [self.house.hosts[0].token], manner, callers=callers)
+        made.start()
+        return made
+
+    def ended(self, crowd: Crowd) -> list[Said]:
+        said = crowd.stop()
+        self.said += said
+        return said
+
+
+def settings(rounds: int) -> dict[str, Any]:
+    """Of every host alike."""
+    budgets = [
+        {"scope": f"team:crowd{number}", "usd": AFFORDED_USD, "period": "day", "hard": True}
+        for number in range(rounds)
+    ]
+    return {
+        "budgets": [*budgets, {"scope": "global", "usd": 100_000, "period": "day", "hard": True}],
+        "limits": [{"scope": "team:limited", "requests_per_minute": PER_MINUTE}],
+        "policies": [
+            {"name": "default", "slo": {"ttft_ms": 1000, "tpot_ms": 100}, "otherwise": "queue",
+             "queue_ms": 2000},
+        ],
+    }  # fmt: skip
+
+
+def load(play: Play) -> None:
+    """The same callers at one host, then at all: promises kept at either."""
+    for name, hosts in (("one host", play.house.hosts[:1]), ("all hosts", play.house.hosts)):
+        crowd = play.crowd(hosts, callers=9)
+        time.sleep(play.seconds)
+        said = [one for one in play.ended(crowd) if one.finished]
+        play.found.expect(f"answers by {name}", len(said), holds=bool(said))
+        play.found.figures[f"promises kept by {name}, %"] = _kept(play, said)
+        play.say(f"{len(said)} answers by {name}")
+
+
+def _kept(play: Play, said: list[Said]) -> float:
+    names = {one.request_id for one in said}
+    quiet(play.house.ledger, [f"{name}.1" for name in names])
+    rows = [row for row in play.house.hosts[0].rows() if row["request_id"] in names]
+    judged = [row["slo_met"] for row in rows if row["slo_met"] is not None]
+    return round(100 * sum(judged) / max(1, len(judged)), 1)
+
+
+def budgets(play: Play) -> None:
+    """B1: a crowd at all hosts at once against a budget for a few; then one by one, in turn."""
+    hosts = play.house.hosts
+    for number in range(play.rounds):
+        token = play.house.key(f"crowd{number}", team=f"crowd{number}")
+        said = asyncio.run(_at_once(hosts, token, AT_ONCE))
+        refused: set[int] = set()
+        for turn in range(TRIES):
+            if len(refused) == len(hosts):
+                break
+            time.sleep(0.3)  # what lies idle at one host is another's within 0.2 s
+            one = asyncio.run(ask(hosts[turn % len(hosts)].url, token))
+            said.append(one)
+            refused = {*refused, turn % len(hosts)} if one.status == 429 else set()
+        play.said += said
+        told = Counter(one.status for one in said)
+        play.found.expect(f"round {number}: answered otherwise", told.total() - told[200]
+                          - told[429], holds=told[200] + told[429] == told.total())  # fmt: skip
+        play.say(f"budget {number}: {told[200]} served of {told.total()}")
+
+
+def limits(play: Play) -> None:
+    """A crowd at all hosts at once, larger than the limit; then one by one."""
+    hosts = play.house.hosts
+    token, began = play.house.key("limited", team="limited"), time.monotonic()
+    said = asyncio.run(_at_once(hosts, token, 2 * PER_MINUTE))
+    said += [asyncio.run(ask(hosts[turn % len(hosts)].url, token)) for turn in range(9)]
+    took_s = time.monotonic() - began
+    play.said += said
+    served = sum(one.status == 200 for one in said)
+    play.found.figures["limit: asked"] = len(said)
+    if took_s < 55:  # all within one minute
+        play.found.expect("limit: let in", served, holds=served == PER_MINUTE)
+    else:
+        play.found.expect("limit: let in", served, holds=served >= PER_MINUTE)
+    others = Counter(one.status for one in said) - Counter({200: served, 429: len(said) - served})
+    play.found.expect("limit: answered otherwise", str(dict(others)) if others else "",
+                      holds=not others)  # fmt: skip
+    play.say(f"limit: {served} of {len(said)} in {took_s:.1f} s")
+
+
+async def _at_once(hosts: list[Any], token: str, count: int) -> list[Said]:
+    ready = asyncio.Barrier(count)
+    async with asyncio.timeout(180):
+        asked = (ask(hosts[place % len(hosts)].url, token, ready) for place in range(count))
+        return list(await asyncio.gather(*asked))
+
+
+def database_cut(play: Play) -> None:
+    """A host that cannot reach the database goes on; what it did is in the books afterwards."""
+    alone = play.house.hosts[0]
+    crowds = [play.crowd([alone], callers=3), play.crowd(play.house.hosts[1:], callers=3)]
+    time.sleep(play.seconds / 2)
+    before = crowds[0].finished
+    cut(play.house.namespaces[0], DATABASE)
+    try:
+        time.sleep(play.seconds)
+        served = crowds[0].finished - before
+    finally:
+        mend(play.house.namespaces[0], DATABASE)
+    time.sleep(play.seconds / 2)
+    for crowd in crowds:
+        play.ended(crowd)
+    play.found.expect("answers while cut off from the database", served, holds=served > 0)
+    play.say(f"{served} answers by the host that was cut off")
+
+
+def killed(play: Play) -> None:
+    """All processes of a host die at once, under load; the others go on, and it comes back."""
+    struck = play.house.hosts[-1]
+    crowd = play.crowd(play.house.hosts, manner=CALM)
+    time.sleep(play.seconds / 2)
+    struck.kill_all()
+    before = crowd.finished
+    time.sleep(play.seconds)
+    served = crowd.finished - before
+    struck.start()
+    time.sleep(play.seconds / 2)
+    play.ended(crowd)
+    play.found.expect("answers while a host was dead", served, holds=served > 0)
+    play.say(f"{served} answers while a host was dead")
+
+
+def rolling(play: Play) -> None:
+    """Each host in turn is ended with its streams open, and started again."""
+    crowd = play.crowd(play.house.hosts, callers=4, manner=CALM)
+    codes = []
+    for host in play.house.hosts:
+        time.sleep(play.seconds / 3)
+        codes.append(host.terminate())
+        host.start()
+        play.say(f"a host ended with {codes[-1]} and serves again")
+    time.sleep(play.seconds / 3)
+    said = play.ended(crowd)
+    silent = [one for one in said if one.status == 200 and not one.finished and not one.code]
+    play.found.expect("exits", sum(map(abs, codes)), holds=not any(codes))
+    play.found.expect("streams ended without a word", len(silent), holds=not silent)
+
+
+def join_all(play: Play) -> None:
+    """Callers, targets and books, after all is over."""
+    entries = play.house.entries()
+    did = [entry["request_id"] for entry in entries if entry["status"] != "refused"]
+    play.found.figures["quiet after, s"] = round(quiet(play.house.ledger, did), 1)
+    books = read(play.house.ledger)
+    join(play.said, play.house.entries(), books, play.found, priced=_by_api)
+    for finding in books.findings[:FINDINGS]:
+        play.say(finding)
+    limit = max(
+        (row["bound_pusd"] for row in books.attempts if row["request_id"] in _budgeted(books)),
+        default=0,
+    )
+    left = [books.limits[name] - spent for (name, _), spent in books.windows.items()
+            if name.startswith("team:crowd")]  # fmt: skip
+    if left and limit:
+        play.found.expect(
+            "most left of a budget, holds", round(max(left) / max(1, limit), 2),
+            holds=max(left) < limit,
+        )  # fmt: skip
+
+
+def _by_api(entry: dict[str, Any]) -> bool:
+    """What own engines are charged is their share of a contract."""
+    return bool(entry["model"] != SERVED)
+
+
+def _budgeted(books: Any) -> set[str]:
+    held = {
+        hold["attempt_id"] for hold in books.holds if hold["budget_id"].startswith("team:crowd")
+    }
+    return {row["request_id"] for row in books.attempts if row["attempt_id"] in held}
+
+
+SCENES: dict[str, tuple[Callable[[Play], None], str, str]] = {
+    "load": (load, "promises kept by one host and by all", ""),
+    "budgets": (budgets, "a crowd at all hosts against a budget for ten", "holds without end"),
+    "limits": (limits, "a crowd at all hosts against a limit of a minute", "limits apart"),
+    "cut": (database_cut, "a host cut off from the database", "statements dropped"),
+    "killed": (killed, "a host dies at once", "settled later"),
+    "rolling": (rolling, "each host ended and started again, streams open", "ends at once"),
+}
