@@ -6,7 +6,7 @@ from dashboard.data import View, engine, read
 from dashboard.viewer import Reach
 from ledger.budgetstates import BudgetState, budget_states
 from ledger.database import snapshot
-from ledger.entered import PROJECT, RATE, SCENARIO, Entered, entries
+from ledger.entered import CURRENCY, PROJECT, RATE, SCENARIO, Entered, entries
 from ledger.paidrates import RateVersion, rate_versions
 
 
@@ -36,3 +36,10 @@ def scenarios(view: View) -> Sequence[Entered]:
     """Every version of every scenario, the newest first."""
     with engine(view.url).connect() as connection:
         return entries(connection, SCENARIO)
+
+
+@read(Reach.NAMES, entries=4)
+def quotes(view: View) -> Sequence[Entered]:
+    """Rates of currencies, the newest first."""
+    with engine(view.url).connect() as connection:
+        return entries(connection, CURRENCY)

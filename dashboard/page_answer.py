@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import charts, data, look, team, words
+from dashboard import charts, data, look, othermoney, team, words
 from dashboard.data import View
 from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
 from dashboard.sentences import capacity, cures, headline, trend
@@ -47,7 +47,7 @@ def show(view: View) -> None:
                 _verdict(survey, verdict)
     first, second, third = st.columns([1.15, 1, 1])
     with first:
-        _spend(survey)
+        _spend(view, survey)
     with second:
         _served(survey, sum(row.requests for row in data.refusals(view)))
     with third:
@@ -180,7 +180,7 @@ def _rates(standing: Standing) -> None:
                     left.html(look.small(f"{text} against the {verdict.against}"))
 
 
-def _spend(survey: Survey) -> None:
+def _spend(view: View, survey: Survey) -> None:
     bills = survey.standing.bills
     used, idle, down = (
         sum(getattr(bill, name) for bill in bills)
@@ -199,6 +199,8 @@ def _spend(survey: Survey) -> None:
             ("APIs", words.usd(api), look.API),
         ),
     ]
+    if others := othermoney.lines(view, used + idle + down + api):
+        parts.append(look.small(*others))
     if survey.unpriced:
         parts.append(
             look.small(

@@ -11,7 +11,16 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import changing, charts, charts_rates, data_entered, look, projects, words
+from dashboard import (
+    changing,
+    charts,
+    charts_rates,
+    data_entered,
+    look,
+    othermoney,
+    projects,
+    words,
+)
 from dashboard.asking import Desk
 from dashboard.data import View
 from dashboard.figures import dollars
@@ -34,6 +43,7 @@ def show(view: View) -> None:
             icon=":material/memory:",
         )
         projects.show(view)
+        othermoney.show(view)
         return
     now_us = seen_us(entered, view.now_us)
     _picture(versions, entered, now_us)
@@ -52,6 +62,7 @@ def show(view: View) -> None:
     else:
         _form(desk, latest, standing, now_us)
     projects.show(view)
+    othermoney.show(view)
 
 
 def _picture(versions: Sequence[RateVersion], entered: Sequence[Entered], now_us: int) -> None:

@@ -27,9 +27,10 @@ def test_a_project_is_a_teams_by_name(gateway, page, text_of) -> None:
     bill = parse("date,item,amount,project\n2026-11-02,m,1,proj_1\n")
     invoices.store(gateway.engine, bill, party="provider:openai", name="b", by="ada", at_us=5)
     test = page("rates", gateway.url, period="7 d")
-    test.text_input[-3].set_value("proj_1")
-    test.text_input[-2].set_value("search")
-    test.button[-1].click().run()
+    fields = {one.label: one for one in test.text_input}
+    fields["Project, as on its bills"].set_value("proj_1")
+    fields["Team; empty: nobody's"].set_value("search")
+    {one.label: one for one in test.button}["Say whose it is"].click().run()
     assert test.success[0].value == f"openai/proj_1 is search's, says {FAY}."
     assert test.dataframe[-1].value["team"].tolist() == ["search"]
     with gateway.engine.connect() as connection:

@@ -1,0 +1,77 @@
+"""Dollars in other money: at rates that somebody entered, each with its day and source.
+
+The books stay in dollars. A rate that is old says so beside every figure that it makes.
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from fractions import Fraction
+
+import streamlit as st
+
+from dashboard import changing, data_entered, words
+from dashboard.data import View
+from ledger.currencies import FRESH_DAYS, Currency, currencies
+from ledger.economics import Exact
+from ledger.entered import seen_us
+
+CURRENCIES = "currencies"  # the change's name
+
+
+def lines(view: View, pusd: Exact) -> list[str]:
+    """The amount in each currency that has a rate."""
+    today = words.instant(view.now_us).date()
+    return [line(one, pusd, today) for one in _known(view)]
+
+
+def line(one: Currency, pusd: Exact, today: date) -> str:
+    amount = Fraction(pusd) * one.per_usd / 10**12
+    said = f"{float(one.per_usd):g} a dollar on {one.day:%d %b %Y}, says {one.source}"
+    old = f"; **{one.age_days(today)} days old**: enter a newer rate" if one.stale(today) else ""
+    return f"**{one.code} {float(amount):,.2f}** ({said}{old})"
+
+
+def show(view: View) -> None:
+    """The rates, and how to enter one."""
+    st.subheader("Other currencies", anchor=False)
+    changing.told(CURRENCIES)
+    known, today = _known(view), words.instant(view.now_us).date()
+    if known:
+        st.dataframe(rows(known, today), hide_index=True, width="stretch")
+    else:
+        st.caption("Amounts are in dollars. With a rate they stand in another currency, too.")
+    desk = changing.desk_for(view)
+    if desk is None:
+        return
+    with st.form("currencies-form", border=True):
+        first, second, third = st.columns(3, vertical_alignment="bottom")
+        code = first.text_input("Currency (ISO 4217)", max_chars=3, placeholder="EUR")
+        rate = second.number_input("One dollar is", min_value=0.0, value=None, format="%.6f")
+        day = third.date_input("Rate of the day", value=today, max_value=today)
+        source = st.text_input("Who says so", max_chars=200, placeholder="European Central Bank")
+        pressed = st.form_submit_button("Enter the rate", icon=":material/currency_exchange:")
+        if pressed and rate and code and source.strip():
+            given = {"currency": code.upper(), "per_usd": f"{rate:.6f}", "day": str(day)}
+            done = changing.done(desk, "/currencies", **given, source=source.strip())
+            if done is not None:
+                said = f"One dollar is {done['says']['per_usd']} {done['name']}, by {done['by']}."
+                changing.tell(CURRENCIES, said)
+
+
+def rows(known: Sequence[Currency], today: date) -> list[dict[str, object]]:
+    return [
+        {
+            "currency": one.code,
+            "one dollar is": float(one.per_usd),
+            "of": one.day,
+            "source": one.source,
+            "entered by": one.by,
+            "stands": f"stale: older than {FRESH_DAYS} days" if one.stale(today) else "fresh",
+        }
+        for one in known
+    ]
+
+
+def _known(view: View) -> list[Currency]:
+    found = data_entered.quotes(view)
+    return currencies(found, seen_us(found, view.now_us))
