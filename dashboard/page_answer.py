@@ -165,8 +165,8 @@ def _rates(standing: Standing) -> None:
             left, right = st.columns([3, 1], vertical_alignment="center")
             left.markdown(
                 f"**Enter your GPU rate for pool `{pool}`.** Without it nobody can say whether the "
-                f"GPUs pay. Set `pools.{pool}.gpu.usd_per_hour` (and its `source`) in the "
-                "configuration file; it is reloaded at once."
+                "GPUs pay. Enter it on [Rates and teams](rates), or set "
+                f"`pools.{pool}.gpu.usd_per_hour` and its `source` in the configuration file."
             )
             rate = right.number_input(
                 "Try a rate, USD per GPU-hour", min_value=0.0, step=0.1, value=None, key=f"r-{pool}"
