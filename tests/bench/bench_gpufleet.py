@@ -78,7 +78,13 @@ class Bench:
             "server": {"port": 0, "workers": self.options.workers, "timeouts": {"drain_s": 5}},
             "models": {MODEL: {"targets": ["pool:own"], "compare_with": ["openai/gpt-4o-mini"]}},
             "pools": {"own": {"engine": {**engine, "endpoints": urls}, "gpu": gpu}},
-            "policies": [{"name": "bench", "slo": {"ttft_ms": TTFT_MS, "tpot_ms": TPOT_MS}}],
+            "policies": [
+                {
+                    "name": "bench",
+                    "slo": {"ttft_ms": TTFT_MS, "tpot_ms": TPOT_MS},
+                    "otherwise": "best_effort",  # straight to the engines nothing is refused, too
+                }
+            ],
         }
 
 
@@ -222,8 +228,16 @@ def _hits(
 
 
 async def teams(bench: Bench, sides: Sides) -> None:
-    """One engine, the other drained; each prompt is new, so what differs is who sent it before."""
+    """One engine, the other drained: elsewhere a prompt would be new whoever had sent it."""
     sides.serve.command("engine", "drain", "pool:own/1")
+    try:
+        await _told(bench, sides)
+    finally:
+        sides.serve.command("engine", "resume", "pool:own/1")
+
+
+async def _told(bench: Bench, sides: Sides) -> None:
+    """Each prompt is new, so what differs is who sent it before."""
     mine, other = (sides.through(team) for team in ("bench", "probe"))
     alone = sides.straight(0)
     found: dict[str, list[float]] = {}
