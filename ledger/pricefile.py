@@ -58,8 +58,10 @@ def parse_price_file(text: str, *, book: str, rank: int) -> PriceFile:
     """The file's prices and aliases; raises `PriceError` with every fault and its place."""
     try:
         document = yaml.load(text, Loader=_DecimalLoader)  # noqa: S506  (a SafeLoader)
-    except (yaml.YAMLError, InvalidOperation) as error:
+    except (yaml.YAMLError, InvalidOperation, ValueError) as error:  # a date that is none, too
         raise PriceError(f"{book}: not YAML: {error}") from error
+    except RecursionError as error:
+        raise PriceError(f"{book}: not YAML that can be read: nested too deeply") from error
     top = _mapping(document, book, _TOP)
     faults: list[str] = []
     drafts: list[PriceDraft] = []

@@ -25,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import case_doors
+import case_fuzz
+import case_keys
 import case_known
 import case_smuggling
 import case_targets
@@ -34,7 +36,7 @@ from parts import ROOT
 
 CASES: tuple[Case, ...] = (
     *case_known.CASES, *case_targets.CASES, *case_smuggling.CASES, *case_texts.CASES,
-    *case_doors.CASES,
+    *case_doors.CASES, *case_fuzz.CASES, *case_keys.CASES,
 )  # fmt: skip
 OUT = ROOT / "build" / "security.json"
 HEAD = ("goal", "figure", "bar", "measured", "control", "seconds", "")

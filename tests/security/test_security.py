@@ -9,6 +9,7 @@ QUICK = (
     "canaries reached by a target's name", "requests read otherwise",
     "conditions that escape", "cells that a spreadsheet runs", "statements made of texts",
     "engine paths that answer",
+    "findings in sse", "findings in json", "findings in prices", "findings in pricecsv",
 )  # fmt: skip
 QUICK_CASES = [case for case in security.CASES if case.figure in QUICK]
 
