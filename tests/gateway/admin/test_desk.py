@@ -41,6 +41,8 @@ def test_an_error_names_the_member_at_fault(stack, admin, path, body, param) -> 
 LEAST = {
     "policies": "policies: []", "name": "x", "target": "alpha", "to": "own", "engine": "pool:main",
     "key_id": "none", "source": "a.csv", "content": "YQ==", "invoice": 1, "approves": "x",
+    "pool": "main", "usd_per_hour": "2", "provider": "up", "project": "p", "page": "plan",
+    "turned": {}, "currency": "EUR", "per_usd": "0.9", "day": "2026-01-02",
 }  # fmt: skip
 
 
