@@ -87,7 +87,11 @@ def reading(engine: Engine) -> Connection:
 
     Whoever writes is not held up, and does not hold up.
     """
-    return engine.connect().execution_options(**{_READING: True, "postgresql_readonly": True})
+    connection = engine.connect()
+    if engine.dialect.name == "sqlite":
+        return connection.execution_options(**{_READING: True})
+    # Else each statement sees its own state, and what another host commits between two is torn.
+    return connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
 def open_readonly(url: str) -> Engine:

@@ -3,7 +3,8 @@
 import pytest
 from sqlalchemy import select, text
 
-from ledger import orm
+from ledger import orm, sealed
+from ledger.records import Compared
 from ledger.repository import Repository
 from ledger.sealer import Sealer
 
@@ -66,4 +67,23 @@ def test_two_that_seal_at_once_make_one_chain(books, seal_findings):
     write_link = one.seal(at_us=7), other.seal(at_us=8)
     assert write_link[0] > 0
     assert write_link[1] == 0
+    assert seal_findings(books) == []
+
+
+def test_an_attempt_that_settles_while_a_link_is_read_is_whole_in_it_or_open(
+    books, settled, write, seal_all, seal_findings, monkeypatch
+):
+    """By another host, between two queries of the same link: it had no comparators yet, or all."""
+    compared = (Compared("openai/gpt-4o", 1, 7),)
+    by_attempt, late = sealed._by_attempt, [settled(3, compared=compared)]
+
+    def then_settled(connection, inside):
+        found = list(by_attempt(connection, inside))
+        while late:
+            write(books, late.pop())
+        yield from found
+
+    monkeypatch.setattr(sealed, "_by_attempt", then_settled)
+    assert seal_all(books) > 0
+    assert not late
     assert seal_findings(books) == []
