@@ -22,6 +22,7 @@ class PinnedTransport(httpx.AsyncHTTPTransport):
     def __init__(self, reach: Reach, *, tls: ssl.SSLContext | None = None) -> None:
         tls = tls or ssl.create_default_context()
         super().__init__(verify=tls, trust_env=False)
+        # httpx has no public way to a backend of one's own; its transports all keep this name.
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=tls,
             max_connections=CONNECTIONS,

@@ -5,15 +5,12 @@ and bytes over links; a real all-reduce of a decode step takes some 10 us whatev
 layer, so that one user gains less than the table has it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from backends.engine.catalog import Gpu
 from backends.engine.modelconfig import ModelConfig
-from backends.engine.planning.question import SIZES, Figures, Layout, Question, value
-from backends.engine.planning.weights import USUAL
-
-Planned = Callable[[ModelConfig, Gpu, Question], tuple[bool, Figures]]
+from backends.engine.planning.question import SIZES, Layout, Question, value
+from backends.engine.planning.weights import USUAL, Planned
 
 
 @dataclass(frozen=True, slots=True)
