@@ -23,6 +23,8 @@ FRAMEWORKS = {  # what runs in which part, by name
 }
 PROGRAM_LIMIT_S = 120
 GPU = {"type": "H200", "billing": "owned", "usd_per_hour": 3.5, "source": "for the test"}
+# What the stand-in offers: it is asked for pictures by address, as an API outside would be.
+FEATURES = ["tools", "json_schema", "images", "logprobs", "n", "reasoning", "media_urls"]
 
 
 def engine(served_name: str, kinds: list[str]) -> dict:
@@ -52,7 +54,10 @@ CONFIG = {
         "embed": {"engine": engine("simulated-embed", ["embedding"]), "gpu": GPU},
     },
     "providers": {
-        "standin": {"simulated": True, "start": True, "prices_as": "openai/gpt-4o-mini"},
+        "standin": {
+            "simulated": True, "start": True, "prices_as": "openai/gpt-4o-mini",
+            "features": FEATURES,
+        },
         "ranks": {
             "simulated": True, "start": True, "prices_as": "voyage/rerank-2.5", "kinds": ["rerank"],
         },
