@@ -1,8 +1,8 @@
 """The gateway's admin API, asked as whoever looks: the only file of the dashboard that writes.
 
 A `Desk` is of one viewer. It asks who that is before each request, vouches for the name and for
-nothing else (`ledger.vouched`), and tells the gateway's own words when it refuses: what somebody
-may do is decided there.
+nothing else (`ledger.identity.vouched`), and tells the gateway's own words when it refuses: what
+somebody may do is decided there.
 """
 
 import json
@@ -17,8 +17,8 @@ import httpx
 import streamlit as st
 
 from dashboard.viewer import Viewer, Who
-from ledger.secretfile import read_secret
-from ledger.vouched import GATEWAY, HEADER, KEY_FILE_VARIABLE, Asked, vouch
+from ledger.identity.secretfile import read_secret
+from ledger.identity.vouched import GATEWAY, HEADER, KEY_FILE_VARIABLE, Asked, vouch
 
 PREFIX = "/v1/organization"
 TIMEOUT_S = 20.0

@@ -10,7 +10,7 @@ import streamlit as st
 
 from dashboard import changing, words
 from dashboard.data import View
-from ledger.invoices import Manner, Stored
+from ledger.invoices.books import Manner, Stored
 
 MANNERS = {
     Manner.WHOLE: "it says all that is owed for its days",

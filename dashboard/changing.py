@@ -13,7 +13,7 @@ import streamlit as st
 from dashboard import asking
 from dashboard.asking import Desk, Refused, Unanswered
 from dashboard.data import View
-from ledger.people import Role
+from ledger.identity.people import Role
 
 MAY = (Role.FINANCE, Role.ADMIN)
 

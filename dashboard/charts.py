@@ -21,7 +21,7 @@ from dashboard.look import (
     inks,
 )
 from ledger.money import PUSD_PER_USD
-from ledger.series import Line
+from ledger.reports.series import Line
 
 MONEY_COLOURS: Mapping[str, str] = {
     Line.USED.value: OWN,

@@ -22,32 +22,33 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from dashboard import words
 from dashboard.viewer import NotAllowed, Reach, Viewer, Who, nobody
-from ledger import invoices, queries
-from ledger.adjusted import Adjustment, adjusted
-from ledger.book import load_price_book, newest_version
 from ledger.database import DatabaseError, open_readonly, snapshot
-from ledger.economics import TokenBasis
+from ledger.economics.cost import TokenBasis
 from ledger.entered import project_teams
-from ledger.invoicefile import InvoiceLine
-from ledger.lag import Lag, read_lag
-from ledger.market import Hardware
-from ledger.market import market as read_market
+from ledger.fleet.market import Hardware
+from ledger.fleet.market import market as read_market
+from ledger.invoices import books as invoices
+from ledger.invoices.adjusted import Adjustment, adjusted
+from ledger.invoices.files import InvoiceLine
+from ledger.invoices.reconcile import Booked, mapped
 from ledger.overrides import Override
 from ledger.overrides import overrides as read_overrides
-from ledger.prices import PriceBook
-from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
-from ledger.queries_tags import Tagged
-from ledger.queries_tags import tagged as read_tagged
-from ledger.reconcile import Booked, mapped
-from ledger.registers import Change
-from ledger.registers import changes as read_changes
-from ledger.survey import Survey
-from ledger.survey import survey as read_survey
-from ledger.verifications import Verified
-from ledger.verifications import verifications as read_verifications
-from ledger.verify import Result
-from ledger.verify import verify as verify_books
-from ledger.waterfall import Try, waterfall
+from ledger.prices.book import PriceBook
+from ledger.prices.stored import load_price_book, newest_version
+from ledger.queries import reads as queries
+from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.queries.tags import Tagged
+from ledger.queries.tags import tagged as read_tagged
+from ledger.reports.survey import Survey
+from ledger.reports.survey import survey as read_survey
+from ledger.reports.waterfall import Try, waterfall
+from ledger.seals.registers import Change
+from ledger.seals.registers import changes as read_changes
+from ledger.verify.checks import Result
+from ledger.verify.checks import verify as verify_books
+from ledger.verify.results import Verified
+from ledger.verify.results import verifications as read_verifications
+from ledger.writing.lag import Lag, read_lag
 
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
 # Not there, not reachable, not ours, or its driver is not installed.

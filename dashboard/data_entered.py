@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from dashboard.data import View, engine, read
 from dashboard.viewer import Reach
-from ledger.budgetstates import BudgetState, budget_states
+from ledger.budgets.states import BudgetState, budget_states
 from ledger.database import snapshot
 from ledger.entered import CURRENCY, PROJECT, RATE, SCENARIO, Entered, entries
-from ledger.paidrates import RateVersion, rate_versions
+from ledger.fleet.paidrates import RateVersion, rate_versions
 
 
 @read(Reach.BOOKS, entries=4)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from dashboard.data import View, argument, engine, read
 from dashboard.viewer import Reach
-from ledger import queries
-from ledger.driftnotes import DriftNote, read_drift
+from ledger.fleet.driftnotes import DriftNote, read_drift
+from ledger.fleet.upkeepnotes import Note, read_notes
 from ledger.policies import PolicySet
 from ledger.policies import policy_sets as read_policy_sets
-from ledger.upkeepnotes import Note, read_notes
+from ledger.queries import reads as queries
 
 MOST_POLICY_SETS = 100
 

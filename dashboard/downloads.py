@@ -14,13 +14,13 @@ import streamlit as st
 from dashboard import data, words
 from dashboard.data import View
 from dashboard.figures import own_hardware
-from ledger.exports_attempts import COLUMNS, attempt_rows
-from ledger.exports_csv import csv_lines
-from ledger.exports_focus import focus_rows
-from ledger.exports_focus_columns import COLUMNS as FOCUS_COLUMNS
-from ledger.exports_parquet import write_parquet
-from ledger.queries import DAY_US, HOUR_US, Scope
-from ledger.survey import Survey
+from ledger.exports.attempts import COLUMNS, attempt_rows
+from ledger.exports.delimited import csv_lines
+from ledger.exports.focus import focus_rows
+from ledger.exports.focus_columns import COLUMNS as FOCUS_COLUMNS
+from ledger.exports.parquet import write_parquet
+from ledger.queries.reads import DAY_US, HOUR_US, Scope
+from ledger.reports.survey import Survey
 
 MOST_ROWS = 200_000
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from dashboard import words
 from ledger.money import PUSD_PER_USD
-from ledger.queries import HOUR_US, EngineRow, Streamed
-from ledger.survey import Survey
+from ledger.queries.reads import HOUR_US, EngineRow, Streamed
+from ledger.reports.survey import Survey
 
 POINTS = 24  # of a line of streams: as many streams make each
 LEAST = 5  # streams of a point

@@ -1,10 +1,10 @@
 """Ways in: a sign-in of the house (OIDC), a proxy that is trusted, or this machine alone.
 
-`-- --access FILE` (or `BREAKEVEN_DASHBOARD_ACCESS`) names the file of people (`ledger.people`).
-With `[auth]` in it people sign in by Streamlit's own `st.login`; with `[proxy]` a proxy says who
-they are in a header, believed only beside a secret that the proxy alone knows. Without a file the
-dashboard is open, and then it answers on this machine alone, unless `--open` says that the
-address is nobody else's.
+`-- --access FILE` (or `BREAKEVEN_DASHBOARD_ACCESS`) names the file of people, as
+`ledger.identity.people` reads it. With `[auth]` in it people sign in by Streamlit's own
+`st.login`; with `[proxy]` a proxy says who they are in a header, believed only beside a secret
+that the proxy alone knows. Without a file the dashboard is open, and then it answers on this
+machine alone, unless `--open` says that the address is nobody else's.
 """
 
 import hmac
@@ -19,7 +19,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.viewer import NotAllowed, Viewer, Who, viewer_of
-from ledger.people import Access, AccessFile, AccessFileError, Role
+from ledger.identity.people import Access, AccessFile, AccessFileError, Role
 
 FILE_VARIABLE = "BREAKEVEN_DASHBOARD_ACCESS"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dashboard import words
-from ledger.facts import Moment
 from ledger.money import PUSD_PER_USD
-from ledger.queries import Cell, Spent
-from ledger.series import Line, spend
-from ledger.survey import Survey
+from ledger.queries.reads import Cell, Spent
+from ledger.reports.facts import Moment
+from ledger.reports.series import Line, spend
+from ledger.reports.survey import Survey
 
 HALF_A_CENT = 0.005
 

@@ -16,8 +16,8 @@ import streamlit as st
 from dashboard import data, gate, words
 from dashboard.data import View
 from dashboard.viewer import Reach, Who
-from ledger.lag import Lag
-from ledger.queries import Freshness
+from ledger.queries.reads import Freshness
+from ledger.writing.lag import Lag
 
 EVERYONE = "All teams"
 REFRESH_S = 5

@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboard.entrance import SignInNeeded, access_file
 from dashboard.viewer import NotAllowed, Viewer
-from ledger.people import AccessFileError
+from ledger.identity.people import AccessFileError
 
 OPEN = "Open: nobody is asked who they are, and whoever reaches this address sees all."
 

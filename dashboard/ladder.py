@@ -13,11 +13,9 @@ from typing import Any
 
 from dashboard import words
 from dashboard.figures import dollars
-from ledger.bills import PoolBill
-from ledger.bought import OverflowPrice
-from ledger.capability import PoolCapability
-from ledger.economics import Exact, Volume
-from ledger.staircase import (
+from ledger.economics.bought import OverflowPrice
+from ledger.economics.cost import Exact, Volume
+from ledger.economics.staircase import (
     Advice,
     Band,
     Staircase,
@@ -27,8 +25,10 @@ from ledger.staircase import (
     load_curve,
     windowed,
 )
-from ledger.standing import HOURS_OF_A_MONTH, Against, Standing, Verdict, with_spares
-from ledger.survey import Survey
+from ledger.economics.standing import HOURS_OF_A_MONTH, Against, Standing, Verdict, with_spares
+from ledger.fleet.bills import PoolBill
+from ledger.fleet.capability import PoolCapability
+from ledger.reports.survey import Survey
 
 POINTS = 60
 MOST_STEPS = 8

@@ -11,10 +11,10 @@ from dashboard import charts_spend, data, look, words
 from dashboard.data import View
 from dashboard.figures import dollars
 from dashboard.unitcosts import unit_costs
-from ledger.economics import TokenBasis
-from ledger.movements import LEAST_BUCKETS, anomalies, movers
-from ledger.queries import DAY_US, HOUR_US
-from ledger.survey import Survey
+from ledger.economics.cost import TokenBasis
+from ledger.queries.reads import DAY_US, HOUR_US
+from ledger.reports.movements import LEAST_BUCKETS, anomalies, movers
+from ledger.reports.survey import Survey
 
 SHOWN = 8
 MILLION = 10**6

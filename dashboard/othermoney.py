@@ -12,7 +12,7 @@ import streamlit as st
 from dashboard import changing, data_entered, words
 from dashboard.data import View
 from ledger.currencies import FRESH_DAYS, Currency, currencies
-from ledger.economics import Exact
+from ledger.economics.cost import Exact
 from ledger.entered import seen_us
 
 CURRENCIES = "currencies"  # the change's name

@@ -15,11 +15,11 @@ from dashboard import charts, data, look, othermoney, team, words
 from dashboard.data import View
 from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
 from dashboard.sentences import capacity, cures, headline, trend
-from ledger.capability import Known
-from ledger.economics import UnitPrice
-from ledger.queries import CONVERSATION
-from ledger.standing import Against, Standing, Verdict
-from ledger.survey import Survey
+from ledger.economics.cost import UnitPrice
+from ledger.economics.standing import Against, Standing, Verdict
+from ledger.fleet.capability import Known
+from ledger.queries.reads import CONVERSATION
+from ledger.reports.survey import Survey
 
 SPILL_MINUTES = 5
 COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_WEIGHTS}

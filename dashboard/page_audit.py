@@ -16,11 +16,11 @@ from sqlalchemy.exc import DBAPIError
 from dashboard import billing, charts_audit, data, look, words
 from dashboard.data import Bill, View
 from dashboard.figures import dollars
-from ledger.invoicefile import InvoiceLine
-from ledger.invoices import GPU, Stored
-from ledger.reconcile import Booked, Cause, Row, by_day_and_model, by_key, model_of
-from ledger.registers import Change
-from ledger.verify import Finding
+from ledger.invoices.books import GPU, Stored
+from ledger.invoices.files import InvoiceLine
+from ledger.invoices.reconcile import Booked, Cause, Row, by_day_and_model, by_key, model_of
+from ledger.seals.registers import Change
+from ledger.verify.checks import Finding
 
 CHANGES = 200
 RUNS = 5

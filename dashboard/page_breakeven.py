@@ -16,11 +16,11 @@ from dashboard.figures import dollars, labels
 from dashboard.ladder import Ladder, Meeting, Reach, curves, ladder, marks
 from dashboard.scenario_form import show_scenario
 from dashboard.sentences import cures
-from ledger.bought import AS_BOUGHT, OverflowPrice
-from ledger.capability import Known, PoolCapability
-from ledger.economics import TokenBasis, allocation_unit_cost
-from ledger.standing import Against
-from ledger.survey import Survey
+from ledger.economics.bought import AS_BOUGHT, OverflowPrice
+from ledger.economics.cost import TokenBasis, allocation_unit_cost
+from ledger.economics.standing import Against
+from ledger.fleet.capability import Known, PoolCapability
+from ledger.reports.survey import Survey
 
 COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_WEIGHTS}
 

@@ -8,7 +8,7 @@ import streamlit as st
 from dashboard import charts_budgets, data_entered, look, words
 from dashboard.data import View
 from dashboard.figures import dollars
-from ledger.budgetstates import BudgetState
+from ledger.budgets.states import BudgetState
 
 DRAWN = 24  # bars that one can still read
 PPM = 10**6

@@ -14,8 +14,8 @@ import streamlit as st
 
 from dashboard import look
 from dashboard.data import View
-from ledger.claims import Claim, claims, compute, compute_with, inputs_of, within_reach
-from ledger.economics import TokenBasis
+from ledger.economics.claims import Claim, claims, compute, compute_with, inputs_of, within_reach
+from ledger.economics.cost import TokenBasis
 
 EVERY, WRONG, RIGHT = "all", "do not follow", "follow"
 NO_TOKENS = "no tokens in it"

@@ -20,10 +20,10 @@ from dashboard.enginelines import (
     typical,
 )
 from dashboard.figures import labels
-from ledger.driftnotes import DriftNote
-from ledger.queries import EngineRow
-from ledger.upkeepnotes import Note
-from ledger.waterfall import far
+from ledger.fleet.driftnotes import DriftNote
+from ledger.fleet.upkeepnotes import Note
+from ledger.queries.reads import EngineRow
+from ledger.reports.waterfall import far
 
 STALE_US = 60 * 10**6
 STREAMS = 600

@@ -30,11 +30,11 @@ from dashboard.planning import (
 )
 from dashboard.planreport import report
 from dashboard.saved import scenarios
-from ledger.breakeven import Lever
-from ledger.economics import SECONDS_PER_HOUR
-from ledger.purchase import HOURS_OF_A_MONTH, Way
-from ledger.survey import Survey
-from ledger.usagefile import UsageFileError, parse_usage, priced
+from ledger.economics.breakeven import Lever
+from ledger.economics.cost import SECONDS_PER_HOUR
+from ledger.economics.purchase import HOURS_OF_A_MONTH, Way
+from ledger.economics.usagefile import UsageFileError, parse_usage, priced
+from ledger.reports.survey import Survey
 
 UPLOAD = "a provider's usage export"
 LEDGER = "this ledger"

@@ -24,7 +24,7 @@ from dashboard import (
 from dashboard.asking import Desk, Refused, Unanswered
 from dashboard.data import View
 from ledger.policies import PolicySet
-from ledger.survey import Survey
+from ledger.reports.survey import Survey
 
 LISTED = 20
 

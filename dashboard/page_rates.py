@@ -25,7 +25,7 @@ from dashboard.asking import Desk
 from dashboard.data import View
 from dashboard.figures import dollars
 from ledger.entered import Entered, in_force, seen_us, to_come
-from ledger.paidrates import RateVersion, rate_of
+from ledger.fleet.paidrates import RateVersion, rate_of
 
 RATES = "rates"  # the change's name
 SECONDS = 3_600

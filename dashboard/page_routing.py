@@ -14,7 +14,7 @@ from dashboard.data import View
 from dashboard.enginelines import gauge
 from dashboard.figures import labels, over_time, slo_share
 from ledger.money import PUSD_PER_USD
-from ledger.survey import Survey
+from ledger.reports.survey import Survey
 
 PAIRS = 600
 SECONDS_OF_AN_HOUR = 3_600

@@ -22,9 +22,9 @@ from dashboard.figures import (
     own_hardware,
     spent_over_time,
 )
-from ledger.queries import AttemptRow, Cell
-from ledger.rows import DISPUTED
-from ledger.survey import Survey
+from ledger.queries.reads import AttemptRow, Cell
+from ledger.reports.survey import Survey
+from ledger.writing.rows import DISPUTED
 
 ROWS = 200
 BIND: Any = "query-params"

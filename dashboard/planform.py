@@ -13,11 +13,11 @@ import streamlit as st
 from dashboard import data, words
 from dashboard.data import View
 from dashboard.planning import BASIS, HIDDEN_PEAKS_DUTY, Figures, Traffic
-from ledger.economics import SECONDS_PER_HOUR
-from ledger.market import Hardware, estimate, models
+from ledger.economics.cost import SECONDS_PER_HOUR
+from ledger.economics.purchase import Commitment, Purchase
+from ledger.fleet.market import Hardware, estimate, models
 from ledger.money import usd_to_pusd_rounded
-from ledger.purchase import Commitment, Purchase
-from ledger.survey import Survey
+from ledger.reports.survey import Survey
 
 FIELDS = frozenset((
     "gpu", "horizon", "growth", "interest", "off1", "off3", "price", "life", "residual", "power",

@@ -12,8 +12,8 @@ from typing import Any
 
 from dashboard import words
 from dashboard.figures import dollars
-from ledger.breakeven import BreakEven, Configuration, assess
-from ledger.economics import (
+from ledger.economics.breakeven import BreakEven, Configuration, assess
+from ledger.economics.cost import (
     Exact,
     TokenBasis,
     UnitPrice,
@@ -22,7 +22,7 @@ from ledger.economics import (
     ops_cost,
     weeks_of,
 )
-from ledger.purchase import (
+from ledger.economics.purchase import (
     HOURS_OF_A_MONTH,
     Commitment,
     Demand,
@@ -36,9 +36,9 @@ from ledger.purchase import (
     reserve,
     stay,
 )
-from ledger.staircase import load_curve
-from ledger.survey import Survey
-from ledger.usagefile import Priced, UsageFile
+from ledger.economics.staircase import load_curve
+from ledger.economics.usagefile import Priced, UsageFile
+from ledger.reports.survey import Survey
 
 BASIS = TokenBasis.INPUT_OUTPUT
 MINUTES_PER_HOUR = 60

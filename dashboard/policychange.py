@@ -12,7 +12,7 @@ import streamlit as st
 from dashboard import changing
 from dashboard.asking import Desk, Refused
 from dashboard.policyeditor import Draft
-from ledger.people import Role
+from ledger.identity.people import Role
 
 FILE = "those of the configuration file"
 POLICIES = "policies"  # the change's name

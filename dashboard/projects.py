@@ -5,7 +5,7 @@ import streamlit as st
 from dashboard import changing, data, data_entered, words
 from dashboard.data import View
 from ledger.entered import in_force, seen_us
-from ledger.invoices import PROVIDER
+from ledger.invoices.books import PROVIDER
 
 PROJECTS = "projects"  # the change's name
 

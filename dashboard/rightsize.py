@@ -12,12 +12,12 @@ import streamlit as st
 
 from dashboard import charts, look, words
 from dashboard.figures import dollars
-from ledger.bills import PoolBill
-from ledger.market import Hardware
-from ledger.rightsizing import Fleet, Size, sizes
-from ledger.staircase import load_curve, windowed
-from ledger.standing import HOURS_OF_A_MONTH
-from ledger.survey import PoolLook, Survey
+from ledger.economics.staircase import load_curve, windowed
+from ledger.economics.standing import HOURS_OF_A_MONTH
+from ledger.fleet.bills import PoolBill
+from ledger.fleet.market import Hardware
+from ledger.fleet.rightsizing import Fleet, Size, sizes
+from ledger.reports.survey import PoolLook, Survey
 
 MOST = 8  # bars
 

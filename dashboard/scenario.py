@@ -12,11 +12,11 @@ from typing import Any
 
 from dashboard.figures import dollars
 from dashboard.ladder import Ladder
-from ledger.economics import SECONDS_PER_HOUR, Exact
-from ledger.prices import Price
-from ledger.sensitivity import Bar, Case
-from ledger.standing import HOURS_OF_A_MONTH, Verdict
-from ledger.survey import Survey
+from ledger.economics.cost import SECONDS_PER_HOUR, Exact
+from ledger.economics.sensitivity import Bar, Case
+from ledger.economics.standing import HOURS_OF_A_MONTH, Verdict
+from ledger.prices.book import Price
+from ledger.reports.survey import Survey
 
 MINUTE_S = 60
 SWING = Fraction(1, 5)

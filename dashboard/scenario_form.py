@@ -15,10 +15,10 @@ from dashboard.data import View
 from dashboard.ladder import Ladder
 from dashboard.saved import scenarios
 from dashboard.scenario import SWING, Base, bars, base_case, lines
-from ledger.economics import TokenBasis
-from ledger.sensitivity import Case, outcome, tornado
-from ledger.survey import Survey
-from ledger.thresholds import Input, Threshold, thresholds
+from ledger.economics.cost import TokenBasis
+from ledger.economics.sensitivity import Case, outcome, tornado
+from ledger.economics.thresholds import Input, Threshold, thresholds
+from ledger.reports.survey import Survey
 
 BIND: Any = "query-params"
 BASIS = TokenBasis.INPUT_OUTPUT

@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboard import charts, look, words
 from dashboard.figures import dollars, over_time, own_cost_by_team, own_hardware
-from ledger.survey import Survey
+from ledger.reports.survey import Survey
 
 
 def words_of(survey: Survey) -> str:

@@ -7,7 +7,7 @@ import altair as alt
 import streamlit as st
 
 from dashboard import charts, look
-from ledger.waterfall import Try
+from ledger.reports.waterfall import Try
 
 COLOURS = {
     "gateway": "#98A2B3", "network": look.LOSS, "queue": "#B54708", "prefill": "#7A5AF8",

@@ -8,9 +8,9 @@ token is never set against one per token of any kind.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ledger.economics import TokenBasis, Volume, allocation_unit_cost
-from ledger.queries import CONVERSATION, Cell
-from ledger.survey import Survey
+from ledger.economics.cost import TokenBasis, Volume, allocation_unit_cost
+from ledger.queries.reads import CONVERSATION, Cell
+from ledger.reports.survey import Survey
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
-from ledger.people import Person, Role
+from ledger.identity.people import Person, Role
 
 
 class NotAllowed(Exception):

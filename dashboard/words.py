@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import NamedTuple
 
-from ledger.economics import Exact
+from ledger.economics.cost import Exact
 from ledger.money import usd_text
 from ledger.overrides import API, DISABLED, EVERY, OWN, Override
 

@@ -37,7 +37,7 @@ from gateway.auth import (
 )
 from gateway.clock import Clock
 from gateway.people import People, whole
-from ledger.identity import Identity
+from ledger.identity.keys import Identity
 
 PUBLIC = "public"
 CALLER = "breakeven.caller"

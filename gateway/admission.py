@@ -7,10 +7,10 @@ per attempt before dispatch, on every hard scope or on none, and resolves exactl
 from collections.abc import Iterable, Sequence
 
 from gateway.errors import RequestError
-from gateway.fleet import Target
-from ledger.desk import DeskAway, DeskClient, Refusal
-from ledger.identity import Identity
-from ledger.records import Hold
+from gateway.targets.fleet import Target
+from ledger.budgets.desk import DeskAway, DeskClient, Refusal
+from ledger.identity.keys import Identity
+from ledger.journals.records import Hold
 
 
 class Rooms:

@@ -23,8 +23,8 @@ from backends.pinned import PinnedTransport
 from backends.reach import INSIDE
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from ledger.alerts import Alert, note, take_due, told
-from ledger.escrow import budget_key
+from ledger.budgets.alerts import Alert, note, take_due, told
+from ledger.budgets.escrow import budget_key
 from ledger.money import PPM, pusd_to_usd, usd_text
 
 LOOK_S = 2.0

@@ -13,22 +13,22 @@ from functools import partial
 from typing import Any, Protocol
 
 from gateway.auth import INFERENCE, Keys, authenticate, sent
-from gateway.body import encode, open_members
 from gateway.clock import Clock
 from gateway.config.settings import Server, Timeouts
-from gateway.connection import Connection, Header, connection_of
 from gateway.dialects.reply import TranslatedReply
 from gateway.dialects.spoken import SPOKEN
 from gateway.dispatch import CLIENT_GONE, Dispatcher
 from gateway.errors import RequestError, let_go
 from gateway.errors import body as error_body
-from gateway.fields import Fields, read_fields
+from gateway.http.body import encode, open_members
+from gateway.http.connection import Connection, Header, connection_of
+from gateway.http.fields import Fields, read_fields
+from gateway.idempotency.submissions import Sent
 from gateway.intake import PATHS, Asked, read
-from gateway.measured import RANKING, READERS, Arrived
+from gateway.measured.requests import RANKING, READERS, Arrived
 from gateway.relay import error_event
 from gateway.reply import JSON, Reply
-from gateway.submissions import Sent
-from ledger.identity import Identity
+from ledger.identity.keys import Identity
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -53,7 +53,7 @@ log = logging.getLogger("breakeven.api")
 
 
 class Workload(Protocol):
-    """Told how many requests are being worked on: `gateway.metrics.Metrics`."""
+    """Told how many requests are being worked on: `gateway.metrics.requests.Metrics`."""
 
     working: int
 

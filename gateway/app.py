@@ -41,11 +41,11 @@ from gateway.dialects.messages import MESSAGES
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.lastword import with_last_word
-from gateway.ledger_reads import LedgerReads
 from gateway.openapi import POLICY, described, page
-from gateway.organization import add_organization
+from gateway.organization.pages import add_organization
+from gateway.organization.reads import LedgerReads
 from gateway.routes import allowed
-from ledger.identity import Identity
+from ledger.identity.keys import Identity
 
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
 

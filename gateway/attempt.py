@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import msgspec
 
-from gateway.experience import Passage
 from gateway.flight import Flight
 from gateway.plan import Plan, Step
 from gateway.relay import ByteRelay, EventRelay
-from ledger.records import Hold, Status
+from gateway.targets.experience import Passage
+from ledger.journals.records import Hold, Status
 from router.types import Verdict
 
 TELL_S = 0.04  # between two words to the board about one stream; chunks come faster

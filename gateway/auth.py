@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from gateway.errors import RequestError
-from gateway.fields import read_fields
-from ledger.identity import Identity, LedgerAway
+from gateway.http.fields import read_fields
+from ledger.identity.keys import Identity, LedgerAway
 
 INFERENCE = "inference"
 USAGE = "usage"  # to read what one's own team used and what it cost

@@ -35,7 +35,6 @@ from gateway.admission import Admission
 from gateway.api import HotApi
 from gateway.app import Gateway, Operations, create_app
 from gateway.batches.serving import Host, serve_batches
-from gateway.candidates import Candidates
 from gateway.clock import Clock
 from gateway.config.environ import secret
 from gateway.config.settings import Pool, Provider, Settings
@@ -44,36 +43,37 @@ from gateway.demanded import Demanded
 from gateway.dispatch import Dispatcher
 from gateway.drift.drawing import open_drawing
 from gateway.errors import ConfigError
-from gateway.experience import Experience
 from gateway.failsafe import FailSafe
-from gateway.fleet import Fleet
 from gateway.flight import Flights
+from gateway.idempotency.keptanswers import KeptAnswers
+from gateway.idempotency.submissions import Submissions
 from gateway.ids import RequestIds
-from gateway.inforce import CurrentPlans, InForce
-from gateway.keptanswers import KeptAnswers
+from gateway.limits.ratelimits import open_limits
+from gateway.limits.waiting import WaitingRoom
 from gateway.metering import Metering
-from gateway.metrics import Metrics
+from gateway.metrics.requests import Metrics
 from gateway.news import Ledger, Moving, followed
 from gateway.people import people_of
 from gateway.plan import Learned, Planner
-from gateway.policysets import rules_of
-from gateway.prefixes import PREFIXES_FILE, Prefixes
-from gateway.ratelimits import open_limits
+from gateway.policies.inforce import CurrentPlans, InForce
+from gateway.policies.repolicing import ReadPolicies
+from gateway.policies.sets import rules_of
 from gateway.recording import JOURNAL, Recording
-from gateway.repolicing import ReadPolicies
 from gateway.retries import Retries
 from gateway.routes import Routes
 from gateway.runtime import Runtime
 from gateway.sessions import Sessions
-from gateway.silence import Silences
-from gateway.slots import Board
-from gateway.submissions import Submissions
-from gateway.waiting import WaitingRoom
+from gateway.targets.candidates import Candidates
+from gateway.targets.experience import Experience
+from gateway.targets.fleet import Fleet
+from gateway.targets.prefixes import PREFIXES_FILE, Prefixes
+from gateway.targets.silence import Silences
+from gateway.targets.slots import Board
+from ledger.budgets.desk import DeskClient
 from ledger.database import make_engine
-from ledger.desk import DeskClient
-from ledger.journal import JournalWriter
+from ledger.journals.journal import JournalWriter
 from ledger.lengths import Length
-from ledger.modellimits import model_limits
+from ledger.prices.modellimits import model_limits
 from router.estimates import OutputLengths, TokenRatio
 
 BEAT_S = 0.1
@@ -242,7 +242,7 @@ def _submissions(
 ) -> Submissions:
     replay, kept = settings.server.idempotency.replay, None
     if replay.enabled:
-        from gateway.answercipher import AnswerCipher  # noqa: PLC0415  (a library for this alone)
+        from gateway.idempotency.answercipher import AnswerCipher  # noqa: PLC0415  (a library for this alone)
 
         cipher = AnswerCipher(environ.get(replay.key_env or "", ""))
         kept = KeptAnswers(cipher, replay, clock.wall_us)

@@ -17,15 +17,15 @@ from backends.chunks import plain_word
 from backends.errors import ServerError
 from backends.said import said_in_answer
 from gateway.attempt import Attempt, Outcome
-from gateway.beside import estimated
-from gateway.candidates import output_bound
-from gateway.counted import completed, used
 from gateway.disputes import Limits, contradicted, possible, prompt_possible, worth_reading
-from gateway.measured import AUDIO_MS_PER_TOKEN
+from gateway.measured.beside import estimated
+from gateway.measured.counted import completed, used
+from gateway.measured.requests import AUDIO_MS_PER_TOKEN
+from gateway.targets.candidates import output_bound
 from ledger.accounts import provisional_charge_pusd
-from ledger.prices import Price, cost_pusd, tier_cost_pusd, tier_of
-from ledger.rates import TOKENS_LIMIT
-from ledger.records import Basis, Tokens
+from ledger.journals.records import Basis, Tokens
+from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
+from ledger.prices.rates import TOKENS_LIMIT
 from ledger.usage import Convention, UsageError, tokens_from_usage
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds

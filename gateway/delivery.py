@@ -14,8 +14,8 @@ from backends.exchange import drain, pour, read_all
 from backends.refusal import TOO_LONG, names_model, openai_refusal
 from gateway.attempt import Attempt, Outcome
 from gateway.clock import Clock
-from gateway.connection import Header
-from gateway.hearing import TranscriptRelay
+from gateway.http.connection import Header
+from gateway.measured.hearing import TranscriptRelay
 from gateway.metering import REFUSED, Metering
 from gateway.relay import ByteRelay, EventRelay, parse_answer
 from gateway.reply import JSON, Reply

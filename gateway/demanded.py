@@ -5,7 +5,7 @@ second of each pool's engines is worth (`router.market`). A pool that no engine 
 moment had no time to sell: its price is left at nothing.
 """
 
-from gateway.slots import Board, Published
+from gateway.targets.slots import Board, Published
 from router.deadlines import deadline_bin
 from router.market import BINS, Market, Window, bin_of, demand_of
 from router.types import Decision, Policy, Request

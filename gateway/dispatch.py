@@ -19,26 +19,26 @@ from gateway.delivery import Delivery
 from gateway.demanded import Demanded
 from gateway.drift.drawing import Drawing
 from gateway.errors import RequestError, let_go
-from gateway.experience import Experience
-from gateway.fleet import Target
 from gateway.flight import Flights
-from gateway.heldoff import LIMITED
+from gateway.idempotency.submissions import Submissions
 from gateway.intake import Asked, body_for
+from gateway.limits.ratelimits import RateLimits, over_rate
+from gateway.limits.waiting import Full, WaitingRoom
 from gateway.metering import Metering
 from gateway.plan import Plan, Plans, Step
-from gateway.ratelimits import RateLimits, over_rate
 from gateway.refusals import failed, infeasible, no_place, over_budget, status_of
 from gateway.relay import error_event
 from gateway.reply import Reply
 from gateway.retries import Retries
 from gateway.sessions import Sessions
-from gateway.silence import Silences
-from gateway.submissions import Submissions
-from gateway.waiting import Full, WaitingRoom
-from ledger.desk import Refusal
-from ledger.identity import Identity
-from ledger.journal import JournalError
-from ledger.records import Status
+from gateway.targets.experience import Experience
+from gateway.targets.fleet import Target
+from gateway.targets.heldoff import LIMITED
+from gateway.targets.silence import Silences
+from ledger.budgets.desk import Refusal
+from ledger.identity.keys import Identity
+from ledger.journals.journal import JournalError
+from ledger.journals.records import Status
 from router.filters import PERMANENT, counted_tokens
 from router.types import Kind, Otherwise, Reason
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
 
 LONGEST_TOKEN_BYTES = 128  # a row of blanks, in OpenAI's vocabularies
 UNSEEN_TOKENS = 64  # of a choice: marks of turns, calls and ends, which are no text

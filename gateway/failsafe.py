@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 from math import inf
 
-from gateway.metrics import Metrics
-from gateway.slots import Board
+from gateway.metrics.requests import Metrics
+from gateway.targets.slots import Board
 from router.decide import decide
 from router.static import static_order
 from router.types import Candidate, Decision, Health, Policy, Request

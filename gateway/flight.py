@@ -8,8 +8,8 @@ is followed: what it holds and what it may come to hold stand in a place of thei
 import msgspec
 
 from gateway.plan import Plan, Step
-from gateway.prefixes import Prefixes
-from gateway.slots import RESIDENTS, Board, Load, Resident
+from gateway.targets.prefixes import Prefixes
+from gateway.targets.slots import RESIDENTS, Board, Load, Resident
 from router.deadlines import bearable_ms
 from router.feedback import predicted_s, pull
 from router.forecast import kv_longest_tokens, kv_rounded, work_of

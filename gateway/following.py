@@ -8,7 +8,7 @@ import asyncio
 from pathlib import Path
 from typing import Protocol
 
-from ledger.keyring import Generation
+from ledger.identity.keyring import Generation
 
 LOOK_S = 0.5  # a glance at shared memory
 FOLLOW_S = 2.0  # from a commit to a worker's use of it, the writer's look included

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gateway import caps
-from gateway.body import Members, encode, member, raw
 from gateway.errors import RequestError
-from gateway.forms import Form
+from gateway.http.body import Members, encode, member, raw
+from gateway.http.forms import Form
+from gateway.limits import caps
 from router.prompts import Extent
 from router.types import Feature, Kind
 

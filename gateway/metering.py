@@ -10,15 +10,15 @@ from functools import partial
 from backends.errors import BadAnswer, Overloaded, ServerError, Silent, TooLong, UpstreamBroken
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
-from gateway.calibration import Estimate
 from gateway.charging import charge, compared_pusd
 from gateway.clock import Clock
-from gateway.experience import Experience
-from gateway.heldoff import LIMITED
-from gateway.metrics import Ended, Metrics
+from gateway.metrics.requests import Ended, Metrics
 from gateway.plan import Learned, Plan
-from ledger.journal import JournalError, JournalWriter
-from ledger.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
+from gateway.targets.calibration import Estimate
+from gateway.targets.experience import Experience
+from gateway.targets.heldoff import LIMITED
+from ledger.journals.journal import JournalError, JournalWriter
+from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
 from router.types import UNDECODED, Kind
 
 REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's

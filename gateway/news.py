@@ -6,23 +6,23 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
-from gateway.candidates import Candidates
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.fleet import Fleet
 from gateway.following import keep_up
-from gateway.inforce import InForce
-from gateway.overruling import Overruling, ReadOverrides
-from gateway.repolicing import ReadPolicies, Repolicing
-from gateway.repricing import ReadNewer, Repricing
-from gateway.rerating import ReadRates, Rerating
+from gateway.policies.inforce import InForce
+from gateway.policies.overruling import Overruling, ReadOverrides
+from gateway.policies.repolicing import ReadPolicies, Repolicing
+from gateway.pricing.repricing import ReadNewer, Repricing
+from gateway.pricing.rerating import ReadRates, Rerating
 from gateway.runtime import Runtime
-from ledger.book import NEWEST_PRICE_FILE
-from ledger.identity import KeyRing
+from gateway.targets.candidates import Candidates
+from gateway.targets.fleet import Fleet
+from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE
+from ledger.identity.keys import KeyRing
 from ledger.lengths import Length
-from ledger.paidrates import NEWEST_CONTRACT_FILE
 from ledger.policies import NEWEST_POLICY_FILE
-from ledger.prices import PriceBook
+from ledger.prices.book import PriceBook
+from ledger.prices.stored import NEWEST_PRICE_FILE
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ target's to judge, and new members of a vendor pass through. `null` is a member 
 from typing import Any
 
 from gateway.config.schema import NAME
-from gateway.forms import FILE, NAMES, PARTS_LIMIT
+from gateway.http.forms import FILE, NAMES, PARTS_LIMIT
 from gateway.intake import EMBEDDING_INPUTS_LIMIT, MAX_TOKENS_LIMIT, MODEL_LIMIT
-from gateway.measured import DOCUMENTS_LIMIT, RANKING, READERS
+from gateway.measured.requests import DOCUMENTS_LIMIT, RANKING, READERS
 
 Schema = dict[str, Any]
 

@@ -1,9 +1,9 @@
 """People whom the dashboard vouches for: what they may do is decided here, by the access file.
 
-What comes with a request is a name and no more (`ledger.vouched`). The role is read from the file
-that `dashboard.access_file` names, here, at every request: one that the dashboard believed and the
-gateway does not opens nothing. Without that file the dashboard is open, nobody has a name, and
-whoever sits there may look and simulate: a change needs somebody who made it.
+What comes with a request is a name and no more (`ledger.identity.vouched`). The role is read from
+the file that `dashboard.access_file` names, here, at every request: one that the dashboard
+believed and the gateway does not opens nothing. Without that file the dashboard is open, nobody
+has a name, and whoever sits there may look and simulate: a change needs somebody who made it.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ from gateway.config.settings import Settings
 from gateway.errors import RequestError
 from gateway.roles import ROLES
 from gateway.roles import Role as KeyRole
-from ledger.identity import Identity
-from ledger.people import AccessFile, AccessFileError, Person, Role
-from ledger.secretfile import read_secret
-from ledger.vouched import HEADER, KEY_FILE, Asked, NotVouched, Vouched, heard
+from ledger.identity.keys import Identity
+from ledger.identity.people import AccessFile, AccessFileError, Person, Role
+from ledger.identity.secretfile import read_secret
+from ledger.identity.vouched import HEADER, KEY_FILE, Asked, NotVouched, Vouched, heard
 
 VIEWED = ROLES[KeyRole.VIEWER]
 MAY: dict[Role, frozenset[str]] = {

@@ -10,19 +10,19 @@ from typing import Protocol
 
 import msgspec
 
-from gateway.candidates import Candidates, Frozen
 from gateway.clock import Clock
 from gateway.config.conditions import Asking
+from gateway.decisions.states import States
 from gateway.failsafe import FailSafe
-from gateway.fleet import Target
 from gateway.intake import Asked
-from gateway.measured import sound_tokens
-from gateway.prefixes import NOTHING, beginning_of
+from gateway.measured.requests import sound_tokens
+from gateway.policies.rulings import Terms
 from gateway.routes import Route, Routes
-from gateway.rulings import Terms
-from gateway.states import States
-from ledger.identity import Identity
-from ledger.prices import Price
+from gateway.targets.candidates import Candidates, Frozen
+from gateway.targets.fleet import Target
+from gateway.targets.prefixes import NOTHING, beginning_of
+from ledger.identity.keys import Identity
+from ledger.prices.book import Price
 from router.estimates import OutputLengths, TokenRatio
 from router.explain import packed_within
 from router.types import Decision, Policy, Reason, Request, Verdict

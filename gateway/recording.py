@@ -6,7 +6,7 @@ prints: once per change, for requests come by the thousand.
 
 import logging
 
-from ledger.journal import JournalWriter
+from ledger.journals.journal import JournalWriter
 
 JOURNAL = "journal"
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from backends.errors import BackendError, HeadTimeout, IdleTimeout, Overloaded, Silent, WrongAddress
 from gateway.errors import RequestError
 from gateway.plan import Plan
-from ledger.desk import Refusal
-from ledger.records import Status
+from ledger.budgets.desk import Refusal
+from ledger.journals.records import Status
 from router.explain import short
 from router.types import Feature, Kind, Reason, Verdict
 

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
-from gateway.connection import Connection, Header
-from gateway.ratelimits import Use
+from gateway.http.connection import Connection, Header
+from gateway.limits.ratelimits import Use
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 

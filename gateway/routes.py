@@ -12,11 +12,11 @@ from hashlib import sha256
 from gateway.admission import Admission, Rooms
 from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
-from gateway.fleet import Fleet, Target
-from gateway.overrides import barred
-from gateway.rules import Rules
-from gateway.rulings import Chain
-from ledger.identity import Identity
+from gateway.policies.overrides import barred
+from gateway.policies.rules import Rules
+from gateway.policies.rulings import Chain
+from gateway.targets.fleet import Fleet, Target
+from ledger.identity.keys import Identity
 from ledger.overrides import Override
 from router.policy import tighten
 from router.types import Residency

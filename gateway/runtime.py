@@ -12,8 +12,8 @@ import msgspec
 from backends.engine.tuned import number, read, without
 from backends.simulator.shapefile import profile_of
 from gateway.config.settings import Engine, Settings
-from gateway.eventaddress import kv_events_address
-from gateway.slots import Layout
+from gateway.targets.eventaddress import kv_events_address
+from gateway.targets.slots import Layout
 
 SEQUENCES, BUDGET = "--max-num-seqs", "--max-num-batched-tokens"
 VLLM_LIMITS = (256, 2048)  # what `serve` starts engines with when nothing else is said

@@ -26,21 +26,21 @@ from gateway.app import Gateway
 from gateway.bootstrap import Exposition, build
 from gateway.clock import Clock
 from gateway.config.settings import Server, Settings, Timeouts, load
-from gateway.cors import Cors
-from gateway.hostmetrics import HostMetrics
+from gateway.http.cors import Cors
+from gateway.http.protocol import bounded
 from gateway.ids import RequestIds
+from gateway.metrics.host import HostMetrics
 from gateway.news import Ledger
-from gateway.prices import price_aliases
-from gateway.protocol import bounded
+from gateway.pricing.configured import price_aliases
 from gateway.runtime import Runtime
-from gateway.slots import Board
-from ledger.book import load_price_book, newer_prices
+from gateway.targets.slots import Board
 from ledger.database import open_readonly
-from ledger.identity import KeyRing
+from ledger.fleet.paidrates import read_rates
+from ledger.identity.keys import KeyRing
 from ledger.lengths import recent_lengths
 from ledger.overrides import overrides
-from ledger.paidrates import read_rates
 from ledger.policies import policies_in_force
+from ledger.prices.stored import load_price_book, newer_prices
 
 METRICS_DIR = "metrics"
 FILES_OWN = 128  # listener, journal, board, ledger, metrics, and what Python keeps open

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ledger.contracts import US_PER_HOUR, GpuContract, gpu_bill_pusd
+from ledger.fleet.contracts import US_PER_HOUR, GpuContract, gpu_bill_pusd
+from ledger.journals.records import AttemptOpened, AttemptSettled
 from ledger.money import divide_half_even, split_largest_remainder
-from ledger.records import AttemptOpened, AttemptSettled
 
 __all__ = [
     "US_PER_HOUR",

@@ -10,7 +10,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ledger.rates import PriceError
+from ledger.prices.rates import PriceError
 
 SIZE_LIMIT = 16 * 1024 * 1024  # bytes
 SEPARATORS = ";\t,"

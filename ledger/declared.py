@@ -13,16 +13,16 @@ from typing import NamedTuple, cast
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
-from ledger.binding import BudgetLine, default_of, is_default, scope_of
-from ledger.booked import book, book_each
-from ledger.budgetversions import say_budgets
+from ledger.budgets.binding import BudgetLine, default_of, is_default, scope_of
+from ledger.budgets.booked import book, book_each
+from ledger.budgets.escrow import budget_key
+from ledger.budgets.versions import say_budgets
+from ledger.budgets.windows import Period, Window, window_at
 from ledger.entered import Entered
-from ledger.escrow import budget_key
-from ledger.orm_books import ConfigVersion
-from ledger.orm_budgets import Budget
-from ledger.orm_fleet import GpuContract
-from ledger.paidrates import carried, standing_rates
-from ledger.windows import Period, Window, window_at
+from ledger.fleet.paidrates import carried, standing_rates
+from ledger.orm.books import ConfigVersion
+from ledger.orm.budgets import Budget
+from ledger.orm.fleet import GpuContract
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, insert, select
 
-from ledger import orm_policies as orm
+from ledger.orm import policies as orm
 
 RATE, PROJECT, SCENARIO, CURRENCY = "rate:", "project:", "scenario:", "currency:"
 

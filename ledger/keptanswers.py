@@ -8,7 +8,7 @@ from sqlalchemy import Engine, and_, delete, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.database import reading
-from ledger.orm_identity import KeptAnswer
+from ledger.orm.identity import KeptAnswer
 from ledger.submissions import Asking
 
 FORGOTTEN_AT_ONCE = 100  # an answer may be a megabyte

@@ -10,8 +10,8 @@ import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from ledger import orm_policies as orm
 from ledger.database import reading
+from ledger.orm import policies as orm
 
 NEWEST_POLICY_FILE = "policies.newest"  # in the run directory: the newest number
 

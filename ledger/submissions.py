@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, and_, delete, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.database import reading
-from ledger.orm_identity import Submission
+from ledger.orm.identity import Submission
 
 FORGOTTEN_AT_ONCE = 1_000
 TRIES = 3  # what was taken may be freed between two looks at it

@@ -10,8 +10,8 @@ tokens or searches, transcriptions tokens or seconds, each in words of their own
 from collections.abc import Mapping
 from enum import StrEnum
 
-from ledger.rates import AUDIO_MS_LIMIT, MS_PER_S, SEARCHES_LIMIT, TOKENS_LIMIT
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
+from ledger.prices.rates import AUDIO_MS_LIMIT, MS_PER_S, SEARCHES_LIMIT, TOKENS_LIMIT
 
 # vLLM: prompt tokens that filled new cache blocks. Telemetry, not a charge, so it may overlap.
 _CREATED = ("created_cache_tokens", "created_cached_tokens")

@@ -24,32 +24,32 @@ from typing import NamedTuple
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
-from ledger.book import NEWEST_PRICE_FILE, newest_version
-from ledger.condense import Condenser
-from ledger.condense import Step as Condensed
+from ledger.budgets.desk_server import BudgetDesk, Seen
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
-from ledger.desk_server import BudgetDesk, Seen
-from ledger.heap import one_heap
-from ledger.hours import close_hours
-from ledger.journal_reader import JournalReader
+from ledger.fleet.hours import close_hours
+from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates, newest_contract
+from ledger.identity.keyring import Generation
+from ledger.identity.tokens import GENERATION
+from ledger.journals.reader import JournalReader
 from ledger.keptanswers import forget_answers
-from ledger.keyring import Generation
-from ledger.lag import Lag, write_lag
-from ledger.orm_identity import Meta
+from ledger.orm.identity import Meta
 from ledger.overrides import NEWEST_OVERRIDE_FILE, newest_override
-from ledger.paidrates import NEWEST_CONTRACT_FILE, carry_rates, newest_contract
 from ledger.policies import NEWEST_POLICY_FILE, newest_number
-from ledger.queries_scope import DAY_US
-from ledger.registers import Registers
-from ledger.repository import Away, Repository
-from ledger.retire import NotAsSealed, Retirer
-from ledger.retire import Step as Retired
-from ledger.rollups import Rollups
-from ledger.samplehours import pack_hours
-from ledger.sealer import Sealer
+from ledger.prices.stored import NEWEST_PRICE_FILE, newest_version
+from ledger.queries.scope import DAY_US
+from ledger.seals.condense import Condenser
+from ledger.seals.condense import Step as Condensed
+from ledger.seals.registers import Registers
+from ledger.seals.retire import NotAsSealed, Retirer
+from ledger.seals.retire import Step as Retired
+from ledger.seals.sealer import Sealer
 from ledger.submissions import forget
-from ledger.tail import Step, Tail
-from ledger.tokens import GENERATION
+from ledger.sums.rollups import Rollups
+from ledger.sums.samplehours import pack_hours
+from ledger.writing.heap import one_heap
+from ledger.writing.lag import Lag, write_lag
+from ledger.writing.repository import Away, Repository
+from ledger.writing.tail import Step, Tail
 
 COLLECT_S = 0.15  # a transaction's records; mostly an open and its settle: one row, written once
 NEWS_S = 0.2  # key generation, prices, budgets: at least four times a second

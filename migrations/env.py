@@ -13,8 +13,8 @@ from alembic import context
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError
 
-from ledger import orm
 from ledger.database import make_engine
+from ledger.orm import tables as orm
 
 LOCK_TIMEOUT_MS = 100
 TRIES, FIRST_S, LAST_S = 60, 0.05, 2.0

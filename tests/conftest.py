@@ -37,7 +37,7 @@ from sqlalchemy.orm import Session
 
 from deploy import lanes, parts
 from ledger.database import sqlite_url as url_of
-from ledger.identity import KeySpec, create_key, load_pepper
+from ledger.identity.keys import KeySpec, create_key, load_pepper
 
 # A commit's result must not hang on luck: the suite draws the same examples each time, and
 # `make test-long` draws others, and more of them.

@@ -8,10 +8,10 @@ from sqlalchemy import and_, func, select
 
 from gateway.admin.verb import Nothing, Place, Verb, listed
 from gateway.auth import BUDGETS, EVERY_TEAM
-from ledger.budgetstates import BudgetState, budget_states
+from ledger.budgets.states import BudgetState, budget_states
 from ledger.money import usd_exact
-from ledger.orm import GpuContract
-from ledger.registers import changes
+from ledger.orm.tables import GpuContract
+from ledger.seals.registers import changes
 
 LISTED, LISTED_MOST = 50, 1_000
 

@@ -18,7 +18,7 @@ from gateway.admin.verb import Place, Verb, refusal
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
-from ledger.identity import Identity
+from ledger.identity.keys import Identity
 
 AT_ONCE = 8  # in work and waiting
 RETRY_S = 2.0

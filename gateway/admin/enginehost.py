@@ -9,10 +9,10 @@ import msgspec
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.config.statedir import is_held
-from gateway.overrideverbs import Impossible
+from gateway.policies.overrideverbs import Impossible
 from gateway.runtime import EngineSeat, Runtime
-from gateway.sightings import engine_state
-from gateway.slots import Board, Load, Published
+from gateway.targets.sightings import engine_state
+from gateway.targets.slots import Board, Load, Published
 from router.types import EngineState, Health
 
 

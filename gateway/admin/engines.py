@@ -11,19 +11,19 @@ import msgspec
 
 from backends.engine.chunkbudget import full_step_s, prefill_budget
 from backends.stepmodel import StepModel
-from gateway import overrideverbs as verbs
 from gateway.admin.enginehost import Seen
 from gateway.admin.overrides import author
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
-from gateway.overrides import TARGET, barred
+from gateway.policies import overrideverbs as verbs
+from gateway.policies.overrides import TARGET, barred
 from gateway.runtime import EngineSeat
+from ledger.fleet.upkeepnotes import Note as UpkeepNote
+from ledger.fleet.upkeepnotes import read_notes
 from ledger.overrides import Override
-from ledger.upkeepnotes import Note as UpkeepNote
-from ledger.upkeepnotes import read_notes
-from ledger.waterfall import far
+from ledger.reports.waterfall import far
 from router.types import EngineState, Health
 
 _Name = Annotated[

@@ -9,11 +9,11 @@ import msgspec
 
 from gateway.admin.verb import NUMBER_LIMIT, Nothing, Place, Refused, Verb, listed
 from gateway.config.settings import Settings
-from ledger import invoices
 from ledger.entered import project_teams
-from ledger.invoicefile import FORMATS, InvoiceError, InvoiceLine, parse
-from ledger.invoices import GPU, PROVIDER, Manner, Stored
-from ledger.reconcile import Booked, Row, by_day_and_model, by_key, mapped, model_of
+from ledger.invoices import books as invoices
+from ledger.invoices.books import GPU, PROVIDER, Manner, Stored
+from ledger.invoices.files import FORMATS, InvoiceError, InvoiceLine, parse
+from ledger.invoices.reconcile import Booked, Row, by_day_and_model, by_key, mapped, model_of
 
 LARGEST = 16 * 1024 * 1024  # bytes of a body
 By = Literal["day", "model", "project"]

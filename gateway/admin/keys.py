@@ -15,12 +15,12 @@ from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
 from gateway.auth import EVERY_TEAM, KEYS
 from gateway.config.settings import resolve_model
-from gateway.overrideverbs import span_us
+from gateway.policies.overrideverbs import span_us
 from gateway.roles import ROLES, Role, Scope, lacking, role_of
 from gateway.routes import allowed
-from ledger import keychanges
-from ledger.identity import CreatedKey, Identity, IdentityError, KeySpec, load_pepper
-from ledger.keychanges import Author, KnownKey
+from ledger.identity import keychanges
+from ledger.identity.keychanges import Author, KnownKey
+from ledger.identity.keys import CreatedKey, Identity, IdentityError, KeySpec, load_pepper
 
 DAY_US = 86_400_000_000
 OVERLAP = "1h"

@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from gateway import overrideverbs as verbs
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Verb, listed
 from gateway.following import FOLLOW_S
-from gateway.overrides import until
+from gateway.policies import overrideverbs as verbs
+from gateway.policies.overrides import until
 from ledger.overrides import Override
 
 _Target = Annotated[

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gateway import policyverbs as verbs
 from gateway.admin.verb import NOTE_LIMIT, NUMBER_LIMIT, Nothing, Place, Verb, listed
 from gateway.config.settings import version
 from gateway.following import FOLLOW_S
-from gateway.policysets import examine_set
+from gateway.policies import verbs
+from gateway.policies.sets import examine_set
 
 LISTED, LISTED_MOST = 20, 100
 

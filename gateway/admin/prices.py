@@ -17,21 +17,21 @@ import msgspec
 from gateway.admin.verb import Place, Refused, Verb, listed
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
-from gateway.pricejson import flag_json, plan_json, price_json, record_json
-from gateway.prices import names_in_use, price_aliases
-from gateway.pricesources import PriceText, Source, source_of
-from ledger.book import (
+from gateway.pricing.configured import names_in_use, price_aliases
+from gateway.pricing.plain import flag_json, plan_json, price_json, record_json
+from gateway.pricing.sources import PriceText, Source, source_of
+from ledger.prices.book import Price, PriceBook
+from ledger.prices.bundled import bundled_seed
+from ledger.prices.diff import Entry, Plan, Status, approved, planned
+from ledger.prices.drafts import BUNDLED_RANK
+from ledger.prices.flags import Flag, PriceFlag, flags
+from ledger.prices.stored import (
     import_approved,
     load_price_book,
     read_days,
     records_of,
     stored_prices,
 )
-from ledger.drafts import BUNDLED_RANK
-from ledger.pricebook import bundled_seed
-from ledger.pricediff import Entry, Plan, Status, approved, planned
-from ledger.priceflags import Flag, PriceFlag, flags
-from ledger.prices import Price, PriceBook
 
 LARGEST = 16 * 1024 * 1024  # bytes of a body: LiteLLM's map is two
 _All = Annotated[bool, msgspec.Meta(description="all names, not only what the configuration uses")]

@@ -14,11 +14,11 @@ from gateway.admin.verb import Nothing, Place, Refused, Verb
 from gateway.config.declarations import contracts
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
-from ledger.accrual import midnight_us
 from ledger.declared import Contract
 from ledger.entered import RATE, Entered, enter, entries, to_come
+from ledger.fleet.accrual import midnight_us
+from ledger.fleet.paidrates import Rate, carried, carry_rates, rate_of, standing_rates
 from ledger.money import PPM, MoneyError, split_largest_remainder, usd_exact, usd_to_pusd
-from ledger.paidrates import Rate, carried, carry_rates, rate_of, standing_rates
 
 HOUR_S, WEEK_HOURS, MOST_USD = 3_600, 168, 1_000_000
 

@@ -13,15 +13,16 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 from sqlalchemy import Engine
 
-from gateway import overrideverbs, policyverbs
 from gateway.admin.enginehost import EngineHost
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
-from ledger.book import BookMovedError
-from ledger.identity import Identity, IdentityError
-from ledger.invoicefile import InvoiceError
-from ledger.invoices import InvoiceStateError
-from ledger.prices import PriceError
+from gateway.policies import overrideverbs
+from gateway.policies import verbs as policyverbs
+from ledger.identity.keys import Identity, IdentityError
+from ledger.invoices.books import InvoiceStateError
+from ledger.invoices.files import InvoiceError
+from ledger.prices.book import PriceError
+from ledger.prices.stored import BookMovedError
 
 PREFIX = "/v1/organization"
 NOTE_LIMIT = 500  # characters

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gateway import policyverbs
 from gateway.admin.policies import Name
 from gateway.admin.verb import NUMBER_LIMIT, Place, Refused, Verb
 from gateway.config.environ import ledger_reader
+from gateway.policies import verbs as policyverbs
 from gateway.supposed import (
     IN_FORCE,
     LIMIT_S,

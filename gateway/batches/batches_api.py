@@ -20,9 +20,9 @@ from gateway.batches.uploads import LIFE_S, PURPOSE
 from gateway.clock import Clock
 from gateway.config.settings import Server
 from gateway.errors import RequestError
-from gateway.submissions import name_of, reused
-from ledger.batches import BatchRecord
-from ledger.identity import Identity
+from gateway.idempotency.submissions import name_of, reused
+from ledger.batches.store import BatchRecord
+from ledger.identity.keys import Identity
 from ledger.submissions import Asking
 
 BODY_LIMIT = 64 * 1024

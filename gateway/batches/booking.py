@@ -18,12 +18,12 @@ from backends.said import said_in_answer
 from gateway.batches.handing import BATCH_TIER
 from gateway.batches.judging import MOST_FAILURES, PASSING
 from gateway.batches.shapes import NO_ANSWER, answered, unanswered
-from gateway.body import open_members
 from gateway.disputes import Limits, contradicted, possible, prompt_possible
+from gateway.http.body import open_members
 from gateway.metering import REFUSED
-from ledger.outgoing import Ended, Opening, OutLine
-from ledger.prices import Price, cost_pusd, tier_cost_pusd
-from ledger.records import AttemptSettled, Basis, Compared, Status, Tokens
+from ledger.batches.outgoing import Ended, Opening, OutLine
+from ledger.journals.records import AttemptSettled, Basis, Compared, Status, Tokens
+from ledger.prices.book import Price, cost_pusd, tier_cost_pusd
 from ledger.usage import Convention, UsageError, tokens_from_usage
 
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's

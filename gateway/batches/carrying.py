@@ -16,7 +16,7 @@ from gateway.batches.judging import Again, Done, judge
 from gateway.batches.pace import Pace
 from gateway.batches.sending import Sender
 from gateway.clock import Clock
-from ledger.batchlines import Claim, LineStore
+from ledger.batches.lines import Claim, LineStore
 
 LEASE_US = 30 * 1_000_000
 RETRY_S = 1.0  # with the database away

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from gateway.batches.handing import Handed
 from gateway.batches.sending import NotOnward, Sender
 from gateway.clock import Clock
-from ledger.batches import BatchRecord, BatchStore
-from ledger.batchlines import Claim, LineStore
-from ledger.outgoing import Leaving, OutgoingRecord, OutgoingStore, State
+from ledger.batches.lines import Claim, LineStore
+from ledger.batches.outgoing import Leaving, OutgoingRecord, OutgoingStore, State
+from ledger.batches.store import BatchRecord, BatchStore
 
 CHUNK = 50
 PLANNED_AT_ONCE = 4  # a worker has live requests to plan

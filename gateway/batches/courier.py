@@ -18,9 +18,9 @@ from gateway.batches.booking import Booking, result_of
 from gateway.batches.remote import Away, Busy, Refused, Remote, RemoteBatch
 from gateway.batches.taking import Taking
 from gateway.clock import Clock
-from ledger.batches import IN_PROGRESS, BatchRecord
-from ledger.book import prices_of
-from ledger.outgoing import Ended, OutgoingRecord, OutgoingStore, OutLine, State
+from ledger.batches.outgoing import Ended, OutgoingRecord, OutgoingStore, OutLine, State
+from ledger.batches.store import IN_PROGRESS, BatchRecord
+from ledger.prices.stored import prices_of
 
 HELD_US = 600 * 1_000_000  # longer than any one call
 BOOKED = 50  # lines of one transaction

@@ -21,8 +21,8 @@ from gateway.errors import body as error_body
 from gateway.flight import Flight, Flights
 from gateway.plan import Plan, Step
 from gateway.reply import JSON
-from gateway.slots import Board
-from ledger.identity import Identity, KeyRing
+from gateway.targets.slots import Board
+from ledger.identity.keys import Identity, KeyRing
 
 PREFIX = "/batch-lines"
 TAG = "batch"

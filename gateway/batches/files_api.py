@@ -16,8 +16,8 @@ from gateway.batches.uploads import LIFE_S, Bounds, Once, Upload, no_room, too_l
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
-from gateway.submissions import name_of
-from ledger.files import FileRecord
+from gateway.idempotency.submissions import name_of
+from ledger.batches.files import FileRecord
 
 DAY_US, HOUR_US = 86_400 * 1_000_000, 3_600_000_000
 UPLOADS_AT_ONCE, TEAM_UPLOADS = 16, 4  # each holds a chunk

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.batches.shapes import CANCELLED, EXPIRED, unanswered
-from ledger.batches import CANCELLING, FINALIZING, BatchRecord, BatchStore
-from ledger.batchlines import LineStore
-from ledger.files import CHUNK_BYTES, FileRecord, FileStore
+from ledger.batches.files import CHUNK_BYTES, FileRecord, FileStore
+from ledger.batches.lines import LineStore
+from ledger.batches.store import CANCELLING, FINALIZING, BatchRecord, BatchStore
 
 CLOSED = 200  # lines of one transaction
 _US = 1_000_000

@@ -13,17 +13,17 @@ from typing import Any
 import msgspec
 
 from gateway.attempt import Attempt
-from gateway.candidates import Frozen, output_bound
 from gateway.dispatch import CAP_NAMES, Dispatcher
 from gateway.errors import RequestError
 from gateway.intake import PATHS, Asked, body_for
 from gateway.metering import opening
 from gateway.plan import Plan, Step
 from gateway.reply import Reply
-from ledger.identity import Identity
-from ledger.outgoing import Terms
-from ledger.prices import Price, bound_pusd
-from ledger.records import AttemptOpened
+from gateway.targets.candidates import Frozen, output_bound
+from ledger.batches.outgoing import Terms
+from ledger.identity.keys import Identity
+from ledger.journals.records import AttemptOpened
+from ledger.prices.book import Price, bound_pusd
 from router.types import Decision, Otherwise, Reason, Request, Verdict
 
 BATCH_TIER = "batch"

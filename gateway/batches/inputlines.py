@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from gateway.intake import MODEL_LIMIT
-from ledger.batchlines import NewLine
+from ledger.batches.lines import NewLine
 
 ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses")
 CUSTOM_ID_LIMIT = 256  # characters

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gateway.batches.shapes import NO_ANSWER, answered, unanswered
-from ledger.batchlines import Claim
+from ledger.batches.lines import Claim
 
 MOST_FAILURES = 5
 BACK_OFF_S, LONGEST_S = 2.0, 120.0

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from gateway.admission import Admission
 from gateway.errors import RequestError
-from ledger.desk import Refusal
-from ledger.records import Hold
+from ledger.budgets.desk import Refusal
+from ledger.journals.records import Hold
 
 RETRY_AFTER_S = 1.0
 

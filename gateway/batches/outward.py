@@ -17,8 +17,8 @@ from gateway.batches.collecting import Collector
 from gateway.batches.courier import Courier
 from gateway.batches.onward import ENDPOINTS, Onward, Pace, Queue, surplus
 from gateway.clock import Clock
-from ledger.batches import IN_PROGRESS, BatchRecord
-from ledger.batchlines import LineStore
+from ledger.batches.lines import LineStore
+from ledger.batches.store import IN_PROGRESS, BatchRecord
 
 DECIDE_S = 5.0  # between two looks at lines of models without engines
 COUNT_S = 30.0  # and of those with engines: that counts what waits

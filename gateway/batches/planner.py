@@ -11,15 +11,15 @@ from contextvars import ContextVar
 import msgspec
 
 from gateway.batches.authority import Ticket
-from gateway.body import raw
 from gateway.clock import Clock
 from gateway.config.schema import PolicySlo
 from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
-from gateway.fleet import serves_by_priority
+from gateway.http.body import raw
 from gateway.intake import Asked
 from gateway.plan import Plan, Plans
-from ledger.identity import Identity
+from gateway.targets.fleet import serves_by_priority
+from ledger.identity.keys import Identity
 from router.filters import PERMANENT
 from router.idle import Promised, spare
 from router.types import Kind, Reason

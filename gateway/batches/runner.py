@@ -36,7 +36,10 @@ from gateway.batches.wake import Bell
 from gateway.clock import Clock
 from gateway.config.settings import Settings, load, resolve_model
 from gateway.runtime import Runtime
-from ledger.batches import (
+from ledger.batches.files import FileStore
+from ledger.batches.lines import Claim, LineStore
+from ledger.batches.outgoing import OutgoingStore
+from ledger.batches.store import (
     CANCELLING,
     FINALIZING,
     IN_PROGRESS,
@@ -44,10 +47,7 @@ from ledger.batches import (
     BatchRecord,
     BatchStore,
 )  # fmt: skip
-from ledger.batchlines import Claim, LineStore
 from ledger.database import make_engine
-from ledger.files import FileStore
-from ledger.outgoing import OutgoingStore
 
 FEED_S = 0.05
 LOOK_S = 0.5  # between two looks at what is open, unless the bell rings

@@ -9,7 +9,7 @@ from gateway.batches.authority import Authority, Ticket
 from gateway.batches.entrance import PREFIX
 from gateway.batches.handing import Handed
 from gateway.batches.judging import PASSING, Answer, Broken
-from ledger.batchlines import Claim
+from ledger.batches.lines import Claim
 
 MARGIN_S = 30.0  # beyond what the gateway gives a request itself
 CONNECT_S = 5.0

@@ -28,13 +28,13 @@ from gateway.batches.wake import wake
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.dispatch import Dispatcher
-from gateway.inforce import CurrentPlans, Held, InForce
 from gateway.plan import Plans
+from gateway.policies.inforce import CurrentPlans, Held, InForce
 from gateway.runtime import Runtime
-from gateway.sightings import engine_state
-from gateway.slots import Board
+from gateway.targets.sightings import engine_state
+from gateway.targets.slots import Board
 from ledger.database import make_engine
-from ledger.identity import KeyRing
+from ledger.identity.keys import KeyRing
 from router.idle import Promised
 from router.types import EngineState
 

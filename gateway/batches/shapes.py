@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from ledger.batches import BatchRecord
-from ledger.files import FileRecord
+from ledger.batches.files import FileRecord
+from ledger.batches.store import BatchRecord
 
 EXPIRED, CANCELLED, NO_ANSWER = "batch_expired", "batch_cancelled", "no_answer"
 _MESSAGES = {

@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.batches.wake import Bell
 from gateway.clock import Clock
-from ledger.batches import BatchStore
+from ledger.batches.store import BatchStore
 from ledger.database import make_engine
 
 LISTEN_S = 0.2

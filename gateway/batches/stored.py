@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from gateway.errors import RequestError
-from ledger.batches import BatchStore
-from ledger.files import FileStore
+from ledger.batches.files import FileStore
+from ledger.batches.store import BatchStore
 from ledger.submissions import Asking, free, take, taken
 
 THREADS = 4

@@ -6,7 +6,7 @@ team waits behind all that another has. What is quick comes first, and what ends
 
 from collections.abc import Sequence
 
-from ledger.batches import FINALIZING, VALIDATING, BatchRecord
+from ledger.batches.store import FINALIZING, VALIDATING, BatchRecord
 
 LONG = (FINALIZING, VALIDATING)
 

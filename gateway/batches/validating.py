@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 from gateway.batches.inputlines import Fault, InputLines
 from gateway.batches.onward import ENDPOINTS
-from ledger.batches import VALIDATING, BatchRecord, BatchStore
-from ledger.batchlines import LineStore, NewLine
-from ledger.files import FileRecord, FileStore
+from ledger.batches.files import FileRecord, FileStore
+from ledger.batches.lines import LineStore, NewLine
+from ledger.batches.store import VALIDATING, BatchRecord, BatchStore
 
 ADDED = 200  # lines of one transaction: nobody else waits long for the database
 ADDED_BYTES = 1024 * 1024

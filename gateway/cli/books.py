@@ -12,10 +12,10 @@ from gateway.cli.config import failing_plainly, ledger_reader
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.host.prepare import ledger_url
-from gateway.prices import price_aliases, store_prices
-from ledger.book import load_price_book
+from gateway.pricing.configured import price_aliases, store_prices
 from ledger.database import make_engine, migrate
-from ledger.prices import PriceBook
+from ledger.prices.book import PriceBook
+from ledger.prices.stored import load_price_book
 
 
 @contextmanager

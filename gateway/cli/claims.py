@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.output import AsJson, emit, table
-from ledger.claims import agrees, claims, compute
+from ledger.economics.claims import agrees, claims, compute
 
 
 def claims_(

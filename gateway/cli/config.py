@@ -16,7 +16,7 @@ from gateway.config.settings import Settings, examine, load
 from gateway.config.statedir import plainly
 from gateway.errors import ConfigError
 from gateway.host.prepare import ledger_url
-from gateway.keptanswers import SECRET_CHARACTERS
+from gateway.idempotency.keptanswers import SECRET_CHARACTERS
 from ledger.database import DatabaseError, make_engine, migrate, open_readonly
 
 Config = Annotated[

@@ -25,8 +25,8 @@ from gateway.cli.desk import By, Desk, Why, acting, looking
 from gateway.cli.output import AsJson, emit, fail, table
 from gateway.following import FOLLOW_S
 from gateway.host.engines import log_of
-from gateway.overrides import instant
-from gateway.overrideverbs import Impossible, span_us
+from gateway.policies.overrides import instant
+from gateway.policies.overrideverbs import Impossible, span_us
 
 LOOK_S = 0.2
 Name = Annotated[str, typer.Argument(help="pool:NAME/0, or pool:NAME for all of its engines.")]

@@ -20,18 +20,19 @@ from gateway.cli.config import Config, ledger_reader, load_or_fail
 from gateway.cli.output import AsJson, emit, fail
 from gateway.clock import Clock
 from gateway.newfile import new_file
-from ledger import exports_attempts, exports_focus_columns
-from ledger.charges import unpriced
 from ledger.database import snapshot
-from ledger.exports import Column, ExportError, Reached, Row, moment
-from ledger.exports_attempts import attempt_rows
-from ledger.exports_csv import csv_lines
-from ledger.exports_focus import focus_rows
-from ledger.exports_parquet import write_parquet
-from ledger.hourshares import closed_until_us
+from ledger.exports import attempts as exports_attempts
+from ledger.exports import focus_columns as exports_focus_columns
+from ledger.exports.attempts import attempt_rows
+from ledger.exports.delimited import csv_lines
+from ledger.exports.focus import focus_rows
+from ledger.exports.parquet import write_parquet
+from ledger.exports.table import Column, ExportError, Reached, Row, moment
+from ledger.fleet.hourshares import closed_until_us
 from ledger.money import format_usd, usd_exact
-from ledger.queries_scope import DAY_US, HOUR_US, Scope, held
-from ledger.retirements import retired_until_us
+from ledger.queries.scope import DAY_US, HOUR_US, Scope, held
+from ledger.reports.charges import unpriced
+from ledger.seals.retirements import retired_until_us
 
 STDOUT = Path("-")
 

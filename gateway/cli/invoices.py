@@ -14,7 +14,7 @@ from gateway.admin.verb import Nothing
 from gateway.cli.config import Config
 from gateway.cli.desk import Why, acting, looking
 from gateway.cli.output import AsJson, emit, fail, table
-from ledger.invoicefile import FORMATS
+from ledger.invoices.files import FORMATS
 from ledger.money import format_usd
 
 app = typer.Typer(help="Invoices beside the books.", no_args_is_help=True)

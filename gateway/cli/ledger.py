@@ -22,21 +22,21 @@ from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.host.prepare import ledger_url
-from ledger.condense import Condenser
 from ledger.database import make_engine
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
-from ledger.queries import Flagged, Scope
-from ledger.registers import register_head
-from ledger.report import Line, PoolLine, Report
-from ledger.report import report as report_of
-from ledger.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
-from ledger.rollups import RetiredError, Rollups
-from ledger.sealer import head
-from ledger.verifications import record_verification
-from ledger.verify import Finding, Result
-from ledger.verify import verify as verify_books
-from ledger.verify_registers import register_entry_is_there
-from ledger.verify_seals import head_is_there
+from ledger.queries.reads import Flagged, Scope
+from ledger.reports.report import Line, PoolLine, Report
+from ledger.reports.report import report as report_of
+from ledger.seals.condense import Condenser
+from ledger.seals.registers import register_head
+from ledger.seals.retire import LEAST_DAYS, NotAsSealed, Retirer, prospect
+from ledger.seals.sealer import head
+from ledger.sums.rollups import RetiredError, Rollups
+from ledger.verify.checks import Finding, Result
+from ledger.verify.checks import verify as verify_books
+from ledger.verify.registers import register_entry_is_there
+from ledger.verify.results import record_verification
+from ledger.verify.seals import head_is_there
 
 app = typer.Typer(help="The ledger: what was spent, and proof that it adds up.",
                   no_args_is_help=True)  # fmt: skip

@@ -8,15 +8,15 @@ import msgspec
 import typer
 from sqlalchemy import Engine, select
 
-from gateway.again import again
 from gateway.cli import policysets, simulate
 from gateway.cli.books import ledger_if_any, prices_of
 from gateway.cli.config import Config, ledger_reader, load_or_fail
 from gateway.cli.output import AsJson, emit, fail
-from gateway.hypothetical import Question, explain
-from ledger.orm_books import Attempt, AttemptDecision
-from ledger.waterfall import lines as drawn
-from ledger.waterfall import waterfall
+from gateway.decisions.again import again
+from gateway.decisions.hypothetical import Question, explain
+from ledger.orm.books import Attempt, AttemptDecision
+from ledger.reports.waterfall import lines as drawn
+from ledger.reports.waterfall import waterfall
 from router.explain import as_dict, as_lines, unpack
 from router.packed import NUMBERS
 

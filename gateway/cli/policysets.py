@@ -18,7 +18,7 @@ from gateway.cli.desk import By, Desk, Why, acting, looking
 from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.config.faults import count_of, text_of
 from gateway.following import FOLLOW_S
-from gateway.policyverbs import FILE
+from gateway.policies.verbs import FILE
 
 Given = Annotated[Path, typer.Argument(help="A YAML file with `policies`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]

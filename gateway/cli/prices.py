@@ -13,9 +13,9 @@ from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.cli.pricetables import show_doubts, show_list, show_plan, show_price, summary
 from gateway.clock import Clock
 from gateway.following import FOLLOW_S
-from gateway.prices import actor
-from gateway.pricesources import read_text
-from ledger.prices import PriceError
+from gateway.pricing.configured import actor
+from gateway.pricing.sources import read_text
+from ledger.prices.book import PriceError
 
 app = typer.Typer(help="The price book: prices in force, doubts, imports.", no_args_is_help=True)
 From = Annotated[

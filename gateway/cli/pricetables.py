@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 
 from gateway.cli.output import table
-from ledger.pricediff import PER_TOKEN, SHARE, Amount, Status
-from ledger.rates import STANDARD
+from ledger.prices.diff import PER_TOKEN, SHARE, Amount, Status
+from ledger.prices.rates import STANDARD
 
 _NOTES = {
     Status.SHADOWED: "another book's price stays in force",

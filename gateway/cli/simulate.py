@@ -16,7 +16,7 @@ from gateway.cli.output import AsJson, emit, fail, table
 from gateway.cli.simulated import Wanted, bars, elsewhere
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.policysets import examine_set, rules_of
+from gateway.policies.sets import examine_set, rules_of
 from gateway.supposed import IN_FORCE
 from gateway.whatif.asked import (
     AskedError,

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from gateway.config.aliases import resolve_model
 from gateway.config.faults import Fault, Place, nearest
 from gateway.config.schema import EACH, Model, Settings
-from ledger.binding import EACH_KINDS
-from ledger.escrow import SCOPE_KINDS
-from ledger.identity import PUBLIC_BYTES, TEXT_LIMIT
-from ledger.windows import WindowError, zone_named
+from ledger.budgets.binding import EACH_KINDS
+from ledger.budgets.escrow import SCOPE_KINDS
+from ledger.budgets.windows import WindowError, zone_named
+from ledger.identity.keys import PUBLIC_BYTES, TEXT_LIMIT
 
 NAMELESS = ("global", "external")
 # What is known of a request before it goes anywhere.

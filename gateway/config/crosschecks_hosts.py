@@ -16,7 +16,7 @@ from backends.openai import BASE_URLS
 from backends.reach import Reach, stated
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Provider, Settings
-from gateway.eventaddress import kv_events_address, socket_path
+from gateway.targets.eventaddress import kv_events_address, socket_path
 from ledger.unixsocket import PATH_BYTES
 from router.types import Feature
 

@@ -6,7 +6,7 @@ from gateway.config.aliases import logical, resolve_model
 from gateway.config.conditions import Condition, Faulty
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Match, Model, PolicyRule, Settings
-from ledger.windows import WindowError, zone_named
+from ledger.budgets.windows import WindowError, zone_named
 from router.policy import Facts, Rule, matches
 from router.types import Policy
 

@@ -15,9 +15,9 @@ from backends.simulator.shapefile import ShapeFileError, profile_of
 from gateway.config.aliases import logical
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Settings
-from ledger.drafts import BUNDLED_RANK
-from ledger.pricebands import Bands
-from ledger.prices import PriceBook
+from ledger.prices.bands import Bands
+from ledger.prices.book import PriceBook
+from ledger.prices.drafts import BUNDLED_RANK
 
 SMALLEST = "models: {chat: {targets: [openai/gpt-4o-mini]}}, providers: {openai: {api_key_env: OPENAI_API_KEY}}"  # noqa: E501  (one line to copy)
 WITHOUT_GPU = "CPU"

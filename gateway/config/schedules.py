@@ -9,7 +9,7 @@ from datetime import datetime
 from cronsim import CronSim, CronSimError
 
 from gateway.config.schema_upkeep import Upkeep
-from ledger.windows import WindowError, zone_named
+from ledger.budgets.windows import WindowError, zone_named
 
 YEARS = 366 * 86_400 * 1_000_000  # a time that is further away never comes
 

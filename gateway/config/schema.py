@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from gateway.adapters import with_adapters
 from gateway.config.schema_dashboard import Dashboard
 from gateway.config.schema_policies import Match, PolicyRule, PolicySlo
 from gateway.config.schema_upkeep import Sampling, Upkeep
@@ -27,6 +26,7 @@ from gateway.config.sections import (
     Usd,
     Variable,
 )
+from gateway.targets.adapters import with_adapters
 
 __all__ = ["NAME", "Match", "PolicyRule", "PolicySlo", "Section", "Settings"]
 

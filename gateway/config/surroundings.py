@@ -17,11 +17,11 @@ from gateway.config.faults import Place
 from gateway.config.plausible import Facts
 from gateway.config.schema import Engine, Settings
 from gateway.config.statedir import DIRECTORIES, LEDGER
-from ledger.book import stored_prices
 from ledger.database import open_readonly, sqlite_url
-from ledger.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft, diff
-from ledger.pricebook import BOOK, bundled_seed, load_price_file
-from ledger.prices import Price, PriceBook, PriceError
+from ledger.prices.book import Price, PriceBook, PriceError
+from ledger.prices.bundled import BOOK, bundled_seed, load_price_file
+from ledger.prices.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft, diff
+from ledger.prices.stored import stored_prices
 
 US_PER_S = 1_000_000
 

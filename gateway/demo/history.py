@@ -26,10 +26,10 @@ from gateway.demo.replay_records import (
     refused,
     settled,
 )
-from gateway.rules import PENALTY_FACTOR, Rules
-from ledger.prices import PriceBook
-from ledger.records import Record, Status
-from ledger.samples import Sample
+from gateway.policies.rules import PENALTY_FACTOR, Rules
+from ledger.fleet.samples import Sample
+from ledger.journals.records import Record, Status
+from ledger.prices.book import PriceBook
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.forecast import kv_promise_tokens, work_of

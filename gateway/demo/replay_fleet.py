@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from backends.simulator.model import Engine
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import What
-from gateway.candidates import API_CONTEXT_TOKENS, expected_tokens, output_bound
 from gateway.config.machines import Part, parts
 from gateway.config.settings import Model, Pool, Settings
 from gateway.demo.demand import Arrival
-from gateway.sightings import crowded
+from gateway.targets.candidates import API_CONTEXT_TOKENS, expected_tokens, output_bound
+from gateway.targets.sightings import crowded
+from ledger.fleet.samples import PPM, Sample
 from ledger.money import usd_to_pusd
-from ledger.prices import Price, PriceBook, bound_pusd, cost_pusd
-from ledger.samples import PPM, Sample
+from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
 from router.estimates import LatencyTracker
 from router.types import (
     ApiState,

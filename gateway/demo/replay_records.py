@@ -8,8 +8,7 @@ import msgspec
 from gateway.demo.demand import Arrival
 from gateway.demo.replay_fleet import Api, Fleet, Flight, Replica
 from ledger.accounts import provisional_charge_pusd
-from ledger.prices import Price, cost_pusd
-from ledger.records import (
+from ledger.journals.records import (
     AttemptOpened,
     AttemptSettled,
     Basis,
@@ -18,6 +17,7 @@ from ledger.records import (
     Status,
     Tokens,
 )
+from ledger.prices.book import Price, cost_pusd
 from router.explain import packed_within
 from router.forecast import engine_seconds
 from router.types import Decision, Policy, Request, Verdict

@@ -33,12 +33,12 @@ from gateway.host.banner import banner
 from gateway.host.serve import Serving
 from gateway.host.stages import Stages
 from gateway.runtime import Runtime
-from ledger.book import load_price_book
 from ledger.database import make_engine
-from ledger.hours import close_hours
-from ledger.identity import CreatedKey, KeySpec, create_key, load_pepper
-from ledger.repository import Repository
-from ledger.samples import add_samples
+from ledger.fleet.hours import close_hours
+from ledger.fleet.samples import add_samples
+from ledger.identity.keys import CreatedKey, KeySpec, create_key, load_pepper
+from ledger.prices.stored import load_price_book
+from ledger.writing.repository import Repository
 
 SEED = 20
 ORGANISATION = "demo"

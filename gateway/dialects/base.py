@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gateway.body import Members
-from gateway.connection import Header
 from gateway.dialects.voice import Voice
+from gateway.http.body import Members
+from gateway.http.connection import Header
 
 
 @dataclass(frozen=True, slots=True)

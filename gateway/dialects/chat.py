@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
 from ledger.usage import Convention, UsageError, tokens_from_usage
 
 Kind = Literal["text", "reasoning", "refusal", "call"]

@@ -6,8 +6,8 @@ Places are written as a person would look for them: `messages[2].content[0].sour
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gateway.body import Members, member
 from gateway.errors import RequestError
+from gateway.http.body import Members, member
 
 OF_CHAT = "is a member of chat completions and says nothing here. Leave it out."
 

@@ -13,8 +13,6 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.body import Members, member, raw
-from gateway.connection import Header
 from gateway.dialects.base import Heard
 from gateway.dialects.conversation import MARK, Conversation, marked
 from gateway.dialects.fields import (
@@ -32,6 +30,8 @@ from gateway.dialects.fields import (
 from gateway.dialects.messages_voice import MessagesVoice, error_document
 from gateway.dialects.turns import conversation
 from gateway.dialects.voice import encode
+from gateway.http.body import Members, member, raw
+from gateway.http.connection import Header
 
 _ADVICE = frozenset(
     {

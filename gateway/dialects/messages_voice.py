@@ -11,7 +11,7 @@ from typing import Any
 
 from gateway.dialects.chat import Kind, Piece, read_object
 from gateway.dialects.voice import Block, Voice, event
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
 
 _REASONS = {
     "stop": "end_turn",

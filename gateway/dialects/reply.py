@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gateway.body import Members
-from gateway.connection import Header
 from gateway.dialects.base import Dialect
 from gateway.dialects.voice import Voice
+from gateway.http.body import Members
+from gateway.http.connection import Header
 from gateway.intake import Asked, read
 from gateway.reply import Reply, Send
 

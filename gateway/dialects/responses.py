@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gateway.body import Members, member, raw
-from gateway.connection import Header
 from gateway.dialects.base import Heard
 from gateway.dialects.fields import (
     OF_CHAT,
@@ -30,6 +28,8 @@ from gateway.dialects.fields import (
 from gateway.dialects.items import chat_messages, flat
 from gateway.dialects.responses_voice import ResponsesVoice
 from gateway.dialects.voice import encode
+from gateway.http.body import Members, member, raw
+from gateway.http.connection import Header
 
 SEARCH = "web_search"  # `web_search_preview`, and with the day it came
 _KEPT = "no answer is kept here. Leave it out and send the whole conversation in `input`."

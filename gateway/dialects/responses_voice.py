@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.dialects.voice import Block, Voice, event
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _PARTS = {"text": "output_text", "refusal": "refusal", "reasoning": "reasoning_text"}

@@ -15,7 +15,7 @@ import msgspec
 
 from backends.sse import EventSplitter, data_spans, join_data
 from gateway.dialects.chat import Kind, Piece, first_choice, pieces, read_object, tokens_of
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
 
 encode = msgspec.json.encode
 

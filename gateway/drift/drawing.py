@@ -14,9 +14,9 @@ import msgspec
 
 from gateway.config.schema_upkeep import Sampling
 from gateway.config.settings import Settings
-from gateway.fleet import Target
 from gateway.intake import Asked
-from ledger.identity import Identity
+from gateway.targets.fleet import Target
+from ledger.identity.keys import Identity
 from ledger.unixsocket import short_path
 from router.types import Kind
 

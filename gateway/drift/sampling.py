@@ -35,8 +35,8 @@ from gateway.config.schema_upkeep import Sampling
 from gateway.config.settings import Settings, load, resolve_model
 from gateway.drift.drawing import SOCKET, Drawn
 from gateway.runtime import Runtime
-from gateway.slots import Board
-from ledger.driftnotes import DriftNote, write_drift
+from gateway.targets.slots import Board
+from ledger.fleet.driftnotes import DriftNote, write_drift
 from ledger.unixsocket import short_path
 
 PLACES = 64  # drawn and not yet asked, of one pool; the oldest is let go

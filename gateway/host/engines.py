@@ -30,7 +30,7 @@ from gateway.config.settings import Engine, Settings
 from gateway.host.children import Child, Command
 from gateway.host.devices import assigned, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
-from gateway.slots import Board
+from gateway.targets.slots import Board
 
 QUICK_GRACE_S = 5.0
 START_LIMIT_S = 900.0

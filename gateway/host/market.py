@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from backends.engine.catalog import GPUS
 from backends.engine.serving import SERVED
-from ledger.market import Hardware, Serving
+from ledger.fleet.market import Hardware, Serving
 from ledger.money import usd_to_pusd
 
 

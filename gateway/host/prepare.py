@@ -20,17 +20,17 @@ from gateway.config.settings import Settings, version
 from gateway.config.statedir import DIRECTORIES, plainly
 from gateway.errors import ConfigError
 from gateway.host.market import hardware
-from gateway.prefixes import PREFIXES_FILE
-from gateway.prices import store_prices
+from gateway.pricing.configured import store_prices
 from gateway.runtime import Ports, Runtime, resolve
 from gateway.supposed import WHAT_IFS
+from gateway.targets.prefixes import PREFIXES_FILE
 from gateway.worker import METRICS_DIR
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
 from ledger.declared import declare
-from ledger.identity import load_pepper
-from ledger.market import record_market
-from ledger.secretfile import kept_secret
-from ledger.vouched import KEY_FILE
+from ledger.fleet.market import record_market
+from ledger.identity.keys import load_pepper
+from ledger.identity.secretfile import kept_secret
+from ledger.identity.vouched import KEY_FILE
 
 
 @dataclass(frozen=True, slots=True)

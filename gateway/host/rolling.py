@@ -10,12 +10,12 @@ from contextlib import contextmanager, suppress
 
 from sqlalchemy import Engine
 
-from gateway import overrideverbs as verbs
 from gateway.admin.enginehost import EngineHost
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.following import FOLLOW_S
-from gateway.overrides import TARGET
+from gateway.policies import overrideverbs as verbs
+from gateway.policies.overrides import TARGET
 from gateway.runtime import EngineSeat
 from router.types import Health
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from backends.kvevents import PrefixMemory
 from backends.metrics import METRICS_PATH, EngineSample
 from backends.stepmodel import StepModel
-from gateway.slots import HEALTHS, Board, Load, Published
-from ledger.samples import PPM, Sample
+from gateway.targets.slots import HEALTHS, Board, Load, Published
+from ledger.fleet.samples import PPM, Sample
 from router.feedback import HitTrust, Loops, Sums
 
 EXCESS_KEPT = 3

@@ -32,9 +32,9 @@ from gateway.host.journalwatch import follow
 from gateway.host.prepare import Prepared, moved, prepare
 from gateway.host.watchdog import watch
 from gateway.runtime import Runtime
-from gateway.slots import Board
+from gateway.targets.slots import Board
 from gateway.worker import METRICS_DIR
-from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 WRITER_GRACE_S = 20.0
 QUICK_GRACE_S = 5.0

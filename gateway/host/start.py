@@ -33,7 +33,7 @@ from gateway.host.installing import Installing
 from gateway.host.serve import Serving
 from gateway.host.stages import Stages
 from ledger.database import make_engine
-from ledger.identity import KeySpec, create_key, load_pepper
+from ledger.identity.keys import KeySpec, create_key, load_pepper
 
 CONFIG_NAME = "up.yaml"
 KEY_FILE = "dev-key"

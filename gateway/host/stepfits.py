@@ -23,7 +23,7 @@ from backends.engine.profile import Profile, profile
 from backends.simulator.shapefile import ShapeFileError, profile_of
 from backends.stepmodel import StepModel
 from gateway.config.settings import Engine, Settings
-from gateway.measured import AUDIO_MS_PER_TOKEN
+from gateway.measured.requests import AUDIO_MS_PER_TOKEN
 from gateway.runtime import EngineSeat
 
 DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any

@@ -34,18 +34,18 @@ from gateway.alerts import Alerts
 from gateway.clock import Clock
 from gateway.config.settings import Settings, load
 from gateway.demanded import Markets
-from gateway.evictions import listen
 from gateway.host.ratedesk import RateDesk
 from gateway.host.scrape import Limits, Watch
 from gateway.host.stepfits import Fitted, StepFits
-from gateway.overrides import is_disabled, standing
-from gateway.ratelimits import are_shared
+from gateway.limits.ratelimits import are_shared
+from gateway.policies.overrides import is_disabled, standing
 from gateway.runtime import EngineSeat, Runtime
-from gateway.slots import HEALTHS, Board
+from gateway.targets.evictions import listen
+from gateway.targets.slots import HEALTHS, Board
 from ledger.database import make_engine
+from ledger.fleet.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
 from ledger.money import usd_to_pusd
 from ledger.overrides import Override, overrides
-from ledger.samples import Sample, add_capacity, add_catalog, add_round_trips, add_samples
 from router.market import TICK_S
 
 SAMPLE_S = 10.0

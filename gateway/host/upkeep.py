@@ -21,20 +21,20 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backends.engine.decay import Pace, Reading, pace
-from gateway import overrideverbs as verbs
 from gateway.admin.enginehost import EngineHost, Seen
 from gateway.clock import Clock
 from gateway.config import schedules
 from gateway.config.settings import Pool, Settings, load
 from gateway.following import FOLLOW_S
 from gateway.host import rolling, sparing
-from gateway.overrides import TARGET, barred, instant
+from gateway.policies import overrideverbs as verbs
+from gateway.policies.overrides import TARGET, barred, instant
 from gateway.runtime import Runtime
-from gateway.slots import Board
+from gateway.targets.slots import Board
 from ledger.database import make_engine
+from ledger.fleet.samples import readings
+from ledger.fleet.upkeepnotes import ACTOR, Note, write_notes
 from ledger.overrides import DISABLED, NOTHING, Override, overrides
-from ledger.samples import readings
-from ledger.upkeepnotes import ACTOR, Note, write_notes
 from router.types import Health
 
 LOOK_S = 5.0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from gateway.clock import Clock
 from gateway.host.children import Child
-from gateway.slots import Board
+from gateway.targets.slots import Board
 
 HUNG_S = 10.0
 LOOK_S = 1.0

@@ -15,8 +15,8 @@ from gateway.config.settings import Settings, resolve_model
 from gateway.whatif.house import House, Modelled, Seen, engine_models, pools_asked
 from gateway.whatif.past import past, span_of
 from gateway.whatif.traffic import Arrival
-from ledger.prices import PriceBook
-from ledger.queries_fleet import capacities
+from ledger.prices.book import PriceBook
+from ledger.queries.fleet import capacities
 
 
 class AskedError(Exception):

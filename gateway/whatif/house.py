@@ -16,11 +16,11 @@ from backends.stepmodel import StepModel
 from gateway.config.aliases import resolve_model
 from gateway.config.machines import parts
 from gateway.config.settings import Model, Pool, Settings
-from gateway.fleet import Fleet
-from gateway.hypothetical import nobody, unstarted
+from gateway.decisions.hypothetical import nobody, unstarted
 from gateway.runtime import VLLM_LIMITS, Runtime
-from ledger.prices import Price, PriceBook
-from ledger.queries_fleet import CapacityRow
+from gateway.targets.fleet import Fleet
+from ledger.prices.book import Price, PriceBook
+from ledger.queries.fleet import CapacityRow
 
 DECODES = frozenset({"chat", "completion"})
 PRIOR_SOURCE = "assumed: a hosted API's usual latencies"

@@ -16,8 +16,8 @@ import msgspec
 
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.policysets import examine_set, rules_of
-from gateway.prices import price_aliases
+from gateway.policies.sets import examine_set, rules_of
+from gateway.pricing.configured import price_aliases
 from gateway.supposed import IN_FORCE, Order, Progress, Told, progress, tell
 from gateway.whatif.asked import (
     AskedError,
@@ -30,9 +30,9 @@ from gateway.whatif.asked import (
 from gateway.whatif.house import HouseError
 from gateway.whatif.past import SpanError
 from gateway.whatif.trial import trial
-from ledger.book import load_price_book
 from ledger.database import URL_VARIABLE, open_readonly
 from ledger.policies import policies_in_force
+from ledger.prices.stored import load_price_book
 
 NICENESS = 19
 STDIN = 0

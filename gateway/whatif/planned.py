@@ -12,23 +12,23 @@ from functools import partial
 from math import ceil
 from typing import NamedTuple
 
-from gateway.candidates import Candidates, Frozen
 from gateway.clock import Clock
 from gateway.config.conditions import Asking
 from gateway.config.settings import Model, Settings
-from gateway.fleet import Target
-from gateway.rules import Matched, Rules
-from gateway.rulings import Chain, Terms
-from gateway.sightings import ExternalSight, OwnSight
-from gateway.waiting import POLL_S
+from gateway.limits.waiting import POLL_S
+from gateway.policies.rules import Matched, Rules
+from gateway.policies.rulings import Chain, Terms
+from gateway.targets.candidates import Candidates, Frozen
+from gateway.targets.fleet import Target
+from gateway.targets.sightings import ExternalSight, OwnSight
 from gateway.whatif.house import House
 from gateway.whatif.purses import Held, Purses
 from gateway.whatif.replay import Choice, Outcome
 from gateway.whatif.seats import Knowledge, Seat
 from gateway.whatif.traffic import Arrival
-from ledger.modellimits import model_limits
-from ledger.prices import Price, cost_pusd
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
+from ledger.prices.book import Price, cost_pusd
+from ledger.prices.modellimits import model_limits
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.filters import CONTEXT_MARGIN, PERMANENT

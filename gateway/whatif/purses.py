@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gateway.config.settings import Budget
-from ledger.binding import binding
-from ledger.escrow import budget_key
+from ledger.budgets.binding import binding
+from ledger.budgets.escrow import budget_key
+from ledger.budgets.windows import Window, window_at
 from ledger.money import usd_to_pusd
-from ledger.windows import Window, window_at
 
 TEAM = "team:"
 

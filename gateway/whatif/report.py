@@ -14,9 +14,9 @@ from gateway.whatif.house import House
 from gateway.whatif.planned import Planned, Told, charged_pusd
 from gateway.whatif.replay import Outcome
 from gateway.whatif.traffic import Arrival
+from ledger.journals.records import Tokens
 from ledger.money import PUSD_PER_USD
-from ledger.prices import Price, cost_pusd
-from ledger.records import Tokens
+from ledger.prices.book import Price, cost_pusd
 
 EXAMPLES = 5
 MOST_FLOWS = 20

@@ -1,14 +1,14 @@
 """The product's own policy in a replay: `router.decide`, with what the gateway learns live.
 
 Output lengths, API latencies and the market are the estimators that workers and telemetry have.
-Nothing is computed here but what `gateway.candidates` freezes for a real request.
+Nothing is computed here but what `gateway.targets.candidates` freezes for a real request.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from gateway.rules import PENALTY_FACTOR
+from gateway.policies.rules import PENALTY_FACTOR
 from gateway.whatif.replay import AT_THE_API, Choice, Outcome
 from gateway.whatif.seats import Seat
 from gateway.whatif.traffic import Arrival, Price

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm_types import Json, Serial
+from ledger.orm.types import Json, Serial
 
 revision = "0004"
 down_revision = "0003"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm_types import Serial, Total
+from ledger.orm.types import Serial, Total
 
 revision = "0009"
 down_revision = "0008"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm_types import Json
+from ledger.orm.types import Json
 
 revision = "0012"
 down_revision = "0011"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm_types import Serial
+from ledger.orm.types import Serial
 
 revision = "0016"
 down_revision = "0015"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ledger.orm_types import Total
+from ledger.orm.types import Total
 
 revision = "0022"
 down_revision = "0021"

@@ -41,7 +41,7 @@ from backends.engine.planning.question import Question
 from backends.engine.profiles import hardware
 from backends.metrics import parse
 from backends.stepmodel import StepModel
-from ledger.capacity import Measured, Traffic, rate_of
+from ledger.fleet.capacity import Measured, Traffic, rate_of
 
 TTFT_S, TPOT_S = 1.0, 0.02  # the promise of the capacity part
 SPILL_TTFT_S = 2.0

@@ -3,12 +3,12 @@
     make bench-ledger ARGS="--attempts 1000000"
 
 Fills a throw-away server (as the tests have it: no fsync, 64 MB of shared buffers), then asks what
-the dashboard asks, over its own read-only connection. Cold is the first answer after the server was
-started again, the file cache warm; warm the median of five more. Rows are what the server read of
-tables and indexes for one answer. Before, the sums are made (`ledger.rollups`), and journals are
-applied on both databases (`ledgerrate`). Prints tables, writes `build/bench-ledger.json`, and fails
-when a warm query takes more than 300 ms or the books take less than 5,000 attempts a second.
-`--url` asks a ledger that is there and filled.
+the dashboard asks, over its own read-only connection. Cold is the first answer after the server
+was started again, the file cache warm; warm the median of five more. Rows are what the server read
+of tables and indexes for one answer. Before, the sums are made (`ledger.sums.rollups`), and
+journals are applied on both databases (`ledgerrate`). Prints tables, writes
+`build/bench-ledger.json`, and fails when a warm query takes more than 300 ms or the books take
+less than 5,000 attempts a second. `--url` asks a ledger that is there and filled.
 """
 
 import argparse
@@ -34,7 +34,6 @@ from measure import cpu_s  # noqa: E402  (as above)
 from sqlalchemy import Connection, Engine, insert, text  # noqa: E402  (as above)
 
 from deploy.parts import find_postgres  # noqa: E402  (as above)
-from ledger import orm, queries  # noqa: E402  (as above)
 from ledger.database import (  # noqa: E402  (as above)
     make_engine,
     migrate,
@@ -42,15 +41,17 @@ from ledger.database import (  # noqa: E402  (as above)
     snapshot,
     sqlite_url,
 )
-from ledger.economics import TokenBasis  # noqa: E402  (as above)
-from ledger.facts import facts, homes, moments  # noqa: E402  (as above)
-from ledger.queries_load import loads  # noqa: E402  (as above)
-from ledger.queries_rollups import rolled  # noqa: E402  (as above)
-from ledger.queries_scope import DAY_US, HOUR_US, MINUTE_US, Scope  # noqa: E402  (as above)
-from ledger.rollups import Rollups  # noqa: E402  (as above)
-from ledger.running import running  # noqa: E402  (as above)
-from ledger.samplehours import pack_hours  # noqa: E402  (as above)
-from ledger.survey import survey  # noqa: E402  (as above)
+from ledger.economics.cost import TokenBasis  # noqa: E402  (as above)
+from ledger.fleet.running import running  # noqa: E402  (as above)
+from ledger.orm import tables as orm  # noqa: E402  (as above)
+from ledger.queries import reads as queries  # noqa: E402  (as above)
+from ledger.queries.load import loads  # noqa: E402  (as above)
+from ledger.queries.rollups import rolled  # noqa: E402  (as above)
+from ledger.queries.scope import DAY_US, HOUR_US, MINUTE_US, Scope  # noqa: E402  (as above)
+from ledger.reports.facts import facts, homes, moments  # noqa: E402  (as above)
+from ledger.reports.survey import survey  # noqa: E402  (as above)
+from ledger.sums.rollups import Rollups  # noqa: E402  (as above)
+from ledger.sums.samplehours import pack_hours  # noqa: E402  (as above)
 
 BAR_MS = 300.0
 BAR_PER_S = 5_000.0

@@ -16,8 +16,8 @@ sys.path.insert(0, str(ROOT))
 
 from gateway.config.conditions import Asking  # noqa: E402  (the checkout's packages)
 from gateway.config.settings import Model, parse  # noqa: E402  (as above)
-from gateway.rules import Rules  # noqa: E402  (as above)
-from gateway.rulings import Chain  # noqa: E402  (as above)
+from gateway.policies.rules import Rules  # noqa: E402  (as above)
+from gateway.policies.rulings import Chain  # noqa: E402  (as above)
 
 BATCHES, ROUNDS = 200, 200
 CONFIG = """

@@ -27,9 +27,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from pricedifferences import LISTS, RULES
 
-from ledger.genaimap import PROVIDERS
-from ledger.pricebook import Seed, bundled_seed, diff
-from ledger.prices import (
+from ledger.journals.records import Tokens
+from ledger.prices.book import (
     STANDARD,
     Price,
     PriceBook,
@@ -38,7 +37,8 @@ from ledger.prices import (
     prompt_tokens,
     rates_for,
 )
-from ledger.records import Tokens
+from ledger.prices.bundled import Seed, bundled_seed, diff
+from ledger.prices.genaimap import PROVIDERS
 
 warnings.simplefilter("ignore")
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # its packaged map, not a download

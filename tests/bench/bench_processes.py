@@ -42,8 +42,8 @@ from gateway.config.settings import load  # noqa: E402  (as above)
 from gateway.whatif.house import House, Modelled, Seen  # noqa: E402  (as above)
 from gateway.whatif.traffic import Arrival  # noqa: E402  (as above)
 from gateway.whatif.trial import trial  # noqa: E402  (as above)
-from ledger.book import load_price_book  # noqa: E402  (as above)
 from ledger.database import make_engine  # noqa: E402  (as above)
+from ledger.prices.stored import load_price_book  # noqa: E402  (as above)
 
 ENGINES, APIS, WORKERS = 4, ("near", "far"), 2
 CAPACITY_RPS = 14.1  # of one engine inside 500 and 50 ms, chat (`bench_routing.py --capacity`)

@@ -22,8 +22,8 @@ sys.path.insert(0, str(ROOT))
 
 from gateway.batches.stored import Stored  # noqa: E402  (the checkout's packages)
 from gateway.batches.uploads import Bounds, Upload  # noqa: E402  (the checkout's packages)
+from ledger.batches.files import FileRecord  # noqa: E402  (the checkout's packages)
 from ledger.database import make_engine, migrate, sqlite_url  # noqa: E402  (the checkout's packages)
-from ledger.files import FileRecord  # noqa: E402  (the checkout's packages)
 
 SIZE, PIECE = 90 * 1024 * 1024, 64 * 1024
 BOUNDARY = b"cut"

@@ -32,7 +32,6 @@ from bench_writer import SCOPES, opened, settled  # noqa: E402  (as above)
 from measure import cpu_s, waited_s  # noqa: E402  (as above)
 from sqlalchemy import Engine, func, insert, select, text  # noqa: E402  (as above)
 
-from ledger import orm  # noqa: E402  (as above)
 from ledger.database import (  # noqa: E402  (as above)
     make_engine,
     migrate,
@@ -40,14 +39,15 @@ from ledger.database import (  # noqa: E402  (as above)
     snapshot,
     sqlite_url,
 )
-from ledger.hours import close_hours  # noqa: E402  (as above)
-from ledger.prices import Price, Terms, cost_pusd, rates_from  # noqa: E402  (as above)
-from ledger.queries_scope import DAY_US, HOUR_US  # noqa: E402  (as above)
-from ledger.records import AttemptOpened, AttemptSettled, Hold, Tokens  # noqa: E402  (as above)
-from ledger.repository import Repository  # noqa: E402  (as above)
-from ledger.rollups import Rollups  # noqa: E402  (as above)
-from ledger.sealer import Sealer  # noqa: E402  (as above)
-from ledger.verify import CHECKS  # noqa: E402  (as above)
+from ledger.fleet.hours import close_hours  # noqa: E402  (as above)
+from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, Tokens  # noqa: E402  (as above)
+from ledger.orm import tables as orm  # noqa: E402  (as above)
+from ledger.prices.book import Price, Terms, cost_pusd, rates_from  # noqa: E402  (as above)
+from ledger.queries.scope import DAY_US, HOUR_US  # noqa: E402  (as above)
+from ledger.seals.sealer import Sealer  # noqa: E402  (as above)
+from ledger.sums.rollups import Rollups  # noqa: E402  (as above)
+from ledger.verify.checks import CHECKS  # noqa: E402  (as above)
+from ledger.writing.repository import Repository  # noqa: E402  (as above)
 
 LIMIT_S = 60.0
 DAYS = 3

@@ -21,16 +21,16 @@ sys.path.insert(0, str(ROOT))
 from measure import cpu_s  # noqa: E402  (the path is set above)
 from sqlalchemy import Engine, func, insert, select  # noqa: E402  (as above)
 
-from ledger import orm  # noqa: E402  (as above)
 from ledger.database import make_engine, migrate, sqlite_url  # noqa: E402  (as above)
-from ledger.journal import JournalWriter  # noqa: E402  (as above)
-from ledger.records import (  # noqa: E402  (as above)
+from ledger.journals.journal import JournalWriter  # noqa: E402  (as above)
+from ledger.journals.records import (  # noqa: E402  (as above)
     AttemptOpened,
     AttemptSettled,
     Compared,
     Hold,
     Tokens,
 )
+from ledger.orm import tables as orm  # noqa: E402  (as above)
 
 SCOPES = ("org:acme", "team:search", "key:k1")
 HOST = "h"

@@ -18,11 +18,11 @@ from bench_writer import DAY_US, HOST, SCOPES, opened, settled
 from measure import cpu_s, waited_s
 from sqlalchemy import Engine, func, insert, select, text
 
-from ledger import orm
-from ledger.journal import JournalWriter
-from ledger.journal_reader import JournalReader
-from ledger.repository import Repository
-from ledger.tail import Tail
+from ledger.journals.journal import JournalWriter
+from ledger.journals.reader import JournalReader
+from ledger.orm import tables as orm
+from ledger.writing.repository import Repository
+from ledger.writing.tail import Tail
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, insert, text
 
-from ledger import orm
-from ledger.queries_scope import DAY_US, HOUR_US
+from ledger.orm import tables as orm
+from ledger.queries.scope import DAY_US, HOUR_US
 
 DAYS = 90
 TEMPLATES = 20_000

@@ -5,8 +5,8 @@ Comments of `genai-prices` quote the providers' pages with the day on which they
 
 from dataclasses import dataclass
 
-from ledger.prices import prompt_tokens
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
+from ledger.prices.book import prompt_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from gateway.cli.config import ledger_engine
 from gateway.clock import Clock
 from gateway.config.settings import load
 from ledger.database import make_engine
-from ledger.identity import KeySpec, create_key, load_pepper
+from ledger.identity.keys import KeySpec, create_key, load_pepper
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-c", "from gateway.cli.app import main; main()")

@@ -16,7 +16,7 @@ from scene import Found
 from sqlalchemy import Engine, bindparam, text
 
 from ledger.database import open_readonly, snapshot
-from ledger.verify import verify
+from ledger.verify.checks import verify
 
 INPUT, CACHED, OUTPUT = 150_000, 75_000, 600_000  # pico-USD per token: openai/gpt-4o-mini
 QUIET_S = 60.0

@@ -2,7 +2,7 @@
 
 SETTLED_LATER = """
 import asyncio
-from ledger.journal import JournalWriter
+from ledger.journals.journal import JournalWriter
 
 async def late(self, record, written=None):
     if written is not None:
@@ -40,7 +40,7 @@ children.Child.stop = stop
 )
 
 HOLDS_WITHOUT_END = """
-from ledger import desk
+from ledger.budgets import desk
 
 def admits(piece, amount_pusd):
     return piece._replace(held_pusd=piece.held_pusd + amount_pusd)
@@ -49,13 +49,13 @@ desk.hold = admits
 """
 
 HOLDS_KEPT = """
-from ledger.desk import DeskClient
+from ledger.budgets.desk import DeskClient
 
 DeskClient.release = lambda self, attempt_id, actual_pusd: None
 """
 
 STATEMENTS_DROPPED = """
-from ledger.repository import Applied, Away, Repository
+from ledger.writing.repository import Applied, Away, Repository
 from sqlalchemy.exc import DBAPIError
 
 whole = Repository.apply
@@ -70,7 +70,7 @@ Repository.apply = apply
 """
 
 POISON_SPREADS = """
-from ledger.repository import Applied, Repository
+from ledger.writing.repository import Applied, Repository
 
 batch = Repository._apply_batch
 
@@ -83,9 +83,9 @@ Repository._apply_batch = apply_batch
 """
 
 UNPRICED_IS_FREE = """
-from gateway.candidates import Candidates
-from ledger.prices import Price, Terms, rates_from
-from ledger.quotes import Quote
+from gateway.targets.candidates import Candidates
+from ledger.prices.book import Price, Terms, rates_from
+from ledger.prices.quotes import Quote
 
 known = Candidates._quote
 free = Quote(Price(0, "a/b", "x", 0, Terms(rates_from({"input": 0, "output": 0}))))
@@ -93,7 +93,7 @@ Candidates._quote = lambda self, name: known(self, name) or free
 """
 
 DISPATCHED_UNRECORDED = """
-from ledger.journal import JournalFull, JournalWriter
+from ledger.journals.journal import JournalFull, JournalWriter
 
 recorded = JournalWriter.append
 
@@ -109,7 +109,7 @@ JournalWriter.refusal = lambda self: None
 
 LEASES = """
 from pathlib import Path
-from ledger import tail
+from ledger.writing import tail
 
 owned = tail.has_owner
 
@@ -137,7 +137,7 @@ Clock.__init__.__defaults__ = (time.time, *Clock.__init__.__defaults__[1:])
 """
 
 LIMITS_APART = """
-from gateway import ratelimits
+from gateway.limits import ratelimits
 
 ratelimits.are_shared = lambda url: False
 """

@@ -16,10 +16,10 @@ sys.path.insert(0, str(ROOT))
 
 from sqlalchemy import event, text  # noqa: E402  (the path is set above)
 
-from ledger import flusher  # noqa: E402  (as above)
 from ledger.database import make_engine, migrate  # noqa: E402  (as above)
-from ledger.journal import JournalWriter  # noqa: E402  (as above)
-from ledger.records import AttemptSettled, Tokens  # noqa: E402  (as above)
+from ledger.journals import flusher  # noqa: E402  (as above)
+from ledger.journals.journal import JournalWriter  # noqa: E402  (as above)
+from ledger.journals.records import AttemptSettled, Tokens  # noqa: E402  (as above)
 
 AT_ONCE = 8
 

@@ -8,12 +8,13 @@ from scene import Found, Given, Scene
 from sqlalchemy import text
 from stage import Stage, random_ledger
 
-from ledger import exports_focus_columns, queries
 from ledger.database import make_engine, migrate, open_readonly, snapshot
-from ledger.exports_attempts import COLUMNS, attempt_rows
-from ledger.exports_focus import focus_rows
-from ledger.queries_scope import DAY_US, HOUR_US, Scope
-from ledger.verify import verify
+from ledger.exports import focus_columns as exports_focus_columns
+from ledger.exports.attempts import COLUMNS, attempt_rows
+from ledger.exports.focus import focus_rows
+from ledger.queries import reads as queries
+from ledger.queries.scope import DAY_US, HOUR_US, Scope
+from ledger.verify.checks import verify
 
 ROWS = 1_000_000
 VERIFY_S = 60.0  # for a million rows

@@ -9,10 +9,10 @@ import random
 
 from scene import Found, Given, Scene
 
-from gateway.candidates import api_bound_pusd
-from ledger.prices import Price, Schedule, Terms, bound_pusd, check, rates_from, tier_cost_pusd
-from ledger.quotes import Quote
-from ledger.records import Tokens
+from gateway.targets.candidates import api_bound_pusd
+from ledger.journals.records import Tokens
+from ledger.prices.book import Price, Schedule, Terms, bound_pusd, check, rates_from, tier_cost_pusd
+from ledger.prices.quotes import Quote
 from router.types import Kind, OutputMoments, Request
 
 CASES = 100_000

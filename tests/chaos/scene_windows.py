@@ -14,13 +14,13 @@ from scene import Found, Given, Scene
 from sqlalchemy import insert, text
 from stage import Stage
 
-from ledger import orm
+from ledger.budgets.desk import DeskClient
 from ledger.database import make_engine, migrate
-from ledger.desk import DeskClient
-from ledger.journal import JournalWriter
-from ledger.prices import Price, Terms, rates_from
-from ledger.records import AttemptOpened, AttemptSettled, Hold, Tokens
-from ledger.verify import verify
+from ledger.journals.journal import JournalWriter
+from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, Tokens
+from ledger.orm import tables as orm
+from ledger.prices.book import Price, Terms, rates_from
+from ledger.verify.checks import verify
 from ledger.writer import DESK_SOCKET, LedgerWriter
 
 ROUNDS, SETTLES = 100, 1_000

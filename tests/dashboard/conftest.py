@@ -40,19 +40,19 @@ from gateway.config.settings import parse
 from gateway.errors import RequestError, body
 from gateway.host.prepare import prepare
 from gateway.people import people_of
-from gateway.slots import Board
-from ledger import orm
+from gateway.targets.slots import Board
 from ledger.accounts import close_hour, provisional_charge_pusd
-from ledger.book import import_drafts
 from ledger.database import make_engine, migrate
-from ledger.drafts import PriceDraft
-from ledger.identity import KeyRing
-from ledger.market import Hardware, Serving, record_market
-from ledger.people import Role
+from ledger.fleet.market import Hardware, Serving, record_market
+from ledger.identity.keys import KeyRing
+from ledger.identity.people import Role
+from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
+from ledger.orm import tables as orm
 from ledger.policies import policies_in_force
-from ledger.rates import Terms, rates_from
-from ledger.records import AttemptOpened, AttemptSettled, Compared, RequestRefused, Tokens
-from ledger.repository import Repository
+from ledger.prices.drafts import PriceDraft
+from ledger.prices.rates import Terms, rates_from
+from ledger.prices.stored import import_drafts
+from ledger.writing.repository import Repository
 
 S, MINUTE, HOUR, DAY = 10**6, 60 * 10**6, 3_600 * 10**6, 86_400 * 10**6
 PRICES = {  # input, cached, output

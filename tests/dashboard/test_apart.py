@@ -22,11 +22,11 @@ from streamlit.util import calc_hash
 
 from dashboard import data, data_entered, data_fleet, downloads, entrance, pages
 from dashboard.viewer import NotAllowed, Reach, Viewer
-from ledger import orm
 from ledger.database import make_engine
-from ledger.people import Role
-from ledger.records import RequestRefused, Tokens
-from ledger.repository import Repository
+from ledger.identity.people import Role
+from ledger.journals.records import RequestRefused, Tokens
+from ledger.orm import tables as orm
+from ledger.writing.repository import Repository
 
 S, HOUR = 10**6, 3_600 * 10**6
 OWN, CANARY = "alpha", "canary-beta"

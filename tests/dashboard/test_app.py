@@ -18,13 +18,13 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 from sqlalchemy import create_engine, text
 
-from ledger import invoices
 from ledger.database import make_engine
-from ledger.invoicefile import parse
+from ledger.invoices import books as invoices
+from ledger.invoices.files import parse
 from ledger.money import pusd_to_usd
-from ledger.registers import Registers
-from ledger.verifications import record_verification
-from ledger.verify import verify
+from ledger.seals.registers import Registers
+from ledger.verify.checks import verify
+from ledger.verify.results import record_verification
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "build" / "screenshots"
@@ -275,12 +275,12 @@ class Slow(importlib.abc.MetaPathFinder):
 
 if not any(isinstance(one, Slow) for one in sys.meta_path):
     sys.meta_path.insert(0, Slow())
-    import ledger.survey
-    real = ledger.survey.survey
+    import ledger.reports.survey
+    real = ledger.reports.survey.survey
     def survey(*args, **options):
         wait("reads")
         return real(*args, **options)
-    ledger.survey.survey = survey
+    ledger.reports.survey.survey = survey
 runpy.run_path({app!r}, run_name="__main__")
 """
 

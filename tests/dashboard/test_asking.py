@@ -6,8 +6,8 @@ import pytest
 from dashboard import asking
 from dashboard.asking import Desk, Refused, Unanswered
 from dashboard.viewer import NotAllowed, Viewer
-from ledger.people import Role
-from ledger.vouched import GATEWAY, HEADER, KEY_FILE_VARIABLE, Asked, digest, heard
+from ledger.identity.people import Role
+from ledger.identity.vouched import GATEWAY, HEADER, KEY_FILE_VARIABLE, Asked, digest, heard
 
 KEY = b"k" * 32
 ADA = Viewer("ada@example.com", Role.ADMIN)

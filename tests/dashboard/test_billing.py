@@ -12,10 +12,10 @@ from dashboard.viewer import Viewer
 from gateway.admin.invoices import VERBS
 from gateway.admin.verb import Place, is_refused
 from gateway.config.settings import Settings
-from ledger import invoices
 from ledger.database import make_engine
-from ledger.invoicefile import parse
-from ledger.people import Role
+from ledger.identity.people import Role
+from ledger.invoices import books as invoices
+from ledger.invoices.files import parse
 
 USD = 10**12
 SETTINGS = Settings.model_validate(

@@ -6,7 +6,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard import asking, changing
 from dashboard.data import View
 from dashboard.viewer import Viewer
-from ledger.people import Role
+from ledger.identity.people import Role
 
 
 @pytest.mark.parametrize(

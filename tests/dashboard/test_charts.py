@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dashboard import charts, look
-from ledger.series import Line
+from ledger.reports.series import Line
 
 DAY = datetime(2026, 6, 1, tzinfo=UTC)
 RECORDS = [

@@ -7,8 +7,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from dashboard import data
-from ledger.queries import DAY_US, HOUR_US, MINUTE_US, Scope
-from ledger.survey import survey
+from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.reports.survey import survey
 
 
 def test_the_connection_cannot_write(month) -> None:

@@ -4,7 +4,7 @@ from dashboard import data, data_fleet
 from dashboard.entrance import AT_THIS_MACHINE
 from ledger.database import make_engine
 from ledger.policies import PolicySet, store_policies
-from ledger.queries import DAY_US, HOUR_US
+from ledger.queries.reads import DAY_US, HOUR_US
 
 
 def test_what_is_read_is_of_the_period(books) -> None:

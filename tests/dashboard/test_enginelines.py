@@ -15,7 +15,7 @@ from dashboard.enginelines import (
     typical,
 )
 from dashboard.entrance import AT_THIS_MACHINE
-from ledger.queries import EngineRow, Streamed
+from ledger.queries.reads import EngineRow, Streamed
 
 S = 10**6
 

@@ -6,7 +6,7 @@ import streamlit as st
 from dashboard import entrance
 from dashboard.entrance import SignInNeeded, access_file, proxied, signed_in, who_is
 from dashboard.viewer import NotAllowed, Viewer
-from ledger.people import AccessFile, Role, parse
+from ledger.identity.people import AccessFile, Role, parse
 
 NOW_S = 1_790_000_000.0
 OIDC = '[auth]\nclient_id="c"\n[people."ada@example.com"]\nrole="finance"\n'

@@ -3,9 +3,9 @@
 import pytest
 
 from dashboard import data, figures
-from ledger.economics import TokenBasis
-from ledger.queries import DAY_US, Cell, Scope, Spent
-from ledger.survey import survey
+from ledger.economics.cost import TokenBasis
+from ledger.queries.reads import DAY_US, Cell, Scope, Spent
+from ledger.reports.survey import survey
 
 
 @pytest.fixture(scope="module")

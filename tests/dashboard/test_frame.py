@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.frame import standing_of_books
-from ledger.lag import Lag, write_lag
-from ledger.queries import Freshness
+from ledger.queries.reads import Freshness
+from ledger.writing.lag import Lag, write_lag
 
 S = 10**6
 NOW_US = 1_780_000_000 * S

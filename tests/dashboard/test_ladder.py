@@ -12,14 +12,14 @@ from sqlalchemy import text as sql
 from dashboard import data
 from dashboard.ladder import Reach, curves, ladder, marks
 from dashboard.page_breakeven import met
-from ledger import orm
 from ledger.database import make_engine, migrate
-from ledger.economics import TokenBasis, Volume
-from ledger.queries import DAY_US, Scope
-from ledger.records import AttemptOpened, AttemptSettled, Compared, Tokens
-from ledger.repository import Repository
-from ledger.standing import Against
-from ledger.survey import survey
+from ledger.economics.cost import TokenBasis, Volume
+from ledger.economics.standing import Against
+from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, Tokens
+from ledger.orm import tables as orm
+from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.survey import survey
+from ledger.writing.repository import Repository
 
 S, HOUR = 10**6, 3_600 * 10**6
 BOTH = TokenBasis.INPUT_OUTPUT

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from dashboard.words import usd
-from ledger.queries import DAY_US
+from ledger.queries.reads import DAY_US
 
 
 def spent(url: str, team: str, start_us: int, end_us: int) -> int:

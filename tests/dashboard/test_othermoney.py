@@ -7,8 +7,8 @@ from dashboard import entrance, othermoney
 from dashboard.data import View
 from dashboard.viewer import Viewer
 from ledger.currencies import Currency
-from ledger.people import Role
-from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.people import Role
+from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 FAY = "fay@example.com"
 EUR = Currency("EUR", Fraction(9, 10), date(2026, 11, 2), "ECB", "fay")

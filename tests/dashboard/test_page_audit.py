@@ -9,14 +9,14 @@ import streamlit as st
 
 from dashboard import words
 from dashboard.page_audit import CAUSES, CHECKS, change_row, named
-from ledger import invoices
 from ledger.database import make_engine, migrate
-from ledger.invoicefile import parse
-from ledger.reconcile import Cause, model_of
-from ledger.registers import Change, Registers
-from ledger.verifications import record_verification
-from ledger.verify import CHECKS as EVERY_CHECK
-from ledger.verify import Finding, Result
+from ledger.invoices import books as invoices
+from ledger.invoices.files import parse
+from ledger.invoices.reconcile import Cause, model_of
+from ledger.seals.registers import Change, Registers
+from ledger.verify.checks import CHECKS as EVERY_CHECK
+from ledger.verify.checks import Finding, Result
+from ledger.verify.results import record_verification
 
 USD = 10**12
 EXTRA = Decimal("1.25")

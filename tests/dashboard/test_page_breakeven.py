@@ -9,12 +9,12 @@ import pytest
 from dashboard import data
 from dashboard.ladder import Meeting, ladder
 from dashboard.page_breakeven import known, met
-from ledger.capability import Capability, Known
 from ledger.database import migrate
-from ledger.economics import TokenBasis, Volume
-from ledger.queries import DAY_US, Scope
-from ledger.standing import Against
-from ledger.survey import survey
+from ledger.economics.cost import TokenBasis, Volume
+from ledger.economics.standing import Against
+from ledger.fleet.capability import Capability, Known
+from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.survey import survey
 
 BOTH = TokenBasis.INPUT_OUTPUT
 

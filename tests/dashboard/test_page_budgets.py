@@ -4,12 +4,12 @@ import pytest
 from sqlalchemy import insert
 
 from dashboard import page_budgets
-from ledger import orm
-from ledger.binding import BudgetLine
-from ledger.budgetstates import BudgetState
+from ledger.budgets.binding import BudgetLine
+from ledger.budgets.states import BudgetState
+from ledger.budgets.windows import Window, window_at
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
-from ledger.windows import Window, window_at
+from ledger.orm import tables as orm
 
 USD = 10**12
 HALF_US = 1_500 * 10**6

@@ -1,8 +1,8 @@
 """Published figures on a page: what it shows is what the product computes."""
 
 from dashboard.page_claims import figures, rows
-from ledger.claims import claims, compute
 from ledger.database import migrate
+from ledger.economics.claims import claims, compute
 
 EVERY = claims()
 

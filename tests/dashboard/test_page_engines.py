@@ -5,11 +5,11 @@ import time
 from sqlalchemy import insert
 
 from dashboard.page_engines import judged, kept
-from ledger import orm
 from ledger.database import make_engine, migrate
-from ledger.driftnotes import DriftNote
+from ledger.fleet.driftnotes import DriftNote
+from ledger.fleet.upkeepnotes import Note
+from ledger.orm import tables as orm
 from ledger.overrides import DISABLED, Override, store_override
-from ledger.upkeepnotes import Note
 
 S = 10**6
 

@@ -1,4 +1,5 @@
-"""The purchase page: its figures are `ledger.purchase`'s, and what is missing is asked for."""
+"""The purchase page: its figures are `ledger.economics.purchase`'s; what is missing is asked
+for."""
 
 import re
 from fractions import Fraction
@@ -6,11 +7,11 @@ from fractions import Fraction
 from dashboard import data, words
 from dashboard.planning import of_ledger
 from ledger.database import migrate
-from ledger.economics import TokenBasis
-from ledger.purchase import Demand, stay
-from ledger.queries import DAY_US, Scope
-from ledger.staircase import load_curve
-from ledger.survey import survey
+from ledger.economics.cost import TokenBasis
+from ledger.economics.purchase import Demand, stay
+from ledger.economics.staircase import load_curve
+from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.survey import survey
 
 
 def traffic_of(url: str, now_us: int):

@@ -6,9 +6,9 @@ import pytest
 
 from dashboard import entrance, page_policies
 from dashboard.viewer import Viewer
-from ledger.people import Role
+from ledger.identity.people import Role
+from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.policies import policies_in_force
-from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 ADA, JOE = "ada@example.com", "joe@example.com"
 CALMER = "policies:\n- {name: calmer, slo: {ttft_ms: 9000, tpot_ms: 900}}\n"

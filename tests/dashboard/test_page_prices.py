@@ -4,9 +4,9 @@ import pytest
 
 from dashboard import entrance
 from dashboard.viewer import Viewer
-from ledger.book import load_price_book, records_of
-from ledger.people import Role
-from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.people import Role
+from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.prices.stored import load_price_book, records_of
 
 FAY, JOE = "fay@example.com", "joe@example.com"
 HEAD = "name,input_usd_per_million,output_usd_per_million,source,source_date\n"

@@ -5,12 +5,12 @@ from sqlalchemy import update
 
 from dashboard import entrance, page_rates
 from dashboard.viewer import Viewer
-from ledger import orm
 from ledger.database import make_engine
 from ledger.entered import RATE, Entered
-from ledger.paidrates import RateVersion, rate_versions
-from ledger.people import Role
-from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.fleet.paidrates import RateVersion, rate_versions
+from ledger.identity.people import Role
+from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.orm import tables as orm
 
 FAY, JOE = "fay@example.com", "joe@example.com"
 DAY_US = 86_400 * 10**6

@@ -9,7 +9,7 @@ from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 from dashboard import words
 from ledger.database import make_engine, migrate
 from ledger.policies import PolicySet, store_policies
-from ledger.queries import HOUR_US
+from ledger.queries.reads import HOUR_US
 
 
 def test_shares_equal_the_journal(page, month, text_of) -> None:

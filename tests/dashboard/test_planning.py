@@ -16,9 +16,9 @@ from dashboard.planning import (
     plan,
     verdict,
 )
-from ledger.economics import UnitPrice
-from ledger.purchase import Commitment, Purchase, Way
-from ledger.usagefile import Priced, parse_usage
+from ledger.economics.cost import UnitPrice
+from ledger.economics.purchase import Commitment, Purchase, Way
+from ledger.economics.usagefile import Priced, parse_usage
 
 USD = 10**12
 MONTH_H = 730

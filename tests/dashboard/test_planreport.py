@@ -9,8 +9,8 @@ import pytest
 from dashboard import words
 from dashboard.planning import BASIS, Figures, Traffic, plan
 from dashboard.planreport import report, round_top
-from ledger.economics import UnitPrice
-from ledger.purchase import Commitment, Purchase
+from ledger.economics.cost import UnitPrice
+from ledger.economics.purchase import Commitment, Purchase
 
 USD = 10**12
 

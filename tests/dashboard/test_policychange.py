@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.asking import Refused
-from ledger.people import Role
+from ledger.identity.people import Role
 
 NEW = "policies:\n- name: calmer\n"
 

@@ -4,11 +4,11 @@ import pytest
 
 from dashboard import entrance
 from dashboard.viewer import Viewer
-from ledger import invoices
 from ledger.entered import project_teams
-from ledger.invoicefile import parse
-from ledger.people import Role
-from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.people import Role
+from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.invoices import books as invoices
+from ledger.invoices.files import parse
 
 FAY = "fay@example.com"
 

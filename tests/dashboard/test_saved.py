@@ -7,8 +7,8 @@ from dashboard import entrance, saved
 from dashboard.planform import is_of_plan
 from dashboard.viewer import Viewer
 from ledger.entered import SCENARIO, Entered
-from ledger.people import Role
-from ledger.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.people import Role
+from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 FAY = "fay@example.com"
 

@@ -8,12 +8,12 @@ import pytest
 from dashboard import data
 from dashboard.ladder import ladder
 from dashboard.scenario import bars, base_case, lines
-from ledger.book import load_price_book
-from ledger.economics import TokenBasis
-from ledger.queries import DAY_US, Scope
-from ledger.sensitivity import outcome, tornado
-from ledger.standing import Against
-from ledger.survey import survey
+from ledger.economics.cost import TokenBasis
+from ledger.economics.sensitivity import outcome, tornado
+from ledger.economics.standing import Against
+from ledger.prices.stored import load_price_book
+from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.survey import survey
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pytest
 
 from dashboard import sentences
 from dashboard.look import GAIN, LOSS
-from ledger.breakeven import Configuration, Position, assess
-from ledger.capability import Capability, Known
-from ledger.economics import FixedCost, TokenBasis, UnitPrice, Volume
-from ledger.standing import Against, Standing, Verdict
+from ledger.economics.breakeven import Configuration, Position, assess
+from ledger.economics.cost import FixedCost, TokenBasis, UnitPrice, Volume
+from ledger.economics.standing import Against, Standing, Verdict
+from ledger.fleet.capability import Capability, Known
 
 BOTH = TokenBasis.INPUT_OUTPUT
 USD = 10**12

@@ -3,9 +3,9 @@
 import pytest
 
 from dashboard import data, team
-from ledger.economics import TokenBasis
-from ledger.queries import DAY_US, Scope
-from ledger.survey import survey
+from ledger.economics.cost import TokenBasis
+from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.survey import survey
 
 TEAMS = ("search", "support", "coding", "finance")
 

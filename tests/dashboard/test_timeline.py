@@ -1,8 +1,8 @@
 """The waterfall's records: a row a span, several tries told apart."""
 
 from dashboard.timeline import COLOURS, spans
-from ledger.waterfall import Facts, Span, Try
-from ledger.waterfall import spans as made
+from ledger.reports.waterfall import Facts, Span, Try
+from ledger.reports.waterfall import spans as made
 
 ONE = Try("r.1", "pool:a/0", "ok", (Span("gateway", 0, 2_000, "measured"),), None)
 

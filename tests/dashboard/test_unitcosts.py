@@ -6,9 +6,9 @@ import pytest
 
 from dashboard import data
 from dashboard.unitcosts import unit_costs
-from ledger.economics import TokenBasis
-from ledger.queries import DAY_US, Scope
-from ledger.survey import survey
+from ledger.economics.cost import TokenBasis
+from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.survey import survey
 
 
 def costs_of(url: str, now_us: int, team: str | None = None):

@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.viewer import NotAllowed, Reach, Viewer, nobody, viewer_of
-from ledger.people import Person, Role
+from ledger.identity.people import Person, Role
 
 SCOPED = ("search",)
 

@@ -10,8 +10,8 @@ from gateway.config.settings import parse
 from gateway.whatif.house import House, engine_models
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
-from ledger.prices import Price, PriceBook, Terms
-from ledger.rates import rates_from
+from ledger.prices.book import Price, PriceBook, Terms
+from ledger.prices.rates import rates_from
 
 CONFIG = """
 models: {chat: {targets: [pool:chat, openai/mini], compare_with: [openai/mini]}}

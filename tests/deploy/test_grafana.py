@@ -12,9 +12,9 @@ import yaml
 
 from deploy import parts
 from gateway.clock import Clock
-from gateway.hostmetrics import HostMetrics
-from gateway.metrics import Metrics
-from gateway.slots import Board, Layout
+from gateway.metrics.host import HostMetrics
+from gateway.metrics.requests import Metrics
+from gateway.targets.slots import Board, Layout
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 BOARD = DEPLOY / "grafana" / "dashboards" / "breakeven.json"

@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 
-from ledger import queries
 from ledger.database import make_engine, migrate, open_readonly, snapshot
-from ledger.economics import TokenBasis
-from ledger.queries import DAY_US, Scope
-from ledger.registers import changes
-from ledger.survey import survey
-from ledger.verify import verify
+from ledger.economics.cost import TokenBasis
+from ledger.queries import reads as queries
+from ledger.queries.reads import DAY_US, Scope
+from ledger.reports.survey import survey
+from ledger.seals.registers import changes
+from ledger.verify.checks import verify
 
 FILE = Path(__file__).resolve().parents[2] / "deploy" / "postgres-reader.sql"
 WRITES = (

@@ -44,14 +44,14 @@ from gateway.host.prepare import prepare
 from gateway.host.telemetry import Telemetry
 from gateway.news import Ledger
 from gateway.plan import Planner
-from gateway.slots import Board, Load, Seen
+from gateway.targets.slots import Board, Load, Seen
 from gateway.worker import server as http_server
-from ledger.book import load_price_book, newer_prices
 from ledger.database import make_engine, open_readonly
-from ledger.identity import CreatedKey, KeyRing, KeySpec, create_key, load_pepper
+from ledger.fleet.paidrates import read_rates
+from ledger.identity.keys import CreatedKey, KeyRing, KeySpec, create_key, load_pepper
 from ledger.overrides import overrides
-from ledger.paidrates import read_rates
 from ledger.policies import policies_in_force
+from ledger.prices.stored import load_price_book, newer_prices
 from ledger.writer import LedgerWriter
 
 ROOT = Path(__file__).parents[2]

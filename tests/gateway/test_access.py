@@ -13,8 +13,8 @@ from gateway.access import PUBLIC, ROUTES, AccessError, Guarded, caller, guard, 
 from gateway.auth import INFERENCE
 from gateway.clock import Clock
 from gateway.roles import ROLES, Role, reach
-from ledger.identity import load_pepper
-from ledger.keychanges import Author, revoke, rotate
+from ledger.identity.keychanges import Author, revoke, rotate
+from ledger.identity.keys import load_pepper
 
 VARIABLE = re.compile(r"\{[^}]*\}")
 BODY = {"model": "nothing-here"}  # refused by whatever reads it, after whom it let in

@@ -13,8 +13,8 @@ from sqlalchemy import text
 from gateway.admission import Admission, scopes
 from gateway.errors import RequestError
 from gateway.openended import LEAST_TOKENS
-from ledger.desk import DeskAway
-from ledger.keyring import Identity
+from ledger.budgets.desk import DeskAway
+from ledger.identity.keyring import Identity
 from router.explain import unpack
 
 # A request for 100 tokens in all is bounded by about 66 millionths of a dollar at this price.

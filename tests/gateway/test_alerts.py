@@ -11,10 +11,10 @@ from sqlalchemy import insert
 
 from gateway.alerts import Alerts, message_of, words_of
 from gateway.config.settings import parse
-from ledger import orm
-from ledger.alerts import LEASE_US, Alert
+from ledger.budgets.alerts import LEASE_US, Alert
+from ledger.budgets.windows import window_at
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.windows import window_at
+from ledger.orm import tables as orm
 
 USD = 10**12
 NOON_S = 1_780_056_000

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from gateway.auth import authenticate, token_of
 from gateway.clock import Clock
 from gateway.errors import RequestError
-from ledger.identity import LedgerAway, revoke_key
+from ledger.identity.keys import LedgerAway, revoke_key
 
 
 def test_a_revoked_key_is_refused_within_a_second(stack, patiently) -> None:

@@ -12,8 +12,8 @@ from gateway.attempt import Attempt, Outcome
 from gateway.charging import TIER_LIMIT
 from gateway.charging import charge as charge_by
 from ledger.accounts import provisional_charge_pusd
-from ledger.prices import Price, Schedule, Terms, rates_from
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
+from ledger.prices.book import Price, Schedule, Terms, rates_from
 from router.estimates import TokenRatio
 from router.types import Kind, StepModel
 

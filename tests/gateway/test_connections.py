@@ -187,7 +187,7 @@ def test_who_sends_too_much_as_the_last_reads_why(small, path: str, key: str, st
 
 
 def test_the_rest_is_let_run_out_for_a_moment_only(small, monkeypatch) -> None:
-    monkeypatch.setattr("gateway.protocol.REST_S", 0.3)
+    monkeypatch.setattr("gateway.http.protocol.REST_S", 0.3)
     with Client(small) as client:
         client.send(head(small, key=WRONG, length=10**12))
         assert client.answer()[0] == 401
@@ -213,13 +213,13 @@ def held_s(stack, length: int) -> float:
 
 
 def test_who_was_too_slow_is_not_waited_for_twice(run_stack, monkeypatch) -> None:
-    monkeypatch.setattr("gateway.protocol.REST_S", 15.0)
+    monkeypatch.setattr("gateway.http.protocol.REST_S", 15.0)
     with run_stack(server={"timeouts": {"receive_s": 0.5}}) as stack:
         assert held_s(stack, 10**6) < 10
 
 
 def test_an_early_answer_leaves_no_deadline_behind(small, monkeypatch) -> None:
-    monkeypatch.setattr("gateway.protocol.REST_S", 0.3)
+    monkeypatch.setattr("gateway.http.protocol.REST_S", 0.3)
     with Client(small) as client:
         client.send(head(small, key=WRONG, length=2))
         assert client.answer()[0] == 401

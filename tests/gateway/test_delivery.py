@@ -13,7 +13,7 @@ import pytest
 from backends.errors import BackendError, HeadTimeout, Reported, UpstreamBroken, WrongAddress
 from gateway import delivery
 from gateway.delivery import _usd, relay_for
-from gateway.hearing import TranscriptRelay
+from gateway.measured.hearing import TranscriptRelay
 from gateway.relay import ByteRelay, EventRelay
 from router.types import Feature, Kind
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.demanded import Demanded, Markets
-from gateway.slots import HEALTHS, Board, Layout, Published
+from gateway.targets.slots import HEALTHS, Board, Layout, Published
 from router.market import BINS, bin_of
 from router.types import Policy, Slo, StepModel
 

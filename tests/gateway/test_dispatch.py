@@ -18,9 +18,9 @@ from backends.ratelimit import Allowance, RateLimit
 from backends.simulator.provider import Provider
 from backends.simulator.quota import Quota
 from gateway import api
-from gateway.experience import Experience
 from gateway.metering import Metering
 from gateway.plan import Planner
+from gateway.targets.experience import Experience
 from router.explain import unpack
 
 MESSAGES = [{"role": "user", "content": "hello there"}]

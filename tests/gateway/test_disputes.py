@@ -14,7 +14,7 @@ from gateway.disputes import (
     prompt_possible,
     worth_reading,
 )
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
 
 NONE = Limits(1, None, 100)
 PLAIN = {"model": b'"m"', "messages": b"x" * 400}

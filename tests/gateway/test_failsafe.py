@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from gateway.failsafe import FailSafe
 from gateway.host import watchdog
-from gateway.metrics import Metrics
-from gateway.slots import Board, Layout, Published
+from gateway.metrics.requests import Metrics
+from gateway.targets.slots import Board, Layout, Published
 from router.types import Candidate, EngineState, Health, Kind, OutputMoments, Policy, Request
 
 NOW_S = 100.0

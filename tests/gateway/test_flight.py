@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.flight import PIECE_S, Flight, Promise, Tightest
-from gateway.slots import Board, Layout, Load
+from gateway.targets.slots import Board, Layout, Load
 from router.feedback import pull
 from router.types import Slo, StepModel
 

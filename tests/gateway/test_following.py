@@ -6,7 +6,7 @@ import pytest
 
 from gateway import following
 from gateway.following import FOLLOW_S, LOOK_S, keep_up
-from ledger.keyring import Generation
+from ledger.identity.keyring import Generation
 
 
 class Followed:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.body import open_members, raw
 from gateway.errors import RequestError
+from gateway.http.body import open_members, raw
 from gateway.intake import EMBEDDING_INPUTS_LIMIT, Asked, body_for, read
 from router.types import Feature, Kind
 

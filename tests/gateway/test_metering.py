@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from gateway.attempt import Attempt, Outcome
 from gateway.metering import REFUSED, Metering
-from gateway.metrics import Metrics
-from ledger.journal import JournalFull
-from ledger.prices import Price, Rates, Terms
+from gateway.metrics.requests import Metrics
+from ledger.journals.journal import JournalFull
+from ledger.prices.book import Price, Rates, Terms
 from router.types import Kind, OutputMoments, Reason, Slo
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 11, "total_tokens": 111}

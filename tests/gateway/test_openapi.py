@@ -3,7 +3,7 @@
 import re
 
 from gateway.api import HOT
-from gateway.body import DENIED
+from gateway.http.body import DENIED
 from gateway.openapi import POLICY, described, page
 
 

@@ -10,8 +10,8 @@ from gateway.config.settings import Settings
 from gateway.errors import RequestError
 from gateway.people import MAY, OPEN, People, may, people_of, whole
 from gateway.roles import Scope, reach
-from ledger.people import AccessFile, Person, Role
-from ledger.vouched import HEADER, KEY_FILE, Asked, digest, vouch
+from ledger.identity.people import AccessFile, Person, Role
+from ledger.identity.vouched import HEADER, KEY_FILE, Asked, digest, vouch
 
 KEY, NOW_US = b"k" * 32, 10**15
 FILE = """

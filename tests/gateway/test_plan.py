@@ -6,9 +6,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gateway.body import open_members
 from gateway.clock import Clock
 from gateway.errors import RequestError
+from gateway.http.body import open_members
 from gateway.intake import read
 from gateway.plan import session_key
 from gateway.routes import cache_salt

@@ -18,7 +18,7 @@ from backends.errors import (
 )
 from gateway.errors import RequestError
 from gateway.refusals import failed, infeasible, over_budget, status_of
-from ledger.desk import Refusal
+from ledger.budgets.desk import Refusal
 from router.filters import PERMANENT
 from router.types import Decision, Feature, Kind, Otherwise, Reason
 

@@ -7,7 +7,7 @@ import pytest
 from gateway import routes
 from gateway.errors import RequestError
 from gateway.routes import Routes, allowed
-from ledger.identity import Identity
+from ledger.identity.keys import Identity
 from router.types import Residency
 
 

@@ -13,14 +13,10 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, insert, make_url
 
-from ledger import orm
 from ledger.accounts import postings_for_invoice, provisional_charge_pusd
 from ledger.database import make_engine, migrate, open_readonly, sqlite_url
-from ledger.fold import Item
-from ledger.hours import close_hours
-from ledger.queries_scope import DAY_US, HOUR_US, Scope
-from ledger.rates import KINDS, Price, Schedule, Terms, rates_from
-from ledger.records import (
+from ledger.fleet.hours import close_hours
+from ledger.journals.records import (
     AttemptOpened,
     AttemptSettled,
     Compared,
@@ -28,10 +24,14 @@ from ledger.records import (
     RequestRefused,
     Tokens,
 )
-from ledger.repository import Repository
-from ledger.rows import posting_rows
-from ledger.sealer import Sealer
-from ledger.verify_seals import seals_hold
+from ledger.orm import tables as orm
+from ledger.prices.rates import KINDS, Price, Schedule, Terms, rates_from
+from ledger.queries.scope import DAY_US, HOUR_US, Scope
+from ledger.seals.sealer import Sealer
+from ledger.verify.seals import seals_hold
+from ledger.writing.fold import Item
+from ledger.writing.repository import Repository
+from ledger.writing.rows import posting_rows
 
 NOON_US = 1_780_000_000_000_000
 

@@ -17,7 +17,7 @@ from ledger.accounts import (
     provider_payable,
     provisional_charge_pusd,
 )
-from ledger.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
 
 HOUR = US_PER_HOUR
 RATE = 9_800_000_000_000

@@ -3,7 +3,7 @@
 import pytest
 
 from ledger.csvtable import SIZE_LIMIT, read_table
-from ledger.rates import PriceError
+from ledger.prices.rates import PriceError
 
 
 def lines(data: bytes):

@@ -10,7 +10,6 @@ from alembic.migration import MigrationContext
 from sqlalchemy import event, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
-from ledger import orm
 from ledger.database import (
     KEPT,
     DatabaseError,
@@ -27,6 +26,7 @@ from ledger.database import (
     snapshot,
     sqlite_url,
 )
+from ledger.orm import tables as orm
 
 
 def tables(url: str) -> set[str]:

@@ -6,12 +6,12 @@ from datetime import date
 import pytest
 from sqlalchemy import select
 
+from ledger.budgets.grants import Account, Need, grow, standings
+from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, Contract, declare
-from ledger.grants import Account, Need, grow, standings
-from ledger.orm_books import ConfigVersion
-from ledger.orm_budgets import Budget
-from ledger.orm_fleet import GpuContract
-from ledger.windows import window_at
+from ledger.orm.books import ConfigVersion
+from ledger.orm.budgets import Budget
+from ledger.orm.fleet import GpuContract
 
 CONTRACT = Contract(
     pool="llama",

@@ -8,7 +8,7 @@ from sqlalchemy import func, select, update
 
 from ledger import keptanswers
 from ledger.keptanswers import find, forget_answers, keep, kept_bytes
-from ledger.orm_identity import KeptAnswer
+from ledger.orm.identity import KeptAnswer
 from ledger.submissions import Asking
 
 DAY_US = 24 * 3_600_000_000

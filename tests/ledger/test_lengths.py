@@ -2,9 +2,9 @@
 
 import pytest
 
+from ledger.journals.records import Tokens
 from ledger.lengths import Length, recent_lengths
-from ledger.records import Tokens
-from ledger.repository import Repository
+from ledger.writing.repository import Repository
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import Engine, MetaData, Table, insert, inspect, select, text
 from sqlalchemy.exc import OperationalError
 
-from ledger import orm
-from ledger.condense import Condenser
 from ledger.database import make_engine, migrate
-from ledger.retire import Retirer
-from ledger.rollups import Rollups
-from ledger.samplehours import pack_hours
-from ledger.verify import verify
+from ledger.orm import tables as orm
+from ledger.seals.condense import Condenser
+from ledger.seals.retire import Retirer
+from ledger.sums.rollups import Rollups
+from ledger.sums.samplehours import pack_hours
+from ledger.verify.checks import verify
 
 VERSIONS = Path(__file__).resolve().parents[2] / "migrations" / "versions"
 BEFORE = "0015"

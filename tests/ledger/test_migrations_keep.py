@@ -6,19 +6,19 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import MetaData, Numeric, Table, inspect, select
 
-from ledger.binding import Budgets
+from ledger.budgets.binding import Budgets
+from ledger.budgets.grants import Account, Need, grow
+from ledger.budgets.windows import window_at
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.declared import BudgetSpec, declare
-from ledger.fold import Item
-from ledger.grants import Account, Need, grow
-from ledger.journal_reader import Position
-from ledger.prices import tier_cost_pusd
-from ledger.records import Hold
-from ledger.registers import Registers
-from ledger.repository import Move, Repository
-from ledger.rollups import Rollups
-from ledger.verify import verify
-from ledger.windows import window_at
+from ledger.journals.reader import Position
+from ledger.journals.records import Hold
+from ledger.prices.book import tier_cost_pusd
+from ledger.seals.registers import Registers
+from ledger.sums.rollups import Rollups
+from ledger.verify.checks import verify
+from ledger.writing.fold import Item
+from ledger.writing.repository import Move, Repository
 
 pytestmark = pytest.mark.long  # two ledgers are made for each
 FIRST, FILLED = "0001", "0004"  # then there are keys; then books, budgets and engines

@@ -16,9 +16,9 @@ import pytest
 from genai_prices import Usage, calc_price
 from genai_prices.data_snapshot import get_snapshot
 
-from ledger.pricebook import bundled_seed, diff
-from ledger.prices import STANDARD, PriceBook, UnpricedTierError, cost_pusd
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
+from ledger.prices.book import STANDARD, PriceBook, UnpricedTierError, cost_pusd
+from ledger.prices.bundled import bundled_seed, diff
 
 # prompt in all, of it cached, of it written to the cache, output in all, of it reasoning
 MIXES = (

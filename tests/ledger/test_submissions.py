@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from ledger import submissions
-from ledger.orm_identity import Submission
+from ledger.orm.identity import Submission
 from ledger.submissions import Asking, forget, free, take
 
 HOUR_US = 3_600_000_000

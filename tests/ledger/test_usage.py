@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.prices import prompt_tokens
-from ledger.rates import TOKENS_LIMIT
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
+from ledger.prices.book import prompt_tokens
+from ledger.prices.rates import TOKENS_LIMIT
 from ledger.usage import (
     Convention,
     UsageError,

@@ -14,18 +14,19 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from ledger import condense, orm
-from ledger.desk import DeskClient
-from ledger.identity import KeyRing, KeySpec, create_key, load_pepper, revoke_key
-from ledger.journal import JournalWriter
-from ledger.journal_reader import JournalReader
+from ledger.budgets.desk import DeskClient
+from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
+from ledger.journals.journal import JournalWriter
+from ledger.journals.reader import JournalReader
+from ledger.journals.records import Hold
 from ledger.keptanswers import keep
-from ledger.lag import read_lag
-from ledger.records import Hold
-from ledger.repository import Away, Repository
-from ledger.rollups import Rollups
+from ledger.orm import tables as orm
+from ledger.seals import condense
 from ledger.submissions import Asking, take
+from ledger.sums.rollups import Rollups
 from ledger.writer import COLLECT_S, DESK_SOCKET, LedgerWriter, Retention, WriterRunningError
+from ledger.writing.lag import read_lag
+from ledger.writing.repository import Away, Repository
 
 NOW_US = 1_780_000_000_000_000
 DAY = 1_779_926_400
@@ -312,9 +313,9 @@ async def test_a_dead_workers_money_comes_back_once_its_journal_is_in_the_books(
 WORKER = """
 import asyncio, sys
 from pathlib import Path
-from ledger.journal import JournalWriter
-from ledger.journal_reader import JournalReader
-from ledger.records import AttemptOpened, AttemptSettled, Hold, Tokens
+from ledger.journals.journal import JournalWriter
+from ledger.journals.reader import JournalReader
+from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, Tokens
 
 def opened(name):
     who = ("k", None, "t", "o", "chat", True, "m", "p/m", "api", None, None, "p", "m", False)

@@ -13,16 +13,16 @@ from case import Case, Given, Measured
 
 from backends.errors import UpstreamBroken
 from backends.sse import EventSplitter, cut_usage, data_spans, join_data, usage_members
-from gateway import caps
-from gateway.body import encode, open_members
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
+from gateway.http.body import encode, open_members
 from gateway.intake import read
-from gateway.policysets import examine_set
+from gateway.limits import caps
+from gateway.policies.sets import examine_set
 from ledger.money import MoneyError
-from ledger.pricecsv import parse_price_csv
-from ledger.pricefile import parse_price_file
-from ledger.prices import PriceError
+from ledger.prices.book import PriceError
+from ledger.prices.files import parse_price_file
+from ledger.prices.negotiated import parse_price_csv
 
 SEEDS = Path(__file__).with_name("corpus") / "fuzz"
 FULL, QUICK = 1_000_000, 2_000

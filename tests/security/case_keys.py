@@ -18,17 +18,17 @@ from parts import Host, Stack
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
-from ledger import keyring
-from ledger.identity import KeySpec, create_key, load_pepper, revoke_key
-from ledger.keyring import KeyRing
-from ledger.tokens import TokenParts, split_token
+from ledger.identity import keyring
+from ledger.identity.keyring import KeyRing
+from ledger.identity.keys import KeySpec, create_key, load_pepper, revoke_key
+from ledger.identity.tokens import TokenParts, split_token
 
 WORKERS, ROUNDS, ASKING = 4, 20, 12
 AFTER_S = 2.5  # a revocation is watched for so long: who is let in again then came back to life
 GUESSES, QUICK_GUESSES = 50_000, 12_000
 PAIRS = 4_000
 # A worker that never hears that a key has changed.
-DEAF = "import ledger.keyring as k\nk.Generation.read = lambda self: 0\n"
+DEAF = "import ledger.identity.keyring as k\nk.Generation.read = lambda self: 0\n"
 
 
 def revoked(given: Given) -> Measured:

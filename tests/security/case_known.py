@@ -5,7 +5,7 @@ from suite import proved
 ACCESS = "tests/gateway/test_access.py"
 KEYS = "tests/gateway/admin/test_keys.py"
 KILLERS = "tests/gateway/faults/test_killers.py"
-CAPS = "tests/gateway/test_caps.py"
+CAPS = "tests/gateway/limits/test_caps.py"
 HEADERS = "tests/gateway/faults/test_headers.py"
 SIGN_IN = "tests/dashboard/test_signin.py"
 LOCK = "tests/deploy/test_lock.py"

@@ -13,8 +13,8 @@ from typing import Any
 import strict
 from case import Case, Given, Measured
 
-from gateway import protocol
 from gateway.config.schema import Timeouts
+from gateway.http import protocol
 from gateway.worker import server
 
 CORPUS = Path(__file__).with_name("corpus") / "http.txt"

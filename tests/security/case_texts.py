@@ -14,11 +14,11 @@ import pyarrow.parquet
 from case import Case, Given, Measured
 
 from gateway.config import conditions
-from ledger import exports_csv
-from ledger.exports import Column, Kind
-from ledger.exports_attempts import COLUMNS
-from ledger.exports_csv import csv_lines
-from ledger.exports_parquet import write_parquet
+from ledger.exports import delimited as exports_csv
+from ledger.exports.attempts import COLUMNS
+from ledger.exports.delimited import csv_lines
+from ledger.exports.parquet import write_parquet
+from ledger.exports.table import Column, Kind
 
 CORPUS = Path(__file__).with_name("corpus") / "conditions.txt"
 LEAST = 200

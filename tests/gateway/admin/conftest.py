@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from gateway.clock import Clock
-from ledger.vouched import HEADER, KEY_FILE, Asked, vouch
+from ledger.identity.vouched import HEADER, KEY_FILE, Asked, vouch
 
 BUDGETS = [
     {"scope": "team:search", "usd": 50, "period": "month", "hard": True},

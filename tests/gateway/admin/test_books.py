@@ -8,10 +8,10 @@ from sqlalchemy import delete, insert
 from gateway.admin.books import BUDGETS_LIST
 from gateway.admin.verb import Nothing
 from gateway.roles import ROLES, Role
+from ledger.budgets.windows import window_at
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.declared import BudgetSpec, declare
-from ledger.orm import BudgetWindow
-from ledger.windows import window_at
+from ledger.orm.tables import BudgetWindow
 
 FOR = "/v1/organization"
 

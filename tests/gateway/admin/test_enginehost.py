@@ -4,7 +4,7 @@ import pytest
 
 from gateway.admin.enginehost import EngineHost, running_here, runtime_of
 from gateway.config.settings import parse
-from gateway.overrideverbs import Impossible
+from gateway.policies.overrideverbs import Impossible
 
 
 def test_engines_are_found_by_their_own_name_and_by_their_pools(stack) -> None:

@@ -11,7 +11,7 @@ from gateway.admin.verb import Nothing, Refused
 from gateway.config.settings import parse
 from gateway.host.prepare import prepare
 from ledger.database import make_engine
-from ledger.paidrates import read_rates
+from ledger.fleet.paidrates import read_rates
 
 FOR = "/v1/organization/rates"
 NOW_US = 1_795_435_200_000_000

@@ -1,8 +1,8 @@
 """What a verb refuses is told by its kind, with the member at fault."""
 
 from gateway.admin.verb import Refused, is_refused, listed, refusal
-from gateway.overrideverbs import Impossible
-from gateway.policyverbs import Moved
+from gateway.policies.overrideverbs import Impossible
+from gateway.policies.verbs import Moved
 
 
 def test_a_verbs_own_errors_have_a_kind_and_end_in_one_point() -> None:

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ledger.files import FileRecord, FileStore
+from ledger.batches.files import FileRecord, FileStore
 
 GOOD = {"endpoint": "/v1/chat/completions", "completion_window": "24h"}
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from gateway.batches.booking import Booking, Result, result_of
-from ledger.outgoing import Opening, OutLine, Terms
-from ledger.rates import Price, Schedule, rates_from
-from ledger.rates import Terms as PriceTerms
-from ledger.records import Tokens
+from ledger.batches.outgoing import Opening, OutLine, Terms
+from ledger.journals.records import Tokens
+from ledger.prices.rates import Price, Schedule, rates_from
+from ledger.prices.rates import Terms as PriceTerms
 
 PRICE = Price(
     1, "openai/m", "test", 0,

@@ -9,8 +9,8 @@ from sqlalchemy.exc import OperationalError
 from gateway.batches.carrying import Carrier
 from gateway.batches.judging import Answer, Broken
 from gateway.clock import Clock
-from ledger.batches import BatchRecord, BatchStore
-from ledger.batchlines import Claim, LineStore, NewLine
+from ledger.batches.lines import Claim, LineStore, NewLine
+from ledger.batches.store import BatchRecord, BatchStore
 from ledger.database import make_engine
 
 GOOD = Answer(200, "r", b"{}")

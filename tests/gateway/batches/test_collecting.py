@@ -7,11 +7,11 @@ from gateway.batches.collecting import Collector
 from gateway.batches.handing import Handed
 from gateway.batches.sending import NotOnward
 from gateway.clock import Clock
-from ledger.batches import BatchRecord, BatchStore
-from ledger.batchlines import Claim, LineStore, NewLine
+from ledger.batches.lines import Claim, LineStore, NewLine
+from ledger.batches.outgoing import OutgoingStore, State, Terms
+from ledger.batches.store import BatchRecord, BatchStore
 from ledger.database import make_engine
-from ledger.outgoing import OutgoingStore, State, Terms
-from ledger.records import AttemptOpened
+from ledger.journals.records import AttemptOpened
 
 OWNER = "seat/1"
 

@@ -19,15 +19,15 @@ from backends.simulator.jobs import Jobs
 from gateway.batches.courier import Courier, Waits
 from gateway.batches.remote import Remote
 from gateway.batches.taking import Taking
-from ledger import orm
-from ledger.batches import BatchRecord, BatchStore
-from ledger.batchlines import LineStore, NewLine
+from ledger.batches.lines import LineStore, NewLine
+from ledger.batches.outgoing import Leaving, OutgoingRecord, OutgoingStore, State, Terms
+from ledger.batches.store import BatchRecord, BatchStore
 from ledger.database import make_engine, sqlite_url
-from ledger.outgoing import Leaving, OutgoingRecord, OutgoingStore, State, Terms
-from ledger.rates import Price, Schedule, rates_from
-from ledger.rates import Terms as PriceTerms
-from ledger.records import AttemptOpened
-from ledger.verify import verify
+from ledger.journals.records import AttemptOpened
+from ledger.orm import tables as orm
+from ledger.prices.rates import Price, Schedule, rates_from
+from ledger.prices.rates import Terms as PriceTerms
+from ledger.verify.checks import verify
 
 CHAT = "/v1/chat/completions"
 START_US = 1_780_000_000_000_000

@@ -7,10 +7,10 @@ import pytest
 
 from gateway.batches.finishing import Finishing
 from gateway.batches.validating import LeaseLost
-from ledger.batches import BatchRecord, BatchStore
-from ledger.batchlines import LineStore, NewLine
+from ledger.batches.files import FileStore
+from ledger.batches.lines import LineStore, NewLine
+from ledger.batches.store import BatchRecord, BatchStore
 from ledger.database import make_engine
-from ledger.files import FileStore
 
 EXPIRES_US = 1000
 

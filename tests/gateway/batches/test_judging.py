@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.batches.judging import MOST_FAILURES, Again, Answer, Broken, Done, Wait, judge
-from ledger.batchlines import Claim
+from ledger.batches.lines import Claim
 
 
 def claim(failures: int = 0) -> Claim:

@@ -4,8 +4,8 @@ import pytest
 
 from gateway.batches.lineadmission import LineAdmission
 from gateway.errors import RequestError
-from ledger.desk import Refusal
-from ledger.records import Hold
+from ledger.budgets.desk import Refusal
+from ledger.journals.records import Hold
 
 HELD = Refusal("team:search@month", 100, 5, 10**15)
 

@@ -8,7 +8,7 @@ from gateway.batches.authority import Ticket, load_authority
 from gateway.batches.entrance import PREFIX, LineFlights
 from gateway.batches.makingroom import MakingRoom
 from gateway.clock import Clock
-from gateway.slots import Board, Layout
+from gateway.targets.slots import Board, Layout
 from router.idle import Promised
 from router.types import EngineState, Health, StepModel
 

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from gateway.batches import outward, taking
 from gateway.batches.courier import Waits
-from ledger.verify import verify
+from ledger.verify.checks import verify
 
 BATCH_IN, BATCH_OUT = 75_000, 300_000  # gpt-4o-mini's batch rates, pico-USD a token
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from gateway.clock import Clock
-from ledger.identity import revoke_key
+from ledger.identity.keys import revoke_key
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from gateway.batches.authority import Authority
 from gateway.batches.judging import Answer, Broken
 from gateway.batches.sending import Sender
-from ledger.batchlines import Claim
+from ledger.batches.lines import Claim
 
 CLAIM = Claim("batch_1", 3, "c", "own", b'{"model":"own"}', 2, 1, "/v1/chat/completions", "k", 9)
 AUTHORITY = Authority(b"s" * 32)

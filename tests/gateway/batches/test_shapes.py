@@ -5,8 +5,8 @@ import json
 import pytest
 
 from gateway.batches import shapes
-from ledger.batches import BatchRecord
-from ledger.files import FileRecord
+from ledger.batches.files import FileRecord
+from ledger.batches.store import BatchRecord
 
 
 def test_a_file() -> None:

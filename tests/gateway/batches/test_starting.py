@@ -5,7 +5,7 @@ import asyncio
 from gateway.batches.starting import until_needed
 from gateway.batches.wake import wake
 from gateway.clock import Clock
-from ledger.batches import BatchRecord, BatchStore
+from ledger.batches.store import BatchRecord, BatchStore
 from ledger.database import make_engine
 
 RECORD = BatchRecord("batch_1", "t", "k", "/v1/x", "24h", "file-1", 1, 10**18)

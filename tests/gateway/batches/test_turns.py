@@ -1,7 +1,7 @@
 """Whose batch is taken a step further next: no team waits behind all of another's."""
 
 from gateway.batches.turns import in_turn
-from ledger.batches import BatchRecord
+from ledger.batches.store import BatchRecord
 
 
 def batch(name: str, team: str, status: str = "validating") -> BatchRecord:

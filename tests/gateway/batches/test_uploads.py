@@ -9,8 +9,8 @@ from starlette.requests import ClientDisconnect
 from gateway.batches.stored import Stored
 from gateway.batches.uploads import Bounds, Once, Upload
 from gateway.errors import RequestError
+from ledger.batches.files import FileRecord
 from ledger.database import make_engine
-from ledger.files import FileRecord
 
 BEGINS = b'--b\r\ncontent-disposition: form-data; name="file"; filename="a\x01b"\r\n\r\n'
 ENDS = b'\r\n--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b--\r\n'

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from gateway.batches.validating import ADDED, FAULTS, LeaseLost, Validation
-from ledger.batches import BatchRecord, BatchStore
-from ledger.batchlines import LineStore
+from ledger.batches.files import FileRecord, FileStore
+from ledger.batches.lines import LineStore
+from ledger.batches.store import BatchRecord, BatchStore
 from ledger.database import make_engine
-from ledger.files import FileRecord, FileStore
 
 URL = "/v1/chat/completions"
 RECORD = BatchRecord("batch_1", "search", "k", URL, "24h", "file-1", 5, 10**18)

@@ -17,14 +17,14 @@ from sqlalchemy import insert
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
-from ledger import orm
-from ledger.book import import_drafts
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.drafts import PriceDraft
-from ledger.hours import close_hours
-from ledger.rates import Terms, rates_from
-from ledger.records import AttemptOpened, AttemptSettled, Tokens
-from ledger.repository import Repository
+from ledger.fleet.hours import close_hours
+from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.orm import tables as orm
+from ledger.prices.drafts import PriceDraft
+from ledger.prices.rates import Terms, rates_from
+from ledger.prices.stored import import_drafts
+from ledger.writing.repository import Repository
 
 DAY_US = 1_780_272_000_000_000  # 2026-06-01
 HOUR_US = 3_600_000_000

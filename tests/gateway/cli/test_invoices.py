@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from gateway.cli.app import app
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.records import AttemptOpened, AttemptSettled, Tokens
-from ledger.repository import Repository
+from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.writing.repository import Repository
 
 NOON_US = 1_793_707_200_000_000
 DAY = f"{datetime.fromtimestamp(NOON_US / 1e6, UTC):%Y-%m-%d}"

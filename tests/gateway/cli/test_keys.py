@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gateway.cli import keys as keys_command
 from gateway.cli.app import app
 from ledger.database import open_readonly
-from ledger.orm_identity import Key
+from ledger.orm.identity import Key
 
 MODELS = """
 providers: {openai: {}}

@@ -9,15 +9,15 @@ from sqlalchemy import text
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
-from ledger.book import import_drafts
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.drafts import PriceDraft
-from ledger.rates import Terms, rates_from
-from ledger.records import AttemptOpened, AttemptSettled, Tokens
-from ledger.registers import Registers
-from ledger.repository import Repository
-from ledger.rollups import Rollups
-from ledger.sealer import Sealer
+from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.prices.drafts import PriceDraft
+from ledger.prices.rates import Terms, rates_from
+from ledger.prices.stored import import_drafts
+from ledger.seals.registers import Registers
+from ledger.seals.sealer import Sealer
+from ledger.sums.rollups import Rollups
+from ledger.writing.repository import Repository
 
 TOKENS = {"search": [3_000_000, 100_000], "ads": [500_000], "hobby": [3]}
 PUSD_PER_TOKEN = 10**6  # $1 per million

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 from gateway.cli.app import app
 from gateway.config.settings import load
 from gateway.host.prepare import prepare
-from gateway.prices import names_in_use
-from ledger.book import import_drafts, load_price_book, stored_prices
+from gateway.pricing.configured import names_in_use
 from ledger.database import make_engine, sqlite_url
-from ledger.drafts import PriceDraft
-from ledger.orm_books import PriceVersion
-from ledger.rates import Terms, rates_from
+from ledger.orm.books import PriceVersion
+from ledger.prices.drafts import PriceDraft
+from ledger.prices.rates import Terms, rates_from
+from ledger.prices.stored import import_drafts, load_price_book, stored_prices
 
 NAME = "openai/gpt-4o-mini"
 SAFEGUARD = "groq/openai/gpt-oss-safeguard-20b"

@@ -6,11 +6,11 @@ import pytest
 from rich.console import Console
 
 from gateway.cli.pricetables import kind_text, show_plan, summary
-from gateway.pricejson import plan_json
-from ledger.drafts import PriceDraft
-from ledger.pricediff import PER_TOKEN, PER_UNIT, SHARE, Amount, planned
-from ledger.prices import Price
-from ledger.rates import Schedule, Terms, rates_from
+from gateway.pricing.plain import plan_json
+from ledger.prices.book import Price
+from ledger.prices.diff import PER_TOKEN, PER_UNIT, SHARE, Amount, planned
+from ledger.prices.drafts import PriceDraft
+from ledger.prices.rates import Schedule, Terms, rates_from
 
 NAME = "openai/gpt-4o"
 

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
 from gateway.config.schema import Settings
-from ledger.escrow import SCOPE_KINDS
+from ledger.budgets.escrow import SCOPE_KINDS
 
 KEY = "0123456789abcdef"
 

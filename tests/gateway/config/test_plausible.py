@@ -8,8 +8,8 @@ from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
 from gateway.config.plausible import PLAUSIBLE, SMALLEST, Facts
 from gateway.config.settings import parse
-from ledger.drafts import PriceDraft, diff
-from ledger.prices import PriceBook, Terms, rates_from
+from ledger.prices.book import PriceBook, Terms, rates_from
+from ledger.prices.drafts import PriceDraft, diff
 
 NAMES = ("openai/gpt-4o-mini", "deepinfra/llama")
 GOOD = """

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from gateway.config.schema_policies import PolicyRule, Times
 from gateway.config.settings import Settings, json_schema, parse
-from gateway.policysets import written
+from gateway.policies.sets import written
 
 
 def test_a_bare_clock_is_the_clock_that_was_meant():

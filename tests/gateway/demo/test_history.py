@@ -14,17 +14,17 @@ from gateway.demo.demand import TEAMS
 from gateway.demo.history import OUTAGE_S, SAMPLE_S, Scenario, replay
 from gateway.demo.replay_records import Caller
 from gateway.host.stepfits import Fitted, StepFits
-from ledger import orm
 from ledger.accounts import provisional_charge_pusd
 from ledger.database import make_engine, migrate
-from ledger.economics import TokenBasis
-from ledger.pricebook import bundled_seed
-from ledger.prices import Price, PriceBook, cost_pusd
-from ledger.queries import ANSWERED, DAY_US, Scope
-from ledger.records import AttemptOpened, AttemptSettled, RequestRefused
-from ledger.repository import Repository
-from ledger.standing import Against
-from ledger.survey import survey
+from ledger.economics.cost import TokenBasis
+from ledger.economics.standing import Against
+from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused
+from ledger.orm import tables as orm
+from ledger.prices.book import Price, PriceBook, cost_pusd
+from ledger.prices.bundled import bundled_seed
+from ledger.queries.reads import ANSWERED, DAY_US, Scope
+from ledger.reports.survey import survey
+from ledger.writing.repository import Repository
 
 NOW_US = 1_795_132_800_000_000  # 2026-11-20 00:00 UTC
 DAYS = 6

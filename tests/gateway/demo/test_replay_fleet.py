@@ -9,7 +9,7 @@ from backends.engine.catalog import GPUS
 from gateway.config.settings import parse
 from gateway.demo.demand import arrival
 from gateway.demo.replay_fleet import Fleet
-from ledger.prices import PriceBook
+from ledger.prices.book import PriceBook
 from router.decide import decide
 from router.estimates import LatencyTracker
 from router.types import Health, Kind, OutputMoments, Policy, Request

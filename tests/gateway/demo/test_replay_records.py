@@ -15,7 +15,7 @@ from gateway.demo.replay_records import (
     refused,
     settled,
 )
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
 from router.decide import decide
 from router.types import Kind, Otherwise, OutputMoments, Policy, Request, Slo
 

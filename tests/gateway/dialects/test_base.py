@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from gateway.body import open_members
 from gateway.dialects.base import Heard
 from gateway.dialects.spoken import SPOKEN
 from gateway.errors import TABLE, RequestError, body
+from gateway.http.body import open_members
 from gateway.intake import read
 
 TURN = {"role": "user", "content": "hi"}

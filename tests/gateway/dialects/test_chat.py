@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.dialects.chat import Piece, first_choice, pieces, read_object, tokens_of
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.body import open_members
 from gateway.dialects import fields
 from gateway.errors import RequestError
+from gateway.http.body import open_members
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from gateway.body import open_members
 from gateway.dialects.messages import COUNT_TOKENS, MESSAGES
 from gateway.errors import RequestError, body
+from gateway.http.body import open_members
 from gateway.intake import read
 
 ASK = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}

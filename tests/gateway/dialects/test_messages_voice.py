@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.dialects.messages_voice import MessagesVoice, error_document, usage
-from ledger.records import Tokens
+from ledger.journals.records import Tokens
 
 USED = {
     "input_tokens": 10,

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from gateway.body import open_members
 from gateway.dialects.responses import RESPONSES
 from gateway.errors import RequestError, body
+from gateway.http.body import open_members
 from gateway.intake import read
 
 ASK = {"model": "m", "input": "hi"}

@@ -14,7 +14,7 @@ import pytest
 from gateway.config.settings import Settings
 from gateway.drift.drawing import Drawn
 from gateway.drift.sampling import HOUR_S, LEAST, PLACES, Sampler
-from ledger.driftnotes import DRIFT_FILE, read_drift
+from ledger.fleet.driftnotes import DRIFT_FILE, read_drift
 
 SECRET = "the launch is on Tuesday"
 

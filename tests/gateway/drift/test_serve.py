@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
-from ledger.driftnotes import read_drift
+from ledger.fleet.driftnotes import read_drift
 
 SECRET = "zebra-crossing-91"
 ASKED = 6

@@ -14,7 +14,7 @@ from backends.base import Deadlines
 from backends.http import HttpClient, Limits, Origin
 from gateway import dispatch
 from gateway.api import HotApi
-from gateway.connection import CONNECTION
+from gateway.http.connection import CONNECTION
 
 HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
 MESSAGES = [{"role": "user", "content": "hello there"}]

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateway import intake
-from gateway.body import DENIED
+from gateway.http.body import DENIED
 
 CHAT = "/v1/chat/completions"
 ASK = {"model": "own", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
@@ -131,6 +131,6 @@ def test_without_a_look_at_addresses_it_would(faulty, recorded, monkeypatch) -> 
 
 def test_without_the_denied_list_all_of_it_would_go_through(faulty, recorded, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr("gateway.body.DENIED", frozenset())
+    monkeypatch.setattr("gateway.http.body.DENIED", frozenset())
     faulty.stack.chat("own", chat_template="x", max_tokens=2)
     assert "chat_template" in json.loads(recorded[0])

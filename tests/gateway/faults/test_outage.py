@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from gateway import api, dispatch
-from gateway.experience import Experience
 from gateway.reply import Reply
 from gateway.retries import RESERVE, SHARE, Retries
-from gateway.slots import Seen
+from gateway.targets.experience import Experience
+from gateway.targets.slots import Seen
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
 SOON_S = 0.4
@@ -126,7 +126,7 @@ def test_who_answered_for_a_while_is_asked_by_many(peaceful, rule) -> None:
 
 def test_without_the_slow_start_all_come_at_once(peaceful, rule, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr("gateway.experience.is_warming", lambda *_: False)
+    monkeypatch.setattr("gateway.targets.experience.is_warming", lambda *_: False)
     peaceful.alpha.rule = rule(bytes_per_s=2000)
     assert recovered(peaceful, 30) > 5
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from gateway.slots import HEALTHS, Published
+from gateway.targets.slots import HEALTHS, Published
 
 PLACES, LATE = 4, 1  # of whom one may wait for a place within the promise
 WAITING = 32  # of each team

@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from gateway.runtime import Runtime
-from gateway.slots import Board, Load, Seen
+from gateway.targets.slots import Board, Load, Seen
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "30"))
 SEED = int(os.environ.get("SOAK_SEED", "0")) or time.time_ns() % 10**6

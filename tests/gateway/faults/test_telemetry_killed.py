@@ -15,8 +15,8 @@ from typing import Self
 import pytest
 
 from gateway.runtime import Runtime
-from gateway.sightings import engine_state
-from gateway.slots import Board, Load, Published
+from gateway.targets.sightings import engine_state
+from gateway.targets.slots import Board, Load, Published
 from router.types import Health
 
 PER_S, SECONDS, TOKENS = 8.0, 25.0, 40

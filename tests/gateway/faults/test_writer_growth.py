@@ -31,11 +31,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, insert, select
 
-from ledger import orm
 from ledger.database import make_engine, migrate, open_readonly
-from ledger.journal import JournalWriter
-from ledger.lag import read_lag
-from ledger.records import AttemptOpened, AttemptSettled, Compared, Hold, Tokens
+from ledger.journals.journal import JournalWriter
+from ledger.journals.records import AttemptOpened, AttemptSettled, Compared, Hold, Tokens
+from ledger.orm import tables as orm
+from ledger.writing.lag import read_lag
 
 CHORES = 12.0  # times as often as they are
 HOUR_HAS = int(os.environ.get("SOAK_HOUR_HAS", "36000"))  # requests

@@ -24,7 +24,7 @@ from gateway.host.engines import (
 )
 from gateway.host.telemetry import Telemetry
 from gateway.runtime import EngineSeat, Ports, resolve
-from gateway.slots import HEALTHS, STAGES, Board, Published
+from gateway.targets.slots import HEALTHS, STAGES, Board, Published
 from ledger.database import make_engine, migrate, sqlite_url
 
 TEXT = """

@@ -17,11 +17,11 @@ from gateway.clock import Clock
 from gateway.config.schema import RateLimit
 from gateway.errors import RequestError
 from gateway.host.ratedesk import RateDesk
-from gateway.rateasking import RateAsking
-from gateway.ratelimits import RateLimits, are_shared
-from gateway.rates import RATES_FILE, Rates
+from gateway.limits.rateasking import RateAsking
+from gateway.limits.ratelimits import RateLimits, are_shared
+from gateway.limits.rates import RATES_FILE, Rates
 from ledger.database import make_engine, migrate
-from ledger.identity import Identity
+from ledger.identity.keys import Identity
 
 LIMITS = [RateLimit(scope="key:*", requests_per_minute=60, tokens_per_minute=60_000)]
 PATIENCE_S = 60.0

@@ -8,7 +8,7 @@ import pytest
 from backends.metrics import EngineSample, Histogram
 from backends.stepmodel import StepModel
 from gateway.host.scrape import TAKE_OVER_S, Limits, Watch, sums_of
-from gateway.slots import HEALTHS, Board, Layout, Load, Published
+from gateway.targets.slots import HEALTHS, Board, Layout, Load, Published
 from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, Sums
 
 SAMPLE = EngineSample(

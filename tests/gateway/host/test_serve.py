@@ -23,7 +23,7 @@ from gateway.errors import ConfigError
 from gateway.host import serve
 from gateway.host.serve import listening
 from gateway.runtime import Runtime
-from gateway.slots import Board
+from gateway.targets.slots import Board
 from ledger.database import open_readonly
 
 STREAM = {"stream": True, "max_tokens": 600, "ignore_eos": True, "logprobs": True}

@@ -15,11 +15,11 @@ from gateway.clock import Clock
 from gateway.host import telemetry as telemetry_module
 from gateway.host.scrape import Watch
 from gateway.host.telemetry import Telemetry, main
-from gateway.sightings import engine_state
-from gateway.slots import HEALTHS, Board, Published
+from gateway.targets.sightings import engine_state
+from gateway.targets.slots import HEALTHS, Board, Published
+from ledger.fleet.samples import Sample
+from ledger.fleet.use import DOWN
 from ledger.overrides import DISABLED, Override
-from ledger.samples import Sample
-from ledger.use import DOWN
 from router.types import Health
 
 

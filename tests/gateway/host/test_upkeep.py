@@ -6,7 +6,6 @@ import threading
 import pytest
 
 from backends.engine.decay import Reading
-from gateway import overrideverbs as verbs
 from gateway.admin.enginehost import Seen
 from gateway.clock import Clock
 from gateway.config import schedules
@@ -14,12 +13,13 @@ from gateway.config.settings import load
 from gateway.host import rolling
 from gateway.host import upkeep as upkeep_module
 from gateway.host.upkeep import Upkeep
-from gateway.overrideverbs import Author
+from gateway.policies import overrideverbs as verbs
+from gateway.policies.overrideverbs import Author
 from gateway.runtime import Runtime
-from gateway.slots import Board
+from gateway.targets.slots import Board
 from ledger.database import make_engine
+from ledger.fleet.upkeepnotes import ACTOR, read_notes
 from ledger.overrides import overrides
-from ledger.upkeepnotes import ACTOR, read_notes
 from router.types import Health
 
 STREAM = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}

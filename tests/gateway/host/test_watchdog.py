@@ -7,7 +7,7 @@ import pytest
 from gateway.clock import Clock
 from gateway.host import watchdog
 from gateway.host.watchdog import HUNG_S, watch
-from gateway.slots import Board, Layout
+from gateway.targets.slots import Board, Layout
 
 
 class Life:

@@ -11,8 +11,8 @@ from gateway.config.settings import Settings, parse
 from gateway.whatif.house import House, engine_models
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
-from ledger.prices import Price, PriceBook, Terms
-from ledger.rates import rates_from
+from ledger.prices.book import Price, PriceBook, Terms
+from ledger.prices.rates import rates_from
 
 CONFIG = """
 models:

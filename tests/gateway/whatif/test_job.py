@@ -15,8 +15,8 @@ from gateway.whatif import job
 from gateway.whatif.asked import AskedError
 from gateway.whatif.past import SpanError
 from ledger.database import URL_VARIABLE, make_engine, migrate
-from ledger.records import AttemptOpened, AttemptSettled, Tokens
-from ledger.repository import Repository
+from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.writing.repository import Repository
 
 S, NOW_US, COUNT = 10**6, 1_790_000_000_000_000, 40
 SETS = (("new", "policies: [{name: out, slo: {ttft_ms: 9000}}]"), ("old", IN_FORCE))

@@ -1,9 +1,9 @@
-"""Spans of time as people write them. What lies in them: `tests/ledger/test_queries_traffic.py`."""
+"""Spans of time as people write them. What lies in them: `tests/ledger/queries/test_traffic.py`."""
 
 import pytest
 
 from gateway.whatif.past import SpanError, span_of
-from ledger.queries_scope import DAY_US, HOUR_US
+from ledger.queries.scope import DAY_US, HOUR_US
 
 NOW_US = 1_790_000_000_000_000
 

@@ -12,25 +12,25 @@ from edit_values import made_up
 from sqlalchemy import Engine, func, insert, select
 from sqlalchemy.orm import Session
 
-from ledger import orm
-from ledger.condense import Condenser
+from ledger.budgets.grants import Account, Need, grow
+from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, declare
-from ledger.fold import Item
-from ledger.grants import Account, Need, grow
-from ledger.identity import KeySpec, create_key
-from ledger.invoicefile import parse
-from ledger.invoices import post, store
-from ledger.journal_reader import Position
+from ledger.identity.keys import KeySpec, create_key
+from ledger.invoices.books import post, store
+from ledger.invoices.files import parse
+from ledger.journals.reader import Position
+from ledger.journals.records import Compared, Hold, Tokens
+from ledger.orm import tables as orm
 from ledger.policies import PolicySet, store_policies
-from ledger.queries_scope import DAY_US
-from ledger.records import Compared, Hold, Tokens
-from ledger.registers import Registers
-from ledger.repository import Move, Repository
-from ledger.retire import Retirer
-from ledger.rollups import Rollups
-from ledger.samplehours import pack_hours
-from ledger.sealer import Sealer
-from ledger.windows import window_at
+from ledger.queries.scope import DAY_US
+from ledger.seals.condense import Condenser
+from ledger.seals.registers import Registers
+from ledger.seals.retire import Retirer
+from ledger.seals.sealer import Sealer
+from ledger.sums.rollups import Rollups
+from ledger.sums.samplehours import pack_hours
+from ledger.writing.fold import Item
+from ledger.writing.repository import Move, Repository
 
 HARD, SOFT = "team:search@month", "org:acme@day"
 ATTEMPTS = 60

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Index, Row, Table, UniqueConstraint, func, select
 from sqlalchemy.types import JSON, Boolean, Date, Float, Integer, LargeBinary, Numeric
 
-from ledger.orm_types import Total
+from ledger.orm.types import Total
 
 
 def other(column: Column[Any], value: Any) -> Any:

@@ -13,9 +13,9 @@ from edit_values import copy_of, other
 from sqlalchemy import Connection, Table, and_, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from ledger import orm
 from ledger.database import make_engine, sqlite_url
-from ledger.verify import verify
+from ledger.orm import tables as orm
+from ledger.verify.checks import verify
 
 TABLES = {table.name: table for table in orm.Base.metadata.sorted_tables}
 ROWS = 3
@@ -198,5 +198,5 @@ def test_the_list_names_tables_and_columns_that_there_are() -> None:
 
 def test_without_its_check_an_edit_passes(on_sqlite, monkeypatch) -> None:
     """The control: what the sweep finds, it finds by the checks."""
-    monkeypatch.setattr("ledger.verify.CHECKS", ())
+    monkeypatch.setattr("ledger.verify.checks.CHECKS", ())
     assert {"spent_pusd", DELETED} <= unseen(on_sqlite, TABLES["grants"])

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from ledger.fold import Item
-from ledger.grants import Account, Standing
-from ledger.records import AttemptOpened
+from ledger.budgets.grants import Account, Standing
+from ledger.journals.records import AttemptOpened
+from ledger.writing.fold import Item
 
 HOSTS = ("h1", "h2")
 

@@ -9,7 +9,10 @@ import types
 from importlib import import_module
 from pathlib import Path
 
-MODULES = ("windows", "escrow", "holds", "loans", "fold", "desk", "desk_server")
+MODULES = (
+    "budgets.windows", "budgets.escrow", "budgets.holds", "budgets.loans", "writing.fold",
+    "budgets.desk", "budgets.desk_server",
+)  # fmt: skip
 OF_ASYNCIO = ("Event", "Future", "Lock", "Task", "create_task", "current_task", "gather",
               "get_running_loop", "sleep", "timeout", "to_thread")  # fmt: skip
 
@@ -24,8 +27,9 @@ class Code:
     def __init__(self, *changes):
         before = {f"ledger.{name}": import_module(f"ledger.{name}") for name in MODULES}
         try:
-            for name in MODULES:
-                setattr(self, name, self._load(before[f"ledger.{name}"], name, changes))
+            for path in MODULES:
+                name = path.rpartition(".")[2]
+                setattr(self, name, self._load(before[f"ledger.{path}"], name, changes))
         finally:
             sys.modules.update(before)
         network = types.SimpleNamespace(**{name: getattr(asyncio, name) for name in OF_ASYNCIO})

@@ -14,8 +14,8 @@ from pathlib import Path
 from schedule_books import HOSTS, Books
 from schedule_loop import Loop, Reader, Side
 
-from ledger.grants import Account
-from ledger.records import AttemptOpened, AttemptSettled, Tokens
+from ledger.budgets.grants import Account
+from ledger.journals.records import AttemptOpened, AttemptSettled, Tokens
 
 
 @dataclass(eq=False)

@@ -6,7 +6,7 @@ import pytest
 from schedule_code import Code
 from schedule_steps import play
 
-from ledger import escrow
+from ledger.budgets import escrow
 
 SEEDS = 1500  # a mutant that survives so many is not found
 

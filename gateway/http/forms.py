@@ -1,0 +1,157 @@
+"""A request that is a form: cut into its parts by place, its bytes kept as they came.
+
+Files are asked about in `multipart/form-data`. The gateway reads the small fields, puts the
+target's name of the model into its field and leaves out what `body.DENIED` names; every other byte
+goes on as it came. Strict, because the target reads the same bytes with a parser of its own: what
+two parsers could cut differently is refused.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gateway.errors import RequestError
+from gateway.http.body import DENIED
+
+PARTS_LIMIT = 64
+HEAD_LIMIT_BYTES = 4096
+FIELD_LIMIT_BYTES = 64 * 1024  # of a field that is no file
+FILE = "file"
+_TYPE = re.compile(
+    r'multipart/form-data\s*;(?:[^"]*;)?\s*boundary=(?:"([^"]{1,70})"|([^\s";]{1,70}))\s*(?:;[^"]*)?',
+    re.IGNORECASE,
+)
+_BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]")
+_DISPOSITION = re.compile(rb"content-disposition[ \t]*:[ \t]*form-data[ \t]*(;.*)", re.IGNORECASE)
+_PARAMETER = re.compile(
+    rb';[ \t]*([A-Za-z*]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))[ \t]*'
+)
+NAMES = r"[A-Za-z0-9_.-]{1,64}(?:\[\])?"
+_NAME = re.compile(NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Places in the form's text: `start` to `end` is its value, `opens` its delimiter."""
+
+    name: str
+    is_file: bool
+    opens: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`content_type` is what the target is told; `text` holds every part."""
+
+    text: bytes
+    content_type: str
+    parts: Mapping[str, tuple[Part, ...]]
+
+    def field(self, name: str) -> str | None:
+        """A field that stands once; empty is absent. Raises what names it when it is no text."""
+        found = self.parts.get(name)
+        if not found:
+            return None
+        value = self.text[found[0].start : found[0].end]
+        try:
+            return value.decode() or None
+        except UnicodeDecodeError as error:
+            raise RequestError("bad_request", f"`{name}` is not UTF-8.", param=name) from error
+
+    def file(self) -> bytes | None:
+        found = self.parts.get(FILE)
+        return None if not found else self.text[found[0].start : found[0].end]
+
+    def body_for(self, model: str) -> bytes:
+        """The same bytes with the target's model, without what no client may set."""
+        cuts: list[tuple[int, int, bytes]] = []
+        for name, group in self.parts.items():
+            for part in group:
+                if name == "model":
+                    cuts.append((part.start, part.end, model.encode()))
+                elif name.removesuffix("[]") in DENIED:
+                    cuts.append((part.opens, part.end + 2, b""))
+        pieces, at = [], 0
+        for start, end, instead in sorted(cuts):
+            pieces += [self.text[at:start], instead]
+            at = end
+        return b"".join([*pieces, self.text[at:]])
+
+
+def open_form(text: bytes, content_type: str) -> Form:
+    """Cut a body into its parts; `RequestError` says what a target could read differently."""
+    boundary = _boundary(content_type)
+    parts: dict[str, tuple[Part, ...]] = {}
+    for part in _parts(text, b"--" + boundary.encode()):
+        if part.name in parts and not part.name.endswith("[]"):
+            raise RequestError(
+                "duplicate_key", f"`{part.name}` stands twice in the form.", param=part.name
+            )
+        if not part.is_file and part.end - part.start > FIELD_LIMIT_BYTES:
+            words = f"`{part.name}` is longer than {FIELD_LIMIT_BYTES} bytes."
+            raise RequestError("bad_request", words, param=part.name)
+        parts[part.name] = (*parts.get(part.name, ()), part)
+    return Form(text, f'multipart/form-data; boundary="{boundary}"', parts)
+
+
+def _boundary(content_type: str) -> str:
+    found = _TYPE.fullmatch(content_type.strip())
+    boundary = "" if found is None else found[1] or found[2]
+    if not _BOUNDARY.fullmatch(boundary):
+        raise RequestError(
+            "media_type",
+            "Send the form as `multipart/form-data; boundary=...`, as HTTP clients do by "
+            "themselves when they are given a file.",
+        )
+    return boundary
+
+
+def _parts(text: bytes, delimiter: bytes) -> Iterator[Part]:
+    """Every occurrence of the delimiter must be one: where one is content, parsers differ."""
+    at = text.find(delimiter)
+    if at != 0:
+        raise _malformed("it does not begin with its boundary")
+    for _ in range(PARTS_LIMIT):
+        head = at + len(delimiter)
+        if text[head : head + 2] == b"--":
+            if text[head + 2 :] not in (b"", b"\r\n"):
+                raise _malformed("something follows its last boundary")
+            return
+        following = text.find(delimiter, head)
+        if following < 0:
+            raise _malformed("its last boundary is missing")
+        if text[head : head + 2] != b"\r\n" or text[following - 2 : following] != b"\r\n":
+            raise _malformed("a boundary stands inside a part")
+        start = text.find(b"\r\n\r\n", head, min(following, head + HEAD_LIMIT_BYTES)) + 4
+        if start < head + 4 or start > following - 2:
+            raise _malformed("a part has no head, or one that is too long")
+        name, is_file = _named(text[head + 2 : start - 4])
+        yield Part(name, is_file, at, start, following - 2)
+        at = following
+    raise _malformed(f"it has more than {PARTS_LIMIT} parts")
+
+
+def _named(head: bytes) -> tuple[str, bool]:
+    """A part's name and whether it is a file, from its one plain `content-disposition`."""
+    found = [match for line in head.split(b"\r\n") if (match := _DISPOSITION.fullmatch(line))]
+    lines = head.lower().count(b"content-disposition")
+    if len(found) != 1 or lines != 1:
+        raise _malformed("a part has no plain `content-disposition: form-data`")
+    given: dict[bytes, bytes] = {}
+    rest = found[0][1]
+    while rest:
+        match = _PARAMETER.match(rest)
+        if match is None or match[1].lower() in given:
+            raise _malformed("a part's `content-disposition` cannot be read")
+        given[match[1].lower()] = match[3] if match[2] is None else match[2]
+        rest = rest[match.end() :]
+    name = given.get(b"name", b"").decode("latin-1")
+    if not _NAME.fullmatch(name) or b"name*" in given:
+        raise _malformed("a part has no plain name")
+    return name, b"filename" in given or b"filename*" in given
+
+
+def _malformed(why: str) -> RequestError:
+    return RequestError("bad_request", f"The form is malformed: {why}.")

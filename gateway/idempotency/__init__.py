@@ -1,0 +1,1 @@
+"""`Idempotency-Key`: dispatched once, answered again."""

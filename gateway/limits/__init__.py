@@ -1,0 +1,1 @@
+"""Requests and tokens a minute, and where requests wait."""

@@ -1,0 +1,1 @@
+"""Requests that are no conversation: documents to rank, sound to write down."""

@@ -1,0 +1,163 @@
+"""Prometheus metrics of the request path, with closed label sets.
+
+Label values come from configuration and from closed enums; anything else is `other`, so a client
+cannot grow `/metrics`. In multiprocess mode the files are keyed by worker index, not by pid: a
+restarted worker continues its predecessor's counters and no file is ever left behind.
+Counts are kept in memory and go to the files with `flush`, several times a second and before this
+worker renders `/metrics`: a file per request would cost more than the rest of metering.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from gateway.metrics.policies import PolicyMetrics
+from gateway.targets.calibration import Calibration
+
+LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60)
+OTHER = "other"
+
+
+class Ended(NamedTuple):
+    """What attempts that are counted together have in common; names as they were asked for."""
+
+    model: str
+    target: str
+    backend: str
+    reason: str
+    status: str
+    slo_met: bool | None
+    spill: str | None
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over attempts that ended alike."""
+
+    attempts: int = 0
+    input: int = 0
+    ranked: int = 0  # input tokens of rankings: documents are no prompts
+    cached: int = 0
+    output: int = 0
+    cost_pusd: int = 0
+
+
+class Metrics:
+    def __init__(
+        self,
+        registry: CollectorRegistry | None,
+        *,
+        models: Collection[str],
+        targets: Collection[str],
+    ) -> None:
+        self._models = frozenset(models)
+        self._targets = frozenset(targets)
+        self.requests = Counter(
+            "breakeven_requests",
+            "Attempts by logical model, target, reason of the choice and outcome",
+            ("model", "target", "reason", "status"),
+            registry=registry,
+        )
+        self.duration = Histogram(
+            "breakeven_request_duration_seconds",
+            "From dispatch to the last byte of an attempt",
+            ("target",),
+            buckets=LATENCY_BUCKETS_S,
+            registry=registry,
+        )
+        self.ttft = Histogram(
+            "breakeven_ttft_seconds",
+            "From dispatch to the first token of an attempt",
+            ("target",),
+            buckets=LATENCY_BUCKETS_S,
+            registry=registry,
+        )
+        self.tokens = Counter(
+            "breakeven_tokens",
+            "Tokens by kind and backend",
+            ("kind", "backend"),
+            registry=registry,
+        )
+        self.cost = Counter(
+            "breakeven_cost_usd",
+            "Dollars charged (own engines: provisional); the ledger is exact, this is a float",
+            ("backend",),
+            registry=registry,
+        )
+        self.spill = Counter(
+            "breakeven_spill",
+            "Requests of models with own engines that an API served, by reason",
+            ("reason",),
+            registry=registry,
+        )
+        self.refusals = Counter(
+            "breakeven_refusals", "Requests refused, by reason", ("reason",), registry=registry
+        )
+        self.slo = Counter(
+            "breakeven_slo",
+            "Finished requests by backend and whether they met their SLO",
+            ("backend", "met"),
+            registry=registry,
+        )
+        self.policies = PolicyMetrics(registry)
+        self.calibration = Calibration(registry)
+        self.in_flight = Gauge(
+            "breakeven_in_flight",
+            "Requests being worked on",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self.in_flight.set(0)  # what a predecessor that was killed worked on is over
+        self.working = 0
+        self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
+        self._ended: dict[Ended, Tally] = {}
+        self._bound: dict[tuple[Histogram, str], Histogram] = {}
+
+    def count(self, counter: Counter, *labels: str, amount: float = 1.0) -> None:
+        key = (counter, labels)
+        self._counted[key] = self._counted.get(key, 0.0) + amount
+
+    def tally(self, ended: Ended) -> Tally:
+        """Where to add what an attempt took; it counts with the next `flush`."""
+        found = self._ended.get(ended)
+        if found is None:
+            found = self._ended[ended] = Tally()
+        return found
+
+    def observe(self, histogram: Histogram, target: str, seconds: float) -> None:
+        bound = self._bound.get((histogram, target))
+        if bound is None:
+            bound = self._bound[histogram, target] = histogram.labels(target)
+        bound.observe(seconds)
+
+    def flush(self) -> None:
+        """Everything counted so far is in the registry."""
+        every, self._ended = self._ended, {}
+        for ended, tally in every.items():
+            self._count_ended(ended, tally)
+        self.calibration.flush()
+        counted, self._counted = self._counted, {}
+        for (counter, labels), amount in counted.items():
+            counter.labels(*labels).inc(amount)
+        self.in_flight.set(self.working)
+
+    def _count_ended(self, ended: Ended, tally: Tally) -> None:
+        model, target, backend = self.model(ended.model), self.target(ended.target), ended.backend
+        self.count(self.requests, model, target, ended.reason, ended.status, amount=tally.attempts)
+        for kind in ("input", "ranked", "cached", "output"):
+            if tokens := getattr(tally, kind):
+                self.count(self.tokens, kind, backend, amount=tokens)
+        if tally.cost_pusd:
+            self.count(self.cost, backend, amount=tally.cost_pusd / 1e12)
+        if ended.slo_met is not None:
+            self.count(self.slo, backend, "yes" if ended.slo_met else "no", amount=tally.attempts)
+        if ended.spill is not None:
+            self.count(self.spill, ended.spill, amount=tally.attempts)
+
+    def model(self, name: str) -> str:
+        return name if name in self._models else OTHER
+
+    def target(self, name: str) -> str:
+        return name if name in self._targets else OTHER

@@ -1,0 +1,1 @@
+"""Usage and costs as OpenAI's organisation endpoints have them."""

@@ -1,0 +1,96 @@
+"""The policies in force in one worker, and what is made from them: both change in one step.
+
+A request is planned under one set, whole; the next one may be planned under another.
+"""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.intake import Asked
+from gateway.plan import Plan, Plans
+from ledger.identity.keys import Identity
+from ledger.overrides import Override
+
+T = TypeVar("T")
+
+
+class Held(Generic[T]):
+    """What was made of the policies in force."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+
+class InForce:
+    """`settings` with the policies in force, and their version, which attempts carry."""
+
+    def __init__(self, settings: Settings, version: str, number: int = 0) -> None:
+        """`number`: of the stored set that it was, 0 without one."""
+        self.settings = settings
+        self.version = version
+        self.number = number
+        self.overrides: tuple[Override, ...] = ()  # what operators hold over it
+        self._made: list[Callable[[], Callable[[], None]]] = []
+
+    def hold(self, make: Callable[[Settings, str], T]) -> Held[T]:
+        """Made now, and again of every later set."""
+        held = Held(make(self.settings, self.version))
+
+        def again() -> Callable[[], None]:
+            value = make(self.settings, self.version)
+
+            def put() -> None:
+                held.value = value
+
+            return put
+
+        self._made.append(again)
+        return held
+
+    def use(self, settings: Settings, version: str) -> None:
+        """All or nothing: what cannot be made of the new set leaves everything as it was."""
+        before = self.settings, self.version
+        self.settings, self.version = settings, version
+        try:
+            puts = [again() for again in self._made]
+        except BaseException:
+            self.settings, self.version = before
+            raise
+        for put in puts:
+            put()
+
+    def overrule(self, overrides: tuple[Override, ...]) -> None:
+        """The same set under other overrides; all or nothing, too."""
+        before, self.overrides = self.overrides, overrides
+        try:
+            self.use(self.settings, self.version)
+        except BaseException:
+            self.overrides = before
+            raise
+
+
+class CurrentPlans:
+    """Plans under whatever is in force when a request is planned."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Held[Plans]) -> None:
+        self._held = held
+
+    def plan(
+        self,
+        request_id: str,
+        asked: Asked,
+        identity: Identity,
+        *,
+        clock: Clock,
+        sticky: Callable[[str], str | None],
+    ) -> Plan:
+        return self._held.value.plan(request_id, asked, identity, clock=clock, sticky=sticky)
+
+    def prompt_tokens(self, asked: Asked, identity: Identity) -> int:
+        return self._held.value.prompt_tokens(asked, identity)

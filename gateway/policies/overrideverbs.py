@@ -1,0 +1,145 @@
+"""What an operator may say over the policies, judged against the configuration. May block.
+
+Names are judged before anything is stored: a misspelt target would be disabled without effect,
+just when somebody relies on it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Engine
+
+from gateway.config.aliases import logical
+from gateway.config.settings import Model, Settings, resolve_model
+from gateway.policies.overrides import MODEL, TARGET, barred, covers, standing
+from ledger.overrides import API, DISABLED, EVERY, NOTHING, OWN, Override, overrides, store_override
+
+_SPAN = re.compile(r"(\d{1,6})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+class Impossible(Exception):
+    """What was asked for cannot be done; its words say why."""
+
+
+class Author(NamedTuple):
+    """`until_us`: when what is said is over by itself."""
+
+    by: str
+    note: str | None
+    at_us: int
+    until_us: int | None = None
+
+
+class Place(NamedTuple):
+    """A target by the configuration alone."""
+
+    name: str
+    own: bool
+
+
+def span_us(words: str) -> int:
+    """`90s`, `30m`, `2h`, `7d` in microseconds."""
+    found = _SPAN.fullmatch(words.strip())
+    seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
+    if not seconds:
+        raise Impossible(f"{words} is no span of time: say 90s, 30m, 2h or 7d")
+    return seconds * 1_000_000
+
+
+def target_names(settings: Settings) -> list[str]:
+    """All that can be disabled: pools and their engines, providers and their models."""
+    places = [place.name for _, model in logical(settings) for place in _places(settings, model)]
+    engines = [place.name for name in settings.pools for place in _engines(settings, name)]
+    pools = [f"pool:{name}" for name in settings.pools]
+    return sorted({*places, *engines, *pools, *settings.providers})
+
+
+def disable(engine: Engine, settings: Settings, name: str, author: Author) -> Override:
+    """No new request goes to it or to anything below its name."""
+    provider, _, rest = name.partition("/")
+    known = target_names(settings)
+    passed = rest and settings.models.get(f"{provider}/*") == "passthrough"
+    if name not in known and not passed:
+        raise Impossible(f"there is no target {name}; there are {', '.join(known)}")
+    return _store(engine, TARGET + name, DISABLED, author)
+
+
+def enable(engine: Engine, name: str, author: Author) -> list[Override]:
+    """Takes back what keeps the target, or anything below its name, away.
+
+    What is said of all above it (`pool:llama` of `pool:llama/0`) is taken back by that name alone.
+    """
+    found = [
+        one
+        for one in in_force(engine, author.at_us)
+        if one.says == DISABLED and covers(name, one.subject.removeprefix(TARGET))
+    ]
+    if not found:
+        raise Impossible(f"{name} is not disabled; `breakeven target list` shows what is")
+    return [_store(engine, one.subject, NOTHING, author) for one in found]
+
+
+def force(
+    engine: Engine, settings: Settings, says: str, model: str | None, author: Author
+) -> Override:
+    """Own engines alone, or APIs alone, for a model (None: for all)."""
+    if says not in (OWN, API):
+        raise Impossible(f"{says} is neither `{OWN}` nor `{API}`")
+    if model is None:
+        return _store(engine, MODEL + EVERY, says, author)
+    name, known = _known_model(settings, model)
+    if all(place.own is not (says == OWN) for place in _places(settings, known)):
+        raise Impossible(f"`{model}` has no {says} target: every request for it would be refused")
+    return _store(engine, MODEL + name, says, author)
+
+
+def release(engine: Engine, settings: Settings, model: str | None, author: Author) -> Override:
+    subject = MODEL + (EVERY if model is None else _known_model(settings, model)[0])
+    if all(one.subject != subject for one in in_force(engine, author.at_us)):
+        whom = "all models" if model is None else f"`{model}`"
+        raise Impossible(f"the route of {whom} is not forced; `breakeven route list` shows what is")
+    return _store(engine, subject, NOTHING, author)
+
+
+def in_force(engine: Engine, now_us: int) -> Sequence[Override]:
+    return standing(overrides(engine), now_us)
+
+
+def unserved(settings: Settings, stands: Sequence[Override]) -> list[str]:
+    """Models to which these leave no target: their requests are refused meanwhile."""
+    return [
+        name
+        for name, model in logical(settings)
+        if len(barred(stands, name, places := _places(settings, model))) == len(places)
+    ]
+
+
+def _store(engine: Engine, subject: str, says: str, author: Author) -> Override:
+    until_us = None if says == NOTHING else author.until_us
+    given = Override(0, subject, says, until_us, author.at_us, author.by, author.note)
+    return store_override(engine, given)
+
+
+def _known_model(settings: Settings, name: str) -> tuple[str, Model]:
+    found = resolve_model(settings, name)
+    if found is None:
+        raise Impossible(f"there is no model named `{name}`; `breakeven check` lists them")
+    return found
+
+
+def _places(settings: Settings, model: Model) -> list[Place]:
+    found: list[Place] = []
+    for name in model.targets:
+        if name.startswith("pool:"):
+            found += _engines(settings, name.removeprefix("pool:"))
+        else:
+            found.append(Place(name, own=False))
+    return found
+
+
+def _engines(settings: Settings, pool: str) -> Iterator[Place]:
+    engine = settings.pools[pool].engine
+    for number in range(engine.replicas + len(engine.endpoints)):
+        yield Place(f"pool:{pool}/{number}", own=True)

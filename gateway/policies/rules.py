@@ -1,0 +1,119 @@
+"""Policy rules of the configuration, turned once into the router's values.
+
+First match wins. A rule without `penalty_usd` prices a miss at five times what the request costs
+at its dearest priced candidate, so that the default scales with the traffic.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gateway.config.conditions import Condition
+from gateway.config.schema_policies import Times
+from gateway.config.settings import PolicyRule, Settings
+from gateway.targets.candidates import Frozen
+from ledger.budgets.windows import zone_named
+from ledger.money import usd_to_pusd
+from router.hours import DAYS, Calendar, Hours, minute_of
+from router.policy import Facts, Rule, within
+from router.types import Otherwise, Policy, Residency, Slo
+
+PENALTY_FACTOR = 5
+PRIORITIES = {"high": -1, "normal": 0, "low": 1}
+DEFAULT_RULE = PolicyRule(name="default")
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A rule's policy with what the router does not need to know."""
+
+    policy: Policy
+    queue_ms: float
+    penalty_is_default: bool
+    priority: int = 0  # for engines that serve by priority: the lowest first
+
+    def priced(self, frozen: Sequence[Frozen]) -> Policy:
+        """The policy with its penalty in pico-USD for this request."""
+        if not self.penalty_is_default:
+            return self.policy
+        known, offered = self.policy, [entry.candidate for entry in frozen]
+        dearest = max([one.expected_pusd or one.avoided_pusd for one in offered], default=0)
+        return Policy(
+            known.name,
+            known.slo,
+            known.kv_headroom_floor,
+            PENALTY_FACTOR * dearest,
+            known.max_cost_pusd,
+            known.otherwise,
+            known.residency,
+        )
+
+
+class Entry(NamedTuple):
+    """A rule of the file with what is asked of each request."""
+
+    source: PolicyRule
+    rule: Rule
+    matched: Matched
+    condition: Condition | None
+    calendar: Calendar | None
+
+
+class Rules:
+    def __init__(self, settings: Settings) -> None:
+        self._entries = {
+            rule.name: _entry(rule) for rule in reversed((*settings.policies, DEFAULT_RULE))
+        }  # a rule of the file called "default" wins over ours
+        self._rules = tuple(_entry(rule).rule for rule in (*settings.policies, DEFAULT_RULE))
+
+    def entries(self, model: str, team: str) -> tuple[Entry, ...]:
+        """Those that requests of this model and team can fall under; the last one for certain."""
+        found = within(self._rules, Facts(model=model, team=team))
+        return tuple(self._entries[rule.name] for rule in found)
+
+    def match(self, model: str, team: str) -> Matched:
+        """By model and team alone: the rule that asks nothing of a request."""
+        return self.entries(model, team)[-1].matched
+
+
+def _entry(rule: PolicyRule) -> Entry:
+    """Raises `Faulty` for a condition that `crosschecks_policies` would have refused."""
+    asked, policy = rule.match, _policy(rule)
+    return Entry(
+        rule,
+        Rule(
+            name=rule.name,
+            policy=policy,
+            models=asked.models,
+            teams=asked.teams,
+            is_conditional=asked.when is not None or bool(asked.times),
+            shadow=rule.shadow,
+        ),
+        Matched(policy, rule.queue_ms, rule.penalty_usd is None, PRIORITIES[rule.priority]),
+        None if asked.when is None else Condition(asked.when),
+        Calendar(map(_hours, asked.times)) if asked.times else None,
+    )
+
+
+def _hours(times: Times) -> Hours:
+    days = frozenset(DAYS.index(day) for day in times.days)
+    return Hours(minute_of(times.starts), minute_of(times.ends), zone_named(times.timezone), days)
+
+
+def _policy(rule: PolicyRule) -> Policy:
+    floor = rule.kv_headroom_floor
+    cap = rule.max_usd_per_request
+    return Policy(
+        name=rule.name,
+        slo=Slo(
+            ttft_ms=rule.slo.ttft_ms,
+            tpot_ms=rule.slo.tpot_ms,
+            attainment=rule.slo.attainment,
+            strict=rule.slo.strict,
+        ),
+        kv_headroom_floor=None if floor == "off" else floor,
+        penalty_pusd=0 if rule.penalty_usd is None else usd_to_pusd(rule.penalty_usd),
+        max_cost_pusd=None if cap is None else usd_to_pusd(cap),
+        otherwise=Otherwise(rule.otherwise),
+        residency=Residency(rule.residency),
+    )

@@ -1,0 +1,162 @@
+"""Which policy one request falls under, and what that policy says of each target.
+
+Found for a key and a model once (`Chain`); what is left for each request is only what rules ask of
+requests: hours, a condition, a share. Most rules ask nothing, and then nothing is done here.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gateway.config.conditions import Asking, Undecided
+from gateway.config.settings import Model, PolicyRule
+from gateway.policies.rules import Entry, Matched
+from gateway.targets.fleet import Target
+from router.policy import Rule, closed, rule_upon
+from router.shares import NOBODY, Canary, Part, Split
+from router.types import Preference, Reason, Rejection
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """`undecided`: rules above it whose condition could not be told for this request."""
+
+    rule: Matched
+    preferred: Preference | None = None
+    barred: Mapping[str, Rejection] | None = None  # by candidate
+    shadow: "Terms | None" = None
+    undecided: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A rule as it stands towards the targets of one model."""
+
+    entry: Entry
+    barred: Mapping[str, Rejection]
+    split: Split | None
+
+    def terms(self, key: str) -> Terms:
+        if self.split is None:
+            return Terms(self.entry.matched, None, self.barred)
+        preferred, kept = self.split.of(key)
+        return Terms(self.entry.matched, preferred, {**kept, **self.barred})
+
+
+class Chain:
+    """The rules that requests of one key and model can fall under, best first."""
+
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        model: Model,
+        targets: Sequence[Target],
+        barred: Mapping[str, Rejection] = NOBODY,
+    ) -> None:
+        """`barred`: by candidate, what no rule may change."""
+        places = _places(targets)
+        self._links = {entry.rule.name: _link(entry, model, places, barred) for entry in entries}
+        self._rules = tuple(entry.rule for entry in entries)
+        self._told: set[str] = set()  # whose failing condition is in the log
+        # Of all requests alike, when the first rule asks nothing of them.
+        self.constant: Terms | None = None
+        first = self._links[self._rules[0].name]
+        if len(entries) == 1 and not self._rules[0].is_conditional and first.split is None:
+            self.constant = first.terms("")
+
+    def terms(self, asking: Callable[[], Asking], *, wall_us: int, key: str) -> Terms:
+        """`key`: whose share it is, a session or a request."""
+        if self.constant is not None:
+            return self.constant
+        known: list[Asking] = []
+
+        def ask(rule: Rule) -> bool | None:
+            entry = self._links[rule.name].entry
+            if entry.calendar is not None and not entry.calendar.holds(wall_us):
+                return False
+            if entry.condition is None:
+                return True
+            if not known:
+                known.append(asking())
+            try:
+                return entry.condition.holds(known[0])
+            except Undecided as error:
+                self._tell(rule.name, error)
+                return None
+
+        ruling = rule_upon(self._rules, ask)
+        terms = self._links[ruling.rule.name].terms(key)
+        if ruling.unknown:
+            terms = self._closed(terms, ruling.unknown)
+        if ruling.shadow is not None:
+            terms = replace(terms, shadow=self._links[ruling.shadow.name].terms(key))
+        return terms
+
+    def _closed(self, terms: Terms, unknown: Sequence[Rule]) -> Terms:
+        barred = dict(terms.barred or NOBODY)
+        for rule in unknown:
+            barred |= self._links[rule.name].barred
+        policy = closed(terms.rule.policy, unknown)
+        names = tuple(rule.name for rule in unknown)
+        return replace(
+            terms, rule=replace(terms.rule, policy=policy), barred=barred, undecided=names
+        )
+
+    def _tell(self, name: str, error: Undecided) -> None:
+        if name not in self._told:
+            self._told.add(name)
+            _log.warning("the condition of policy %r fails for a request: %s", name, error)
+
+
+def _places(targets: Sequence[Target]) -> dict[str, frozenset[str]]:
+    """Candidates by the name that policies give them: a pool's are its replicas."""
+    found: dict[str, set[str]] = {}
+    for target in targets:
+        name = target.name if target.pool is None else f"pool:{target.pool}"
+        found.setdefault(name, set()).add(target.name)
+    return {name: frozenset(names) for name, names in found.items()}
+
+
+def _link(
+    entry: Entry,
+    model: Model,
+    places: Mapping[str, frozenset[str]],
+    always: Mapping[str, Rejection],
+) -> _Link:
+    source = entry.source
+    barred = {
+        candidate: reason
+        for name, candidates in places.items()
+        if (reason := _bar(source, model, name)) is not None
+        for candidate in candidates
+    }
+    barred |= always
+    return _Link(entry, barred or NOBODY, _split(source, places))
+
+
+def _bar(source: PolicyRule, model: Model, name: str) -> Rejection | None:
+    if source.candidates and name not in source.candidates:
+        return Reason.CANDIDATES, "the policy names others"
+    most = source.max_quality_loss
+    if most is None:
+        return None
+    loss = model.quality_loss.get(name)
+    if loss is None:
+        return Reason.QUALITY, "its loss of quality is not stated"
+    return (Reason.QUALITY, f"loses {loss:g}, at most {most:g}") if loss > most else None
+
+
+def _split(source: PolicyRule, places: Mapping[str, frozenset[str]]) -> Split | None:
+    """None where no share leads to a target of this model."""
+    canary, parts = source.canary, []
+    chosen = None
+    if canary is not None and canary.target in places:
+        chosen = Canary(places[canary.target], canary.percent / 100.0)
+    for name, weight in source.weights.items():
+        if name in places:
+            parts.append(Part(places[name], weight))
+    if chosen is None and not parts:
+        return None
+    return Split(source.name, chosen, tuple(parts))

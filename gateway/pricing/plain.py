@@ -1,0 +1,117 @@
+"""Prices, their changes and doubts as plain values, for programs and for tables."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from ledger.money import PUSD_PER_USD
+from ledger.prices.book import Price
+from ledger.prices.diff import PER_TOKEN, SHARE, Amount, Entry, Plan, amounts
+from ledger.prices.flags import PriceFlag
+from ledger.prices.stored import Record
+
+_PER = {PER_TOKEN: 1_000_000, SHARE: 10_000}  # pico-USD per token, millionths
+
+
+def amount_text(pusd: int | None, unit: str) -> str:
+    """`0.15` USD per million tokens, `0.005` USD, or `10` percent: exact, no exponent."""
+    if pusd is None:
+        return "-"
+    value = Decimal(pusd) / _PER.get(unit, PUSD_PER_USD)
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def moment(at_us: int) -> str:
+    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="seconds")
+
+
+def beginning(price: Price) -> str | None:
+    """None: for as long as anything is known of the name."""
+    return moment(price.effective_from_us) if price.effective_from_us > 0 else None
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "book": plan.book,
+        "unchanged": plan.changes.unchanged,
+        "entries": [_entry_json(entry) for entry in plan.entries],
+        "implausible": [{"name": name, "detail": words} for name, words in plan.doubts],
+    }
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "status": entry.status.value,
+        "from": moment(entry.since_us),
+        "until": None if entry.until_us is None else moment(entry.until_us),
+        "before": _brief(entry.before),
+        "after": _brief(entry.after),
+        "prices": [_amount_json(one) for one in entry.amounts],
+    }
+
+
+def _brief(price: Price | None) -> dict[str, Any] | None:
+    if price is None:
+        return None
+    return {"book": price.book, "source": price.source, "source_date": price.source_date}
+
+
+def _amount_json(one: Amount) -> dict[str, Any]:
+    return {
+        "tier": one.tier,
+        "above_tokens": one.above_tokens,
+        "kind": one.kind,
+        "unit": one.unit,
+        "old": None if one.old is None else amount_text(one.old, one.unit),
+        "new": None if one.new is None else amount_text(one.new, one.unit),
+        "percent": one.percent,
+    }
+
+
+def price_json(asked: str, price: Price | None, flags: Sequence[PriceFlag]) -> dict[str, Any]:
+    """`asked` may be another name than the one that is priced."""
+    shown: dict[str, Any] = {"asked": asked, "flags": [flag_json(one) for one in flags]}
+    if price is None:
+        return {**shown, "name": None}
+    return {
+        **shown,
+        "name": price.name,
+        "version": price.version,
+        "book": price.book,
+        "source": price.source,
+        "source_date": price.source_date,
+        "from": beginning(price),
+        "until": None if price.effective_until_us is None else moment(price.effective_until_us),
+        "simulated": price.simulated,
+        "prices": [
+            {"tier": one.tier, "above_tokens": one.above_tokens, "kind": one.kind,
+             "unit": one.unit, "price": amount_text(one.new, one.unit)}
+            for one in amounts(price)
+        ],
+    }  # fmt: skip
+
+
+def record_json(record: Record) -> dict[str, Any]:
+    price = record.price
+    return {
+        "version": price.version,
+        "book": price.book,
+        "from": beginning(price),
+        "until": None if price.effective_until_us is None else moment(price.effective_until_us),
+        "withdrawn": price.withdrawn,
+        "recorded": moment(record.recorded_us),
+        "by": record.actor,
+        "origin": record.origin,
+    }
+
+
+def flag_json(flag: PriceFlag) -> dict[str, Any]:
+    return {
+        "name": flag.name,
+        "version": flag.version,
+        "flag": flag.flag.value,
+        "detail": flag.detail,
+    }

@@ -1,0 +1,121 @@
+"""Whose lines are next: the team's with the fewest in work, its oldest first.
+
+One after the other in age, a batch of fifty thousand lines would keep every other team waiting for
+a day. Each batch is asked by the index that its lines lie in, so what waits behind costs nothing.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, case, exists, func, select
+
+from ledger.orm.batches import Batch, BatchLine
+
+WAITING, RUNNING, OUT, DONE = "waiting", "running", "out", "done"
+
+
+def shared(places: int, in_work: Mapping[str, int]) -> dict[str, int]:
+    """How many of the places each team gets, so that all come as near to equal as they can.
+
+    `in_work` is what each has already; of two that are equal the one named first comes first.
+    """
+    heap = [(count, place, team) for place, (team, count) in enumerate(in_work.items())]
+    heapq.heapify(heap)
+    given: Counter[str] = Counter()
+    for _ in range(places if heap else 0):
+        count, place, team = heap[0]
+        heapq.heapreplace(heap, (count + 1, place, team))
+        given[team] += 1
+    return dict(given)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which waiting lines. `ends_by_us`: only those whose batch ends by then, and `kept` ones."""
+
+    model: str
+    now_us: int
+    ends_by_us: int | None = None
+
+    def conditions(self, *, whole: bool) -> list[ColumnElement[bool]]:
+        """`whole`: of all lines of a batch; else of those that no provider's batch takes."""
+        due = BatchLine.next_us <= self.now_us
+        if whole:
+            return [BatchLine.state == WAITING, BatchLine.model == self.model, due]
+        # Expressions: only the index of such lines is small, and only it shall be walked.
+        of_model = BatchLine.model + "" == self.model
+        return [BatchLine.kept & due, BatchLine.state + "" == WAITING, of_model]
+
+
+def fair_rows(connection: Connection, wanted: Wanted, limit: int) -> Iterator[Any]:
+    """Waiting lines; the caller moves each on before it asks for the next ones."""
+    batches: dict[str, list[tuple[str, bool]]] = {}
+    for batch_id, team, ends_us in connection.execute(_with_lines(wanted)):
+        whole = wanted.ends_by_us is None or ends_us <= wanted.ends_by_us
+        batches.setdefault(team, []).append((batch_id, whole))
+    in_work: Counter[str] = Counter()
+    if len(batches) > 1:
+        in_work.update({row[0]: row[1] for row in connection.execute(_in_work(wanted.model))})
+    while batches and limit > 0:
+        for team, places in shared(limit, {one: in_work[one] for one in batches}).items():
+            left = places
+            while left and batches[team]:
+                rows = connection.execute(_next(*batches[team][0], wanted, left)).all()
+                yield from rows
+                left -= len(rows)
+                if left:
+                    batches[team].pop(0)
+            limit -= places - left
+            in_work[team] += places - left
+        batches = {team: some for team, some in batches.items() if some}
+
+
+def goes_on(now_us: int) -> list[Any]:
+    """Conditions on a batch whose lines may be worked on."""
+    return [Batch.status == "in_progress", Batch.expires_us > now_us]
+
+
+def claimed_columns() -> Select[Any]:
+    """What a claim is made of."""
+    columns = BatchLine.__table__.columns
+    return select(*columns, Batch.endpoint, Batch.key_id, Batch.expires_us).join(
+        Batch, Batch.id == BatchLine.batch_id
+    )
+
+
+def _with_lines(wanted: Wanted) -> Select[str, str, int]:
+    """(batch, team, end) of what has a line to give, the oldest first."""
+    waits: ColumnElement[bool]
+    here = BatchLine.batch_id == Batch.id
+    waits = exists().where(here, *wanted.conditions(whole=True))
+    if wanted.ends_by_us is not None:
+        kept = exists().where(here, *wanted.conditions(whole=False))
+        waits = case((Batch.expires_us <= wanted.ends_by_us, waits), else_=kept)  # one is asked
+    query = select(Batch.id, Batch.team_id, Batch.expires_us)
+    return query.where(*goes_on(wanted.now_us), waits).order_by(Batch.id)
+
+
+def _in_work(model: str) -> Select[str, int]:
+    return (
+        select(Batch.team_id, func.count())
+        .join(BatchLine, BatchLine.batch_id == Batch.id)
+        .where(BatchLine.state == RUNNING, BatchLine.model == model)
+        .group_by(Batch.team_id)
+    )
+
+
+def _next(batch_id: str, whole: bool, wanted: Wanted, limit: int) -> Select[Any]:
+    return (
+        claimed_columns()
+        .where(
+            BatchLine.batch_id == batch_id,
+            *wanted.conditions(whole=whole),
+            *goes_on(wanted.now_us),
+        )
+        .order_by(BatchLine.number)
+        .limit(limit)
+        .with_for_update(skip_locked=True, of=BatchLine)
+    )

@@ -1,0 +1,175 @@
+"""Clients' files in the database: written chunk by chunk, read chunk by chunk, gone when due.
+
+Each call is one small transaction, so that neither a long upload nor a long download holds up
+whoever else writes. A file is seen once it is whole, and by its team alone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from sqlalchemy import Connection, Engine, Select, delete, func, insert, select, update
+
+from ledger.database import reading
+from ledger.orm.batches import File, FileChunk
+from ledger.submissions import Asking, claimed
+
+CHUNK_BYTES = 1024 * 1024
+UPLOADING, PROCESSED = "uploading", "processed"
+ABANDONED_US = 3600 * 1_000_000  # nobody writes a file for an hour
+SWEPT = 16  # files in one transaction
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """`bytes` counts what has arrived until the file is whole."""
+
+    id: str
+    team_id: str
+    key_id: str
+    purpose: str
+    filename: str
+    created_us: int
+    expires_us: int
+    bytes: int = 0
+    status: str = UPLOADING
+
+
+_COLUMNS = [getattr(File, name) for name in FileRecord.__dataclass_fields__]
+
+
+class SweptError(Exception):
+    """The file was abandoned for too long, and is gone while more of it came."""
+
+
+class FileStore:
+    """Blocks while the database answers: call it from a thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def begin(self, record: FileRecord) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(insert(File).values(**asdict(record)))
+
+    def append(
+        self, file_id: str, number: int, data: bytes, *, team_limit_bytes: int | None = None
+    ) -> bool:
+        """Chunks are numbered from 0, without gaps; False: the team has no room for this one.
+
+        Raises `SweptError` where the file is gone.
+        """
+        with self._engine.begin() as connection:
+            team = select(File.team_id).where(File.id == file_id)
+            if team_limit_bytes is not None:
+                team_id = connection.execute(team).scalar_one_or_none() or ""
+                lock_team(connection, team_id)
+                kept = int(connection.execute(_kept(team_id)).scalar_one())
+                if kept + len(data) > team_limit_bytes:
+                    return False
+            grown = update(File).where(File.id == file_id).values(bytes=File.bytes + len(data))
+            if not connection.execute(grown).rowcount:
+                raise SweptError(file_id)
+            row = {"file_id": file_id, "number": number, "data": data}
+            connection.execute(insert(FileChunk).values(**row))
+            return True
+
+    def finish(self, whole: FileRecord) -> bool:
+        """From here on it is seen, as it is told here; False when it was swept meanwhile."""
+        with self._engine.begin() as connection:
+            return _finished(connection, whole)
+
+    def finish_once(self, whole: FileRecord, asking: Asking, *, until_us: int) -> Asking | None:
+        """The same for who came first with its `Idempotency-Key`, which then stands for the file.
+
+        Who that was, `asking` itself if nobody; in one transaction, so that no key ever stands for
+        a file that was not whole. `None` when it was swept, and for a key that was just freed.
+        """
+        with self._engine.connect() as connection, connection.begin() as transaction:
+            first = claimed(connection, asking, now_us=whole.created_us, expires_us=until_us)
+            if first is asking and not _finished(connection, whole):
+                transaction.rollback()
+                return None
+            return first
+
+    def drop(self, file_id: str) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(delete(FileChunk).where(FileChunk.file_id == file_id))
+            connection.execute(delete(File).where(File.id == file_id))
+
+    def find(self, file_id: str, team_id: str) -> FileRecord | None:
+        """A whole file of this team."""
+        query = select(*_COLUMNS).where(
+            File.id == file_id, File.team_id == team_id, File.status == PROCESSED
+        )
+        with reading(self._engine) as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else FileRecord(*row)
+
+    def listed(
+        self,
+        team_id: str,
+        *,
+        purpose: str | None,
+        after: str | None,
+        limit: int,
+        newest_first: bool,
+    ) -> list[FileRecord]:
+        """At most `limit` whole files behind the one called `after`."""
+        query = select(*_COLUMNS).where(File.team_id == team_id, File.status == PROCESSED)
+        if purpose is not None:
+            query = query.where(File.purpose == purpose)
+        if after is not None:
+            query = query.where(File.id < after if newest_first else File.id > after)
+        query = query.order_by(File.id.desc() if newest_first else File.id).limit(limit)
+        with reading(self._engine) as connection:
+            return [FileRecord(*row) for row in connection.execute(query)]
+
+    def kept_bytes(self, team_id: str) -> int:
+        """With what is arriving."""
+        with reading(self._engine) as connection:
+            return int(connection.execute(_kept(team_id)).scalar_one())
+
+    def chunk(self, file_id: str, number: int) -> bytes | None:
+        query = select(FileChunk.data).where(
+            FileChunk.file_id == file_id, FileChunk.number == number
+        )
+        with reading(self._engine) as connection:
+            return connection.execute(query).scalar_one_or_none()
+
+    def chunks(self, file_id: str) -> Iterator[bytes]:
+        """All of it, a transaction a chunk."""
+        number = 0
+        while (data := self.chunk(file_id, number)) is not None:
+            yield data
+            number += 1
+
+    def sweep(self, now_us: int) -> int:
+        """Delete what is due and what nobody goes on writing; how many files that were."""
+        due = (File.expires_us <= now_us) | (
+            (File.status == UPLOADING) & (File.created_us <= now_us - ABANDONED_US)
+        )
+        with reading(self._engine) as connection:
+            found = list(connection.execute(select(File.id).where(due).limit(SWEPT)).scalars())
+        for file_id in found:
+            self.drop(file_id)
+        return len(found)
+
+
+def _finished(connection: Connection, whole: FileRecord) -> bool:
+    values = {**asdict(whole), "status": PROCESSED}
+    change = update(File).where(File.id == whole.id).values(**values)
+    return connection.execute(change).rowcount == 1
+
+
+def lock_team(connection: Connection, team_id: str) -> None:
+    """Until the transaction ends, nobody else adds to what this team keeps.
+
+    SQLite has one writer at a time anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        name = func.hashtext(f"files of {team_id}")
+        connection.execute(select(func.pg_advisory_xact_lock(name)))
+
+
+def _kept(team_id: str) -> Select[int]:
+    return select(func.coalesce(func.sum(File.bytes), 0)).where(File.team_id == team_id)

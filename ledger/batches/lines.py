@@ -1,0 +1,319 @@
+"""The lines of batches: each taken by one runner at a time, each answered exactly once.
+
+A runner claims lines under a lease that it renews; a claim counts the line's tries in the same
+transaction, so that every try has a number of its own. An answer is stored only by who still holds
+the claim it was made under. Lines of a runner that died are claimed again when its lease is over.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Engine, delete, func, insert, select, update
+
+from ledger.batches.fairclaims import (
+    DONE,
+    OUT,
+    RUNNING,
+    WAITING,
+    Wanted,
+    claimed_columns,
+    fair_rows,
+    goes_on,
+)
+from ledger.database import reading
+from ledger.orm.batches import Batch, BatchLine
+
+READ = 50  # rows of one look at answers
+
+
+@dataclass(frozen=True, slots=True)
+class NewLine:
+    """`number` is the line's in the input file, from 1; `body` is the request as JSON."""
+
+    number: int
+    custom_id: str
+    model: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One line in this runner's hands: its `sent`-th try."""
+
+    batch_id: str
+    number: int
+    custom_id: str
+    model: str
+    body: bytes
+    sent: int
+    failures: int
+    endpoint: str
+    key_id: str
+    expires_us: int
+
+    @property
+    def request_id(self) -> str:
+        return f"{self.batch_id}-{self.number}-{self.sent}"
+
+
+class LineStore:
+    """Blocks while the database answers: call it from a thread. `owner` names one runner's life."""
+
+    def __init__(self, engine: Engine, owner: str) -> None:
+        self._engine = engine
+        self._owner = owner
+
+    def add(self, batch_id: str, lines: Sequence[NewLine], *, kept: bool = False) -> None:
+        """`kept`: no provider's batch takes them."""
+        rows = [
+            {
+                "batch_id": batch_id, "number": line.number, "custom_id": line.custom_id,
+                "model": line.model, "body": line.body, "state": WAITING,
+                "kept": kept,
+            }
+            for line in lines
+        ]  # fmt: skip
+        if rows:
+            with self._engine.begin() as connection:
+                connection.execute(insert(BatchLine), rows)
+
+    def forget(self, batch_id: str) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(delete(BatchLine).where(BatchLine.batch_id == batch_id))
+
+    def models(self) -> list[str]:
+        """The models of lines that are not done."""
+        query = select(BatchLine.model).where(BatchLine.state.in_((WAITING, RUNNING))).distinct()
+        with reading(self._engine) as connection:
+            return sorted(connection.execute(query).scalars())
+
+    def claim(
+        self, model: str, limit: int, *, now_us: int, until_us: int, ends_by_us: int | None = None
+    ) -> list[Claim]:
+        """Lines of a model that nobody has, up to `limit`, and each one's next try.
+
+        The teams have equally many in work, as far as each has lines; of one team's the oldest
+        come first. `ends_by_us`: of the others, those that a provider's batch may take are left.
+        """
+        claims: list[Claim] = []
+        with self._engine.begin() as connection:
+
+            def take(row: Any) -> None:
+                taken = {"state": RUNNING, "owner": self._owner, "lease_us": until_us}
+                change = _line(row.batch_id, row.number)
+                connection.execute(change.values(**taken, sent=row.sent + 1))
+                claims.append(_claim(row))
+
+            wanted = Wanted(model, now_us, ends_by_us)
+            for row in fair_rows(connection, wanted, limit):
+                take(row)
+            if len(claims) < limit:  # apart: each walks the index in its order
+                for row in connection.execute(_left(model, now_us, limit - len(claims))).all():
+                    take(row)
+        return claims
+
+    def claim_onward(
+        self, batch_id: str, model: str, limit: int, *, now_us: int, until_us: int
+    ) -> list[Claim]:
+        """Lines of one batch that a provider's batch may take: those last in its own order."""
+        query = (
+            claimed_columns()
+            .where(
+                BatchLine.state == WAITING,
+                BatchLine.model == model,
+                BatchLine.batch_id == batch_id,
+                BatchLine.next_us <= now_us,
+                BatchLine.kept.is_(False),
+                *goes_on(now_us),
+            )
+            .order_by(BatchLine.number.desc())
+            .limit(limit)
+            .with_for_update(skip_locked=True, of=BatchLine)
+        )
+        taken = {"state": RUNNING, "owner": self._owner, "lease_us": until_us}
+        with self._engine.begin() as connection:
+            rows = connection.execute(query).all()
+            for row in rows:
+                change = _line(row.batch_id, row.number)
+                connection.execute(change.values(**taken, sent=row.sent + 1))
+        return [_claim(row) for row in rows]
+
+    def waiting(self, model: str) -> dict[str, int]:
+        """Lines of a model that wait, by batch; also those whose time has not come."""
+        query = (
+            select(BatchLine.batch_id, func.count())
+            .where(BatchLine.state == WAITING, BatchLine.model == model)
+            .group_by(BatchLine.batch_id)
+        )
+        with reading(self._engine) as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def runners(self, model: str) -> int:
+        """How many have lines of a model in hand."""
+        query = select(func.count(BatchLine.owner.distinct())).where(
+            BatchLine.state == RUNNING, BatchLine.model == model
+        )
+        with reading(self._engine) as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def renew(self, claims: Sequence[Claim], *, until_us: int) -> list[Claim]:
+        """Those that are lost: another runner has them, or had."""
+        with self._engine.begin() as connection:
+            return [
+                claim
+                for claim in claims
+                if connection.execute(self._mine(claim).values(lease_us=until_us)).rowcount != 1
+            ]
+
+    def answer(self, claim: Claim, line: bytes, *, ok: bool) -> bool:
+        """The line is done; False when the claim was lost: then another's answer counts."""
+        done = self._mine(claim).values(state=DONE, ok=ok, answer=line, owner=None)
+        counted = {"completed": Batch.completed + 1} if ok else {"failed": Batch.failed + 1}
+        with self._engine.begin() as connection:
+            if connection.execute(done).rowcount != 1:
+                return False
+            counting = update(Batch).where(Batch.id == claim.batch_id)
+            connection.execute(counting.values(**counted))
+            return True
+
+    def put_back(
+        self, claim: Claim, *, next_us: int = 0, failed: bool = False, kept: bool = False
+    ) -> None:
+        """Not done: again from `next_us` on. `failed` counts a try that said why.
+
+        `kept`: no provider's batch takes it.
+        """
+        values: dict[str, Any] = {"state": WAITING, "owner": None, "next_us": next_us}
+        if kept:
+            values["kept"] = True
+        if failed:
+            values["failures"] = BatchLine.failures + 1
+        with self._engine.begin() as connection:
+            connection.execute(self._mine(claim).values(**values))
+
+    def release(self) -> None:
+        """Everything in this owner's hands is free again."""
+        left = update(BatchLine).where(BatchLine.state == RUNNING, BatchLine.owner == self._owner)
+        with self._engine.begin() as connection:
+            connection.execute(left.values(state=WAITING, owner=None))
+
+    def take_over(self, seat: str) -> None:
+        """What an earlier life of this seat (`SEAT/life`) left is free at once: it is dead."""
+        left = (
+            update(BatchLine)
+            .where(
+                BatchLine.state == RUNNING,
+                BatchLine.owner.startswith(f"{seat}/", autoescape=True),
+                BatchLine.owner != self._owner,
+            )
+            .values(state=WAITING, owner=None)
+        )
+        leases = (
+            update(Batch)
+            .where(Batch.owner.startswith(f"{seat}/", autoescape=True), Batch.owner != self._owner)
+            .values(owner=None, lease_us=0)
+        )
+        with self._engine.begin() as connection:
+            connection.execute(left)
+            connection.execute(leases)
+
+    # -- for who writes the output files ------------------------------------------------------
+
+    def running(self, batch_id: str, now_us: int) -> int:
+        """Lines that a living runner has in hand."""
+        query = select(func.count()).where(
+            BatchLine.batch_id == batch_id, BatchLine.state == RUNNING, BatchLine.lease_us > now_us
+        )
+        with reading(self._engine) as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def out(self, batch_id: str) -> int:
+        """Lines that are at a provider, as its batch."""
+        query = select(func.count()).where(BatchLine.batch_id == batch_id, BatchLine.state == OUT)
+        with reading(self._engine) as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def undone(self, batch_id: str, limit: int) -> list[tuple[int, str]]:
+        """(number, custom id) of lines without an answer."""
+        query = (
+            select(BatchLine.number, BatchLine.custom_id)
+            .where(BatchLine.batch_id == batch_id, BatchLine.state != DONE)
+            .order_by(BatchLine.number)
+            .limit(limit)
+        )
+        with reading(self._engine) as connection:
+            return [(number, custom_id) for number, custom_id in connection.execute(query)]
+
+    def close(self, batch_id: str, answers: Sequence[tuple[int, bytes]]) -> None:
+        """End lines that nobody will answer any more, each with its line of the error file."""
+        with self._engine.begin() as connection:
+            for number, line in answers:
+                ending = _line(batch_id, number).where(BatchLine.state != DONE)
+                values = {"state": DONE, "ok": False, "answer": line, "owner": None}
+                if connection.execute(ending.values(**values)).rowcount == 1:
+                    counting = update(Batch).where(Batch.id == batch_id)
+                    connection.execute(counting.values(failed=Batch.failed + 1))
+
+    def answers(self, batch_id: str, *, ok: bool) -> Iterator[bytes]:
+        """The lines of one output file, in the order of the input."""
+        last = 0
+        while True:
+            query = (
+                select(BatchLine.number, BatchLine.answer)
+                .where(
+                    BatchLine.batch_id == batch_id, BatchLine.ok.is_(ok), BatchLine.number > last
+                )
+                .order_by(BatchLine.number)
+                .limit(READ)
+            )
+            with reading(self._engine) as connection:
+                rows = connection.execute(query).all()
+            for number, answer in rows:
+                assert answer is not None, "a line that is done has its answer"
+                last = number
+                yield answer
+            if len(rows) < READ:
+                return
+
+    def _mine(self, claim: Claim) -> Any:
+        return _line(claim.batch_id, claim.number).where(
+            BatchLine.state == RUNNING,
+            BatchLine.owner == self._owner,
+            BatchLine.sent == claim.sent,
+        )
+
+
+def _left(model: str, now_us: int, limit: int) -> Any:
+    """Lines of batches that go on, whose runner's lease is over."""
+    return (
+        claimed_columns()
+        .where(
+            BatchLine.state == RUNNING,
+            BatchLine.model == model,
+            BatchLine.lease_us <= now_us,
+            *goes_on(now_us),
+        )
+        .order_by(BatchLine.batch_id, BatchLine.number)
+        .limit(limit)
+        .with_for_update(skip_locked=True, of=BatchLine)
+    )
+
+
+def _line(batch_id: str, number: int) -> Any:
+    return update(BatchLine).where(BatchLine.batch_id == batch_id, BatchLine.number == number)
+
+
+def _claim(row: Any) -> Claim:
+    return Claim(
+        batch_id=row.batch_id,
+        number=row.number,
+        custom_id=row.custom_id,
+        model=row.model,
+        body=row.body,
+        sent=row.sent + 1,
+        failures=row.failures,
+        endpoint=row.endpoint,
+        key_id=row.key_id,
+        expires_us=row.expires_us,
+    )

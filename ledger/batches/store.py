@@ -1,0 +1,175 @@
+"""Batches in the database: made by clients, carried by runners from one status to the next.
+
+    validating -> in_progress -> finalizing -> completed | expired
+        |             |  `-> cancelling -> finalizing -> cancelled
+        `-> failed    (cancelling also straight from validating)
+
+A runner that validates or writes a batch holds its lease; every change it makes asks for that lease
+in the same statement, so that one who lost it changes nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Engine, delete, func, insert, null, select, update
+
+from ledger.batches.files import lock_team
+from ledger.database import reading
+from ledger.orm.batches import Batch, BatchLine, File, Outgoing
+
+VALIDATING, IN_PROGRESS, FINALIZING = "validating", "in_progress", "finalizing"
+CANCELLING = "cancelling"
+OPEN = (VALIDATING, IN_PROGRESS, FINALIZING, CANCELLING)
+CANCELLABLE = (VALIDATING, IN_PROGRESS)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """`labels` is the client's `metadata`; `completed` and `failed` count lines out of `total`."""
+
+    id: str
+    team_id: str
+    key_id: str
+    endpoint: str
+    completion_window: str
+    input_file_id: str
+    created_us: int
+    expires_us: int
+    labels: dict[str, str] | None = None
+    output_seconds: int | None = None
+    status: str = VALIDATING
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    errors: list[dict[str, Any]] | None = None
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+    in_progress_us: int | None = None
+    finalizing_us: int | None = None
+    completed_us: int | None = None
+    failed_us: int | None = None
+    expired_us: int | None = None
+    cancelling_us: int | None = None
+    cancelled_us: int | None = None
+
+
+_COLUMNS = [getattr(Batch, name).label(name) for name in BatchRecord.__dataclass_fields__]
+_LISTED = [null().label("errors") if one.name == "errors" else one for one in _COLUMNS]
+
+
+class BatchStore:
+    """Blocks while the database answers: call it from a thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def create(self, record: BatchRecord, *, most: int | None = None) -> bool:
+        """False: the team has `most` batches that are not finished. One that is there stays."""
+        there = select(Batch.id).where(Batch.id == record.id)
+        opened = select(func.count()).where(Batch.team_id == record.team_id, Batch.status.in_(OPEN))
+        with self._engine.begin() as connection:
+            if most is not None:
+                lock_team(connection, record.team_id)
+                if connection.execute(there).one_or_none() is not None:
+                    return True
+                if connection.execute(opened).scalar_one() >= most:
+                    return False
+            connection.execute(insert(Batch).values(**asdict(record), lease_us=0))
+            return True
+
+    def find(self, batch_id: str, team_id: str) -> BatchRecord | None:
+        query = select(*_COLUMNS).where(Batch.id == batch_id, Batch.team_id == team_id)
+        with reading(self._engine) as connection:
+            return _one(connection.execute(query).one_or_none())
+
+    def listed(self, team_id: str, *, after: str | None, limit: int) -> list[BatchRecord]:
+        """At most `limit` of a team's batches, the newest first, behind the one called `after`.
+
+        Without their `errors`: those are `find`'s.
+        """
+        query = select(*_LISTED).where(Batch.team_id == team_id)
+        if after is not None:
+            query = query.where(Batch.id < after)
+        query = query.order_by(Batch.id.desc()).limit(limit)
+        with reading(self._engine) as connection:
+            return [BatchRecord(*row) for row in connection.execute(query)]
+
+    def cancel(self, batch_id: str, team_id: str, now_us: int) -> bool:
+        """False when it is not there or past cancelling; what runs is ended by the runners."""
+        change = (
+            update(Batch)
+            .where(Batch.id == batch_id, Batch.team_id == team_id, Batch.status.in_(CANCELLABLE))
+            .values(status=CANCELLING, cancelling_us=now_us)
+        )
+        with self._engine.begin() as connection:
+            return connection.execute(change).rowcount == 1
+
+    def unfinished(self) -> list[BatchRecord]:
+        """Everything that a runner has to look at, the oldest first."""
+        query = select(*_COLUMNS).where(Batch.status.in_(OPEN)).order_by(Batch.id)
+        with reading(self._engine) as connection:
+            return [BatchRecord(*row) for row in connection.execute(query)]
+
+    def any_due(self, now_us: int) -> bool:
+        """Whether a runner has anything to do: open batches, some at providers, due files."""
+        with reading(self._engine) as connection:
+            due = select(File.id).where(File.expires_us <= now_us).limit(1)
+            opened = select(Batch.id).where(Batch.status.in_(OPEN)).limit(1)
+            out = select(Outgoing.id).where(Outgoing.state != "done").limit(1)
+            return any(connection.execute(one).first() is not None for one in (opened, out, due))
+
+    # -- for who holds the lease --------------------------------------------------------------
+
+    def take(self, batch_id: str, owner: str, *, now_us: int, until_us: int) -> bool:
+        """The lease on validating or writing it, or its renewal; False while another has it."""
+        change = (
+            update(Batch)
+            .where(Batch.id == batch_id, (Batch.owner == owner) | (Batch.lease_us <= now_us))
+            .values(owner=owner, lease_us=until_us)
+        )
+        with self._engine.begin() as connection:
+            return connection.execute(change).rowcount == 1
+
+    def move(self, batch_id: str, owner: str, since: Sequence[str], **values: Any) -> bool:
+        """Change a batch that is in one of these statuses and in this owner's hands."""
+        with self._engine.begin() as connection:
+            return _moved(connection, batch_id, owner, since, values)
+
+    def end(
+        self, batch_id: str, owner: str, files: Sequence[tuple[str, int]], **values: Any
+    ) -> bool:
+        """The last move: the output files (id, size) are seen with it, and the lines are gone."""
+        with self._engine.begin() as connection:
+            if not _moved(connection, batch_id, owner, (FINALIZING,), values):
+                return False
+            for file_id, size in files:
+                whole = update(File).where(File.id == file_id)
+                connection.execute(whole.values(bytes=size, status="processed"))
+            connection.execute(delete(BatchLine).where(BatchLine.batch_id == batch_id))
+            return True
+
+    def counts(self, batch_id: str) -> dict[bool | None, int]:
+        """Lines by whether they went well (`None`: not done)."""
+        query = (
+            select(BatchLine.ok, func.count())
+            .where(BatchLine.batch_id == batch_id)
+            .group_by(BatchLine.ok)
+        )
+        with reading(self._engine) as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _moved(
+    connection: Connection, batch_id: str, owner: str, since: Sequence[str], values: Any
+) -> bool:
+    change = (
+        update(Batch)
+        .where(Batch.id == batch_id, Batch.owner == owner, Batch.status.in_(since))
+        .values(**values)
+    )
+    return connection.execute(change).rowcount == 1
+
+
+def _one(row: Any) -> BatchRecord | None:
+    return None if row is None else BatchRecord(*row)

@@ -1,0 +1,168 @@
+"""Thresholds of budgets that were reached: each is noted once a window, and told until it is heard.
+
+Any host may look. Who notes a threshold first is decided by the table's key; who tells it, by a
+lease that ends: a teller that dies is followed by another one, so a message may come twice (it has
+an id), and never not at all.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from sqlalchemy import Connection, Engine, Update, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ledger.budgets.binding import BudgetLine, Budgets, is_default, pattern_of, scope_of
+from ledger.budgets.windows import Period, window_at
+from ledger.database import reading
+from ledger.money import PPM
+from ledger.orm.budgets import BudgetAlert, BudgetWindow
+
+US_PER_S = 1_000_000
+LEASE_US = 30 * US_PER_S  # a teller's time, and the first wait after a failure
+WAIT_LIMIT_US = 3600 * US_PER_S
+TOLD_FOR_US = 48 * 3600 * US_PER_S  # then it is old news
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One threshold (parts per million of the limit) of one budget in one window."""
+
+    budget_id: str
+    scope: str
+    period: str
+    window: int  # start, epoch seconds
+    window_end: int
+    threshold_ppm: int
+    limit_pusd: int
+    spent_pusd: int  # when it was noted
+    hard: bool
+    reached_us: int
+    tries: int = 0
+
+    @property
+    def id(self) -> str:
+        return f"{self.budget_id}:{self.window}:{self.threshold_ppm}"
+
+
+def note(
+    engine: Engine, thresholds: Mapping[str, Sequence[int]], *, at_us: int
+) -> tuple[Alert, ...]:
+    """Note what was reached since the last look, in this window or the one before it.
+
+    `thresholds`: parts per million of the limit, by budget. Returns what this call noted.
+    """
+    with reading(engine) as connection:
+        found = _reached(connection, thresholds, at_us)
+    noted = []
+    for alert in found:
+        row = {
+            "budget_id": alert.budget_id, "window": alert.window,
+            "threshold_ppm": alert.threshold_ppm, "spent_pusd": alert.spent_pusd,
+            "limit_pusd": alert.limit_pusd, "reached_us": at_us, "due_us": at_us, "tries": 0,
+        }  # fmt: skip
+        try:
+            with engine.begin() as connection:
+                connection.execute(insert(BudgetAlert), [row])
+        except IntegrityError:
+            continue  # another host was first
+        noted.append(alert)
+    return tuple(noted)
+
+
+def take_due(engine: Engine, *, at_us: int) -> tuple[Alert, ...]:
+    """Those that nobody has heard yet and nobody is telling; they are the caller's for a while."""
+    with reading(engine) as connection:
+        waiting = _waiting(connection, at_us)
+    taken = []
+    for alert in waiting:
+        wait_us = min(WAIT_LIMIT_US, LEASE_US << min(alert.tries, 20))
+        with engine.begin() as connection:
+            claimed = connection.execute(
+                _one(alert)
+                .where(BudgetAlert.tries == alert.tries, BudgetAlert.told_us.is_(None))
+                .values(tries=alert.tries + 1, due_us=at_us + wait_us)
+            )
+        if claimed.rowcount:
+            taken.append(alert)
+    return tuple(taken)
+
+
+def told(engine: Engine, alert: Alert, *, at_us: int) -> None:
+    """Somebody heard it: it is not told again."""
+    with engine.begin() as connection:
+        connection.execute(_one(alert).values(told_us=at_us))
+
+
+def _reached(
+    connection: Connection, thresholds: Mapping[str, Sequence[int]], at_us: int
+) -> list[Alert]:
+    budgets = Budgets(connection)
+    return [
+        alert
+        for bound in budgets.in_force()
+        if bound.id in thresholds
+        for alert in _reached_of(connection, budgets, bound, thresholds[bound.id], at_us)
+    ]
+
+
+def _reached_of(
+    connection: Connection, budgets: Budgets, bound: BudgetLine, steps: Sequence[int], at_us: int
+) -> Iterator[Alert]:
+    """Of a budget's account, or of every account that a default binds."""
+    table = BudgetWindow
+    now = window_at(cast("Period", bound.period), bound.timezone, at_us // US_PER_S)
+    past = window_at(cast("Period", bound.period), bound.timezone, now.start_s - 1)
+    ends = {now.start_s: now.end_s, past.start_s: past.end_s}
+    each, like = is_default(bound.scope), pattern_of(bound.id)
+    mine = table.budget_id.like(like) if each else table.budget_id == bound.id
+    noted = BudgetAlert.budget_id.like(like) if each else BudgetAlert.budget_id == bound.id
+    query = select(table.budget_id, table.window, table.spent_pusd).where(
+        mine, table.window.in_(list(ends))
+    )
+    known = select(BudgetAlert.budget_id, BudgetAlert.window, BudgetAlert.threshold_ppm).where(
+        noted, BudgetAlert.window.in_(list(ends))
+    )
+    before = set(map(tuple, connection.execute(known).all()))
+    for account, window, spent in connection.execute(query).all():
+        if budgets.of(account) != bound:
+            continue  # it has one of its own
+        for ppm in steps:
+            if spent * PPM >= ppm * bound.limit_pusd and (account, window, ppm) not in before:
+                yield Alert(
+                    account, scope_of(account), bound.period, window, ends[window], ppm,
+                    bound.limit_pusd, spent, bound.hard, at_us,
+                )  # fmt: skip
+
+
+def _waiting(connection: Connection, at_us: int) -> list[Alert]:
+    table = BudgetAlert
+    query = (
+        select(
+            table.budget_id, table.window, table.threshold_ppm, table.limit_pusd,
+            table.spent_pusd, table.reached_us, table.tries,
+        )
+        .where(
+            table.told_us.is_(None), table.due_us <= at_us,
+            table.reached_us > at_us - TOLD_FOR_US,
+        )
+        .order_by(table.reached_us, table.threshold_ppm)
+    )  # fmt: skip
+    rows = connection.execute(query).all()
+    budgets = Budgets(connection, {row[0] for row in rows})
+    found = []
+    for account, start, ppm, limit, spent, reached_us, tries in rows:
+        bound = budgets.of(account)
+        if bound is not None:
+            ends = window_at(cast("Period", bound.period), bound.timezone, start).end_s
+            told = (account, scope_of(account), bound.period, start, ends, ppm, limit, spent)
+            found.append(Alert(*told, bound.hard, reached_us, tries))
+    return found
+
+
+def _one(alert: Alert) -> Update:
+    return update(BudgetAlert).where(
+        BudgetAlert.budget_id == alert.budget_id,
+        BudgetAlert.window == alert.window,
+        BudgetAlert.threshold_ppm == alert.threshold_ppm,
+    )

@@ -1,0 +1,107 @@
+"""Which budget binds a name: its own, or the default of its kind.
+
+A budget on `user:*` (or `team:*`, `key:*`) is a default: every user without a budget of their own
+for that period has one like it, counted apart. It has no rows of its own: the account is the
+name's (`user:ann@month`), the limit and the calendar are the default's, so that another limit is
+one row, and a budget of one's own goes on with what its window has seen.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from sqlalchemy import Connection, select
+
+from ledger.budgets.escrow import budget_key
+from ledger.orm.budgets import Budget
+
+EACH = "*"
+EACH_KINDS = ("team", "user", "key")
+
+
+class _Line(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def period(self) -> str: ...
+
+
+Line = TypeVar("Line", bound=_Line)
+
+
+class BudgetLine(NamedTuple):
+    """What one budget says. `retired_us`: it binds nobody since."""
+
+    id: str
+    scope: str
+    period: str
+    timezone: str
+    hard: bool
+    limit_pusd: int
+    retired_us: int | None = None
+
+
+def each_of(scope: str) -> str | None:
+    """`user:*` for `user:ann`; None for what no default is made of, and for a default."""
+    kind, colon, name = scope.partition(":")
+    return f"{kind}:{EACH}" if colon and kind in EACH_KINDS and name != EACH else None
+
+
+def default_of(budget_id: str) -> str | None:
+    """`user:*@month` for `user:ann@month`; a name may hold `@` and `:`."""
+    scope, _, period = budget_id.rpartition("@")
+    each = each_of(scope)
+    return None if each is None else budget_key(each, period)
+
+
+def scope_of(budget_id: str) -> str:
+    return budget_id.rpartition("@")[0]
+
+
+def is_default(scope: str) -> bool:
+    kind, _, name = scope.partition(":")
+    return name == EACH and kind in EACH_KINDS
+
+
+def pattern_of(default_id: str) -> str:
+    """For LIKE: the accounts that a default may bind, and its own id."""
+    scope, _, period = default_id.rpartition("@")
+    return f"{scope.removesuffix(EACH)}%@{period}"
+
+
+def binding(
+    by_scope: Mapping[str, Sequence[Line]], scopes: Iterable[str]
+) -> Iterator[tuple[str, Line]]:
+    """Every budget that these scopes fall under, with the account it is counted on."""
+    for scope in dict.fromkeys(scopes):
+        own = by_scope.get(scope, ())
+        yield from ((line.id, line) for line in own)
+        each = each_of(scope)
+        if each is not None and each in by_scope:
+            periods = {line.period for line in own}
+            for line in by_scope[each]:
+                if line.period not in periods:
+                    yield budget_key(scope, line.period), line
+
+
+class Budgets:
+    """What binds accounts, as the database has it; all budgets, or what binds some accounts."""
+
+    def __init__(self, connection: Connection, accounts: Collection[str] | None = None) -> None:
+        query = select(*(getattr(Budget, name) for name in BudgetLine._fields))
+        if accounts is not None:
+            names = {*accounts, *filter(None, map(default_of, accounts))}
+            query = query.where(Budget.id.in_(names))
+        self._all = {row[0]: BudgetLine(*row) for row in connection.execute(query)}
+
+    def of(self, account: str) -> BudgetLine | None:
+        """The one in force; else what was last."""
+        own = self._all.get(account)
+        if own is not None and own.retired_us is None:
+            return own
+        default = self._all.get(default_of(account) or "")
+        if default is not None and (own is None or default.retired_us is None):
+            return default
+        return own
+
+    def in_force(self) -> Iterator[BudgetLine]:
+        return (one for one in self._all.values() if one.retired_us is None)

@@ -1,0 +1,214 @@
+"""What a window has seen before its budget was declared counts in it: exact, from the attempts.
+
+A budget that is new, comes back or changes its calendar in mid-period finds attempts that held
+nothing on it. Each gets its row in `holds`, ended and marked `booked`, so that the window is the
+sum of its holds as ever. No host was granted that money: it stands as the grant of `NO_HOST`, or
+hosts could spend it once more. What hosts hold idle beyond the limit is taken back.
+An attempt under way is not counted: what it will cost is not in the books.
+"""
+
+from collections.abc import Collection
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    String,
+    and_,
+    column,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ledger.budgets.binding import BudgetLine, pattern_of
+from ledger.budgets.escrow import EscrowError
+from ledger.budgets.windows import Window
+from ledger.orm.books import Attempt
+from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindow, Grant, HoldRow
+from ledger.orm.types import exact_sum
+
+_NAMED = {
+    "org": Attempt.org_id,
+    "team": Attempt.team_id,
+    "user": Attempt.user_id,
+    "key": Attempt.key_id,
+    "model": Attempt.model,
+    "provider": Attempt.provider,
+}
+
+
+def book_each(
+    connection: Connection,
+    default: BudgetLine,
+    window: Window,
+    *,
+    own: Collection[str],
+    moved: bool,
+) -> None:
+    """The same for everybody whom a default binds, in one sweep: all of its kind but `own`.
+
+    `default` is the line of `user:*`; `own` are the accounts that have a budget of their own.
+    """
+    kind = default.scope.partition(":")[0]
+    column = _NAMED[kind]
+    account = literal(f"{kind}:", String) + column + literal(f"@{default.period}", String)
+    within = and_(
+        column.is_not(None),
+        account.not_in(own) if own else true(),
+        Attempt.opened_us >= window.start_s * 10**6,
+        Attempt.opened_us < window.end_s * 10**6,
+        Attempt.cost_pusd.is_not(None),
+    )
+    mine: ColumnElement[bool] = HoldRow.budget_id.like(pattern_of(default.id))
+    if own:
+        mine = and_(mine, HoldRow.budget_id.not_in(own))
+    if moved:
+        for budget_id, start in _move(connection, mine, window, within):
+            _total(connection, budget_id, start)
+    _add_missed(connection, account, window, within)
+    here = and_(mine, HoldRow.window == window.start_s)
+    found = select(HoldRow.budget_id).where(here).distinct().order_by(HoldRow.budget_id)
+    for budget_id in connection.execute(found).scalars().all():
+        spent = _total(connection, budget_id, window.start_s)
+        if default.hard:
+            _grant(connection, budget_id, window.start_s, spent, default.limit_pusd)
+
+
+def book(
+    connection: Connection,
+    scope: str,
+    budget_id: str,
+    window: Window,
+    *,
+    limit_pusd: int | None,
+    moved: bool,
+) -> None:
+    """Count what the window has seen of the scope; `limit_pusd` is `None` for a soft budget.
+
+    `moved`: the calendar changed, and what was held in its other windows belongs to this one.
+    """
+    within = and_(
+        _of_scope(connection, scope),
+        Attempt.opened_us >= window.start_s * 10**6,
+        Attempt.opened_us < window.end_s * 10**6,
+        Attempt.cost_pusd.is_not(None),
+    )
+    if moved:
+        for moved_id, start in _move(connection, HoldRow.budget_id == budget_id, window, within):
+            _total(connection, moved_id, start)
+    _add_missed(connection, literal(budget_id, String), window, within)
+    spent = _total(connection, budget_id, window.start_s)
+    if limit_pusd is not None:
+        _grant(connection, budget_id, window.start_s, spent, limit_pusd)
+
+
+def _add_missed(
+    connection: Connection, account: ColumnElement[str], window: Window, within: ColumnElement[bool]
+) -> None:
+    """A booked hold for each attempt that has none on its account."""
+    known = exists().where(HoldRow.attempt_id == Attempt.attempt_id, HoldRow.budget_id == account)
+    missed = select(
+        Attempt.attempt_id,
+        account,
+        literal(window.start_s, BigInteger),
+        Attempt.cost_pusd,
+        literal(BOOKED, String),
+        Attempt.cost_pusd,
+    ).where(within, ~known)
+    columns = ["attempt_id", "budget_id", "window", "amount_pusd", "state", "actual_pusd"]
+    connection.execute(insert(HoldRow).from_select(columns, missed))
+
+
+def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
+    """Which attempts fall under a scope, as admission names the scopes of an attempt."""
+    kind, _, name = scope.partition(":")
+    if kind == "global":
+        return true()
+    if kind == "external":
+        return and_(Attempt.provider.is_not(None), Attempt.simulated.is_(False))
+    if kind == "tag":
+        return _tagged(connection, name)
+    if kind not in _NAMED:
+        raise EscrowError(f"`{scope}` is no budget scope")
+    return _NAMED[kind] == name
+
+
+def _tagged(connection: Connection, name: str) -> ColumnElement[bool]:
+    """Attempts with a tag of that name, or of that name and value: `app` or `app=web`."""
+    pairs = func.json_each_text if connection.dialect.name == "postgresql" else func.json_each
+    tag = pairs(Attempt.tags).table_valued(column("key", String), column("value", String))
+    both = tag.c.key + "=" + tag.c.value
+    return exists(select(literal(1)).select_from(tag).where(or_(tag.c.key == name, both == name)))
+
+
+def _move(
+    connection: Connection,
+    mine: ColumnElement[bool],
+    window: Window,
+    within: ColumnElement[bool],
+) -> list[tuple[str, int]]:
+    """Ended holds of the window's attempts come to it; returns the windows that they left."""
+    elsewhere = and_(
+        mine,
+        HoldRow.window != window.start_s,
+        HoldRow.actual_pusd.is_not(None),
+        HoldRow.attempt_id.in_(select(Attempt.attempt_id).where(within)),
+    )
+    windows = select(HoldRow.budget_id, HoldRow.window).where(elsewhere).distinct()
+    left = [(row[0], row[1]) for row in connection.execute(windows)]
+    connection.execute(
+        update(HoldRow)
+        .where(elsewhere)
+        .values(window=window.start_s, state=BOOKED, amount_pusd=HoldRow.actual_pusd)
+    )
+    return left
+
+
+def _total(connection: Connection, budget_id: str, start: int) -> int:
+    """Lock the window (made if missing) and set what it spent to the sum of its holds."""
+    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    row = {"budget_id": budget_id, "window": start, "spent_pusd": 0, "granted_pusd": 0}
+    connection.execute(add(BudgetWindow).on_conflict_do_nothing(), [row])
+    here = and_(BudgetWindow.budget_id == budget_id, BudgetWindow.window == start)
+    connection.execute(select(BudgetWindow.spent_pusd).where(here).with_for_update())
+    total = select(exact_sum(HoldRow.actual_pusd)).where(
+        HoldRow.budget_id == budget_id, HoldRow.window == start
+    )
+    spent = int(connection.execute(total).scalar_one())
+    connection.execute(update(BudgetWindow).where(here).values(spent_pusd=spent))
+    return spent
+
+
+def _grant(
+    connection: Connection, budget_id: str, start: int, spent_pusd: int, limit_pusd: int
+) -> None:
+    """What no host spent is granted to none; hosts keep what they spent, and what is in reach."""
+    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    here = and_(Grant.budget_id == budget_id, Grant.window == start)
+    query = select(Grant.host, Grant.granted_pusd, Grant.spent_pusd).where(here)
+    hosts = {row[0]: (row[1], row[2]) for row in connection.execute(query.order_by(Grant.host))}
+    hosts.pop(NO_HOST, None)
+    booked = max(0, spent_pusd - sum(spent for _, spent in hosts.values()))
+    left = max(0, limit_pusd - booked - sum(spent for _, spent in hosts.values()))
+    total = booked
+    for host, (granted, spent) in hosts.items():
+        idle = min(left, max(0, granted - spent))
+        left -= idle
+        total += spent + idle
+        connection.execute(
+            update(Grant).where(here, Grant.host == host).values(granted_pusd=spent + idle)
+        )
+    nobody = {"budget_id": budget_id, "window": start, "host": NO_HOST}
+    amount = {"granted_pusd": booked, "spent_pusd": booked}
+    if booked:
+        connection.execute(add(Grant).on_conflict_do_nothing(), [{**nobody, **amount}])
+    connection.execute(update(Grant).where(here, Grant.host == NO_HOST).values(**amount))
+    window = and_(BudgetWindow.budget_id == budget_id, BudgetWindow.window == start)
+    connection.execute(update(BudgetWindow).where(window).values(granted_pusd=total))

@@ -1,0 +1,248 @@
+"""Grants in the database: how much of a hard budget's window each host may spend.
+
+A grant rises only while the window's row is locked and only if the sum of all grants stays within
+the limit: that is the one place where overspending is prevented, whatever hosts and workers do.
+How much a host asks for is `escrow`'s to say; lowering is always allowed down to what was spent.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    and_,
+    bindparam,
+    func,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import aliased
+
+from ledger.budgets.binding import BudgetLine, Budgets
+from ledger.budgets.escrow import loan_pusd, scope_order
+from ledger.database import reading
+from ledger.orm.books import Attempt
+from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindow, Grant, HoldRow
+from ledger.orm.types import exact_sum
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Account:
+    """One window of one budget."""
+
+    budget_id: str
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a host misses for one hold of `hold_pusd` that one of its workers wants."""
+
+    account: Account
+    missing_pusd: int
+    hold_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An account in the database: this host's grant, and what the limit still has for anyone."""
+
+    limit_pusd: int
+    granted_pusd: int
+    spent_pusd: int
+    mine_pusd: int
+    mine_spent_pusd: int
+    others: int  # further hosts with a grant
+
+    @property
+    def room_pusd(self) -> int:
+        return self.limit_pusd - max(self.granted_pusd, self.spent_pusd)
+
+
+def budgets(engine: Engine) -> list[BudgetLine]:
+    """The budgets in force, as workers are told of them."""
+    with reading(engine) as connection:
+        return sorted(Budgets(connection).in_force())
+
+
+def grow(engine: Engine, host: str, needs: Iterable[Need]) -> dict[Account, Standing]:
+    """Raise this host's grants by what is missing, or by a loan while much is left."""
+    with engine.begin() as connection:
+        ordered = sorted(needs, key=lambda need: scope_order(need.account.budget_id))
+        return {need.account: _grow_one(connection, host, need) for need in ordered}
+
+
+def shrink(engine: Engine, host: str, account: Account, amount_pusd: int) -> Standing:
+    """Give free money back, so that other hosts find it; never below what was spent."""
+    with engine.begin() as connection:
+        found = _locked(connection, host, account)
+        back = min(amount_pusd, max(0, found.mine_pusd - found.mine_spent_pusd))
+        return _raise(connection, host, account, found, -back)
+
+
+def standing(connection: Connection, host: str, account: Account) -> Standing:
+    """Where an account stands, locked until the transaction ends; made if missing."""
+    return _locked(connection, host, account)
+
+
+def regrant(
+    connection: Connection, host: str, account: Account, before: Standing, by_pusd: int
+) -> Standing:
+    """Raise or lower a host's grant on an account that `standing` has locked."""
+    return _raise(connection, host, account, before, by_pusd)
+
+
+def standings(
+    engine: Engine, host: str, *, unspent: bool = False, starts: Collection[int] | None = None
+) -> dict[Account, Standing]:
+    """Accounts of this host (`unspent`: with money left), read without holding anyone up.
+
+    `starts`: of the windows that begin then alone; None: of all that ever were.
+    """
+    query = _UNSPENT if unspent else _STANDINGS
+    if starts is not None:
+        query = query.where(Grant.window.in_(starts))
+    with reading(engine) as connection:
+        rows = connection.execute(query, {"own_host": host}).all()
+        budgets = Budgets(connection) if rows else None
+    found = {}
+    for budget_id, window, *sums in rows:
+        bound = budgets.of(budget_id) if budgets is not None else None
+        if bound is not None:
+            found[Account(budget_id, window)] = Standing(bound.limit_pusd, *sums)
+    return found
+
+
+def spent_of_windows(engine: Engine, starts: Collection[int] | None = None) -> dict[Account, int]:
+    """By account; `starts` as above."""
+    query = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
+    if starts is not None:
+        query = query.where(BudgetWindow.window.in_(starts))
+    with reading(engine) as connection:
+        return {Account(*row[:2]): row[2] for row in connection.execute(query)}
+
+
+def spent_by_journal(engine: Engine, journals: Iterable[str]) -> dict[tuple[str, Account], int]:
+    """What the attempts of some journals have spent of their host's grant, by account."""
+    query = (
+        select(
+            Attempt.journal,
+            HoldRow.budget_id,
+            HoldRow.window,
+            exact_sum(HoldRow.actual_pusd),
+        )
+        .join(HoldRow, HoldRow.attempt_id == Attempt.attempt_id)
+        .where(
+            Attempt.journal.in_(list(journals)),
+            HoldRow.actual_pusd.is_not(None),
+            HoldRow.state != BOOKED,
+        )
+        .group_by(Attempt.journal, HoldRow.budget_id, HoldRow.window)
+    )
+    with reading(engine) as connection:
+        rows = connection.execute(query)
+        return {(row[0], Account(row[1], row[2])): row[3] for row in rows}
+
+
+def _grow_one(connection: Connection, host: str, need: Need) -> Standing:
+    found = _locked(connection, host, need.account)
+    loan = loan_pusd(found.room_pusd, need.missing_pusd, need.hold_pusd, 1 + found.others)
+    return _raise(connection, host, need.account, found, loan) if loan > 0 else found
+
+
+def _raise(
+    connection: Connection, host: str, account: Account, before: Standing, by_pusd: int
+) -> Standing:
+    after = replace(
+        before,
+        granted_pusd=before.granted_pusd + by_pusd,
+        mine_pusd=before.mine_pusd + by_pusd,
+    )
+    window = {"granted_pusd": after.granted_pusd}
+    if by_pusd > 0:
+        highest = select(BudgetWindow.limit_pusd).where(_is_window(account))
+        known = connection.execute(highest).scalar_one()
+        window["limit_pusd"] = max(known or 0, before.limit_pusd)
+    connection.execute(update(BudgetWindow).where(_is_window(account)).values(**window))
+    connection.execute(
+        update(Grant)
+        .where(_is_window(account, Grant), Grant.host == host)
+        .values(granted_pusd=after.mine_pusd)
+    )
+    return after
+
+
+def _locked(connection: Connection, host: str, account: Account) -> Standing:
+    """Lock the account's window (made if missing) and read where it stands."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    key = {"budget_id": account.budget_id, "window": account.window}
+    zeros = {"spent_pusd": 0, "granted_pusd": 0}
+    connection.execute(insert(BudgetWindow).on_conflict_do_nothing(), [{**key, **zeros}])
+    window = connection.execute(
+        select(BudgetWindow.granted_pusd, BudgetWindow.spent_pusd)
+        .where(_is_window(account))
+        .with_for_update()
+    ).one()
+    connection.execute(insert(Grant).on_conflict_do_nothing(), [{**key, "host": host, **zeros}])
+    mine = connection.execute(
+        select(Grant.granted_pusd, Grant.spent_pusd).where(
+            _is_window(account, Grant), Grant.host == host
+        )
+    ).one()
+    bound = Budgets(connection, [account.budget_id]).of(account.budget_id)
+    others = _others(connection, account, host)
+    limit = 0 if bound is None else bound.limit_pusd
+    return Standing(limit, window[0], window[1], mine[0], mine[1], others)
+
+
+def _others(connection: Connection, account: Account, host: str) -> int:
+    others = select(func.count()).where(
+        _is_window(account, Grant), Grant.host.not_in([host, NO_HOST])
+    )
+    return int(connection.execute(others).scalar_one())
+
+
+def _is_window(
+    account: Account, table: type[BudgetWindow] | type[Grant] = BudgetWindow
+) -> ColumnElement[bool]:
+    return and_(table.budget_id == account.budget_id, table.window == account.window)
+
+
+def _standings() -> Select[Any]:
+    other = aliased(Grant)
+    others = (
+        select(func.count())
+        .where(
+            other.budget_id == Grant.budget_id,
+            other.window == Grant.window,
+            other.host != bindparam("own_host"),
+            other.host != NO_HOST,
+        )
+        .scalar_subquery()
+    )
+    return (
+        select(
+            Grant.budget_id,
+            Grant.window,
+            BudgetWindow.granted_pusd,
+            BudgetWindow.spent_pusd,
+            Grant.granted_pusd,
+            Grant.spent_pusd,
+            others,
+        )
+        .join(
+            BudgetWindow,
+            and_(BudgetWindow.budget_id == Grant.budget_id, BudgetWindow.window == Grant.window),
+        )
+        .where(Grant.host == bindparam("own_host"))
+    )
+
+
+# Asked some times a second: building them takes longer than answering them.
+_STANDINGS = _standings()
+_UNSPENT = _STANDINGS.where(Grant.granted_pusd != Grant.spent_pusd)

@@ -1,0 +1,140 @@
+"""What a desk lent to whom: the host's grants, cut into its workers' slices. Pure bookkeeping.
+
+Every account is an `escrow.Pot` whose holders are journals: what a worker was lent counts as gone
+until it gives it back, or until its journal ended and the books say what it spent. After a restart
+the money of earlier grants is held by nobody known; it becomes free when every worker has said
+what it was lent, or is buried. So no order of crashes lends the same money twice.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ledger.budgets.escrow import Pot, is_sliced, loan_pusd
+from ledger.budgets.grants import Account, Standing
+
+# Holders beside the journals, whose names contain neither.
+GONE = ""  # what ended workers spent
+UNKNOWN = "?"  # grants of before a restart that no worker has accounted for
+
+
+class LoanBook:
+    """One host's; `standings` are the accounts as the database last told them."""
+
+    def __init__(self) -> None:
+        self._pots: dict[Account, Pot] = {}
+        self._spent: dict[tuple[str, Account], int] = {}
+        self._undeclared: set[str] = set()
+        self.standings: dict[Account, Standing] = {}
+
+    def restore(
+        self,
+        journals: Iterable[str],
+        standings: Mapping[Account, Standing],
+        spent: Mapping[tuple[str, Account], int],
+    ) -> None:
+        """Begin from the database: `journals` may all have been lent something."""
+        self._undeclared = set(journals)
+        self._spent = dict(spent)
+        self.standings = dict(standings)
+        for account, standing in standings.items():
+            alive = sum(spent.get((journal, account), 0) for journal in self._undeclared)
+            gone = standing.mine_spent_pusd - alive
+            granted = {GONE: gone, UNKNOWN: standing.mine_pusd - gone}
+            self._pots[account] = Pot(standing.mine_pusd, granted)
+        self._all_declared()
+
+    @property
+    def undeclared(self) -> frozenset[str]:
+        return frozenset(self._undeclared)
+
+    def room_pusd(self, account: Account) -> int:
+        """What this host can lend without asking the database."""
+        return self._pot(account).room_pusd
+
+    def lent_pusd(self, account: Account) -> int:
+        """What workers were lent beyond what the books say they spent."""
+        return sum(
+            pusd - self._spent.get((journal, account), 0)
+            for journal, pusd in self._pot(account).granted.items()
+            if journal not in (GONE, UNKNOWN)
+        )
+
+    def is_unaccounted(self, account: Account) -> bool:
+        """Whether money may be there that a worker has yet to account for."""
+        return self._pot(account).granted.get(UNKNOWN, 0) > 0
+
+    def granted(self, account: Account, standing: Standing) -> None:
+        """The database changed or confirmed this host's grant."""
+        self._pots[account] = replace(self._pot(account), limit_pusd=standing.mine_pusd)
+        self.standings[account] = standing
+
+    def lend(
+        self, journal: str, account: Account, *, asked_pusd: int, hold_pusd: int, holders: int
+    ) -> tuple[int, bool]:
+        """Lend at least what is asked (there is room); returns the loan, and if little is left."""
+        room = self.room_pusd(account)
+        assert asked_pusd <= room
+        known = self.standings.get(account)
+        total = room + (max(0, known.room_pusd) if known else 0)
+        loan = max(asked_pusd, min(loan_pusd(total, asked_pusd, hold_pusd, holders), room))
+        self._hold(account, journal, self._pot(account).granted.get(journal, 0) + loan)
+        return loan, not is_sliced(total - loan, hold_pusd, holders)
+
+    def take_back(self, journal: str, account: Account, pusd: int) -> None:
+        pot = self._pots.get(account)
+        if pot is not None:
+            self._hold(account, journal, pot.granted.get(journal, 0) - pusd)
+
+    def declare(self, journal: str, granted: Mapping[Account, int]) -> None:
+        """A worker says what it was lent in all, spent money included: that is the truth."""
+        for account in {*self._pots, *granted}:
+            pot, lent = self._pot(account), granted.get(account, 0)
+            if not lent and journal not in pot.granted:
+                continue
+            if UNKNOWN in pot.granted and journal in self._undeclared:
+                self._hold(account, UNKNOWN, pot.granted[UNKNOWN] - lent)
+            self._hold(account, journal, lent)
+        self._undeclared.discard(journal)
+        self._all_declared()
+
+    def applied(self, spent: Mapping[tuple[str, str, int], int]) -> None:
+        """What the books counted, by journal: called after each applied batch."""
+        for (journal, budget_id, window), pusd in spent.items():
+            account = Account(budget_id, window)
+            pot = self._pots.get(account)
+            if pot is None:
+                continue
+            if journal in pot.granted or journal in self._undeclared:
+                key = (journal, account)
+                self._spent[key] = self._spent.get(key, 0) + pusd
+            else:
+                self._hold(account, GONE, pot.granted.get(GONE, 0) + pusd)
+
+    def bury(self, journal: str) -> None:
+        """Its worker is gone and all of it is in the books: what it did not spend is free."""
+        for account, pot in self._pots.items():
+            if journal in pot.granted or (journal, account) in self._spent:
+                spent = self._spent.pop((journal, account), 0)
+                rest = {name: pusd for name, pusd in pot.granted.items() if name != journal}
+                rest[GONE] = rest.get(GONE, 0) + spent
+                if UNKNOWN in rest and journal in self._undeclared:
+                    rest[UNKNOWN] -= spent
+                self._pots[account] = replace(pot, granted=rest)
+        self._undeclared.discard(journal)
+        self._all_declared()
+
+    def _all_declared(self) -> None:
+        """Once nobody is missing, what no one accounted for was not lent."""
+        if self._undeclared:
+            return
+        for account, pot in self._pots.items():
+            if UNKNOWN in pot.granted:
+                rest = {name: pusd for name, pusd in pot.granted.items() if name != UNKNOWN}
+                self._pots[account] = replace(pot, granted=rest)
+
+    def _pot(self, account: Account) -> Pot:
+        return self._pots.get(account, Pot(0))
+
+    def _hold(self, account: Account, holder: str, pusd: int) -> None:
+        pot = self._pot(account)
+        self._pots[account] = replace(pot, granted={**pot.granted, holder: pusd})

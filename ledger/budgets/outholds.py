@@ -1,0 +1,100 @@
+"""Money under attempts that are out at providers for hours: held in the database itself.
+
+Workers hold out of what their host's desk lent them, and lose it when they die. What is out at a
+provider as a batch outlives every process, so it is held by a holder of its own, `AT_PROVIDERS`,
+which has a grant like a host's: exactly what its attempts have spent and may still spend. All
+hosts share it; a grant changes in the transaction that opens or settles its attempts.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, select
+
+from ledger.budgets.binding import BudgetLine, binding
+from ledger.budgets.grants import Account, Standing, regrant, standing
+from ledger.budgets.holds import HoldState
+from ledger.budgets.windows import window_at
+from ledger.journals.records import Hold
+from ledger.orm.budgets import HoldRow
+
+AT_PROVIDERS = "at-providers"  # the holder, and the journal that its attempts name
+IDS_PER_QUERY = 500
+
+
+@dataclass(slots=True)
+class Purse:
+    """What is left of the budgets that a few attempts fall under, locked while they are opened."""
+
+    connection: Connection
+    budgets: Sequence[BudgetLine]
+    at_us: int
+    _stand: dict[Account, Standing] = field(default_factory=dict)
+    _held: dict[Account, int] = field(default_factory=dict)
+
+    def lock(self, scopes: Iterable[str]) -> None:
+        """Look at every hard budget on these scopes, in the order in which books are written."""
+        for budget_id, line in sorted(self._bind(scopes), key=lambda one: one[0]):
+            if line.hard:
+                account = self._account(budget_id, line)
+                self._stand[account] = standing(self.connection, AT_PROVIDERS, account)
+
+    def hold(self, scopes: Iterable[str], bound_pusd: int) -> tuple[Hold, ...] | None:
+        """The holds of one attempt, or `None` when a budget has no room; `lock` came before."""
+        holds = []
+        for budget_id, line in self._bind(scopes):
+            account = self._account(budget_id, line)
+            amount = bound_pusd if line.hard else 0
+            if line.hard and self._left(account) < bound_pusd:
+                return None
+            holds.append(Hold(account.budget_id, account.window, amount))
+        for one in holds:
+            account = Account(one.scope, one.window)
+            self._held[account] = self._held.get(account, 0) + one.amount_pusd
+        return tuple(holds)
+
+    def close(self) -> None:
+        """Raise the grants by what is held."""
+        for account, pusd in sorted(self._held.items()):
+            if pusd:
+                regrant(self.connection, AT_PROVIDERS, account, self._stand[account], pusd)
+
+    def _left(self, account: Account) -> int:
+        return self._stand[account].room_pusd - self._held.get(account, 0)
+
+    def _bind(self, scopes: Iterable[str]) -> Iterator[tuple[str, BudgetLine]]:
+        by_scope: dict[str, list[BudgetLine]] = {}
+        for line in self.budgets:
+            by_scope.setdefault(line.scope, []).append(line)
+        return binding(by_scope, scopes)
+
+    def _account(self, budget_id: str, line: BudgetLine) -> Account:
+        window = window_at(line.period, line.timezone, self.at_us // 1_000_000)  # type: ignore[arg-type]  # checked where budgets are made
+        return Account(budget_id, window.start_s)
+
+
+def held(connection: Connection, attempts: Sequence[str]) -> dict[Account, int]:
+    """What these attempts still hold of hard budgets; asked before they are settled."""
+    found: dict[Account, int] = {}
+    for start in range(0, len(attempts), IDS_PER_QUERY):
+        some = attempts[start : start + IDS_PER_QUERY]
+        query = select(HoldRow.budget_id, HoldRow.window, HoldRow.amount_pusd).where(
+            HoldRow.attempt_id.in_(some), HoldRow.state == HoldState.HELD.value
+        )
+        for budget_id, window, amount in connection.execute(query):
+            if amount:
+                account = Account(budget_id, window)
+                found[account] = found.get(account, 0) + amount
+    return found
+
+
+def give_back(
+    connection: Connection, held_pusd: Mapping[Account, int], spent_pusd: Mapping[Account, int]
+) -> None:
+    """After the settles are written: the grants cover what was spent, and no hold that ended."""
+    for account, amount in sorted(held_pusd.items()):
+        found = standing(connection, AT_PROVIDERS, account)
+        change = spent_pusd.get(account, 0) - amount
+        change = max(change, found.mine_spent_pusd - found.mine_pusd)
+        if change:
+            regrant(connection, AT_PROVIDERS, account, found, change)

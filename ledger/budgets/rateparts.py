@@ -1,0 +1,276 @@
+"""Which part of a limit of a minute each host may let in, in the database that all hosts share.
+
+A host lets in no more than its part in any 60 seconds, and a limit's parts never add up to more
+than the limit: they grow only while the limit's row is locked, and shrink by as much as lies idle,
+so no minute has more than its limit however parts wander. A host holds its parts by a lease that
+it renews. One that did not for so long that all it let in is forgotten has lost them to others,
+but for what it keeps: that goes on where the database is away, and is lost after `KEPT_S`.
+Times between hosts are the database's own.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import aliased
+
+from ledger.orm.rates import RateAccount, RateHost, RatePart
+
+LEASE_S = 5
+FORGOTTEN_S = 61  # all that was let in before it counts no more
+MARGIN_S = 1  # between asking whether a lease holds and counting what it let in
+TAKEN_OVER_S = LEASE_S + FORGOTTEN_S + MARGIN_S
+KEPT_S = 3600
+WANTED_S = 2  # a wish that is older is of somebody who gave up, or died
+_US = 1_000_000
+Pair = tuple[int, int]  # requests, tokens
+Limits = tuple[int | None, int | None]
+
+
+class Lapsed(Exception):
+    """The host has no lease: what it believes of its parts may be out of date."""
+
+
+class Held(NamedTuple):
+    """One host's part of one limit."""
+
+    limits: Limits
+    held: Pair
+    kept: Pair
+
+
+class Need(NamedTuple):
+    """`target`: what the host must be allowed in all for what it wants to let in."""
+
+    name: str
+    limits: Limits
+    target: Pair
+
+
+def grown(limit: int, mine: int, others: int, target: int, hosts: int) -> int:
+    """A part after its host asked for `target`; never so much that parts exceed the limit.
+
+    Up to an even part at once, so that the next host finds its own; beyond it half of what is left.
+    """
+    mine = max(0, min(mine, limit - others))
+    free, missing = max(0, limit - others - mine), target - mine
+    if missing <= 0 or missing >= free:
+        return mine + (free if missing > 0 else 0)
+    even = limit // hosts - mine
+    return mine + max(missing, min(free, even) if even > 0 else free // 2)
+
+
+def database_us(connection: Connection) -> int:
+    """The database's clock, which all hosts share."""
+    return int(connection.execute(_CLOCK[connection.dialect.name]).scalar_one())
+
+
+class RateParts:
+    """One host's; every method is one short transaction."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        holder: str,
+        host: str,
+        clock_us: Callable[[Connection], int] = database_us,
+    ) -> None:
+        self._engine, self._holder, self._host, self._clock_us = engine, holder, host, clock_us
+
+    def renew(self) -> tuple[int, bool]:
+        """How many hosts are alive, and whether the lease had lapsed: then read `own` again."""
+        with self._engine.begin() as connection:
+            found = self._own_row(connection)
+            now_us = self._clock_us(connection)
+            lapsed = found is None or now_us - found > LEASE_S * _US
+            if found is None:
+                row = {"holder": self._holder, "host": self._host, "renewed_us": now_us}
+                connection.execute(insert(RateHost), [row])
+            else:
+                mine = RateHost.holder == self._holder
+                connection.execute(update(RateHost).where(mine).values(renewed_us=now_us))
+            return _alive(connection, now_us), lapsed
+
+    def own(self) -> dict[str, Held]:
+        with self._engine.begin() as connection:
+            query = select(RatePart.name, *_LIMITS, *_HELD, *_KEPT).where(
+                RatePart.holder == self._holder
+            )
+            return {row[0]: Held(row[1:3], row[3:5], row[5:7]) for row in connection.execute(query)}
+
+    def grow(self, needs: Iterable[Need]) -> tuple[int, dict[str, Held]]:
+        """How many hosts are alive, and what this one has after asking.
+
+        What is missing is noted, for others to give.
+        """
+        with self._engine.begin() as connection:
+            now_us = self._leased(connection)
+            hosts = _alive(connection, now_us)
+            ordered = sorted(needs)
+            parts = {need.name: self._grow(connection, need, hosts, now_us) for need in ordered}
+            return hosts, parts
+
+    def wanted(self) -> dict[str, Pair]:
+        """What others miss of limits that this host has a part of."""
+        mine = aliased(RatePart)
+        query = (
+            select(
+                RatePart.name,
+                func.sum(RatePart.wanted_requests),
+                func.sum(RatePart.wanted_tokens),
+            )
+            .join(mine, and_(mine.name == RatePart.name, mine.holder == self._holder))
+            .where(
+                RatePart.wanted_us.is_not(None),
+                RatePart.holder != self._holder,
+                or_(mine.requests > 0, mine.tokens > 0),
+            )
+            .group_by(RatePart.name)
+        )
+        with self._engine.begin() as connection:
+            since_us = self._clock_us(connection) - WANTED_S * _US
+            rows = connection.execute(query.where(RatePart.wanted_us > since_us))
+            return {name: (int(requests), int(tokens)) for name, requests, tokens in rows}
+
+    def state(self, parts: Mapping[str, Held]) -> None:
+        """Write parts as they are on this host by now: never more than they were here."""
+        with self._engine.begin() as connection:
+            self._leased(connection)
+            for name, part in sorted(parts.items()):
+                _locked(connection, name)
+                connection.execute(update(RatePart).where(self._is(name)).values(_columns(part)))
+
+    def give(self, parts: Mapping[str, Held]) -> None:
+        """As `state`; whoever wanted it asks again, and says what is missing still."""
+        with self._engine.begin() as connection:
+            self._leased(connection)
+            for name, part in sorted(parts.items()):
+                _locked(connection, name)
+                connection.execute(update(RatePart).where(self._is(name)).values(_columns(part)))
+                others = and_(
+                    RatePart.name == name,
+                    RatePart.holder != self._holder,
+                    RatePart.wanted_us.is_not(None),
+                )
+                connection.execute(update(RatePart).where(others).values(wanted_us=None))
+
+    def leave(self) -> None:
+        """Keep nothing: when all that was let in is forgotten, it is others'."""
+        with self._engine.begin() as connection:
+            mine = update(RatePart).where(RatePart.holder == self._holder)
+            connection.execute(mine.values(kept_requests=0, kept_tokens=0, wanted_us=None))
+
+    def take_over(self) -> int:
+        """Leave hosts that are gone only what they keep, and after `KEPT_S` nothing; how many."""
+        with self._engine.begin() as connection:
+            now_us = self._clock_us(connection)
+            query = (
+                select(RateHost.holder, RateHost.renewed_us)
+                .where(RateHost.renewed_us < now_us - TAKEN_OVER_S * _US)
+                .order_by(RateHost.holder)
+                .with_for_update(skip_locked=True)
+            )
+            gone = connection.execute(query).all()
+            over_us = now_us - (KEPT_S + TAKEN_OVER_S) * _US
+            for holder, renewed_us in gone:
+                theirs = RatePart.holder == holder
+                if renewed_us < over_us:
+                    connection.execute(delete(RatePart).where(theirs))
+                    connection.execute(delete(RateHost).where(RateHost.holder == holder))
+                else:
+                    kept = {"requests": RatePart.kept_requests, "tokens": RatePart.kept_tokens}
+                    more = or_(
+                        RatePart.requests > RatePart.kept_requests,
+                        RatePart.tokens > RatePart.kept_tokens,
+                    )
+                    statement = update(RatePart).where(theirs, more)
+                    connection.execute(statement.values({**kept, "wanted_us": None}))
+            return len(gone)
+
+    def _grow(self, connection: Connection, need: Need, hosts: int, now_us: int) -> Held:
+        _locked(connection, need.name)
+        mine = RatePart.holder == self._holder
+        query = select(
+            *(func.sum(case((mine, cell), else_=0)) for cell in _HELD),
+            *(func.sum(case((mine, 0), else_=cell)) for cell in _HELD),
+            func.count().filter(mine),
+        ).where(RatePart.name == need.name)
+        *sums, known = connection.execute(query).one()
+        held, kept, wanted = [], [], []
+        for kind, limit in enumerate(need.limits):
+            before, others = int(sums[kind] or 0), int(sums[2 + kind] or 0)
+            after = 0 if limit is None else grown(
+                limit, before, others, need.target[kind], hosts
+            )  # fmt: skip
+            held.append(after)
+            kept.append(0 if limit is None else min(after, limit // hosts))
+            wanted.append(0 if limit is None else max(0, need.target[kind] - after))
+        part = Held(need.limits, (held[0], held[1]), (kept[0], kept[1]))
+        values = {
+            **_columns(part),
+            "wanted_requests": wanted[0],
+            "wanted_tokens": wanted[1],
+            "wanted_us": now_us if any(wanted) else None,
+        }
+        if known:
+            connection.execute(update(RatePart).where(self._is(need.name)).values(values))
+        else:
+            key = {"name": need.name, "holder": self._holder}
+            connection.execute(insert(RatePart), [{**key, **values}])
+        return part
+
+    def _own_row(self, connection: Connection) -> int | None:
+        """When this host renewed last, its row locked: nobody takes its parts over meanwhile."""
+        query = select(RateHost.renewed_us).where(RateHost.holder == self._holder)
+        return connection.execute(query.with_for_update()).scalar_one_or_none()
+
+    def _leased(self, connection: Connection) -> int:
+        found, now_us = self._own_row(connection), self._clock_us(connection)
+        if found is None or now_us - found > LEASE_S * _US:
+            raise Lapsed
+        return now_us
+
+    def _is(self, name: str) -> ColumnElement[bool]:
+        return and_(RatePart.name == name, RatePart.holder == self._holder)
+
+
+def _alive(connection: Connection, now_us: int) -> int:
+    query = select(func.count()).where(RateHost.renewed_us >= now_us - LEASE_S * _US)
+    return max(1, int(connection.execute(query).scalar_one()))
+
+
+def _locked(connection: Connection, name: str) -> None:
+    """Parts of this limit change by nobody else until the transaction ends."""
+    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    connection.execute(add(RateAccount).on_conflict_do_nothing(), [{"name": name}])
+    query = select(RateAccount.name).where(RateAccount.name == name)
+    connection.execute(query.with_for_update()).one()
+
+
+def _columns(part: Held) -> dict[str, int | None]:
+    cells = (*part.limits, *part.held, *part.kept)
+    columns = (*_LIMITS, *_HELD, *_KEPT)
+    return {column.key: cell for column, cell in zip(columns, cells, strict=True)}
+
+
+_LIMITS = (RatePart.limit_requests, RatePart.limit_tokens)
+_HELD = (RatePart.requests, RatePart.tokens)
+_KEPT = (RatePart.kept_requests, RatePart.kept_tokens)
+_CLOCK = {
+    "postgresql": text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"),
+    "sqlite": text("SELECT CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"),
+}

@@ -1,0 +1,113 @@
+"""Where every budget stands in the window of an instant: spent, held, left, and where it ends.
+
+A default (`user:*`) is followed by everybody whom it binds and who has spent in that window.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import cast
+
+from sqlalchemy import Connection, select
+
+from ledger.budgets.binding import BudgetLine, Budgets, each_of, is_default, pattern_of, scope_of
+from ledger.budgets.escrow import budget_key
+from ledger.budgets.holds import HoldState
+from ledger.budgets.windows import Period, Window, window_at
+from ledger.orm.budgets import BudgetAlert, BudgetWindow, HoldRow
+from ledger.orm.types import exact_sum
+
+US = 10**6
+EARLY = 20  # a forecast needs a twentieth of the window
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetState:
+    """`line`: what binds the account, its own budget or a default. Money in pico-USD.
+
+    `held_pusd`: what requests under way may cost at most. `alerts`: shares of the limit (parts per
+    million) that were reached in the window.
+    """
+
+    account: str
+    line: BudgetLine
+    window: Window
+    spent_pusd: int
+    held_pusd: int = 0
+    alerts: tuple[int, ...] = ()
+
+    @property
+    def scope(self) -> str:
+        return scope_of(self.account)
+
+    @property
+    def is_default(self) -> bool:
+        """The default itself, which nobody spends."""
+        return is_default(self.scope)
+
+    @property
+    def default(self) -> str | None:
+        """The default that binds the account in the place of a budget of its own."""
+        return None if self.account == self.line.id else self.line.id
+
+    @property
+    def left_pusd(self) -> int:
+        """Below zero where a soft budget is overspent."""
+        return self.line.limit_pusd - self.spent_pusd - self.held_pusd
+
+    def forecast_pusd(self, at_us: int) -> int | None:
+        """What the window ends at if the rest of it goes as it went so far; None early in it."""
+        whole_us = (self.window.end_s - self.window.start_s) * US
+        passed_us = min(whole_us, at_us - self.window.start_s * US)
+        if passed_us * EARLY < whole_us:
+            return None
+        return self.spent_pusd * whole_us // passed_us
+
+
+def budget_states(
+    connection: Connection, at_us: int, also: Collection[str] = ()
+) -> list[BudgetState]:
+    """Those in force, by their names. `also`: scopes told of before they spent anything."""
+    budgets = Budgets(connection)
+    return [
+        state
+        for bound in sorted(budgets.in_force())
+        for state in _of(connection, budgets, bound, at_us, also)
+    ]
+
+
+def _of(
+    connection: Connection, budgets: Budgets, bound: BudgetLine, at_us: int, also: Collection[str]
+) -> list[BudgetState]:
+    window = window_at(cast("Period", bound.period), bound.timezone, at_us // US)
+    mine = BudgetWindow.budget_id == bound.id
+    held_by, told_of = HoldRow.budget_id == bound.id, BudgetAlert.budget_id == bound.id
+    if is_default(bound.scope):
+        like = pattern_of(bound.id)
+        mine, held_by = BudgetWindow.budget_id.like(like), HoldRow.budget_id.like(like)
+        told_of = BudgetAlert.budget_id.like(like)
+    query = select(BudgetWindow.budget_id, BudgetWindow.spent_pusd).where(
+        mine, BudgetWindow.window == window.start_s
+    )
+    spent = {bound.id: 0} | {row[0]: row[1] for row in connection.execute(query)}
+    for scope in also:
+        if each_of(scope) == bound.scope:
+            spent.setdefault(budget_key(scope, bound.period), 0)
+    holds = (
+        select(HoldRow.budget_id, exact_sum(HoldRow.amount_pusd))
+        .where(held_by, HoldRow.window == window.start_s, HoldRow.state == HoldState.HELD.value)
+        .group_by(HoldRow.budget_id)
+    )
+    held = {row[0]: row[1] for row in connection.execute(holds)}
+    reached: dict[str, list[int]] = {}
+    alerts = select(BudgetAlert.budget_id, BudgetAlert.threshold_ppm).where(
+        told_of, BudgetAlert.window == window.start_s
+    )
+    for account, ppm in connection.execute(alerts.order_by(BudgetAlert.threshold_ppm)):
+        reached.setdefault(account, []).append(ppm)
+    return [
+        BudgetState(
+            account, bound, window, pusd, held.get(account, 0), tuple(reached.get(account, ()))
+        )
+        for account, pusd in sorted(spent.items())
+        if budgets.of(account) == bound
+    ]

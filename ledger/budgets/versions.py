@@ -1,0 +1,62 @@
+"""What was said of budgets, as rows that nobody edits: one more whenever a budget says otherwise.
+
+A budget's own row is what desks read, and moves with the configuration. So that an edit of it can
+be told from what the configuration said, `declare` adds a version in the same transaction; versions
+are entered into the registers, and `verify` holds each budget against the newest of its own.
+"""
+
+from collections.abc import Generator
+
+from sqlalchemy import Connection, func, insert, select
+
+from ledger.orm.budgets import Budget, BudgetVersion
+
+SAID = ("scope", "period", "limit_pusd", "hard", "timezone", "retired_us")
+_FIRST = select(BudgetVersion.budget_id, func.min(BudgetVersion.recorded_us)).group_by(
+    BudgetVersion.budget_id
+)
+_Said = dict[str, tuple[object, ...]]
+
+
+def say_budgets(connection: Connection, at_us: int) -> int:
+    """Add a version of each budget that says something else than its newest; returns how many."""
+    newest = _newest(connection)
+    rows = [
+        {"budget_id": budget_id, "recorded_us": at_us, **dict(zip(SAID, said, strict=True))}
+        for budget_id, said in sorted(_budgets(connection).items())
+        if newest.get(budget_id) != said
+    ]
+    if rows:
+        connection.execute(insert(BudgetVersion), rows)
+    return len(rows)
+
+
+def budgets_are_as_said(connection: Connection) -> Generator[tuple[str, str], None, None]:
+    """Each budget is what its newest version says, was made by its first, and none of them is gone.
+
+    One without any is from before versions were kept: the next start writes its first.
+    """
+    budgets = _budgets(connection)
+    first = {row[0]: int(row[1]) for row in connection.execute(_FIRST)}
+    for budget_id, created_us in connection.execute(select(Budget.id, Budget.created_us)):
+        if first and created_us > first.get(budget_id, min(first.values()) - 1):
+            yield f"budgets {budget_id}", "it was made after it was declared, or never was declared"
+    for budget_id, said in sorted(_newest(connection).items()):
+        found = budgets.get(budget_id)
+        if found is None:
+            yield f"budgets {budget_id}", "it was declared, and is gone"
+        elif found != said:
+            names = [n for n, a, b in zip(SAID, found, said, strict=True) if a != b]
+            yield f"budgets {budget_id}", f"it is not what was declared: {', '.join(names)}"
+
+
+def _budgets(connection: Connection) -> _Said:
+    query = select(Budget.id, *(getattr(Budget, name) for name in SAID))
+    return {row[0]: tuple(row[1:]) for row in connection.execute(query)}
+
+
+def _newest(connection: Connection) -> _Said:
+    newest = select(func.max(BudgetVersion.seq)).group_by(BudgetVersion.budget_id)
+    columns = (getattr(BudgetVersion, name) for name in SAID)
+    query = select(BudgetVersion.budget_id, *columns).where(BudgetVersion.seq.in_(newest))
+    return {row[0]: tuple(row[1:]) for row in connection.execute(query)}

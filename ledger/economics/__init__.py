@@ -1,0 +1,1 @@
+"""The formulas: cost a token, break-even, purchases, forecasts. Pure."""

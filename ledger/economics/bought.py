@@ -1,0 +1,69 @@
+"""What overflow is bought at: what was really paid for it, or a comparator's price for the same.
+
+Requests that overflow are not those that are kept: bursts have their own lengths, and the router
+buys them where it is cheapest. So the price of a token of overflow is the average over exactly the
+requests that own engines lacked capacity for. Only where nothing overflowed does the comparator's
+average over what was served stand in.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ledger.economics.cost import TokenBasis, UnitPrice
+from ledger.economics.standing import Against, Verdict, chosen_comparisons
+from ledger.queries.attempts import Comparison, Overflowed
+
+AS_BOUGHT = "as bought"
+
+
+@dataclass(frozen=True, slots=True)
+class OverflowPrice:
+    """`pusd` is the sum over what overflowed in the span, of which `average` is the price."""
+
+    name: str  # AS_BOUGHT or an `Against`
+    comparators: tuple[str, ...]
+    average: UnitPrice
+    pusd: int
+
+
+def overflow_prices(
+    found: Sequence[Overflowed],
+    served: Iterable[Comparison],
+    verdicts: Iterable[Verdict],
+    basis: TokenBasis,
+) -> tuple[OverflowPrice, ...]:
+    """As bought first, where a price was paid; then against every comparator of the verdicts."""
+    paid = [one for one in found if one.comparator is None]
+    average = _average(paid, basis)
+    prices = [] if average is None else [OverflowPrice(AS_BOUGHT, (), average, _sum(paid))]
+    kept = list(served)
+    for verdict in verdicts:
+        same = _compared(found, kept, verdict.against)
+        average = _average(same, basis) or verdict.average
+        if average is not None:
+            prices.append(
+                OverflowPrice(str(verdict.against), verdict.comparators, average, _sum(same))
+            )
+    return tuple(prices)
+
+
+def _compared(
+    found: Iterable[Overflowed], served: Iterable[Comparison], against: Against
+) -> list[Overflowed]:
+    """What overflowed, at the comparators that the verdict names."""
+    if against is Against.SUBSTITUTE:
+        return [one for one in found if one.position == 0]
+    chosen = {(one.model, one.comparator) for one in chosen_comparisons(served, against)}
+    return [one for one in found if one.position and (one.model, one.comparator) in chosen]
+
+
+def _average(rows: Iterable[Overflowed], basis: TokenBasis) -> UnitPrice | None:
+    output = basis is TokenBasis.OUTPUT
+    known = list(rows)
+    tokens = sum(one.output_tokens if output else one.tokens for one in known)
+    return UnitPrice(Fraction(_sum(known), tokens), basis) if tokens else None
+
+
+def _sum(rows: Iterable[Overflowed]) -> int:
+    return sum(one.pusd for one in rows)

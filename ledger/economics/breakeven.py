@@ -1,0 +1,169 @@
+"""The volume at which own engines pay for themselves, and whether it is within reach.
+
+`V* = F / (a - v)`: the fixed cost of a period over what one token on an own engine saves. The
+answer holds only if the engines can serve V* inside their SLO (`V* <= C`, same token basis);
+otherwise the configuration cannot break even against that API, and `cures` says what could change
+that, one input at a time. Money is pico-USD, exact.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from ledger.economics.cost import Exact, FixedCost, UnitPrice, Volume, gpu_cost, same_basis
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Own engines of one kind over one period.
+
+    `capacity_each` is what one GPU serves inside the SLO in the period. `spares` are paid for and
+    add no capacity (N + 1 redundancy). Ops and overhead do not grow with the number of GPUs.
+    """
+
+    gpus: int
+    gpu_pusd_per_hour: Exact
+    hours: Exact
+    capacity_each: Volume
+    ops_pusd: Exact = 0
+    overhead_pusd: Exact = 0
+    spares: Exact = 0
+
+    @property
+    def fixed(self) -> FixedCost:
+        paid = self.gpus + self.spares
+        gpu = gpu_cost(gpus=paid, pusd_per_hour=self.gpu_pusd_per_hour, hours=self.hours)
+        return FixedCost(gpu, self.ops_pusd, self.overhead_pusd)
+
+    @property
+    def capacity(self) -> Volume:
+        return Volume(self.gpus * self.capacity_each.tokens, self.capacity_each.basis)
+
+
+class Lever(StrEnum):
+    """What could make a configuration break even."""
+
+    GPU_RATE = "gpu_rate"  # pay at most this per GPU-hour, pico-USD
+    OPS = "ops"  # spend at most this on ops and overhead in the period, pico-USD
+    API_PRICE = "api_price"  # serve traffic that avoids at least this per token, pico-USD
+    CAPACITY = "capacity"  # serve at least this many tokens per GPU inside the SLO
+    GPUS = "gpus"  # run at least this many GPUs, traffic permitting
+
+
+@dataclass(frozen=True, slots=True)
+class Cure:
+    """The value of one input at which V* = C; `None`: no value of this input alone suffices."""
+
+    lever: Lever
+    needed: Exact | None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """`volume` is `None` when a token on an own engine saves nothing: no volume breaks even."""
+
+    volume: Volume | None
+    capacity: Volume
+    cures: tuple[Cure, ...]
+
+    @property
+    def feasible(self) -> bool:
+        return self.volume is not None and self.volume.tokens <= self.capacity.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a period stands: `ratio` is volume over V*, `result_pusd` what it made (< 0: lost)."""
+
+    volume: Volume
+    ratio: Fraction | None
+    result_pusd: Exact
+
+
+def break_even_volume(
+    *, fixed_pusd: Exact, avoided: UnitPrice, variable: UnitPrice | None = None
+) -> Volume | None:
+    """V* = F / (a - v). `variable` is metered power per token, if there is any."""
+    saved = _saved_per_token(avoided, variable)
+    if saved <= 0:
+        return None
+    return Volume(Fraction(fixed_pusd) / saved, avoided.basis)
+
+
+def assess(
+    configuration: Configuration, avoided: UnitPrice, variable: UnitPrice | None = None
+) -> BreakEven:
+    """V* beside the capacity, and, when V* is out of reach, what would bring it within reach."""
+    capacity = configuration.capacity
+    same_basis(avoided, capacity)
+    fixed = configuration.fixed.total_pusd
+    volume = break_even_volume(fixed_pusd=fixed, avoided=avoided, variable=variable)
+    if volume is not None and volume.tokens <= capacity.tokens:
+        return BreakEven(volume, capacity, ())
+    saved = _saved_per_token(avoided, variable)
+    return BreakEven(volume, capacity, _cures(configuration, avoided, saved))
+
+
+def position(
+    *, volume: Volume, fixed_pusd: Exact, avoided: UnitPrice, variable: UnitPrice | None = None
+) -> Position:
+    """Money made or lost at a volume, and the volume as a share of V*."""
+    same_basis(volume, avoided)
+    saved = _saved_per_token(avoided, variable)
+    needed = break_even_volume(fixed_pusd=fixed_pusd, avoided=avoided, variable=variable)
+    ratio = None if needed is None or not needed.tokens else volume.tokens / Fraction(needed.tokens)
+    return Position(volume, ratio, volume.tokens * saved - fixed_pusd)
+
+
+def contribution_margin(
+    *, avoided_pusd: Exact, bid_price_pusd_per_s: Exact, engine_s: Exact
+) -> Exact:
+    """What one request on an own engine earns beyond the price of the engine time it takes."""
+    return avoided_pusd - bid_price_pusd_per_s * engine_s
+
+
+def gpus_to_break_even(
+    configuration: Configuration, avoided: UnitPrice, variable: UnitPrice | None = None
+) -> int | None:
+    """The least N with V*(N) <= C(N); `None` when no number of GPUs suffices.
+
+    Each GPU adds `C1 x (a - v)` of earnings at full load and one GPU's cost; more of them help
+    only while the first exceeds the second, by spreading ops and spares.
+    """
+    saved = _saved_per_token(avoided, variable)
+    each = gpu_cost(
+        gpus=1, pusd_per_hour=configuration.gpu_pusd_per_hour, hours=configuration.hours
+    )
+    surplus = Fraction(configuration.capacity_each.tokens) * saved - each
+    if surplus <= 0:
+        return None
+    shared = configuration.ops_pusd + configuration.overhead_pusd + configuration.spares * each
+    return max(1, -(-Fraction(shared) // surplus))
+
+
+def _saved_per_token(avoided: UnitPrice, variable: UnitPrice | None) -> Fraction:
+    if variable is None:
+        return Fraction(avoided.pusd_per_token)
+    same_basis(avoided, variable)
+    return Fraction(avoided.pusd_per_token) - Fraction(variable.pusd_per_token)
+
+
+def _cures(configuration: Configuration, avoided: UnitPrice, saved: Fraction) -> tuple[Cure, ...]:
+    fixed = configuration.fixed
+    capacity = Fraction(configuration.capacity.tokens)
+    earned = capacity * saved  # the most that the period can earn
+    paid_hours = (configuration.gpus + configuration.spares) * Fraction(configuration.hours)
+    gpu_room = earned - fixed.ops_pusd - fixed.overhead_pusd
+    ops_room = earned - fixed.gpu_pusd
+    variable = Fraction(avoided.pusd_per_token) - saved
+    needed_each = (
+        fixed.total_pusd / saved / configuration.gpus if saved > 0 and configuration.gpus else None
+    )
+    net = UnitPrice(saved, avoided.basis)
+    return (
+        Cure(Lever.GPU_RATE, gpu_room / paid_hours if gpu_room > 0 and paid_hours else None),
+        Cure(Lever.OPS, ops_room if ops_room >= 0 else None),
+        Cure(Lever.API_PRICE, variable + fixed.total_pusd / capacity if capacity else None),
+        Cure(Lever.CAPACITY, needed_each),
+        Cure(Lever.GPUS, gpus_to_break_even(configuration, net)),
+    )

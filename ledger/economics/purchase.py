@@ -1,0 +1,252 @@
+"""Stay with an API, rent, reserve or buy: what each costs month by month, NPV and payback.
+
+Month k (1 to the horizon) asks `V_k = V x (1 + g)^(k-1)`; a month has 8,760 / 12 hours. What own
+GPUs cost in it is `F(N) + overflow at the API's price`, as in `staircase`. Money of month k is paid
+at its end, a purchase at the start (month 0):
+
+    stay      V_k x a
+    rent      the cheapest N of every month, none included, at the hourly rate
+    reserve   one N for the horizon at rate x (1 - discount), renewed by whole terms; what is owed
+              beyond the horizon is paid in its last month
+    buy       N x price in month 0; then power, ops and overflow; at the end of the horizon N times
+              the book value comes back: price - (price - residual) x min(1, horizon / life)
+
+`NPV = sum of flow_k / (1 + r)^(k/12)`, costs positive. Payback: the first month from whose end on
+what was paid never again exceeds what staying would have cost, residual value left out.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from enum import StrEnum
+from fractions import Fraction
+from itertools import accumulate
+
+from ledger.economics.cost import Exact, UnitPrice, Volume
+from ledger.economics.staircase import LoadCurve, Staircase
+
+HOURS_OF_A_MONTH = Fraction(8760, 12)
+MONTHS_OF_A_YEAR = 12
+MOST_GPUS = 512
+_WIDE = Context(prec=50, rounding=ROUND_HALF_EVEN)
+
+
+class Way(StrEnum):
+    STAY = "stay with the API"
+    RENT = "rent by the hour"
+    RESERVE = "reserve"
+    BUY = "buy"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Traffic of some hours as it really came, and what the API charges a token of it on average.
+
+    `growth` is a share a month.
+    """
+
+    load: LoadCurve
+    hours: Exact
+    api: UnitPrice
+    growth: Fraction = Fraction(0)
+
+    def month(self, number: int) -> Fraction:
+        """Tokens of month `number`, the first being 1."""
+        first = Fraction(self.load.total) * HOURS_OF_A_MONTH / Fraction(self.hours)
+        return first * (1 + self.growth) ** (number - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One GPU: its hourly rate by the hour, and tokens a minute inside the SLO (duty in it).
+
+    `ops_pusd` is a month's ops and overhead, which does not grow with the number of GPUs.
+    """
+
+    pusd_per_hour: Exact
+    tokens_per_minute: Exact
+    ops_pusd: Exact = 0
+    spares: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Commitment:
+    months: int
+    discount: Fraction  # of the hourly rate
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """One GPU with its share of the machine. `residual`: of the price, left at the end of its life.
+
+    `power_pusd_per_hour` is paid for every hour: power, cooling, space, support.
+    """
+
+    price_pusd: int
+    life_months: int
+    residual: Fraction
+    power_pusd_per_hour: Exact = 0
+
+    def book_value_pusd(self, months: int) -> Fraction:
+        """Amortised in a straight line over its life, and never below its residual value."""
+        lost = self.price_pusd * (1 - self.residual)
+        return self.price_pusd - lost * min(Fraction(1), Fraction(months, self.life_months))
+
+    @property
+    def amortised_pusd_per_month(self) -> Fraction:
+        return self.price_pusd * (1 - self.residual) / self.life_months
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way. `flows` are what is paid in months 0, 1, ..., costs positive; `gpus` by month."""
+
+    way: Way
+    name: str
+    gpus: tuple[int, ...]
+    flows: tuple[Fraction, ...]
+    returned_pusd: Fraction = Fraction(0)  # in the last flow, already taken off
+
+    def npv_pusd(self, discount_per_year: Fraction) -> int:
+        return npv_pusd(self.flows, discount_per_year)
+
+    def cumulative(self) -> list[Fraction]:
+        """What was paid until the end of each month; what comes back at the end is left out."""
+        paid = [*self.flows[:-1], self.flows[-1] + self.returned_pusd]
+        return list(accumulate(paid))
+
+
+def npv_pusd(flows: Sequence[Exact], discount_per_year: Fraction) -> int:
+    """The value today of what is paid at the ends of months 0, 1, ..., to the pico-dollar."""
+    rate = _decimal(1 + discount_per_year)
+    total = Decimal(0)
+    for month, flow in enumerate(flows):
+        years = _WIDE.divide(Decimal(month), Decimal(MONTHS_OF_A_YEAR))
+        worth = _WIDE.divide(_decimal(Fraction(flow)), _WIDE.power(rate, years))
+        total = _WIDE.add(total, worth)
+    return int(total.to_integral_value(rounding=ROUND_HALF_EVEN, context=_WIDE))
+
+
+def payback_month(option: Option, stay: Option) -> int | None:
+    """`None`: not within the horizon."""
+    ahead = [own <= api for own, api in zip(option.cumulative(), stay.cumulative(), strict=True)]
+    if not ahead[-1]:
+        return None
+    behind = [month for month, good in enumerate(ahead) if not good]
+    return max(1, behind[-1] + 1 if behind else 1)
+
+
+def stay(demand: Demand, *, months: int) -> Option:
+    price = Fraction(demand.api.pusd_per_token)
+    flows = tuple(demand.month(number) * price for number in range(1, months + 1))
+    return Option(Way.STAY, str(Way.STAY), (0,) * months, (Fraction(0), *flows))
+
+
+def rent(demand: Demand, engine: Engine, *, months: int) -> Option:
+    """The number of GPUs follows the traffic; a month without any buys all from the API."""
+    costs = _Costs(demand, engine)
+    found = [costs.cheapest(number) for number in range(1, months + 1)]
+    flows = (Fraction(0), *(cost for _, cost in found))
+    return Option(Way.RENT, str(Way.RENT), tuple(gpus for gpus, _ in found), flows)
+
+
+def reserve(
+    demand: Demand,
+    engine: Engine,
+    term: Commitment,
+    *,
+    months: int,
+    discount_per_year: Fraction,
+    gpus: int | None = None,
+) -> Option:
+    """`gpus` `None`: the number whose NPV is least."""
+    rate = Fraction(engine.pusd_per_hour) * (1 - term.discount)
+    costs = _Costs(demand, replace(engine, pusd_per_hour=rate))
+    owed_months = -(-months // term.months) * term.months - months
+
+    def option(count: int) -> Option:
+        flows = [Fraction(0), *(costs.of(count, number) for number in range(1, months + 1))]
+        flows[-1] += owed_months * costs.gpu_month_pusd(count)
+        name = f"{Way.RESERVE}, {term.months} months"
+        return Option(Way.RESERVE, name, (count,) * months, tuple(flows))
+
+    return _best(option, gpus, discount_per_year)
+
+
+def buy(
+    demand: Demand,
+    engine: Engine,
+    purchase: Purchase,
+    *,
+    months: int,
+    discount_per_year: Fraction,
+    gpus: int | None = None,
+) -> Option:
+    """The engine's hourly rate is not paid: what was bought costs its price and its power."""
+    costs = _Costs(demand, replace(engine, pusd_per_hour=purchase.power_pusd_per_hour))
+
+    def option(count: int) -> Option:
+        owned = count + engine.spares
+        back = owned * purchase.book_value_pusd(months)
+        flows = [Fraction(owned * purchase.price_pusd)]
+        flows += [costs.of(count, number) for number in range(1, months + 1)]
+        flows[-1] -= back
+        return Option(Way.BUY, str(Way.BUY), (count,) * months, tuple(flows), back)
+
+    return _best(option, gpus, discount_per_year)
+
+
+def _best(option: Callable[[int], Option], gpus: int | None, discount: Fraction) -> Option:
+    """Each GPU more takes over less than the one before: the cost has one lowest point."""
+    if gpus is not None:
+        return option(gpus)
+    found, least = option(1), option(1).npv_pusd(discount)
+    for count in range(2, MOST_GPUS + 1):
+        other = option(count)
+        value = other.npv_pusd(discount)
+        if value >= least:
+            break
+        found, least = other, value
+    return found
+
+
+class _Costs:
+    """What months cost with some GPUs, overflow included."""
+
+    def __init__(self, demand: Demand, engine: Engine) -> None:
+        self._demand = demand
+        self._share = HOURS_OF_A_MONTH / Fraction(demand.hours)
+        self._stairs = Staircase(
+            gpu_pusd=Fraction(engine.pusd_per_hour) * Fraction(demand.hours),
+            other_pusd=Fraction(engine.ops_pusd) / self._share,
+            spares=engine.spares,
+            capacity_per_minute=engine.tokens_per_minute,
+            api=demand.api,
+            load=demand.load,
+        )
+
+    def of(self, gpus: int, month: int) -> Fraction:
+        """The curve's own period at the month's traffic, restated for a month."""
+        volume = Volume(self._demand.month(month) / self._share, self._demand.api.basis)
+        return Fraction(self._stairs.total_pusd(gpus, volume)) * self._share
+
+    def gpu_month_pusd(self, gpus: int) -> Fraction:
+        return (gpus + self._stairs.spares) * Fraction(self._stairs.gpu_pusd) * self._share
+
+    def cheapest(self, month: int) -> tuple[int, Fraction]:
+        """Ops are paid once there is any GPU: none is compared with the best of some."""
+        none, best = self.of(0, month), min(self._falling(month), key=lambda one: one[1])
+        return best if best[1] < none else (0, none)
+
+    def _falling(self, month: int) -> Iterator[tuple[int, Fraction]]:
+        before: Fraction | None = None
+        for count in range(1, MOST_GPUS + 1):
+            cost = self.of(count, month)
+            yield count, cost
+            if before is not None and cost >= before:
+                return
+            before = cost
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return _WIDE.divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -1,0 +1,176 @@
+"""Are the GPUs worth it? Bills, avoided API cost, break-even and capacity of one span, together.
+
+Pure: what the queries found goes in, one `Standing` comes out, and every page shows parts of it.
+A pool without a rate has no bill; it is left out of the totals and named, never counted as free.
+Only requests that own engines answered inside their SLO avoid anything. Two comparators are kept
+apart: the substitute that a team would buy, and the same weights at their cheapest host.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from math import ceil
+
+from ledger.economics.breakeven import BreakEven, Configuration, Position, assess, position
+from ledger.economics.cost import Exact, FixedCost, TokenBasis, UnitPrice, Volume
+from ledger.fleet.bills import PoolBill
+from ledger.fleet.capability import Capability
+from ledger.queries.attempts import Comparison
+
+HOURS_OF_A_MONTH = 720
+
+
+class Against(StrEnum):
+    SUBSTITUTE = "substitute model"
+    SAME_WEIGHTS = "same weights elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer against one comparator. Tokens without that comparator are not `covered`."""
+
+    against: Against
+    comparators: tuple[str, ...]
+    avoided_pusd: int
+    missed_pusd: int  # served outside the SLO: not counted
+    covered: Volume
+    average: UnitPrice | None
+    even: BreakEven | None  # `None`: no average price, or no capacity known
+    stands: Position | None
+    scaled: bool
+    pays_below_pusd_per_hour: Fraction | None  # the GPU rate at which the span broke even
+
+    @property
+    def result_pusd(self) -> Exact | None:
+        return None if self.stands is None else self.stands.result_pusd
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One span. `fixed` is the bill of the rated pools with ops; `served` is inside the SLO."""
+
+    bills: tuple[PoolBill, ...]
+    unrated: tuple[str, ...]
+    hours: Fraction
+    fixed: FixedCost
+    served: Volume
+    capability: Capability | None
+    verdicts: tuple[Verdict, ...]
+
+    def per_month(self, pusd: Exact) -> Fraction | None:
+        """An amount of this span at the pace of a 720-hour month."""
+        return Fraction(pusd) * HOURS_OF_A_MONTH / self.hours if self.hours else None
+
+
+def standing(
+    bills: Sequence[PoolBill],
+    found: Sequence[Comparison],
+    *,
+    served: Volume,
+    capability: Capability | None,
+) -> Standing:
+    """`served` and `found` cover the pools of `bills` that have a rate; see `rated_pools`."""
+    rated = [bill for bill in bills if bill.rated]
+    hours = max((bill.hours for bill in rated), default=Fraction(0))
+    fixed = FixedCost(
+        sum(bill.bill_pusd for bill in rated), sum((bill.ops_pusd for bill in rated), Fraction(0))
+    )
+    verdicts = tuple(
+        _verdict(against, chosen, rated or bills, fixed, served, capability)
+        for against in Against
+        if (chosen := chosen_comparisons(found, against))
+    )
+    unrated = tuple(bill.pool for bill in bills if not bill.rated)
+    return Standing(tuple(bills), unrated, hours, fixed, served, capability, verdicts)
+
+
+def with_spares(alone: Standing, spares: int) -> tuple[Verdict, ...]:
+    """The verdicts of one pool if it also paid for so many replicas that only stand by."""
+    (bill,) = alone.bills
+    if not spares or alone.capability is None:
+        return alone.verdicts
+    plain = _configuration([bill], alone.fixed, alone.capability)
+    spared = replace(plain, spares=Fraction(spares * plain.gpus, bill.replicas))
+    return tuple(
+        one
+        if one.even is None or one.average is None
+        else replace(one, even=assess(spared, one.average))
+        for one in alone.verdicts
+    )
+
+
+def rated_pools(bills: Iterable[PoolBill]) -> frozenset[str]:
+    """The pools whose money is known; without any rate, all: their volume still counts."""
+    pools = list(bills)
+    return frozenset(bill.pool for bill in pools if bill.rated) or frozenset(
+        bill.pool for bill in pools
+    )
+
+
+def chosen_comparisons(found: Iterable[Comparison], against: Against) -> list[Comparison]:
+    """Per model and pool: the first comparator, or the cheapest per token of the others."""
+    if against is Against.SUBSTITUTE:
+        return [one for one in found if one.position == 0]
+    cheapest: dict[tuple[str, str], Comparison] = {}
+    for one in found:
+        key = (one.model, one.pool)
+        if one.position and (key not in cheapest or _price(one) < _price(cheapest[key])):
+            cheapest[key] = one
+    return list(cheapest.values())
+
+
+def tokens_of(one: Comparison, basis: TokenBasis) -> int:
+    return one.tokens_in_slo if basis is TokenBasis.INPUT_OUTPUT else one.output_tokens_in_slo
+
+
+def _price(one: Comparison) -> Fraction:
+    return Fraction(one.avoided_pusd, one.tokens_in_slo or 1)
+
+
+def _verdict(
+    against: Against,
+    chosen: Sequence[Comparison],
+    bills: Sequence[PoolBill],
+    fixed: FixedCost,
+    served: Volume,
+    capability: Capability | None,
+) -> Verdict:
+    basis = served.basis
+    avoided = sum(one.avoided_pusd for one in chosen)
+    covered = Volume(sum(tokens_of(one, basis) for one in chosen), basis)
+    average = UnitPrice(Fraction(avoided) / covered.tokens, basis) if covered.tokens else None
+    even = None
+    stands = None
+    rated = [bill for bill in bills if bill.rated]
+    if rated and average is not None:
+        stands = position(volume=covered, fixed_pusd=fixed.total_pusd, avoided=average)
+        if capability is not None:
+            even = assess(_configuration(rated, fixed, capability), average)
+    elif rated:
+        stands = Position(covered, Fraction(0), -fixed.total_pusd)
+    gpu_hours = sum((bill.gpu_hours for bill in bills), Fraction(0))
+    ops = sum((bill.ops_pusd for bill in bills), Fraction(0))
+    return Verdict(
+        against,
+        tuple(sorted({one.comparator for one in chosen})),
+        avoided,
+        sum(one.missed_pusd for one in chosen),
+        covered,
+        average,
+        even,
+        stands,
+        any(one.scaled for one in chosen),
+        (avoided - ops) / gpu_hours if gpu_hours else None,
+    )
+
+
+def _configuration(
+    rated: Sequence[PoolBill], fixed: FixedCost, capability: Capability
+) -> Configuration:
+    """The rated pools as one: bill, GPU-hours, capacity. A GPU that pools share is one GPU."""
+    gpus = max(1, ceil(sum(bill.gpus * bill.share for bill in rated)))
+    gpu_hours = sum((bill.gpu_hours for bill in rated), Fraction(0))
+    each = Volume(Fraction(capability.volume.tokens) / gpus, capability.volume.basis)
+    rate = Fraction(fixed.gpu_pusd) / gpu_hours if gpu_hours else Fraction(0)
+    return Configuration(gpus, rate, gpu_hours / gpus, each, fixed.ops_pusd)

@@ -1,0 +1,1 @@
+"""The books as tables for others: attempts and FOCUS, as CSV or Parquet."""

@@ -1,0 +1,70 @@
+"""Rows as CSV: RFC 4180 with a header, CRLF and UTF-8; texts quoted, numbers bare, null empty.
+
+A text that a spreadsheet would take for a formula (it begins with `=`, `+`, `-`, `@`, a tab or a
+carriage return, or a wide form of one) gets an apostrophe in front. So does one that begins with
+an apostrophe: taking one away from every text that begins with one gives what was written.
+Numbers are never touched: a negative amount stays a number.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from ledger.exports.table import Column, Kind, Row, moment
+from ledger.money import divide_half_even, usd_exact
+
+RISKY = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20'")
+PRICE_PLACES = 24
+QUANTITY_PLACES = 12
+_PUSD_PLACES = 12
+
+
+def csv_lines(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
+    """The header and every row, each with its line end."""
+    yield ",".join(text_cell(column.name) for column in columns) + "\r\n"
+    cells = [CELLS[column.kind] for column in columns]
+    for row in rows:
+        yield (
+            ",".join(
+                [
+                    "" if value is None else cell(value)
+                    for cell, value in zip(cells, row, strict=True)
+                ]
+            )
+            + "\r\n"
+        )
+
+
+def text_cell(value: str) -> str:
+    """Quoted, its quotes doubled, and defused."""
+    if value[:1] in RISKY and value:
+        value = f"'{value}"
+    return '"' + value.replace('"', '""') + '"'
+
+
+def decimal_text(value: int | Fraction, places: int) -> str:
+    """With a point and at least one place, the rest as short as it is; half-even beyond `places`.
+
+    `70000.0`: a reader that guesses types must take a quantity without a fraction for a decimal.
+    """
+    fraction = Fraction(value)
+    scaled = divide_half_even(fraction.numerator * 10**places, fraction.denominator)
+    whole, rest = divmod(abs(scaled), 10**places)
+    digits = f"{rest:0{places}d}".rstrip("0") or "0"
+    return f"{'-' if scaled < 0 else ''}{whole}.{digits}"
+
+
+def _price(pusd: Fraction) -> str:
+    return decimal_text(Fraction(pusd) / 10**_PUSD_PLACES, PRICE_PLACES)
+
+
+CELLS: dict[Kind, Callable[[Any], str]] = {
+    Kind.TEXT: text_cell,
+    Kind.INTEGER: str,
+    Kind.FLAG: lambda value: "true" if value else "false",
+    Kind.INSTANT: moment,
+    Kind.SECOND: lambda at_us: moment(at_us, digits=False),
+    Kind.USD: usd_exact,
+    Kind.PRICE: _price,
+    Kind.QUANTITY: lambda value: decimal_text(value, QUANTITY_PLACES),
+}

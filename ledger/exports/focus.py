@@ -1,0 +1,160 @@
+"""The ledger as FOCUS 1.2 cost and usage: what APIs and own GPUs cost, by hour or day.
+
+APIs: a row for each account, team, model and kind of token. GPU hours by contract: what was
+bought, what each team used, what was idle and what was unavailable (`exports_focus_gpu`).
+Adjustments to invoices are rows of nobody. Both BilledCost and EffectiveCost add up to the books.
+List and contracted cost of a purchase and of the usage that it covers both show its price, as
+FOCUS wants it: those two columns are not to be added up over both. A team's file has its rows
+alone. Accounts are the ledger's payables.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from ledger.exports.focus_columns import account, focus_row, sub_account
+from ledger.exports.focus_gpu import OWN, gpu_charges
+from ledger.exports.table import Reached, Row, Value, slices
+from ledger.fleet.hourshares import hour_contracts, hour_shares
+from ledger.invoices.adjusted import Adjustment, adjusted
+from ledger.orm.tables import Attempt
+from ledger.prices.book import Price, PriceBook
+from ledger.prices.stored import every_price
+from ledger.queries.scope import DAY_US, Scope
+from ledger.reports.charges import (
+    PER_REQUEST,
+    SEARCHES,
+    SECONDS,
+    Charge,
+    Group,
+    charges,
+    cuts_of,
+    groups,
+)
+
+_METERS = {
+    "input": "Input Tokens", "cached": "Cached Input Tokens", "cache_write": "Cache Write Tokens",
+    "cache_write_1h": "One Hour Cache Write Tokens", "output": "Output Tokens",
+    "reasoning": "Reasoning Tokens", "audio_input": "Audio Input Tokens",
+    "audio_output": "Audio Output Tokens", "searches": "Searches", "seconds": "Seconds of Audio",
+    "requests": "Requests",
+    "unsettled": "Requests without a known outcome", "unexplained": "Requests at their booked cost",
+}  # fmt: skip
+_UNITS = {
+    SEARCHES: "Searches", SECONDS: "Seconds", **dict.fromkeys(PER_REQUEST, "Requests"),
+}  # fmt: skip
+_BY = (
+    Attempt.org_id, Attempt.team_id, Attempt.provider, Attempt.target, Attempt.upstream_model,
+    Attempt.model, Attempt.simulated,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """Every version, and the public prices that negotiated ones are compared with."""
+
+    versions: Mapping[int, Price]
+    public: PriceBook
+
+    @classmethod
+    def of(cls, stored: list[Price]) -> "_Prices":
+        return cls(
+            {price.version: price for price in stored},
+            PriceBook([price for price in stored if price.rank == 0]),
+        )
+
+    def listed(self, price: Price | None, at_us: int) -> Price | None:
+        if price is None or price.rank == 0:
+            return price
+        return self.public.find(price.name, at_us)
+
+
+def focus_rows(
+    connection: Connection, scope: Scope, reached: Reached, *, period_us: int
+) -> Iterator[Row]:
+    """Rows of whole charge periods; a day at a time is added up. Only closed hours are in it."""
+    prices = _Prices.of(every_price(connection))
+    cuts = cuts_of(prices.versions)
+    contracts = hour_contracts(connection)
+    for part in slices(scope, DAY_US):
+        for group in groups(connection, part, bucket_us=period_us, by=_BY, cuts=cuts):
+            price = prices.versions.get(group.version or 0)
+            span = _span(group.start_us, period_us, part)
+            for charge in charges(group, price, prices.listed(price, group.first_us)):
+                yield focus_row(_api(group, charge, price), span)
+        shares = hour_shares(connection, part, bucket_us=period_us)
+        for start_us, values in gpu_charges(shares, contracts, purchases=part.team is None):
+            yield focus_row(values, _span(start_us, period_us, part))
+        for one in adjusted(connection, part, bucket_us=period_us):
+            yield focus_row(_adjustment(one), _span(one.start_us, period_us, part))
+        reached(part.end_us)
+
+
+def _api(group: Group, charge: Charge, price: Price | None) -> dict[str, Value]:
+    org, team, provider, target, upstream, model, simulated = group.key
+    owner = provider or target
+    name = price.name if price else f"{owner}/{upstream}"
+    unit = _UNITS.get(charge.kind, "Tokens")
+    meter = _METERS[charge.kind]
+    return {
+        **account(f"provider:{owner}", owner, "API account"),
+        **sub_account(team),
+        "BilledCost": charge.cost_pusd,
+        "EffectiveCost": charge.cost_pusd,
+        "ContractedCost": charge.cost_pusd,
+        "ContractedUnitPrice": charge.unit_pusd,
+        "ListCost": charge.list_pusd,
+        "ListUnitPrice": charge.list_unit_pusd,
+        "ChargeCategory": "Usage",
+        "ChargeFrequency": "Usage-Based",
+        "ChargeDescription": f"{target}: {meter}" + (" (simulated)" if simulated else ""),
+        "ConsumedQuantity": charge.quantity,
+        "ConsumedUnit": unit,
+        "PricingCategory": "Standard",
+        "PricingQuantity": charge.quantity,
+        "PricingUnit": unit,
+        "ResourceId": target,
+        "ResourceName": upstream,
+        "ResourceType": "Model",
+        "ServiceName": f"{owner} API",
+        "SkuId": f"{name}/{charge.kind}",
+        "SkuMeter": meter,
+        "SkuPriceDetails": json.dumps({"x_ServiceTier": group.tier}),
+        "SkuPriceId": f"v{group.version}/{group.tier}/{charge.kind}@{charge.unit_pusd}",
+        "x_Backend": "api",
+        "x_Model": model,
+        "x_OrganisationId": org,
+        "x_PriceVersion": group.version,
+        "x_ServiceTier": group.tier,
+        "x_Simulated": simulated,
+        "x_TokenKind": charge.kind,
+    }
+
+
+def _adjustment(one: Adjustment) -> dict[str, Value]:
+    """A difference to an invoice: it has no price and no quantity, and all costs are the same."""
+    kind, _, owner = one.party.partition(":")
+    own = kind == "gpu"
+    return {
+        **account(one.party, owner, "GPU contract" if own else "API account"),
+        **(
+            dict.fromkeys(("InvoiceIssuerName", "ProviderName", "PublisherName"), OWN)
+            if own
+            else {}
+        ),
+        **dict.fromkeys(("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), one.pusd),
+        "ChargeCategory": "Adjustment",
+        "ChargeFrequency": "One-Time",
+        "ChargeDescription": f"Difference between the books and an invoice of {owner}",
+        "ServiceName": OWN if own else f"{owner} API",
+        "x_Backend": "own" if own else "api",
+        "x_Bearer": "adjustments",
+        "x_Simulated": False,
+    }
+
+
+def _span(start_us: int, period_us: int, part: Scope) -> tuple[int, int]:
+    """A charge period; the first and the last of a span may be a part of one."""
+    return max(start_us, part.start_us), min(start_us + period_us, part.end_us)

@@ -1,0 +1,83 @@
+"""The columns of a FOCUS 1.2 file of ours, and what all its rows share.
+
+Own columns begin with `x_`. Prices are in the billing currency, so the columns of the pricing
+currency repeat them. `InvoiceId` is empty: the ledger has seen no invoice of these charges.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ledger.exports.table import Column, Kind, Row, Value
+
+_TEXT, _USD, _PRICE, _QUANTITY, _SECOND = (
+    Kind.TEXT, Kind.USD, Kind.PRICE, Kind.QUANTITY, Kind.SECOND,
+)  # fmt: skip
+_KINDS: dict[str, Kind] = {
+    "BilledCost": _USD, "BillingAccountId": _TEXT, "BillingAccountName": _TEXT,
+    "BillingAccountType": _TEXT, "BillingCurrency": _TEXT, "BillingPeriodEnd": _SECOND,
+    "BillingPeriodStart": _SECOND, "ChargeCategory": _TEXT, "ChargeClass": _TEXT,
+    "ChargeDescription": _TEXT, "ChargeFrequency": _TEXT, "ChargePeriodEnd": _SECOND,
+    "ChargePeriodStart": _SECOND, "CommitmentDiscountCategory": _TEXT,
+    "CommitmentDiscountId": _TEXT, "CommitmentDiscountName": _TEXT,
+    "CommitmentDiscountQuantity": _QUANTITY, "CommitmentDiscountStatus": _TEXT,
+    "CommitmentDiscountType": _TEXT, "CommitmentDiscountUnit": _TEXT,
+    "ConsumedQuantity": _QUANTITY, "ConsumedUnit": _TEXT, "ContractedCost": _USD,
+    "ContractedUnitPrice": _PRICE, "EffectiveCost": _USD, "InvoiceId": _TEXT,
+    "InvoiceIssuerName": _TEXT, "ListCost": _USD, "ListUnitPrice": _PRICE, "PricingCategory": _TEXT,
+    "PricingCurrency": _TEXT, "PricingCurrencyContractedUnitPrice": _PRICE,
+    "PricingCurrencyEffectiveCost": _USD, "PricingCurrencyListUnitPrice": _PRICE,
+    "PricingQuantity": _QUANTITY, "PricingUnit": _TEXT, "ProviderName": _TEXT,
+    "PublisherName": _TEXT, "ResourceId": _TEXT, "ResourceName": _TEXT, "ResourceType": _TEXT,
+    "ServiceCategory": _TEXT, "ServiceName": _TEXT, "ServiceSubcategory": _TEXT, "SkuId": _TEXT,
+    "SkuMeter": _TEXT, "SkuPriceDetails": _TEXT, "SkuPriceId": _TEXT,
+    "SubAccountId": _TEXT, "SubAccountName": _TEXT, "SubAccountType": _TEXT,
+    "x_Backend": _TEXT, "x_Bearer": _TEXT, "x_Model": _TEXT,
+    "x_OrganisationId": _TEXT, "x_Pool": _TEXT, "x_PriceVersion": Kind.INTEGER,
+    "x_ServiceTier": _TEXT, "x_Simulated": Kind.FLAG, "x_TokenKind": _TEXT,
+}  # fmt: skip
+COLUMNS = tuple(Column(name, kind) for name, kind in _KINDS.items())
+_SAME: dict[str, Value] = {
+    "BillingCurrency": "USD", "PricingCurrency": "USD",
+    "ServiceCategory": "AI and Machine Learning", "ServiceSubcategory": "Generative AI",
+}  # fmt: skip
+
+
+def focus_row(values: Mapping[str, Value], span: tuple[int, int]) -> Row:
+    """All columns in their order; `span` is the charge period, which lies within one month."""
+    month = _month(span[0])
+    everything: dict[str, Any] = {
+        **_SAME, **values,
+        "ChargePeriodStart": span[0], "ChargePeriodEnd": span[1],
+        "BillingPeriodStart": month[0], "BillingPeriodEnd": month[1],
+        "PricingCurrencyContractedUnitPrice": values.get("ContractedUnitPrice"),
+        "PricingCurrencyEffectiveCost": values["EffectiveCost"],
+        "PricingCurrencyListUnitPrice": values.get("ListUnitPrice"),
+    }  # fmt: skip
+    assert everything.keys() <= _KINDS.keys()
+    return [everything.get(name) for name in _KINDS]
+
+
+def account(name: str, shown: str, kind: str) -> dict[str, Value]:
+    """Who is owed: a payable account of the ledger, and the name that people know it by."""
+    return {
+        "BillingAccountId": name,
+        "BillingAccountName": shown,
+        "BillingAccountType": kind,
+        "InvoiceIssuerName": shown,
+        "ProviderName": shown,
+        "PublisherName": shown,
+    }
+
+
+def sub_account(team: str) -> dict[str, Value]:
+    """Who bears it."""
+    return {"SubAccountId": team, "SubAccountName": team, "SubAccountType": "Team"}
+
+
+def _month(at_us: int) -> tuple[int, int]:
+    """The calendar month in UTC that holds the instant."""
+    day = datetime.fromtimestamp(at_us // 1_000_000, UTC)
+    first = datetime(day.year, day.month, 1, tzinfo=UTC)
+    following = datetime(day.year + day.month // 12, day.month % 12 + 1, 1, tzinfo=UTC)
+    return int(first.timestamp()) * 1_000_000, int(following.timestamp()) * 1_000_000

@@ -1,0 +1,127 @@
+"""How a pool's contract accrues: which version counts in an hour, and who bears a piece of it.
+
+`split` is the one function that divides a bill into used, idle and unavailable. The hourly close
+posts what it says of a whole hour; reports and the dashboard show what it says of the part that
+has passed, so that an hour looks no different after it was closed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from ledger.accounts import HourClose, close_hour
+from ledger.fleet.contracts import GpuContract as Terms
+from ledger.fleet.contracts import gpu_bill_pusd
+from ledger.fleet.use import Use
+from ledger.orm.books import Attempt
+from ledger.orm.fleet import HOUR_US, EngineSample, GpuContract, GpuHour
+
+Version = Mapping[str, Any]  # a row of `gpu_contracts`
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One piece of an hour: `close` says who bears its bill, the times are engine time."""
+
+    close: HourClose
+    paid_us: int
+    unavailable_us: int
+
+
+def split(pool: str, contract: Version, span: tuple[int, int], use: Use) -> Split:
+    """Divide the bill of `span`, which lies within one hour, by what was seen in it."""
+    paid_us = paid_engine_us(contract["billing"], contract["replicas"], span, use)
+    down_us = unavailable(use.busy_us, use.down_us, paid_us)
+    close = close_hour(
+        pool,
+        bill_pusd(contract, span, use),
+        busy_us=use.busy_us,
+        unavailable_us=down_us,
+        provisional_pusd=use.charged_pusd,
+        hour_us=paid_us,
+    )
+    return Split(close, paid_us, down_us)
+
+
+def paid_engine_us(billing: str, replicas: int, span: tuple[int, int], use: Use) -> int:
+    """The engine time that a bill is for: on demand none while an engine was stopped on purpose."""
+    whole_us = replicas * (span[1] - span[0])
+    return max(0, whole_us - use.off_us) if billing == "on_demand" else whole_us
+
+
+def unavailable(busy_us: Mapping[str, int], down_us: int, paid_us: int) -> int:
+    """Work that was measured was done: only what it leaves of the paid time can be down."""
+    return min(down_us, max(0, paid_us - sum(busy_us.values())))
+
+
+def bill_pusd(contract: Version, span: tuple[int, int], use: Use) -> int:
+    """What the contract charges for the span; `use` says when machines on demand ran."""
+    terms = Terms(
+        billing=contract["billing"],
+        pusd_per_hour=contract["pusd_per_hour"],
+        gpus=contract["gpus_per_replica"] * contract["replicas"],
+        since_us=midnight_us(contract["since"]),
+        until_us=midnight_us(contract["until"], days=1),
+        running_us=tuple(use.up),
+    )
+    return gpu_bill_pusd(terms, *span)
+
+
+def rated_versions(connection: Connection, pool: str, *, lock: bool = False) -> list[Version]:
+    """The pool's contracts with a rate, oldest first. `lock`: two closers would post twice."""
+    query = (
+        select(*GpuContract.__table__.columns)
+        .where(GpuContract.pool == pool, GpuContract.pusd_per_hour.is_not(None))
+        .order_by(GpuContract.recorded_us, GpuContract.id)
+    )
+    found = connection.execute(query.with_for_update() if lock else query)
+    return [dict(row) for row in found.mappings()]
+
+
+def in_force(versions: Sequence[Version], hour_us: int) -> Version:
+    """The latest stated by the hour's end; an hour before all of them takes the first."""
+    stated = [row for row in versions if row["recorded_us"] < hour_us + HOUR_US]
+    return stated[-1] if stated else versions[0]
+
+
+def last_closed_us(connection: Connection, pool: str) -> int | None:
+    """The start of the pool's last closed hour."""
+    query = select(func.max(GpuHour.hour_us)).where(GpuHour.pool == pool)
+    return connection.execute(query).scalar_one()
+
+
+def begins_us(connection: Connection, pool: str, *, since: date | None, recorded_us: int) -> int:
+    """Where a pool's bill begins: on its contract's first day, else with the first evidence."""
+    first_day = midnight_us(since)
+    if first_day is not None:
+        return first_day
+    seen = [
+        connection.execute(query).scalar_one_or_none()
+        for query in (
+            select(func.min(EngineSample.at_us)).where(EngineSample.pool == pool),
+            # In the order of an index: ends at the first row of this pool.
+            select(Attempt.opened_us)
+            .where(Attempt.pool == pool)
+            .order_by(Attempt.opened_us)
+            .limit(1),
+        )
+    ]
+    return min([recorded_us, *(at_us for at_us in seen if at_us is not None)])
+
+
+def hours_of(from_us: int, until_us: int) -> Iterator[tuple[int, int]]:
+    """The span cut at full hours."""
+    while from_us < until_us:
+        end_us = min(until_us, (from_us // HOUR_US + 1) * HOUR_US)
+        yield from_us, end_us
+        from_us = end_us
+
+
+def midnight_us(day: date | None, *, days: int = 0) -> int | None:
+    if day is None:
+        return None
+    moment = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=days)
+    return int(moment.timestamp()) * 1_000_000

@@ -1,0 +1,92 @@
+"""What own GPUs cost over a span: closed hours from the books, and what runs since, by contract.
+
+Closed hours are final: used + idle + unavailable = bill. The open rest is computed from the
+contract at the reader's clock: used is what attempts were charged provisionally, the remainder is
+idle until the close knows better. A pool without a rate has no bill, only hours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ledger.economics.cost import ops_cost, weeks_of
+from ledger.fleet.accrual import midnight_us
+from ledger.fleet.running import Running
+from ledger.queries.fleet import Contract, HourCell
+from ledger.queries.scope import HOUR_US, Scope
+
+PPM = 1_000_000
+_SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBill:
+    """One pool's bill over a span. `open_from_us` is where the closed hours end."""
+
+    pool: str
+    gpu_type: str
+    gpus: int
+    replicas: int
+    pusd_per_hour: int | None
+    source: str | None
+    simulated: bool
+    bill_pusd: int
+    used_pusd: int
+    idle_pusd: int
+    unavailable_pusd: int
+    ops_pusd: Fraction
+    hours: Fraction
+    available_share: Fraction  # of the hours that were paid for; 1 without any
+    open_from_us: int
+    machine: str | None = None  # shared with other pools; `share` of its GPUs and rate is ours
+    share: Fraction = Fraction(1)
+
+    @property
+    def rated(self) -> bool:
+        return self.pusd_per_hour is not None
+
+    @property
+    def gpu_hours(self) -> Fraction:
+        return self.gpus * self.share * self.hours
+
+
+def pool_bill(
+    contract: Contract, closed: Sequence[HourCell], scope: Scope, rest: Running
+) -> PoolBill:
+    """Closed hours of the span plus the open rest up to the span's end."""
+    mine = [cell for cell in closed if cell.pool == contract.pool]
+    until = midnight_us(contract.until, days=1)
+    end_us = scope.end_us if until is None else min(scope.end_us, until)
+    span_us = sum(cell.span_us for cell in mine) + max(0, end_us - rest.from_us)
+    paid_us = sum(cell.replica_us for cell in mine) + rest.paid_us
+    down_us = sum(cell.unavailable_us for cell in mine) + rest.unavailable_us
+    hours = Fraction(span_us, HOUR_US)
+    return PoolBill(
+        pool=contract.pool,
+        gpu_type=contract.gpu_type,
+        gpus=contract.gpus,
+        replicas=contract.replicas,
+        pusd_per_hour=contract.pusd_per_hour,
+        source=contract.source,
+        simulated=contract.simulated,
+        bill_pusd=sum(cell.bill_pusd for cell in mine) + rest.bill_pusd,
+        used_pusd=sum(cell.used_pusd for cell in mine) + sum(rest.used_pusd.values()),
+        idle_pusd=sum(cell.idle_pusd for cell in mine) + rest.idle_pusd,
+        unavailable_pusd=sum(cell.unavailable_pusd for cell in mine) + rest.unavailable_pusd,
+        ops_pusd=_ops_pusd(contract, hours),
+        hours=hours,
+        available_share=1 - Fraction(down_us, paid_us) if paid_us else Fraction(1),
+        open_from_us=rest.from_us,
+        machine=contract.machine,
+        share=Fraction(contract.share_ppm, PPM),
+    )
+
+
+def _ops_pusd(contract: Contract, hours: Fraction) -> Fraction:
+    return Fraction(
+        ops_cost(
+            hours_per_week=Fraction(contract.ops_seconds_per_week, _SECONDS_PER_HOUR),
+            pusd_per_hour=contract.ops_pusd_per_hour,
+            weeks=weeks_of(hours),
+        )
+    )

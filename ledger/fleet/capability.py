@@ -1,0 +1,199 @@
+"""What pools could have served inside the SLO over a span: one figure, and how it is known.
+
+The step-time model of a pool's engines gives a rate at the traffic really asked (`capacity`).
+What spilled judges it: engines even out bursts over some minutes, at most an hour, so the overflow
+computed with that rate has a range. Inside it the rate stands. Above it the capacity is the one
+that explains what spilled, if that was often enough to tell; below it more was served than the
+rate allows, and what was served stands. Without a measured rate the busiest minutes are a floor.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from heapq import nlargest
+
+from ledger.economics.cost import TokenBasis, Volume
+from ledger.economics.staircase import (
+    WINDOWS_MINUTES,
+    explaining,
+    fitted_window,
+    overflow,
+    windowed,
+)
+from ledger.fleet.bills import PoolBill
+from ledger.fleet.capacity import Traffic, rate_of
+from ledger.queries.fleet import CapacityRow
+from ledger.queries.load import Load
+from ledger.queries.scope import HOUR_US, MINUTE_US
+
+BUSY_MINUTES = 5  # the floor under a capacity is the mean of this many busiest minutes
+# Fewer requests than these have a mean of tokens that is off by more than a fifth (spread about
+# the mean, over the root of 30); in fewer minutes it is the shape of one burst that is seen.
+TELLING_REQUESTS = 30
+TELLING_MINUTES = 5
+SECONDS_PER_MINUTE = 60
+MINUTES_PER_HOUR = 60
+
+
+class Known(StrEnum):
+    """The best first."""
+
+    MEASURED = "measured"  # step times, at the traffic asked
+    SERVED = "served"  # more than step times say was served for whole hours
+    SPILLS = "spills"  # what spilled says
+    FLOOR = "floor"  # seen to be served; it may be more
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """Tokens that could have been served inside the SLO in the span."""
+
+    volume: Volume
+    known: Known
+    spilled_requests: int = 0  # for lack of capacity, in the span
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCapability:
+    """One pool's, beside the load that it was judged by.
+
+    `per_minute` is of all its engines while they are available, counted in windows of
+    `window_minutes`. `measured_per_minute` is what step times alone say. `decodes` tells the kind
+    of its traffic: volumes of different kinds are not interchangeable.
+    """
+
+    capability: Capability
+    per_minute: Fraction
+    window_minutes: int
+    measured_per_minute: Fraction | None
+    decodes: bool
+    spills_tell: bool = False  # enough spilled, and often enough
+
+    @property
+    def known(self) -> Known:
+        return self.capability.known
+
+
+def pool_capability(
+    bill: PoolBill,
+    rows: Sequence[CapacityRow],
+    traffic: Traffic,
+    asked: Load,
+    *,
+    span_end_us: int,
+    basis: TokenBasis,
+) -> PoolCapability | None:
+    """`asked` and `traffic` are of everyone; `None` where nothing was asked or nothing held."""
+    load = load_of(asked, bill, span_end_us)
+    if not any(load):
+        return None
+    measured = _measured(bill, rows, traffic, basis)
+    rate = floor(asked) if measured is None else measured
+    overflowed = sum(asked.spilled)
+    known = Known.FLOOR if measured is None else Known.MEASURED
+    window = WINDOWS_MINUTES[0]
+    shortest, longest = (overflow(load, rate, width) for width in _ends())
+    enough = telling(asked)
+    if overflowed > shortest and enough:
+        known, rate = Known.SPILLS, explaining(load, overflowed)
+    elif overflowed < longest and (enough or measured is not None):
+        known = Known.SPILLS if measured is None else Known.SERVED
+        window = WINDOWS_MINUTES[-1]
+        rate = explaining(windowed(load, window), overflowed) / window
+    else:
+        window = fitted_window(load, capacity_per_minute=rate, overflowed=overflowed)
+    if not rate:
+        return None
+    tokens = rate * MINUTES_PER_HOUR * bill.hours * bill.available_share
+    requests = sum(asked.spilled_requests)
+    able = Capability(Volume(tokens, basis), known, requests)
+    return PoolCapability(able, rate, window, measured, traffic.decodes, enough)
+
+
+def together(
+    pools: Mapping[str, PoolCapability | None],
+    served: Mapping[str, int],
+    basis: TokenBasis,
+    *,
+    kinds: Mapping[str, frozenset[str] | None] | None = None,
+) -> Capability | None:
+    """The pools as one, at the mix of their traffic.
+
+    Pools that decode can take one another's requests, so their volumes add up, and so do those of
+    embedding pools, and of pools that rank (`kinds`: what each does). Between two kinds the mix
+    stays: the kind that is full first limits all. A pool that was asked nothing has no figure and
+    adds none.
+    """
+    found = [one for one in pools.values() if one is not None]
+    if not found:
+        return None
+    whole = sum(served.get(pool, 0) for pool in pools)
+    scales = []
+    groups = {pool: _group(one, (kinds or {}).get(pool)) for pool, one in pools.items() if one}
+    for group in sorted(set(groups.values())):
+        kind = {p: one for p, one in pools.items() if one is not None and groups[p] == group}
+        volume = sum(served.get(pool, 0) for pool in kind)
+        capacity = sum(
+            (Fraction(one.capability.volume.tokens) for one in kind.values()), Fraction(0)
+        )
+        if volume:
+            scales.append(capacity / volume)
+    if not scales:
+        return None
+    order = list(Known)
+    known = max((one.known for one in found), key=order.index)
+    requests = sum(one.capability.spilled_requests for one in found)
+    return Capability(Volume(whole * min(scales), basis), known, requests)
+
+
+def _group(pool: PoolCapability, kinds: frozenset[str] | None) -> str:
+    """Requests go from one pool to another within it."""
+    return "" if pool.decodes else ",".join(sorted(kinds or ("embedding",)))
+
+
+def telling(load: Load) -> bool:
+    """Whether enough spilled, and often enough, to say anything about capacity."""
+    counts = load.spilled_requests
+    return sum(counts) >= TELLING_REQUESTS and len(counts) - counts.count(0) >= TELLING_MINUTES
+
+
+def load_of(load: Load, bill: PoolBill, span_end_us: int) -> list[int]:
+    """Tokens asked in every minute of the billed hours, in time order, the quiet ones as zeros."""
+    if not load.seen:
+        return []
+    first = min(load.start_us, span_end_us - int(bill.hours * HOUR_US))
+    early = (load.start_us - first) // MINUTE_US
+    found = [0] * early + list(load.asked)
+    return found + [0] * (int(bill.hours * MINUTES_PER_HOUR) - len(found))
+
+
+def floor(load: Load) -> Fraction:
+    """Tokens a minute that a pool has been seen to serve inside its SLO."""
+    busiest = nlargest(min(BUSY_MINUTES, load.seen), load.served)
+    return Fraction(sum(busiest), len(busiest)) if busiest else Fraction(0)
+
+
+def _output(basis: TokenBasis) -> bool:
+    return basis is TokenBasis.OUTPUT
+
+
+def _measured(
+    bill: PoolBill, rows: Sequence[CapacityRow], traffic: Traffic, basis: TokenBasis
+) -> Fraction | None:
+    """Tokens a minute by step times: the mean of the pool's engines, for each of its replicas."""
+    engines = [row.measured for row in rows if row.pool == bill.pool]
+    rates = [None if engine is None else rate_of(engine, traffic) for engine in engines]
+    known = [
+        rate.output_tokens_per_s + (0.0 if _output(basis) else rate.input_tokens_per_s)
+        for rate in rates
+        if rate is not None
+    ]
+    if not known or len(known) < len(rates):
+        return None
+    mean = Fraction(sum(known) / len(known)).limit_denominator(10**6)
+    return mean * bill.replicas * SECONDS_PER_MINUTE
+
+
+def _ends() -> tuple[int, int]:
+    return WINDOWS_MINUTES[0], WINDOWS_MINUTES[-1]

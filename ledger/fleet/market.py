@@ -1,0 +1,122 @@
+"""The catalogue of GPUs in the books: written by the gateway's start, read by who plans to buy.
+
+`estimate` says what one GPU serves inside the promise of a measurement. Where that GPU was not
+measured it scales the nearest one that was by memory bandwidth, which decoding waits for, and says
+so; a model that one GPU cannot hold has no estimate.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import date
+from fractions import Fraction
+
+from sqlalchemy import Connection, Engine, delete, insert, select
+
+from ledger.economics.cost import TokenBasis, Volume, on_all_tokens
+from ledger.orm.market import GpuType
+
+ROOM = Fraction(9, 10)  # of a GPU's memory, for weights and cache
+CACHE = Fraction(5, 4)  # weights and the least cache that makes batches worth it
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A measured load inside a promise: tokens per second of `gpus` GPUs together."""
+
+    model: str
+    weights_gib: float
+    gpus: int
+    output_tokens_per_s: float
+    input_per_output: float
+    ttft_ms_p99: float
+    tpot_ms_p90: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """One kind of GPU. Rates are of one per hour; `None` where no public price was seen."""
+
+    name: str
+    vendor: str
+    memory_gib: int
+    bandwidth_bytes_s: int
+    low_pusd_per_hour: int | None
+    high_pusd_per_hour: int | None
+    price_source: str | None
+    price_seen: date | None
+    serving: tuple[Serving, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one GPU serves, output tokens per second, and the measurement that says so."""
+
+    output_tokens_per_s: Fraction
+    measured: Serving
+    on: str  # the GPU that was measured
+    scaled: Fraction  # 1: that is this one
+
+    def tokens_per_s(self, basis: TokenBasis) -> Fraction:
+        """On either basis, at the measurement's own mix of input and output."""
+        output = Volume(self.output_tokens_per_s, TokenBasis.OUTPUT)
+        if basis is TokenBasis.OUTPUT:
+            return Fraction(output.tokens)
+        mix = Fraction(str(self.measured.input_per_output))
+        return Fraction(on_all_tokens(output, input_per_output=mix).tokens)
+
+
+def record_market(engine: Engine, found: Iterable[Hardware], *, at_us: int) -> bool:
+    """Bring the books to this catalogue; returns whether anything changed."""
+    wanted = tuple(found)
+    with engine.begin() as connection:
+        if market(connection) == wanted:
+            return False
+        connection.execute(delete(GpuType))
+        rows = [{**asdict(one), "place": place, "recorded_us": at_us}
+                for place, one in enumerate(wanted)]  # fmt: skip
+        if rows:
+            connection.execute(insert(GpuType), rows)
+    return True
+
+
+def market(connection: Connection) -> tuple[Hardware, ...]:
+    """The catalogue in its order; empty before a gateway of this version has started."""
+    names = [field.name for field in fields(Hardware)]
+    query = select(*(getattr(GpuType, name) for name in names)).order_by(GpuType.place)
+    found = []
+    for row in connection.execute(query):
+        values = dict(zip(names, row, strict=True))
+        values["serving"] = tuple(Serving(**one) for one in values["serving"])
+        found.append(Hardware(**values))
+    return tuple(found)
+
+
+def models(known: Iterable[Hardware]) -> list[str]:
+    """Every model that was measured on some GPU."""
+    return sorted({one.model for gpu in known for one in gpu.serving})
+
+
+def estimate(known: Sequence[Hardware], gpu: Hardware, model: str) -> Estimate | None:
+    """What one such GPU serves of a model; `None` where it does not fit or nothing is known."""
+    own = [one for one in gpu.serving if one.model == model]
+    if own:
+        best = max(own, key=lambda one: one.output_tokens_per_s / one.gpus)
+        return Estimate(_each(best), best, gpu.name, Fraction(1))
+    others = [(other, one) for other in known for one in other.serving if one.model == model]
+    if not others:
+        return None
+    other, one = min(others, key=lambda pair: abs(_ratio(gpu, pair[0]) - 1))
+    if Fraction(str(one.weights_gib)) * CACHE > gpu.memory_gib * ROOM:
+        return None
+    scale = _ratio(gpu, other)
+    return Estimate(_each(one) * scale, one, other.name, scale)
+
+
+def _ratio(gpu: Hardware, other: Hardware) -> Fraction:
+    return Fraction(gpu.bandwidth_bytes_s, other.bandwidth_bytes_s)
+
+
+def _each(one: Serving) -> Fraction:
+    return Fraction(str(one.output_tokens_per_s)) / one.gpus

@@ -1,0 +1,113 @@
+"""GPU rates and ops hours that people entered, carried into the pools' contracts.
+
+A contract is what the configuration declares, with the rate, its source and the ops hours that
+stand entered for its pool over the file's own (`carried`). An entry that begins later becomes a
+version of the contract when its time has come (`carry_rates`), from that very instant on: hours
+that are closed stay as they were closed.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Engine, func, insert, select
+
+from ledger.database import reading
+from ledger.entered import RATE, Entered, entries, in_force
+from ledger.orm.fleet import GpuContract
+from ledger.queries.scope import rows
+
+NEWEST_CONTRACT_FILE = "contracts.newest"  # in the run directory: the newest version's number
+
+
+class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`pusd_per_hour`: of one GPU; a pool's part where it shares a machine. None: not known yet."""
+
+    pusd_per_hour: int | None
+    source: str | None
+    ops_seconds_per_week: int
+    ops_pusd_per_hour: int
+
+
+def rate_of(one: Entered) -> Rate | None:
+    """None where the entry hands the word back to the configuration."""
+    return None if one.says is None else msgspec.convert(one.says, Rate)
+
+
+def carried(contract: Mapping[str, Any], one: Entered | None) -> dict[str, Any]:
+    """The contract's columns with what stands entered."""
+    rate = None if one is None else rate_of(one)
+    return {**contract} if rate is None else {**contract, **msgspec.structs.asdict(rate)}
+
+
+def standing_rates(connection: Connection, at_us: int) -> dict[str, Entered]:
+    """By pool."""
+    return in_force(entries(connection, RATE), at_us)
+
+
+def carry_rates(
+    connection: Connection, at_us: int, configured: Mapping[str, Rate] | None = None
+) -> int:
+    """Make versions of the contracts that differ from what stands entered; returns how many.
+
+    `configured`: what the configuration says of pools whose entries were taken back; without it
+    they wait for the next start.
+    """
+    latest = _latest(connection)
+    made = 0
+    for pool, one in sorted(standing_rates(connection, at_us).items()):
+        contract = latest.get(pool)
+        rate = rate_of(one) or (configured or {}).get(pool)
+        if contract is None or rate is None:
+            continue
+        wanted = {**contract, **msgspec.structs.asdict(rate)}
+        if wanted == contract:
+            continue
+        wanted["recorded_us"] = max(one.from_us, contract["recorded_us"])
+        del wanted["id"]
+        connection.execute(insert(GpuContract), [wanted])
+        made += 1
+    return made
+
+
+def newest_contract(connection: Connection) -> int:
+    """The number of the newest version of any pool; 0 without one."""
+    return connection.execute(select(func.max(GpuContract.id))).scalar_one() or 0
+
+
+def read_rates(engine: Engine) -> dict[str, int | None]:
+    """By pool, what one GPU costs an hour in pico-USD; None: not known."""
+    with reading(engine) as connection:
+        return {pool: row["pusd_per_hour"] for pool, row in _latest(connection).items()}
+
+
+def _latest(connection: Connection) -> dict[str, dict[str, Any]]:
+    newest = select(func.max(GpuContract.id)).group_by(GpuContract.pool)
+    query = select(*GpuContract.__table__.columns).where(GpuContract.id.in_(newest))
+    return {row["pool"]: dict(row) for row in connection.execute(query).mappings()}
+
+
+class RateVersion(msgspec.Struct, frozen=True):
+    """A version of a pool's contract, as far as it is about rates; `gpus`: all of the pool's."""
+
+    pool: str
+    gpu_type: str
+    gpus: int
+    pusd_per_hour: int | None
+    source: str | None
+    ops_seconds_per_week: int
+    ops_pusd_per_hour: int
+    recorded_us: int
+    machine: str | None
+    simulated: bool
+
+
+def rate_versions(connection: Connection) -> list[RateVersion]:
+    """Of every pool, the oldest first."""
+    table = GpuContract
+    query = select(
+        table.pool, table.gpu_type, table.gpus_per_replica * table.replicas, table.pusd_per_hour,
+        table.source, table.ops_seconds_per_week, table.ops_pusd_per_hour, table.recorded_us,
+        table.machine, table.simulated,
+    ).order_by(table.pool, table.id)  # fmt: skip
+    return [RateVersion(*row) for row in rows(connection, query)]

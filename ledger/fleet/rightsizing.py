@@ -1,0 +1,73 @@
+"""Other GPUs for the same load: how many of each kind would carry it, and what a month of them is.
+
+A kind that was not measured with this model is scaled from the engines that were, by memory
+bandwidth, which decoding waits for, as in `market.estimate`. An engine needs at least the memory it
+has now, so that weights and cache fit: of a smaller kind it takes several. As many are taken as
+leave no more overflow than there is today. That is where to look, not what to buy: `engine bench`
+on one of them says what it does.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ledger.economics.cost import Exact
+from ledger.economics.staircase import LoadCurve
+from ledger.economics.standing import HOURS_OF_A_MONTH
+from ledger.fleet.market import Hardware
+
+MOST_ENGINES = 4096  # beyond it nothing carries the load
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Engines of one kind. `per_engine`: tokens a window inside the SLO, as the load's windows."""
+
+    gpu: Hardware
+    gpus_per_engine: Exact
+    engines: int
+    per_engine: Exact
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """`scaled`: an engine's speed beside that of one today; `pusd_per_month` at the low rate."""
+
+    gpu: Hardware
+    engines: int
+    gpus: int
+    scaled: Fraction
+    pusd_per_month: int | None
+
+
+def sizes(today: Fleet, load: LoadCurve, known: Iterable[Hardware]) -> list[Size]:
+    """Of every other kind that could carry it, the cheapest first, those without a rate last."""
+    spilled = load.overflow(today.engines * today.per_engine, volume=load.total)
+    found = [
+        size
+        for gpu in known
+        if gpu.name != today.gpu.name and (size := _size(today, load, gpu, spilled)) is not None
+    ]
+    return sorted(found, key=lambda one: (one.pusd_per_month is None, one.pusd_per_month or 0))
+
+
+def _size(today: Fleet, load: LoadCurve, gpu: Hardware, spilled: Fraction) -> Size | None:
+    each = -(-today.gpus_per_engine * today.gpu.memory_gib // gpu.memory_gib)
+    bandwidth = Fraction(today.gpus_per_engine) * today.gpu.bandwidth_bytes_s
+    scaled = each * gpu.bandwidth_bytes_s / bandwidth
+    engines = least(load, Fraction(today.per_engine) * scaled, spilled)
+    if engines is None:
+        return None
+    gpus, rate = int(engines * each), gpu.low_pusd_per_hour
+    month = None if rate is None else gpus * rate * HOURS_OF_A_MONTH
+    return Size(gpu, engines, gpus, scaled, month)
+
+
+def least(load: LoadCurve, per_engine: Fraction, spilled: Fraction) -> int | None:
+    """The fewest engines that leave no more overflow than this; `None` beyond `MOST_ENGINES`."""
+    counts = range(1, MOST_ENGINES + 1)
+    place = bisect_left(
+        counts, True, key=lambda n: load.overflow(n * per_engine, volume=load.total) <= spilled
+    )
+    return counts[place] if place < len(counts) else None

@@ -1,0 +1,183 @@
+"""What runs since a pool's last closed hour, split as the close will split it.
+
+`accrual.split` divides each hour, or as much of it as has passed, by the same evidence that the
+close reads. For charts every hour is spread over finer parts: their work and their down time say
+where, and the parts add up to the hour to the unit.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from sqlalchemy import Connection
+
+from ledger.fleet.accrual import (
+    Split,
+    Version,
+    begins_us,
+    bill_pusd,
+    hours_of,
+    in_force,
+    last_closed_us,
+    rated_versions,
+    split,
+)
+from ledger.fleet.use import Use, uses
+from ledger.queries.fleet import Contract, HourCell
+from ledger.queries.scope import HOUR_US, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of the open rest that lies in one bucket: used + idle + unavailable = bill."""
+
+    start_us: int
+    bill_pusd: int
+    used_pusd: int
+    idle_pusd: int
+    unavailable_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The open rest of one pool; `used_pusd` is by team. A pool without a rate has no bill."""
+
+    pool: str
+    from_us: int
+    used_pusd: Mapping[str, int]
+    idle_pusd: int
+    unavailable_pusd: int
+    paid_us: int
+    unavailable_us: int
+    parts: tuple[Part, ...]
+
+    @property
+    def bill_pusd(self) -> int:
+        return sum(self.used_pusd.values()) + self.idle_pusd + self.unavailable_pusd
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was seen in buckets of `width_us`, by their starts."""
+
+    width_us: int
+    uses: Mapping[int, Use]
+
+    def shares(self, replicas: int, piece: tuple[int, int]) -> tuple[Fraction, Fraction]:
+        """Of a piece's engine time, the busy and the unavailable share."""
+        use = self.uses.get(piece[0] // self.width_us * self.width_us) or Use()
+        paid_us = replicas * (piece[1] - piece[0]) or 1
+        return Fraction(sum(use.busy_us.values()), paid_us), Fraction(use.down_us, paid_us)
+
+
+def running(
+    connection: Connection,
+    contract: Contract,
+    closed: Iterable[HourCell],
+    scope: Scope,
+    *,
+    bucket_us: int = HOUR_US,
+) -> Running:
+    """From the last closed hour, or from where the bill begins, to the scope's end."""
+    pool, width_us = contract.pool, min(bucket_us, HOUR_US)
+    from_us = open_from(connection, contract, closed, scope)
+    versions = rated_versions(connection, pool)
+    if contract.pusd_per_hour is None or not versions or from_us >= scope.end_us:
+        return Running(pool, from_us, {}, 0, 0, 0, 0, ())
+    whole = uses(connection, pool, from_us, scope.end_us)
+    fine = whole
+    if width_us < HOUR_US:
+        fine = uses(connection, pool, from_us, scope.end_us, width_us=width_us)
+    seen = _Seen(width_us, fine)
+    splits: list[Split] = []
+    parts: list[Part] = []
+    for span in hours_of(from_us, scope.end_us):
+        hour_us = span[0] // HOUR_US * HOUR_US
+        version, use = in_force(versions, hour_us), whole.get(hour_us) or Use()
+        splits.append(split(pool, version, span, use))
+        parts += _spread(splits[-1], version, span, use, seen)
+    used: dict[str, int] = {}
+    for one in splits:
+        for team, pusd in one.close.used_pusd.items():
+            used[team] = used.get(team, 0) + pusd
+    return Running(
+        pool,
+        from_us,
+        used,
+        sum(one.close.idle_pusd for one in splits),
+        sum(one.close.unavailable_pusd for one in splits),
+        sum(one.paid_us for one in splits),
+        sum(one.unavailable_us for one in splits),
+        tuple(parts),
+    )
+
+
+def open_from(
+    connection: Connection, contract: Contract, closed: Iterable[HourCell], scope: Scope
+) -> int:
+    """Where the open rest begins: after the last closed hour of the scope, or with the bill."""
+    pool = contract.pool
+    last = max((cell.last_hour_us for cell in closed if cell.pool == pool), default=None)
+    if last is not None:
+        return last + HOUR_US
+    if last_closed_us(connection, pool) is not None:
+        return scope.start_us
+    first = next(iter(rated_versions(connection, pool)), None)
+    since, recorded_us = (
+        (contract.since, contract.recorded_us)
+        if first is None
+        else (first["since"], first["recorded_us"])
+    )
+    begins = begins_us(connection, pool, since=since, recorded_us=recorded_us)
+    return max(scope.start_us, begins)
+
+
+def pieces_of(span: tuple[int, int], width_us: int) -> list[tuple[int, int]]:
+    """The span cut at the multiples of `width_us`."""
+    cuts = range(span[0] // width_us * width_us + width_us, span[1], width_us)
+    edges = [span[0], *cuts, span[1]]
+    return list(pairwise(edges))
+
+
+def fit(wanted: Sequence[int], rooms: Sequence[int], total: int) -> list[int]:
+    """Shares of `total` near `wanted`, none above its room; `total` is at most all rooms.
+
+    What does not fit moves on to the next part, as work does; what is left at the end fills
+    earlier rooms from the back.
+    """
+    shares = []
+    carried = 0
+    for want, room in zip(wanted, rooms, strict=True):
+        share = min(room, want + carried, total)
+        carried += want - share
+        total -= share
+        shares.append(share)
+    for place in reversed(range(len(shares))):
+        more = min(rooms[place] - shares[place], total)
+        shares[place] += more
+        total -= more
+    return shares
+
+
+def _spread(
+    whole: Split, contract: Version, span: tuple[int, int], use: Use, seen: _Seen
+) -> list[Part]:
+    """One hour's split over its pieces. Bills are cumulative, so the pieces' add up to it."""
+    pieces = pieces_of(span, seen.width_us)
+    bills = [bill_pusd(contract, piece, use) for piece in pieces]
+    busy, down = zip(*(seen.shares(contract["replicas"], piece) for piece in pieces), strict=True)
+    lost = fit(
+        [int(bill * share) for bill, share in zip(bills, down, strict=True)],
+        bills,
+        whole.close.unavailable_pusd,
+    )
+    used = fit(
+        [int(bill * share) for bill, share in zip(bills, busy, strict=True)],
+        [bill - gone for bill, gone in zip(bills, lost, strict=True)],
+        sum(whole.close.used_pusd.values()),
+    )
+    return [
+        Part(start, bill, share, bill - share - gone, gone)
+        for (start, _), bill, share, gone in zip(pieces, bills, used, lost, strict=True)
+    ]

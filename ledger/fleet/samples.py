@@ -1,0 +1,101 @@
+"""What telemetry leaves for the dashboard: engine samples, and versions of capacity and catalog.
+
+Small ordinary transactions beside the ledger writer. Capacity and catalog rows are added only
+when something changed: the latest row at a time is in force.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Engine, insert, select
+
+from ledger.database import reading
+from ledger.orm import tables as orm
+
+PPM = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One engine at one time; ratios in parts per million, `None` is not known."""
+
+    at_us: int
+    pool: str
+    engine: str
+    health: str
+    running: int | None = None
+    waiting: int | None = None
+    kv_usage_ppm: int | None = None
+    kv_promised_ppm: int | None = None
+    prompt_tokens_total: int | None = None
+    output_tokens_total: int | None = None
+    preemptions_total: int | None = None
+    prefix_hit_ppm: int | None = None
+    busy_us: int | None = None
+    step_feedback_ppm: int | None = None
+    load_ppm: int | None = None
+    bid_price_pusd_per_s: int | None = None
+    age_us: int | None = None
+    simulated: bool = False
+
+
+def add_round_trips(engine: Engine, at_us: int, rtt_us: Mapping[str, int]) -> None:
+    """By engine, those that changed."""
+    if rtt_us:
+        rows = [{"engine": name, "at_us": at_us, "rtt_us": one} for name, one in rtt_us.items()]
+        with engine.begin() as connection:
+            connection.execute(insert(orm.RoundTrip), rows)
+
+
+def add_samples(engine: Engine, samples: Sequence[Sample]) -> None:
+    """Append; one transaction."""
+    if samples:
+        with engine.begin() as connection:
+            connection.execute(insert(orm.EngineSample), [asdict(sample) for sample in samples])
+
+
+def readings(
+    engine: Engine, name: str, from_us: int, until_us: int
+) -> list[tuple[int, int, int, int]]:
+    """(time, running, prompt tokens, output tokens) of an engine, as far as all are known."""
+    table = orm.EngineSample
+    columns = (table.at_us, table.running, table.prompt_tokens_total, table.output_tokens_total)
+    query = (
+        select(*columns)
+        .where(table.engine == name, table.at_us >= from_us, table.at_us < until_us)
+        .order_by(table.at_us)
+    )
+    with reading(engine) as connection:
+        found = connection.execute(query).all()
+    return [
+        (at_us, running, read, written)
+        for at_us, running, read, written in found
+        if running is not None and read is not None and written is not None
+    ]
+
+
+def add_capacity(engine: Engine, row: Mapping[str, Any]) -> bool:
+    """Record an engine's capacity unless the latest row says the same; True when it was added."""
+    return _add_version(engine, orm.Capacity, row)
+
+
+def add_catalog(engine: Engine, row: Mapping[str, Any]) -> bool:
+    """Record what an engine runs unless the latest row says the same; True when it was added."""
+    return _add_version(engine, orm.CatalogEntry, row)
+
+
+def _add_version(engine: Engine, table: Any, row: Mapping[str, Any]) -> bool:
+    columns = [column for column in table.__table__.columns if column.name not in ("id", "at_us")]
+    query = (
+        select(*columns)
+        .where(table.engine == row["engine"])
+        .order_by(table.at_us.desc(), table.id.desc())
+        .limit(1)
+    )
+    with engine.begin() as connection:
+        latest = connection.execute(query).mappings().first()
+        if latest is not None and all(latest[name] == row.get(name) for name in latest):
+            return False
+        connection.execute(insert(table), [dict(row)])
+        return True

@@ -1,0 +1,132 @@
+"""What was seen of a pool's engines in a span: who used them, when they were down, when up.
+
+The one reading for hours that close and for the hour that still runs, so that both are split by
+the same evidence. Use is the measured engine time of the attempts that settled in the piece; a
+sample stands for the time since its engine's last one. What nobody observed is neither used nor
+down: it is idle.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, literal_column, select
+
+from ledger.orm.books import Attempt
+from ledger.orm.fleet import HOUR_US, EngineSample
+from ledger.orm.seals import RetiredUse
+from ledger.orm.types import exact_sum
+
+# A sample stands for the time since its engine's last one, but never for longer than this.
+SAMPLE_REACH_US = 900_000_000
+DOWN = frozenset({"loading", "draining", "down"})
+OFF = "off"  # stopped on purpose: a machine on demand is given back, a reserved one is idle
+_NOTHING = (0, 0, "")
+
+
+@dataclass(slots=True)
+class Use:
+    """What one piece of time saw; `up` are spans in which the pool's machines ran."""
+
+    busy_us: dict[str, int] = field(default_factory=dict)
+    charged_pusd: dict[str, int] = field(default_factory=dict)
+    down_us: int = 0
+    off_us: int = 0
+    up: list[tuple[int, int]] = field(default_factory=list)
+
+
+def uses(
+    connection: Connection, pool: str, start_us: int, until_us: int, *, width_us: int = HOUR_US
+) -> dict[int, Use]:
+    """By the start of each piece; pieces lie between the multiples of `width_us`."""
+    found: dict[int, Use] = {}
+    for start, team, engine_us, cost in _work(connection, pool, (start_us, until_us), width_us):
+        use = found.setdefault(start, Use())
+        use.busy_us[team], use.charged_pusd[team] = engine_us, cost
+    if width_us == HOUR_US:
+        _add_retired(connection, pool, (start_us, until_us), found)
+    for begin_us, end_us, health in _spans(connection, pool, start_us, until_us):
+        for start, (first, last) in _cut(begin_us, end_us, width_us):
+            use = found.setdefault(start, Use())
+            if health in DOWN:
+                use.down_us += last - first
+            if health == OFF:
+                use.off_us += last - first
+            elif health != "down":
+                use.up.append((first, last))
+    return found
+
+
+def _work(
+    connection: Connection, pool: str, span: tuple[int, int], width_us: int
+) -> Iterator[tuple[int, str, int, int]]:
+    number = Attempt.settled_us.op("/")(literal_column(str(width_us)))  # whole pieces on both
+    query = (
+        select(number, Attempt.team_id, exact_sum(Attempt.engine_us), exact_sum(Attempt.cost_pusd))
+        .where(
+            Attempt.backend == "own",
+            Attempt.pool == pool,
+            Attempt.settled_us >= span[0],
+            Attempt.settled_us < span[1],
+            Attempt.status != "lost",  # its bound is no bill: nothing was posted for it
+        )
+        .group_by(number, Attempt.team_id)
+    )
+    for which, team, engine_us, cost in connection.execute(query):
+        yield int(which) * width_us, team, engine_us, cost
+
+
+def _add_retired(
+    connection: Connection, pool: str, span: tuple[int, int], found: dict[int, Use]
+) -> None:
+    """What attempts used that are gone: an hour that is corrected late still had them."""
+    query = select(
+        RetiredUse.hour_us, RetiredUse.team_id, RetiredUse.engine_us, RetiredUse.charged_pusd
+    ).where(RetiredUse.pool == pool, RetiredUse.hour_us >= span[0], RetiredUse.hour_us < span[1])
+    for hour_us, team, engine_us, cost in connection.execute(query).all():
+        use = found.setdefault(hour_us, Use())
+        use.busy_us[team] = use.busy_us.get(team, 0) + engine_us
+        use.charged_pusd[team] = use.charged_pusd.get(team, 0) + cost
+
+
+def _spans(
+    connection: Connection, pool: str, start_us: int, until_us: int
+) -> Iterator[tuple[int, int, str]]:
+    """For how long each sample stands: since its engine's last, within reach.
+
+    An engine that is first seen while it loads was not ready before, and nobody saw it run.
+    """
+    query = (
+        select(EngineSample.engine, EngineSample.at_us, EngineSample.health)
+        .where(
+            EngineSample.pool == pool,
+            EngineSample.at_us >= start_us - SAMPLE_REACH_US,
+            EngineSample.at_us < until_us + SAMPLE_REACH_US,
+        )
+        .order_by(EngineSample.engine, EngineSample.at_us)
+    )
+    last, last_us = "", 0
+    held = _NOTHING  # what goes on as it was is one span: samples are many, changes few
+    for engine, at_us, health in connection.execute(query).all():
+        known = last == engine
+        if known or health == "loading":
+            begin_us = max(last_us if known else 0, at_us - SAMPLE_REACH_US, start_us)
+            end_us = min(until_us, at_us)
+            if begin_us < end_us:
+                seen = health if known else "down"
+                if known and begin_us == held[1] and seen == held[2]:
+                    held = (held[0], end_us, seen)
+                else:
+                    if held is not _NOTHING:
+                        yield held
+                    held = (begin_us, end_us, seen)
+        last, last_us = engine, at_us
+    if held is not _NOTHING:
+        yield held
+
+
+def _cut(begin_us: int, end_us: int, width_us: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    while begin_us < end_us:
+        start = begin_us // width_us * width_us
+        last = min(end_us, start + width_us)
+        yield start, (begin_us, last)
+        begin_us = last

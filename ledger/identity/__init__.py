@@ -1,0 +1,1 @@
+"""Keys and people: who asks, and who may look."""

@@ -1,0 +1,153 @@
+"""Keys made, rotated and revoked by somebody: each change a row that nobody edits, with who, why.
+
+A rotation makes another key that may do the same, and lets the old one end by itself some time
+later, so that programs change over in between; the row says when. A revocation ends a key at once,
+also one that was rotated. The rows are entered into the registers.
+"""
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, insert, select
+from sqlalchemy.orm import Session
+
+from ledger.identity.keys import (
+    CreatedKey,
+    IdentityError,
+    KeySpec,
+    bump_generation,
+    create_key,
+    revoke_key,
+)
+from ledger.orm.identity import Key, KeyChange
+
+MADE, ROTATED, REVOKED = "made", "rotated", "revoked"
+
+
+_ENDS = select(func.min(KeyChange.ends_us)).where(KeyChange.key_id == Key.id).scalar_subquery()
+_SELECT = select(
+    Key.id, Key.name, Key.org_id, Key.team_id, Key.user_id, Key.scopes, Key.models,
+    Key.residency, Key.tags, Key.created_us, Key.expires_us, Key.revoked_us, _ENDS,
+)  # fmt: skip
+
+
+class Author(NamedTuple):
+    by: str
+    note: str | None
+    at_us: int
+
+
+class KnownKey(NamedTuple):
+    """A key without its hash. `ends_us`: when it ends after a rotation."""
+
+    id: str
+    name: str
+    org: str
+    team: str
+    user: str | None
+    scopes: list[str]
+    models: list[str] | None
+    residency: str
+    tags: dict[str, str] | None
+    created_us: int
+    expires_us: int | None
+    revoked_us: int | None
+    ends_us: int | None
+
+    def state(self, now_us: int) -> str:
+        if self.revoked_us is not None:
+            return "revoked"
+        over = self.over_us
+        if over is None:
+            return "active"
+        return "expired" if over <= now_us else "ending" if over == self.ends_us else "active"
+
+    @property
+    def over_us(self) -> int | None:
+        """When it ends by itself."""
+        return min(
+            (one for one in (self.expires_us, self.ends_us) if one is not None), default=None
+        )
+
+
+def make(session: Session, spec: KeySpec, author: Author, *, pepper: bytes) -> CreatedKey:
+    """As `create_key`, said who."""
+    made = create_key(session, spec, pepper=pepper, now_us=author.at_us)
+    _say(session, made.key_id, MADE, author)
+    return made
+
+
+def revoke(session: Session, key_id: str, author: Author) -> None:
+    """As `revoke_key`, said who; a second revocation is no change."""
+    known = session.get(Key, key_id)
+    before = None if known is None else known.revoked_us
+    revoke_key(session, key_id, now_us=author.at_us)
+    if before is None:
+        _say(session, key_id, REVOKED, author)
+
+
+def rotate(
+    session: Session,
+    key_id: str,
+    author: Author,
+    *,
+    pepper: bytes,
+    ends_us: int,
+    expires_us: int | None = None,
+) -> CreatedKey:
+    """Another key that may do the same; the old one ends at `ends_us`, or when it expires.
+
+    `expires_us`: the new one's; None: the old one's. Raises `IdentityError` for a key that is over,
+    or has a successor.
+    """
+    old = find(session.connection(), key_id)
+    if (state := old.state(author.at_us)) != "active":
+        raise IdentityError(f"key `{key_id}` is {state}: only an active one is rotated")
+    spec = KeySpec(
+        name=old.name,
+        team=old.team,
+        org=old.org,
+        user=old.user,
+        scopes=tuple(old.scopes),
+        models=None if old.models is None else tuple(old.models),
+        residency=old.residency,
+        tags=tuple((old.tags or {}).items()),
+        expires_us=old.expires_us if expires_us is None else expires_us,
+    )
+    made = create_key(session, spec, pepper=pepper, now_us=author.at_us)
+    _say(session, made.key_id, MADE, author)
+    _say(session, key_id, ROTATED, author, ends_us=ends_us, successor=made.key_id)
+    bump_generation(session)
+    return made
+
+
+def find(connection: Connection, key_id: str) -> KnownKey:
+    """Raises `IdentityError` where there is none."""
+    row = connection.execute(_SELECT.where(Key.id == key_id)).one_or_none()
+    if row is None:
+        raise IdentityError(f"no key has the id `{key_id}`")
+    return KnownKey._make(row)
+
+
+def known_keys(connection: Connection, team: str | None = None) -> list[KnownKey]:
+    """In the order in which they were made; `team`: its alone."""
+    query = _SELECT.order_by(Key.created_us, Key.id)
+    if team is not None:
+        query = query.where(Key.team_id == team)
+    return [KnownKey._make(row) for row in connection.execute(query)]
+
+
+def _say(
+    session: Session,
+    key_id: str,
+    event: str,
+    author: Author,
+    *,
+    ends_us: int | None = None,
+    successor: str | None = None,
+) -> None:
+    session.execute(
+        insert(KeyChange).values(
+            key_id=key_id, event=event, ends_us=ends_us, successor=successor,
+            actor=author.by, note=author.note, recorded_us=author.at_us,
+        )
+    )  # fmt: skip

@@ -1,0 +1,215 @@
+"""A worker's view of the keys: cached, bounded, and never older than the key generation.
+
+Each lookup compares the generation that the ledger writer publishes in shared memory with the one
+its caches were filled under; any change empties them. What a lookup read is cached only if the
+generation has not moved meanwhile, so no request under way can bring a revoked key back. With
+the database away a cached key goes on; a key that would have to be read raises `LedgerAway`.
+"""
+
+import asyncio
+import hashlib
+import mmap
+import os
+import struct
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Engine, func, select
+from sqlalchemy.exc import DBAPIError
+
+from ledger.identity.tokens import GENERATION_FILE, PEPPER_FILE, TokenParts, matches, split_token
+from ledger.orm.identity import Key, KeyChange, Team
+
+CACHED_KEYS = 10_000
+CACHED_UNKNOWN = 10_000
+CACHED_TOKENS = 10_000
+LOOKUPS_AT_ONCE = 4
+LOOKUP_TIMEOUT_S = 5.0
+_COUNTER = struct.Struct("<Q")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LedgerAway(Exception):
+    """The key is not cached and the database cannot be asked: answer 503, not 401."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who asks and what they may do, as it binds one request."""
+
+    key_id: str
+    user_id: str | None
+    team_id: str
+    org_id: str
+    scopes: frozenset[str]
+    models: tuple[str, ...] | None  # None: every model
+    residency: str
+    tags: tuple[tuple[str, str], ...]
+    isolation: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    stored: bytes
+    identity: Identity
+    expires_us: int | None
+
+
+class Generation:
+    """A published counter: written by the ledger writer, read by every worker, in place."""
+
+    def __init__(self, run_dir: Path, name: str = GENERATION_FILE) -> None:
+        run_dir.mkdir(parents=True, exist_ok=True)
+        file = os.open(run_dir / name, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(file, _COUNTER.size)
+            self._memory = mmap.mmap(file, _COUNTER.size)
+        finally:
+            os.close(file)
+
+    def read(self) -> int:
+        (value,) = _COUNTER.unpack(self._memory[:])
+        return int(value)
+
+    def publish(self, value: int) -> None:
+        self._memory[:] = _COUNTER.pack(value)
+
+    def close(self) -> None:
+        self._memory.close()
+
+
+class KeyRing:
+    """One per worker."""
+
+    def __init__(self, engine: Engine, run_dir: Path, state_dir: Path) -> None:
+        self._engine = engine
+        self._pepper_path = state_dir / PEPPER_FILE
+        self._pepper: bytes | None = None
+        self._generation = Generation(run_dir)
+        self._seen = self._generation.read()
+        self._known: OrderedDict[str, _Entry] = OrderedDict()
+        self._unknown: OrderedDict[str, None] = OrderedDict()
+        self._checked: OrderedDict[bytes, _Entry] = OrderedDict()  # by digests of whole tokens
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+
+    def recall(self, token: str, now_us: int) -> Identity | None:
+        """The identity of a token that a lookup found valid since any key changed; else look it up.
+
+        Its digest stands for it, so that no token is kept and no comparison tells of one.
+        """
+        self._follow_generation()
+        entry = self._checked.get(_digest(token))
+        if entry is None or _is_over(entry, now_us):
+            return None
+        return entry.identity
+
+    async def lookup(self, token: str, now_us: int) -> Identity | None:
+        """The identity of a valid token; None if it is malformed, unknown, expired or revoked."""
+        parts = split_token(token)
+        if parts is None:
+            return None
+        self._follow_generation()
+        entry = self._known.get(parts.key_id)
+        if entry is None:
+            if parts.key_id in self._unknown:
+                return None
+            entry = await self._read(parts.key_id)
+            if entry is None:
+                return None
+        identity = self._judge(entry, parts, now_us)
+        if identity is not None and self._known.get(parts.key_id) is entry:
+            _remember(self._checked, _digest(token), entry, CACHED_TOKENS)
+        return identity
+
+    async def delegated(self, key_id: str, now_us: int) -> Identity | None:
+        """The identity of a key in force, for who proved otherwise to act for it: no secret."""
+        self._follow_generation()
+        if key_id in self._unknown:
+            return None
+        entry = self._known.get(key_id) or await self._read(key_id)
+        if entry is None or (entry.expires_us is not None and now_us >= entry.expires_us):
+            return None
+        return entry.identity
+
+    def close(self) -> None:
+        self._generation.close()
+
+    def _judge(self, entry: _Entry, parts: TokenParts, now_us: int) -> Identity | None:
+        if self._pepper is None:
+            return None  # no key was ever made here
+        if not matches(entry.stored, self._pepper, parts):
+            return None
+        return None if _is_over(entry, now_us) else entry.identity
+
+    def _follow_generation(self) -> None:
+        published = self._generation.read()
+        if published != self._seen:
+            self._known.clear()
+            self._unknown.clear()
+            self._checked.clear()
+            self._seen = published
+
+    async def _read(self, key_id: str) -> _Entry | None:
+        async with self._lookups:
+            began = self._generation.read()
+            try:
+                async with asyncio.timeout(LOOKUP_TIMEOUT_S):
+                    entry = await asyncio.to_thread(self._fetch, key_id)
+            except (DBAPIError, OSError, TimeoutError) as error:
+                raise LedgerAway("the key cannot be read from the ledger") from error
+        if began == self._generation.read() == self._seen:
+            if entry is None:
+                _remember(self._unknown, key_id, None, CACHED_UNKNOWN)
+            else:
+                _remember(self._known, key_id, entry, CACHED_KEYS)
+        return entry
+
+    def _fetch(self, key_id: str) -> _Entry | None:
+        if self._pepper is None and self._pepper_path.exists():
+            self._pepper = self._pepper_path.read_bytes()
+        ends = select(func.min(KeyChange.ends_us)).where(KeyChange.key_id == key_id)
+        query = (
+            select(
+                *Key.__table__.columns,
+                Team.residency.label("team_residency"),
+                Team.isolation,
+                ends.scalar_subquery().label("ends_us"),
+            )
+            .join(Team, Team.id == Key.team_id)
+            .where(Key.id == key_id, Key.revoked_us.is_(None))
+        )
+        with self._engine.connect() as connection:
+            row = connection.execute(query).mappings().one_or_none()
+        if row is None:
+            return None
+        internal = "internal_only" in (row["residency"], row["team_residency"])
+        identity = Identity(
+            key_id=row["id"],
+            user_id=row["user_id"],
+            team_id=row["team_id"],
+            org_id=row["org_id"],
+            scopes=frozenset(row["scopes"]),
+            models=None if row["models"] is None else tuple(row["models"]),
+            residency="internal_only" if internal else "any",
+            tags=tuple((row["tags"] or {}).items()),
+            isolation=row["isolation"],
+        )
+        over = [at_us for at_us in (row["expires_us"], row["ends_us"]) if at_us is not None]
+        return _Entry(row["secret_hash"], identity, min(over, default=None))
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.blake2b(token.encode(errors="surrogatepass"), digest_size=32).digest()
+
+
+def _is_over(entry: _Entry, now_us: int) -> bool:
+    return entry.expires_us is not None and now_us >= entry.expires_us
+
+
+def _remember(cache: OrderedDict[K, V], key: K, value: V, limit: int) -> None:
+    cache[key] = value
+    if len(cache) > limit:
+        cache.popitem(last=False)

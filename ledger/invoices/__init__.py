@@ -1,0 +1,1 @@
+"""Bills of providers and clouds beside the books."""

@@ -1,0 +1,282 @@
+"""Invoices in the books: imported once, compared with what was booked, posted on approval.
+
+Posting adds one entry a day that brings what is owed to the party to what it invoiced; the other
+side is the account of adjustments, on nobody's expense. Nothing of the past is edited, and posting
+twice changes nothing: what was adjusted before counts as booked.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, Engine, case, func, insert, literal_column, select, update
+
+from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, provider_payable
+from ledger.invoices.files import InvoiceFile, InvoiceLine
+from ledger.invoices.reconcile import Booked
+from ledger.orm.books import Attempt, Posting
+from ledger.orm.fleet import GpuHour
+from ledger.orm.invoices import Invoice, InvoiceItem
+from ledger.orm.types import exact_sum
+from ledger.queries.scope import DAY_US
+from ledger.writing.rows import LOST, posting_rows
+
+PROVIDER, GPU = "provider:", "gpu:"
+ADJUSTED = "adjusted before"
+_UNCERTAIN = ("estimated", "bound", "continuous")
+_EPOCH = date(1970, 1, 1)
+_ENTRY = re.compile(r"invoice:(\d+):\d{4}-\d{2}-\d{2}$")
+
+
+class InvoiceStateError(ValueError):
+    """What was asked cannot be done with this invoice; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An imported invoice without its lines."""
+
+    id: int
+    party: str
+    format: str
+    name: str
+    places: int
+    first_day: date
+    last_day: date
+    total_pusd: int
+    imported_us: int
+    imported_by: str
+    posted_us: int | None
+    posted_by: str | None
+
+
+def store(engine: Engine, found: InvoiceFile, *, party: str, name: str, by: str, at_us: int) -> int:
+    """Keep an invoice; the same file of the same party is refused. Returns its number."""
+    digest = f"{party} {found.digest}"
+    days = [line.day for line in found.lines]
+    with engine.begin() as connection:
+        known = select(Invoice.id).where(Invoice.digest == digest)
+        before = connection.execute(known).scalar_one_or_none()
+        if before is not None:
+            raise InvoiceStateError(f"this file was imported already, as invoice {before}")
+        row = {
+            "party": party, "format": found.format, "name": name, "digest": digest,
+            "places": found.places, "first_day": min(days), "last_day": max(days),
+            "total_pusd": found.total_pusd, "imported_us": at_us, "imported_by": by,
+        }  # fmt: skip
+        made = connection.execute(insert(Invoice).returning(Invoice.id), row)
+        number = int(made.scalar_one())
+        connection.execute(insert(InvoiceItem), [_item(number, line) for line in found.lines])
+    return number
+
+
+def stored(connection: Connection) -> list[Stored]:
+    """Every imported invoice, the latest first."""
+    return [_stored(row) for row in connection.execute(_SELECT.order_by(Invoice.id.desc()))]
+
+
+def find(connection: Connection, number: int) -> Stored:
+    row = connection.execute(_SELECT.where(Invoice.id == number)).one_or_none()
+    if row is None:
+        raise InvoiceStateError(f"there is no invoice {number}; `breakeven invoices list`")
+    return _stored(row)
+
+
+def lines_of(connection: Connection, number: int) -> list[InvoiceLine]:
+    table = InvoiceItem
+    query = (
+        select(table.day, table.item, table.amount_pusd, table.project, table.quantity, table.unit)
+        .where(table.invoice_id == number)
+        .order_by(table.id)
+    )
+    return [
+        InvoiceLine(day, item, pusd, project, None if count is None else Decimal(count), unit)
+        for day, item, pusd, project, count, unit in connection.execute(query)
+    ]
+
+
+def booked(connection: Connection, party: str, first: date, last: date) -> list[Booked]:
+    """What the books have of a party from the first day to the last, both included."""
+    span = _us(first), _us(last + timedelta(days=1))
+    if party.startswith(GPU):
+        found = _gpu_booked(connection, party.removeprefix(GPU), span)
+    else:
+        found = _provider_booked(connection, party.removeprefix(PROVIDER), span)
+    return found + _adjusted(connection, party, span)
+
+
+class Manner(StrEnum):
+    """How an invoice stands to what the books have of its days."""
+
+    WHOLE = "whole"  # it says all that is owed for them
+    REPLACES = "replaces"  # the same, although another one of these days was posted
+    ADDS = "adds"  # it is owed beside what the books have: a part, a credit note
+
+
+def overlapping(connection: Connection, invoice: Stored) -> list[int]:
+    """Invoices of the same party that were posted for some of the same days."""
+    table = Invoice
+    query = select(table.id).where(
+        table.party == invoice.party,
+        table.id != invoice.id,
+        table.posted_us.is_not(None),
+        table.first_day <= invoice.last_day,
+        table.last_day >= invoice.first_day,
+    )
+    return list(connection.execute(query.order_by(table.id)).scalars())
+
+
+def differences(connection: Connection, invoice: Stored, manner: Manner) -> dict[date, int]:
+    """What posting it adds to what is owed, by day. Refuses to guess between two invoices."""
+    others = overlapping(connection, invoice)
+    if others and manner is Manner.WHOLE:
+        raise InvoiceStateError(
+            f"invoice {others[0]} was posted for some of the same days: say --adds if both are "
+            "owed (a part, a credit note), or --replaces if this one corrects it"
+        )
+    found: dict[date, int] = {}
+    for line in lines_of(connection, invoice.id):
+        found[line.day] = found.get(line.day, 0) + line.amount_pusd
+    if manner is not Manner.ADDS:
+        for one in booked(connection, invoice.party, invoice.first_day, invoice.last_day):
+            found[one.day] = found.get(one.day, 0) - one.booked_pusd
+    return {day: pusd for day, pusd in found.items() if pusd}
+
+
+def post(
+    engine: Engine, number: int, *, by: str, at_us: int, manner: Manner = Manner.WHOLE
+) -> dict[date, int]:
+    """Bring the books to the invoice; returns what was posted by day."""
+    with engine.begin() as connection:
+        taken = connection.execute(
+            update(Invoice)
+            .where(Invoice.id == number, Invoice.posted_us.is_(None))
+            .values(posted_us=at_us, posted_by=by)
+        )
+        invoice = find(connection, number)
+        if not taken.rowcount:
+            raise InvoiceStateError(f"invoice {number} was posted by {invoice.posted_by}")
+        posted = differences(connection, invoice, manner)
+        accounts = adjustments(_account(invoice.party)), _owed_to(invoice.party)
+        rows = [
+            row
+            for day, pusd in sorted(posted.items())
+            for row in posting_rows(
+                invoice_entry(number, day),
+                _us(day) + DAY_US - 1,
+                postings_for_invoice(*accounts, booked_pusd=0, invoiced_pusd=pusd),
+            )
+        ]
+        if rows:
+            connection.execute(insert(Posting), rows)
+    return posted
+
+
+def invoice_entry(number: int, day: date) -> str:
+    """The entry id under which an invoice's difference of a day is posted."""
+    return f"invoice:{number}:{day}"
+
+
+def invoice_of(entry: str) -> int | None:
+    """The number in such an entry id; None for any other."""
+    found = _ENTRY.match(entry)
+    return int(found[1]) if found else None
+
+
+def _owed_to(party: str) -> str:
+    if party.startswith(GPU):
+        return gpu_payable(party.removeprefix(GPU))
+    return provider_payable(party.removeprefix(PROVIDER))
+
+
+def _account(party: str) -> str:
+    """A provider's adjustments carry its bare name, a pool's say that they are for GPUs."""
+    return party.removeprefix(PROVIDER)
+
+
+def _provider_booked(connection: Connection, provider: str, span: tuple[int, int]) -> list[Booked]:
+    day = Attempt.settled_us.op("/")(literal_column(str(DAY_US)))
+    lost, sure = Attempt.status == LOST, Attempt.status != LOST
+    uncertain = sure & Attempt.basis.in_(_UNCERTAIN)
+    failed = sure & (Attempt.status == "upstream_error") & (Attempt.cost_pusd == 0)
+    query = (
+        select(
+            day, Attempt.upstream_model, Attempt.team_id,
+            exact_sum(func.coalesce(Attempt.cost_pusd, 0)), func.count(),
+            exact_sum(case((uncertain, func.coalesce(Attempt.cost_pusd, 0)), else_=0)),
+            func.sum(case((uncertain, 1), else_=0)),
+            exact_sum(case((lost, func.coalesce(Attempt.cost_pusd, 0)), else_=0)),
+            func.sum(case((lost, 1), else_=0)),
+            func.sum(case((failed, 1), else_=0)),
+            func.sum(case((sure & Attempt.cost_pusd.is_(None), 1), else_=0)),
+        )
+        .where(
+            Attempt.provider == provider,
+            Attempt.settled_us >= span[0],
+            Attempt.settled_us < span[1],
+        )
+        .group_by(day, Attempt.upstream_model, Attempt.team_id)
+    )  # fmt: skip
+    return [
+        Booked(_day(at), model, team, cost, *map(int, counts))
+        for at, model, team, cost, *counts in connection.execute(query)
+    ]
+
+
+def _gpu_booked(connection: Connection, pool: str, span: tuple[int, int]) -> list[Booked]:
+    day = GpuHour.hour_us.op("/")(literal_column(str(DAY_US)))
+    query = (
+        select(day, exact_sum(GpuHour.bill_pusd), func.count())
+        .where(GpuHour.pool == pool, GpuHour.hour_us >= span[0], GpuHour.hour_us < span[1])
+        .group_by(day)
+    )
+    return [
+        Booked(_day(at), pool, pool, bill, int(hours))
+        for at, bill, hours in connection.execute(query)
+    ]
+
+
+def _adjusted(connection: Connection, party: str, span: tuple[int, int]) -> list[Booked]:
+    day = Posting.at_us.op("/")(literal_column(str(DAY_US)))
+    query = (
+        select(day, exact_sum(Posting.amount_pusd))
+        .where(
+            Posting.account == adjustments(_account(party)),
+            Posting.at_us >= span[0],
+            Posting.at_us < span[1],
+        )
+        .group_by(day)
+    )
+    return [Booked(_day(at), ADJUSTED, ADJUSTED, pusd) for at, pusd in connection.execute(query)]
+
+
+def _item(number: int, line: InvoiceLine) -> dict[str, Any]:
+    return {
+        "invoice_id": number,
+        "day": line.day,
+        "item": line.item,
+        "project": line.project,
+        "amount_pusd": line.amount_pusd,
+        "quantity": None if line.quantity is None else f"{line.quantity:f}",
+        "unit": line.unit,
+    }
+
+
+def _us(day: date) -> int:
+    return (day - _EPOCH).days * DAY_US
+
+
+def _day(number: int) -> date:
+    return _EPOCH + timedelta(days=int(number))
+
+
+_FIELDS: Sequence[str] = tuple(Stored.__dataclass_fields__)
+_SELECT = select(*(getattr(Invoice, name) for name in _FIELDS))
+
+
+def _stored(row: Any) -> Stored:
+    return Stored(*row)

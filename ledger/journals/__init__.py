@@ -1,0 +1,1 @@
+"""A worker's journal: what it promises the books, durable before its client reads the end."""

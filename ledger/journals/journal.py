@@ -1,0 +1,279 @@
+"""A worker's append-only journal: the one promise between the request path and the books.
+
+`append` writes before a dispatch and survives SIGKILL; `append_durable` returns when the record
+would survive power loss, many waiters sharing one fdatasync (`ledger.journals.flusher`).
+Checksummed segments in a directory per process start, locked until that process dies: whoever
+finds the lock free knows that its open attempts will not settle any more. Measured on 2 cores,
+ext4: 8 us a record against 27 us for a SQLite file per worker; fdatasync 0.7 ms (p50), shared. The
+size is bounded: new work is refused before the limit, its settles have room kept for them.
+"""
+
+import asyncio
+import errno
+import fcntl
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ledger.journals.flusher import Flusher, best, sync
+from ledger.journals.frames import encode
+from ledger.journals.records import AttemptOpened, Record
+from ledger.journals.reserve import Reserve
+
+SEGMENT_SUFFIX = ".journal"
+OWNER_FILE = "owner"
+RESERVE_FILE = "reserve"
+RETIRED_LIMIT = 4
+SEGMENTS_AT_LEAST = 4
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class JournalError(Exception):
+    """Base of everything a journal refuses."""
+
+
+class JournalFull(JournalError):
+    """No room: take no new work until the ledger writer has caught up or the disk has space."""
+
+
+class JournalBroken(JournalError):
+    """The disk failed: what was written since the last flush may be lost, nothing is accepted."""
+
+
+class JournalWriter:
+    """One process's journal, open for appending. `name` identifies it in the books for good."""
+
+    def __init__(
+        self,
+        directory: Path,
+        worker: str,
+        *,
+        segment_bytes: int = 64 * 1024 * 1024,
+        limit_bytes: int = 4 * 1024**3,
+        new_id: Callable[[], str] = lambda: secrets.token_hex(8),
+        flusher: Flusher | None = None,
+    ) -> None:
+        self.name = f"{worker}-{new_id()}"
+        self._home, self._owner = _own(directory, self.name)
+        # What is applied goes a segment at a time: a few must fit, or full would stay full.
+        self._segment_bytes = min(segment_bytes, limit_bytes // SEGMENTS_AT_LEAST)
+        self._limit_bytes = limit_bytes
+        self._kept = {path: path.stat().st_size for path in _of_worker(directory, worker)}
+        self._number = 0
+        self._retired: list[int] = []
+        self._waiting: list[asyncio.Future[None]] = []
+        self._flushing = False
+        self._flusher = flusher
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+        self._broken: OSError | None = None
+        self._reserve = Reserve(self._home / RESERVE_FILE)
+        self._unended = 0  # attempts whose end is to come: room is kept for it
+        self._full = False
+        self._open_segment()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes not yet removed by the ledger writer, as known; `append` looks again when full."""
+        return sum(self._kept.values()) + self._offset
+
+    def append(self, record: Record) -> None:
+        """Write before a dispatch. `JournalFull` means: refuse the request."""
+        frame = encode(record)
+        self._make_room(len(frame))
+        self._write(frame)
+        self._full = False
+        self._unended += isinstance(record, AttemptOpened)
+
+    def refusal(self) -> str | None:
+        """Why new work would be refused; after a full disk, whether it still is, is looked at."""
+        if self._broken is not None:
+            return f"{self._home}: {self._broken.strerror}"
+        try:
+            self._make_room(0)
+            if self._full:
+                self._reserve.probe()
+        except JournalFull as full:
+            return str(full)
+        except OSError as error:
+            return f"{self._home}: {error.strerror}"
+        self._full = False
+        return None
+
+    def append_ending(self, record: Record) -> None:
+        """Write what ends an attempt when nobody waits for the disk; the size limit spares it."""
+        frame = encode(record)
+        try:
+            self._write(frame)
+        except JournalFull:
+            self._reserve.give_up()
+            self._write(frame)
+        self._unended = max(0, self._unended - 1)
+
+    async def append_durable(
+        self, record: Record, written: Callable[[], None] | None = None
+    ) -> None:
+        """Write what ends an attempt, and return when it is on the disk.
+
+        The write itself is done before the first await: cancelling the caller cannot undo it.
+        `written` is called between the two: the record then survives this process's death.
+        """
+        self.append_ending(record)
+        if written is not None:
+            written()
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Return when everything written so far is on the disk."""
+        if self._closed:
+            raise JournalBroken("the journal was closed")
+        # The running loop is asked for once: on Python 3.11 every question is a system call.
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        self._waiting.append(waiter)
+        if not self._flushing:
+            self._flushing = True
+            # Whoever else ends in this turn of the loop shares the round.
+            loop.call_soon(self._begin_round, loop)
+        await waiter
+
+    def close(self) -> None:
+        """Flush and give the journal up; waiters still open are failed."""
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(JournalBroken("the journal was closed"))
+        self._waiting = []
+        self._closed = True
+        if self._flusher is not None:
+            self._flusher.close()
+        if self._broken is None:
+            sync([*self._retired, self._file])
+        self._reserve.close()
+        for file in (*self._retired, self._file, self._owner):
+            os.close(file)
+        self._retired = []
+
+    def _begin_round(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._closed or not self._waiting:
+            self._flushing = False
+            return
+        if self._flusher is None:
+            self._flusher = best()
+        waiting, self._waiting = self._waiting, []
+        retired, self._retired = self._retired, []
+
+        def done(error: OSError | None) -> None:
+            self._end_round(waiting, retired, error)
+            self._begin_round(loop)
+
+        self._flusher.begin([*retired, self._file], loop, done)
+
+    def _end_round(
+        self, waiting: list[asyncio.Future[None]], retired: list[int], error: OSError | None
+    ) -> None:
+        if error is not None:
+            # After a failed flush the kernel may drop the pages: a retry could lie.
+            self._broken = error
+        for file in retired:
+            os.close(file)
+        for waiter in waiting:
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(JournalBroken(f"{self._home}: {error.strerror}"))
+
+    def _write(self, frame: bytes) -> None:
+        if self._broken is not None:
+            raise JournalBroken(f"{self._home}: {self._broken.strerror}") from self._broken
+        try:
+            if self._offset and self._offset + len(frame) > self._segment_bytes:
+                self._rotate()
+            written = os.write(self._file, frame)
+            while written < len(frame):
+                written += os.write(self._file, frame[written:])
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                self._broken = error
+                raise JournalBroken(f"{self._home}: {error.strerror}") from error
+            self._full = True
+            os.ftruncate(self._file, self._offset)
+            raise JournalFull(f"{self._home}: {error.strerror}") from error
+        self._offset += len(frame)
+
+    def _make_room(self, size: int) -> None:
+        """For a record of this size, and for the ends of what is in flight."""
+        if self.size_bytes + size > self._limit_bytes:
+            self._forget_removed()
+            if self.size_bytes + size > self._limit_bytes:
+                raise JournalFull(f"{self._home}: {self.size_bytes} bytes wait to be applied")
+        try:
+            self._reserve.keep(self._unended + 1)
+        except OSError as error:
+            raise JournalFull(f"{self._home}: {error.strerror}") from error
+
+    def _rotate(self) -> None:
+        before, path, size = self._file, self._path, self._offset
+        self._open_segment()
+        self._kept[path] = size
+        self._retired.append(before)
+        if len(self._retired) > RETIRED_LIMIT:
+            oldest = self._retired.pop(0)
+            sync([oldest])
+            os.close(oldest)
+
+    def _open_segment(self) -> None:
+        path = self._home / f"{self._number + 1:012d}{SEGMENT_SUFFIX}"
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        try:
+            _sync_directory(self._home)
+        except OSError:  # a full disk: the same segment is opened again when there is room
+            os.close(file)
+            path.unlink()
+            raise
+        self._file, self._path, self._offset = file, path, 0
+        self._number += 1
+
+    def _forget_removed(self) -> None:
+        for path in list(self._kept):
+            if not path.exists():
+                del self._kept[path]
+
+
+def segments(home: Path) -> list[Path]:
+    """A journal's segments, oldest first."""
+    return sorted(home.glob(f"*{SEGMENT_SUFFIX}"))
+
+
+def number_of(segment: Path) -> int:
+    return int(segment.name.removesuffix(SEGMENT_SUFFIX))
+
+
+def _own(directory: Path, name: str) -> tuple[Path, int]:
+    """Make the journal's directory with its lock already held: it is never seen without."""
+    draft, home = directory / f".{name}", directory / name
+    draft.mkdir(parents=True, mode=0o700)
+    owner = os.open(draft / OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    draft.rename(home)
+    _sync_directory(directory)
+    return home, owner
+
+
+def _of_worker(directory: Path, worker: str) -> Iterator[Path]:
+    """Segments that this worker's earlier processes left: they count against its limit."""
+    for home in directory.glob(f"{worker}-*"):
+        if home.name.rpartition("-")[0] == worker:
+            yield from segments(home)
+
+
+def _sync_directory(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

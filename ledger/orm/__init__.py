@@ -1,0 +1,1 @@
+"""The tables, by what they are of; `tables` has all of them in one namespace."""

@@ -1,0 +1,226 @@
+"""The books: one row per upstream attempt, its postings, and what it would have cost elsewhere.
+
+An attempt's row is inserted when its open record is applied and completed once, when its settle
+is (`settled_us` is null until then). Postings are append-only; the lines of one `entry_id` add
+up to zero. `flag` marks what a person should look at; it is never a reason to leave a row out.
+"""
+
+from sqlalchemy import BigInteger, Index, LargeBinary, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from ledger.orm.types import Base, Json, Serial
+
+
+def _partial(name: str, then: str) -> Index:
+    """Of rows that have `name`."""
+    there = text(f"{name} IS NOT NULL")
+    return Index(
+        f"ix_attempts_{name}_{then}", name, then, sqlite_where=there, postgresql_where=there
+    )
+
+
+class Attempt(Base):
+    """`records.AttemptOpened` and, after settling, `records.AttemptSettled`, as columns."""
+
+    __tablename__ = "attempts"
+    __table_args__ = (
+        Index(None, "team_id", "opened_us"),
+        Index(None, "model", "opened_us"),
+        Index(None, "target", "opened_us"),
+        Index(
+            "ix_attempts_unsettled",
+            "journal",
+            sqlite_where=text("settled_us IS NULL"),
+            postgresql_where=text("settled_us IS NULL"),
+        ),
+        # What settled in a pool's open hour; rare rows, the latest first.
+        _partial("pool", "settled_us"),
+        _partial("flag", "opened_us"),
+        _partial("spill_reason", "opened_us"),
+    )
+
+    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    attempt_id: Mapped[str] = mapped_column(unique=True)
+    request_id: Mapped[str]
+    attempt_no: Mapped[int]
+    opened_us: Mapped[int] = mapped_column(BigInteger, index=True)
+    key_id: Mapped[str]
+    user_id: Mapped[str | None]
+    team_id: Mapped[str]
+    org_id: Mapped[str]
+    kind: Mapped[str]
+    stream: Mapped[bool]
+    model: Mapped[str]
+    target: Mapped[str]
+    backend: Mapped[str]  # own | api
+    pool: Mapped[str | None]
+    engine: Mapped[str | None]
+    provider: Mapped[str | None]
+    upstream_model: Mapped[str]
+    simulated: Mapped[bool]
+    policy: Mapped[str]
+    policy_version: Mapped[str]
+    reason: Mapped[str]
+    spill_reason: Mapped[str | None]
+    price_version: Mapped[int | None] = mapped_column(BigInteger)
+    bound_pusd: Mapped[int] = mapped_column(BigInteger)
+    prompt_tokens_estimate: Mapped[int]
+    ttft_predicted_us: Mapped[int | None] = mapped_column(BigInteger)
+    kv_headroom_ppm: Mapped[int | None]
+    bid_price_pusd_per_s: Mapped[int | None] = mapped_column(BigInteger)
+    tags: Mapped[dict[str, str] | None] = mapped_column(Json)
+    journal: Mapped[str]  # whose promise this row is: `JournalPosition.journal`
+    settled_us: Mapped[int | None] = mapped_column(BigInteger)
+    status: Mapped[str | None]  # records.Status, or `lost` while its outcome is unknown
+    http_status: Mapped[int | None]
+    input_tokens: Mapped[int | None]
+    cached_tokens: Mapped[int | None]
+    cache_write_tokens: Mapped[int | None]
+    cache_write_1h_tokens: Mapped[int | None]
+    output_tokens: Mapped[int | None]
+    reasoning_tokens: Mapped[int | None]
+    audio_input_tokens: Mapped[int | None]
+    audio_output_tokens: Mapped[int | None]
+    audio_ms: Mapped[int | None] = mapped_column(BigInteger)
+    searches: Mapped[int | None]
+    basis: Mapped[str | None]  # reported | continuous | estimated | bound
+    cost_pusd: Mapped[int | None] = mapped_column(BigInteger)
+    ttft_us: Mapped[int | None] = mapped_column(BigInteger)
+    duration_us: Mapped[int | None] = mapped_column(BigInteger)
+    engine_us: Mapped[int | None] = mapped_column(BigInteger)
+    finish_reason: Mapped[str | None]
+    error: Mapped[str | None]
+    slo_met: Mapped[bool | None]
+    # lost | late | unpriced | disputed | over_bound | unknown_tier
+    flag: Mapped[str | None]
+    tier: Mapped[str | None]  # the service tier that the answer named, in the price book's words
+    compared_with: Mapped[str | None]  # the first comparator, repeated here to spare a join
+    compared_pusd: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class AttemptDecision(Base):
+    """Frozen inputs and verdicts of a decision (msgpack); kept apart, with its own retention."""
+
+    __tablename__ = "decisions"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
+
+    attempt_id: Mapped[str] = mapped_column(primary_key=True)
+    opened_us: Mapped[int] = mapped_column(BigInteger)
+    decision: Mapped[bytes] = mapped_column(LargeBinary)
+    # of a policy that only watches; without a target it would have refused
+    shadow_policy: Mapped[str | None]
+    shadow_target: Mapped[str | None]
+    shadow_reason: Mapped[str | None]
+    inputs: Mapped[bytes | None] = mapped_column(LargeBinary)  # exact: it is decided again
+
+
+class ComparedCost(Base):
+    """What each comparator would have charged for an attempt, at its own rules."""
+
+    __tablename__ = "compared"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
+
+    attempt_id: Mapped[str] = mapped_column(primary_key=True)
+    comparator: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int]  # 0 is the first of `compare_with`
+    price_version: Mapped[int] = mapped_column(BigInteger)
+    ratio_ppm: Mapped[int]
+    cost_pusd: Mapped[int] = mapped_column(BigInteger)
+
+
+class Refusal(Base):
+    __tablename__ = "refusals"
+
+    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    request_id: Mapped[str] = mapped_column(unique=True)
+    refused_us: Mapped[int] = mapped_column(BigInteger, index=True)
+    key_id: Mapped[str]
+    team_id: Mapped[str]
+    org_id: Mapped[str]
+    model: Mapped[str]
+    policy: Mapped[str]
+    reason: Mapped[str]
+    http_status: Mapped[int]
+    scope: Mapped[str | None]
+    decision: Mapped[bytes | None] = mapped_column(LargeBinary)
+
+
+class Posting(Base):
+    """One line of a balanced entry: positive is debit, negative is credit."""
+
+    __tablename__ = "postings"
+    __table_args__ = (UniqueConstraint("entry_id", "line"), Index(None, "account", "at_us"))
+
+    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    entry_id: Mapped[str]  # an attempt id, or `gpu:{pool}:{hour_us}`
+    line: Mapped[int]
+    at_us: Mapped[int] = mapped_column(BigInteger)
+    account: Mapped[str]
+    amount_pusd: Mapped[int] = mapped_column(BigInteger)
+
+
+class JournalPosition(Base):
+    """How far each journal is applied; moved in the same transaction as what it covers."""
+
+    __tablename__ = "journal_positions"
+
+    journal: Mapped[str] = mapped_column(primary_key=True)
+    worker: Mapped[str]
+    host: Mapped[str]
+    segment: Mapped[int] = mapped_column(BigInteger)
+    offset: Mapped[int] = mapped_column(BigInteger)
+    applied_us: Mapped[int] = mapped_column(BigInteger)
+
+
+class Quarantined(Base):
+    """A record that could not be applied, alone, with its reason: for a person to decide."""
+
+    __tablename__ = "quarantine"
+    __table_args__ = (UniqueConstraint("journal", "segment", "offset"),)
+
+    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    journal: Mapped[str]
+    segment: Mapped[int] = mapped_column(BigInteger)
+    offset: Mapped[int] = mapped_column(BigInteger)
+    at_us: Mapped[int] = mapped_column(BigInteger)
+    reason: Mapped[str]
+    record: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class PriceVersion(Base):
+    """One price of one name from `since_us` on; never edited, only followed by the next."""
+
+    __tablename__ = "price_versions"
+    __table_args__ = (Index(None, "name", "since_us"),)
+
+    version: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    name: Mapped[str]  # provider/model
+    since_us: Mapped[int] = mapped_column(BigInteger)
+    price: Mapped[dict[str, object]] = mapped_column(Json)
+    source: Mapped[str]
+    recorded_us: Mapped[int] = mapped_column(BigInteger)
+    recorded_by: Mapped[str | None]
+    import_seq: Mapped[int | None] = mapped_column(BigInteger)  # `PriceImport.seq`
+
+
+class PriceImport(Base):
+    """Who stored versions of a book, when, and from what; also a reading that changed nothing."""
+
+    __tablename__ = "price_imports"
+
+    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    at_us: Mapped[int] = mapped_column(BigInteger)
+    actor: Mapped[str]
+    origin: Mapped[str]  # `start`, or the source as it was named
+    book: Mapped[str]
+    digest: Mapped[str | None]  # SHA-256 of the file that was read
+    read_on: Mapped[str | None]  # ISO day on which the whole source was last stated
+    stored: Mapped[int]  # versions
+
+
+class ConfigVersion(Base):
+    __tablename__ = "config_versions"
+
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    yaml: Mapped[str]
+    applied_us: Mapped[int] = mapped_column(BigInteger)

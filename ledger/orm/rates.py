@@ -1,0 +1,59 @@
+"""Limits of a minute that several hosts share: who is alive, and which part of each limit is whose.
+
+State of work under way. A host lets in no more than its part, and the parts of a limit never add
+up to more than it; what was let in stands in each host's own file, not here.
+"""
+
+from sqlalchemy import BigInteger, Index, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from ledger.orm.types import Base
+
+
+class RateHost(Base):
+    """`holder` is the host's file of rates, by its id; the stamp is the database's clock."""
+
+    __tablename__ = "rate_hosts"
+
+    holder: Mapped[str] = mapped_column(primary_key=True)
+    host: Mapped[str]
+    renewed_us: Mapped[int] = mapped_column(BigInteger)
+
+
+class RateAccount(Base):
+    """One row a limit that anybody has a part of: it is locked while parts of it change."""
+
+    __tablename__ = "rate_accounts"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+
+
+class RatePart(Base):
+    """Requests and tokens of any 60 s that a host may let in, under limits as it knows them.
+
+    `kept_...`: of that, what it goes on with when it cannot renew its lease. `wanted_...`: what it
+    misses, since `wanted_us`; null: nothing.
+    """
+
+    __tablename__ = "rate_parts"
+    __table_args__ = (
+        Index(
+            "ix_rate_parts_wanted",
+            "name",
+            sqlite_where=text("wanted_us IS NOT NULL"),
+            postgresql_where=text("wanted_us IS NOT NULL"),
+        ),
+        Index(None, "holder"),
+    )
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    holder: Mapped[str] = mapped_column(primary_key=True)
+    limit_requests: Mapped[int | None] = mapped_column(BigInteger)
+    limit_tokens: Mapped[int | None] = mapped_column(BigInteger)
+    requests: Mapped[int] = mapped_column(BigInteger)
+    tokens: Mapped[int] = mapped_column(BigInteger)
+    kept_requests: Mapped[int] = mapped_column(BigInteger)
+    kept_tokens: Mapped[int] = mapped_column(BigInteger)
+    wanted_requests: Mapped[int] = mapped_column(BigInteger)
+    wanted_tokens: Mapped[int] = mapped_column(BigInteger)
+    wanted_us: Mapped[int | None] = mapped_column(BigInteger)

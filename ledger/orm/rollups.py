@@ -1,0 +1,181 @@
+"""Attempts added up: by hour and by day, by what pages group by; written by `rollups`.
+
+What an attempt was is a row of a small table (`rollup_cells`, `rollup_comparisons`,
+`rollup_loads`); the sums name it by its number, so that a month of them is read quickly. An attempt
+counts in them once it has settled and its number is at most `RollupPosition.seq`; those at or below
+it that have not, or are lost, wait in `rollup_waiting`. Money is two limbs of 10^12, each added up.
+Coarser sums (quarters of a day, weeks, days of minutes) are of days that are over: see `packing`.
+"""
+
+from sqlalchemy import BigInteger, LargeBinary
+from sqlalchemy.orm import Mapped, mapped_column
+
+from ledger.orm.types import Base, Serial
+
+
+class RollupPosition(Base):
+    """One row. `version` changes with every commit of the sums."""
+
+    __tablename__ = "rollup_position"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(BigInteger)
+    version: Mapped[int] = mapped_column(BigInteger)
+
+
+class RollupWaiting(Base):
+    """An attempt that the sums passed by: under way, or lost without evidence."""
+
+    __tablename__ = "rollup_waiting"
+
+    attempt_seq: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    opened_us: Mapped[int] = mapped_column(BigInteger, index=True)
+
+
+class RollupCell(Base):
+    """What attempts agree in; `key` is all of it as text, for some of it is null."""
+
+    __tablename__ = "rollup_cells"
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    team_id: Mapped[str]
+    model: Mapped[str]
+    backend: Mapped[str]
+    target: Mapped[str]
+    pool: Mapped[str | None]
+    spill_reason: Mapped[str | None]
+    status: Mapped[str | None]
+    slo_met: Mapped[bool | None]
+    simulated: Mapped[bool]
+    kind: Mapped[str]
+    flag: Mapped[str | None]
+
+
+class _Sums:
+    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    attempts: Mapped[int] = mapped_column(BigInteger)
+    input_tokens: Mapped[int] = mapped_column(BigInteger)
+    cached_tokens: Mapped[int] = mapped_column(BigInteger)
+    output_tokens: Mapped[int] = mapped_column(BigInteger)
+    engine_us: Mapped[int] = mapped_column(BigInteger)
+    cost_high: Mapped[int] = mapped_column(BigInteger)
+    cost_low: Mapped[int] = mapped_column(BigInteger)
+    unpriced: Mapped[int] = mapped_column(BigInteger)
+    output_prompt: Mapped[int] = mapped_column(BigInteger)  # sum of output x input tokens
+    output_square: Mapped[int] = mapped_column(BigInteger)
+
+
+class RollupHour(_Sums, Base):
+    __tablename__ = "rollup_hours"
+
+
+class RollupDay(_Sums, Base):
+    __tablename__ = "rollup_days"
+
+
+class RollupQuarter(_Sums, Base):
+    """Six hours, from midnight UTC on."""
+
+    __tablename__ = "rollup_quarters"
+
+
+class RollupWeek(_Sums, Base):
+    """Seven days, aligned to the epoch."""
+
+    __tablename__ = "rollup_weeks"
+
+
+class RollupComparison(Base):
+    """What attempts agree in whose cost elsewhere is known, and where that is."""
+
+    __tablename__ = "rollup_comparisons"
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    team_id: Mapped[str]
+    model: Mapped[str]
+    backend: Mapped[str]
+    pool: Mapped[str | None]
+    spill_reason: Mapped[str | None]
+    status: Mapped[str | None]
+    slo_met: Mapped[bool | None]
+    kind: Mapped[str]
+    position: Mapped[int]
+    comparator: Mapped[str]
+
+
+class _ComparedSums:
+    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    tokens: Mapped[int] = mapped_column(BigInteger)
+    output_tokens: Mapped[int] = mapped_column(BigInteger)
+    scaled: Mapped[int] = mapped_column(BigInteger)
+    cost_high: Mapped[int] = mapped_column(BigInteger)
+    cost_low: Mapped[int] = mapped_column(BigInteger)
+
+
+class RollupComparedHour(_ComparedSums, Base):
+    __tablename__ = "rollup_compared_hours"
+
+
+class RollupComparedDay(_ComparedSums, Base):
+    __tablename__ = "rollup_compared_days"
+
+
+class RollupComparedQuarter(_ComparedSums, Base):
+    __tablename__ = "rollup_compared_quarters"
+
+
+class RollupComparedWeek(_ComparedSums, Base):
+    __tablename__ = "rollup_compared_weeks"
+
+
+class RollupLoad(Base):
+    """Whose answers a load is made of. `pool` answered them; `model` spilled for lack of room."""
+
+    __tablename__ = "rollup_loads"
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    team_id: Mapped[str | None]  # None: everyone
+    pool: Mapped[str | None]
+    model: Mapped[str | None]
+    kind: Mapped[str]
+
+
+class RollupLoadHour(Base):
+    """An hour of a load, minute by minute: see `rollup.pack`."""
+
+    __tablename__ = "rollup_load_hours"
+
+    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    minutes: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class RollupLoadDay(Base):
+    """A day of a load, minute by minute, a column for each figure: see `minutes.pack_day`."""
+
+    __tablename__ = "rollup_load_days"
+
+    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    minutes: Mapped[bytes] = mapped_column(LargeBinary)  # empty: every one of the day
+    tokens: Mapped[bytes] = mapped_column(LargeBinary)
+    output_tokens: Mapped[bytes] = mapped_column(LargeBinary)
+    good_tokens: Mapped[bytes] = mapped_column(LargeBinary)
+    good_output_tokens: Mapped[bytes] = mapped_column(LargeBinary)
+    requests: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class RollupPacking(Base):
+    """One row. Coarser sums hold all days before `until_us` while `version` is the position's."""
+
+    __tablename__ = "rollup_packing"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger)
+    until_us: Mapped[int] = mapped_column(BigInteger)
+    calm: Mapped[int]  # commits of the sums in a row that kept these, too

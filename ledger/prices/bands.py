@@ -1,0 +1,210 @@
+"""Prices that cannot well be: typed per 1K tokens or per token where one million is meant.
+
+A price is held against what is known of its name, the first of these that knows the kind: other
+books, the version before it in its own, other hosts of the same model, and what any model costs.
+Own figures are off from 10 times more or less, other hosts' from 30: of 480 models that LiteLLM's
+map prices at several hosts the widest stand 33 times apart. A factor of about 1,000 or 1,000,000
+is named as the unit that it looks like. A doubt blocks nothing: whoever approves reads it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ledger.money import pusd_to_usd
+from ledger.prices.book import Price, PriceBook
+from ledger.prices.rates import KINDS, STANDARD, Rates, Terms, unlisted
+
+SAME_NAME_TIMES = 10
+OTHER_HOST_TIMES = 30
+NEAR = 3  # a discount or a dearer host moves a wrong unit's factor by no more
+# What any model costs, pico-USD per token. In the map of October 2026 some five of 3,321 are out.
+USUAL = {"input": (4_000, 150_000_000), "output": (10_000, 600_000_000)}
+_TOKEN_UNITS = ((1_000, "1K tokens"), (1_000_000, "token"))
+_OTHER_UNITS = {
+    "second_pusd": ((60, "minute"), (3_600, "hour")),
+    "search_pusd": ((1_000, "1K searches"),),
+    "request_pusd": ((1_000, "1K requests"),),
+}
+_ASKED = {"second_pusd": "second", "search_pusd": "search", "request_pusd": "request"}
+_SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
+_PER_MILLION = 1_000_000
+Place = tuple[str, int, str]  # tier, above tokens, kind
+Stated = dict[Place, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What others state: from `low` to `high`, as `who` says, and how many times off is doubted."""
+
+    low: int
+    high: int
+    who: str
+    times: int
+
+
+class Bands:
+    """What is known of prices at an instant, to hold others against."""
+
+    def __init__(self, book: PriceBook, at_us: int) -> None:
+        self._book = book
+        self._hosts: dict[str, list[Price]] = {}
+        for price in book.in_force(at_us):
+            if not price.simulated:
+                self._hosts.setdefault(_model(price.name), []).append(price)
+
+    def doubt(self, price: Price) -> str | None:
+        """What looks wrong about a price, stored or not, as a sentence; None: nothing does."""
+        if price.withdrawn or price.simulated:
+            return None
+        found: dict[tuple[str, str], tuple[list[str], str]] = {}
+        stated = _stated(price.terms)
+        for place, value in stated.items():
+            if _follows(price.terms, place):
+                continue
+            for known in self._known(price, place):
+                off = _off(place, value, known)
+                if off is not None:
+                    how, example = off
+                    found.setdefault((how, known.who), ([], example))[0].append(_named(place))
+                break
+        lines = [
+            f"{', '.join(kinds)}: {how} {who} ({example})"
+            for (how, who), (kinds, example) in found.items()
+        ]
+        return "; ".join(lines) or None
+
+    def _known(self, price: Price, place: Place) -> Iterator[_Known]:
+        """What there is to hold one kind against, the best first."""
+        books = self._book.books_of(price.name)
+        others = [
+            max(versions, key=lambda one: one.version) for versions in books
+            if versions[0].book != price.book
+        ]  # fmt: skip
+        yield from _range([one for one in others if not one.withdrawn], place, SAME_NAME_TIMES)
+        yield from _range(_before(books, price), place, SAME_NAME_TIMES)
+        hosts = [one for one in self._hosts.get(_model(price.name), ()) if one.name != price.name]
+        yield from _range(hosts, place, OTHER_HOST_TIMES)
+        if place[2] in USUAL:
+            low, high = USUAL[place[2]]
+            yield _Known(low, high, "what any model costs", 1)
+
+
+def _range(prices: Sequence[Price], place: Place, times: int) -> Iterator[_Known]:
+    """What these state of a kind, where any of them charges for it."""
+    if times == OTHER_HOST_TIMES:  # a cached read that one host discounts is full price elsewhere
+        prices = [one for one in prices if not _follows(one.terms, place)]
+    found = [(value, one) for one in prices if (value := _value(one.terms, place))]
+    if not found:
+        return
+    low, high = min(value for value, _ in found), max(value for value, _ in found)
+    one = found[0][1]
+    who = f"version {one.version} of {one.book}"
+    if times == OTHER_HOST_TIMES:
+        who = "other hosts of the model" if len(found) > 1 else f"the model costs as {one.name}"
+    elif len(found) > 1:
+        who = "other books"
+    yield _Known(low, high, who, times)
+
+
+def _before(books: Iterable[Sequence[Price]], price: Price) -> list[Price]:
+    """The version before, unless this one goes back to the terms of an older one.
+
+    Then what came between is the odd one, and it was told when it was stored.
+    """
+    own = next((versions for versions in books if versions[0].book == price.book), ())
+    older = sorted(
+        (one for one in own if one.version < price.version and not one.withdrawn),
+        key=lambda one: one.version,
+    )
+    other = [one for one in older if one.terms != price.terms]
+    if not other or any(one.terms == price.terms for one in older):
+        return []
+    return [other[-1]]
+
+
+def _off(place: Place, value: int, known: _Known) -> tuple[str, str] | None:
+    """How far off and which unit that looks like, and the figures; None: it is near enough."""
+    if known.low <= value * known.times and value <= known.high * known.times:
+        return None
+    figures = f"{_usd(place, value)} for {_usd(place, known.low)}"
+    if known.high != known.low:
+        figures += f" to {_usd(place, known.high)}"
+    if not value:  # some hosts of a model give it away, and embeddings have no output
+        return ("free, unlike", figures) if known.times == SAME_NAME_TIMES else None
+    less = value < known.low
+    nearest = known.low if less else known.high
+    ratio = Fraction(nearest, value) if less else Fraction(value, nearest)
+    off = f"{_round(ratio)} times {'less' if less else 'more'} than"
+    unit = _unit(place, ratio, exact=known.times > 1)
+    if unit is None:
+        return off, figures
+    asked = _ASKED.get(place[2], "1M tokens")
+    wrong, right = (unit, asked) if less else (asked, unit)
+    return off, f"{figures}: a price per {wrong} where one per {right} is meant?"
+
+
+def _unit(place: Place, ratio: Fraction, *, exact: bool) -> str | None:
+    """The unit that a factor looks like. Of what any model costs a factor says only so much."""
+    for factor, unit in _OTHER_UNITS.get(place[2], _TOKEN_UNITS):
+        if ratio <= (factor * NEAR if exact else factor) and (not exact or ratio * NEAR >= factor):
+            return unit
+    return None
+
+
+def _stated(terms: Terms) -> Stated:
+    """Every amount that a price states, but its surcharge."""
+    found = {(STANDARD, 0, kind): getattr(terms.rates, kind) for kind in KINDS}
+    for one in terms.schedules:
+        found |= {(one.tier, one.above_tokens, kind): getattr(one.rates, kind) for kind in KINDS}
+    for field in _OTHER_UNITS:
+        if value := getattr(terms, field):
+            found[STANDARD, 0, field] = value
+    return found
+
+
+def _value(terms: Terms, place: Place) -> int:
+    """Of a tier or step that a price does not list, its standard rate."""
+    kind = place[2]
+    return int(getattr(_rates(terms, place) if kind in KINDS else terms, kind))
+
+
+def _follows(terms: Terms, place: Place) -> bool:
+    """Kinds that cost what another does, and free ones but for input and output."""
+    kind = place[2]
+    if kind not in KINDS:
+        return False
+    rates = _rates(terms, place)
+    return unlisted(rates, kind) or (kind not in USUAL and not getattr(rates, kind))
+
+
+def _rates(terms: Terms, place: Place) -> Rates:
+    for one in terms.schedules:
+        if (one.tier, one.above_tokens) == place[:2]:
+            return one.rates
+    return terms.rates
+
+
+def _named(place: Place) -> str:
+    tier, above, kind = place
+    words = [*([] if tier == STANDARD else [tier]), kind.removesuffix("_pusd")]
+    return " ".join([*words, *([f">{above}"] if above else [])])
+
+
+def _usd(place: Place, pusd: int) -> str:
+    """USD per million tokens, or per what else is priced."""
+    usd = pusd_to_usd(pusd * _PER_MILLION if place[2] in KINDS else pusd)
+    text = f"{usd:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _round(ratio: Fraction) -> str:
+    """Two digits say enough."""
+    scale = 10 ** max(0, len(str(int(ratio))) - 2)
+    return f"{int(ratio / scale + Fraction(1, 2)) * scale:,}"
+
+
+def _model(name: str) -> str:
+    """A model's own name at whichever host: `meta-llama/Llama-3.3-70B` of any provider."""
+    return _SNAPSHOT.sub("", name.partition("#")[0].rpartition("/")[2].lower())

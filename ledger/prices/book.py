@@ -1,0 +1,218 @@
+"""The price book: which version of which price counts for a name at an instant.
+
+`find` tries the exact name, then the alias that a price file declares, then, in this order, the
+name without its region (`openai/gpt-5.5#eu`: no surcharge is listed, so the base price counts), in
+any case, and without its snapshot suffix (`-2026-03-17`, `-20260317`, `-latest`). Nothing else
+is guessed: an unknown name is unpriced (`None`), never free. Costs are computed in `rates`, whose
+names this module passes on.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ledger.journals.records import Tokens
+from ledger.prices.rates import (
+    AUDIO_MS_LIMIT,
+    BIGINT_LIMIT,
+    KINDS,
+    SEARCHES_LIMIT,
+    STANDARD,
+    TOKENS_LIMIT,
+    Price,
+    PriceError,
+    Rates,
+    Schedule,
+    Terms,
+    UnpricedTierError,
+    beside_bound_pusd,
+    bound_pusd,
+    cost_pusd,
+    prompt_tokens,
+    rates_for,
+    rates_from,
+)
+
+__all__ = [
+    "STANDARD",
+    "Price",
+    "PriceBook",
+    "PriceError",
+    "Rates",
+    "Schedule",
+    "Terms",
+    "UnpricedTierError",
+    "beside_bound_pusd",
+    "bound_pusd",
+    "check",
+    "cost_pusd",
+    "is_open",
+    "last_at",
+    "prompt_tokens",
+    "rates_for",
+    "rates_from",
+    "tier_cost_pusd",
+    "tier_of",
+]
+
+_SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
+_SAME_TIER = {"fast": "priority"}  # OpenAI's newer word for it
+_STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard", "standard_only"})
+
+
+class PriceBook:
+    """Immutable: a reload builds another. Refuses prices that fail their dry run, all at once."""
+
+    __slots__ = ("_aliases", "_any_case", "_by_name", "_by_version", "_edges_us")
+
+    def __init__(self, prices: Iterable[Price], aliases: Mapping[str, str] | None = None) -> None:
+        self._aliases = dict(aliases or {})
+        self._by_version: dict[int, Price] = {}
+        by_book: dict[str, dict[str, list[Price]]] = {}
+        faults: list[str] = []
+        for price in sorted(prices, key=lambda one: (one.effective_from_us, one.version)):
+            faults += [f"{price.name} (version {price.version}): {why}" for why in check(price)]
+            self._by_version[price.version] = price
+            by_book.setdefault(price.name, {}).setdefault(price.book, []).append(price)
+        if faults:
+            raise PriceError("; ".join(faults))
+        # Per name: each book's versions by time.
+        self._by_name: dict[str, tuple[tuple[Price, ...], ...]] = {
+            name: tuple(map(tuple, books.values())) for name, books in by_book.items()
+        }
+
+        edges_us = {one.effective_from_us for one in self._by_version.values()}
+        edges_us |= {one.effective_until_us or 0 for one in self._by_version.values()}
+        self._edges_us = sorted(edges_us | {0})
+        self._any_case = {name.lower(): name for name in sorted(self._by_name, reverse=True)}
+
+    def __len__(self) -> int:
+        return len(self._by_version)
+
+    def find(self, name: str, at_us: int) -> Price | None:
+        """The price in force, by exact name or by one of the documented rules."""
+        found = self._in_force(name, at_us)
+        if found is not None:
+            return found
+        for other in self._other_names(name):
+            found = self._in_force(other, at_us)
+            if found is not None:
+                return found
+        return None
+
+    def unchanged_us(self, at_us: int) -> tuple[int, int]:
+        """From and until when every `find` answers as at this instant."""
+        edges_us, place = self._edges_us, bisect_right(self._edges_us, at_us)
+        since_us = edges_us[place - 1] if place else -BIGINT_LIMIT
+        return since_us, edges_us[place] if place < len(edges_us) else BIGINT_LIMIT
+
+    def version(self, version: int) -> Price | None:
+        """A version by its number, for audits and settles."""
+        return self._by_version.get(version)
+
+    @property
+    def newest(self) -> int:
+        """The number of the version that was stored last; 0 in an empty book."""
+        return max(self._by_version, default=0)
+
+    def extended(self, prices: Iterable[Price]) -> "PriceBook":
+        """The book with these versions beside its own."""
+        return PriceBook([*self._by_version.values(), *prices], self._aliases)
+
+    def books_of(self, name: str) -> tuple[tuple[Price, ...], ...]:
+        """Every version of exactly this name: by book, each by time."""
+        return self._by_name.get(name, ())
+
+    def names(self) -> list[str]:
+        return sorted(self._by_name)
+
+    def in_force(self, at_us: int) -> Iterator[Price]:
+        """Every name's price at an instant, by name."""
+        for name in sorted(self._by_name):
+            found = self._in_force(name, at_us)
+            if found is not None:
+                yield found
+
+    def _in_force(self, name: str, at_us: int) -> Price | None:
+        """Of the books that price the name: the highest rank, then what was stored last."""
+        standing = (last_at(versions, at_us) for versions in self._by_name.get(name, ()))
+        found = [price for price in standing if price is not None and is_open(price, at_us)]
+        return max(found, key=_precedence, default=None)
+
+    def _other_names(self, name: str) -> Iterator[str]:
+        if name in self._aliases:
+            yield self._aliases[name]
+        base = name.partition("#")[0]
+        yield base
+        if base in self._aliases:
+            yield self._aliases[base]
+        lower = base.lower()
+        yield self._any_case.get(lower, base)
+        bare = _SNAPSHOT.sub("", lower)
+        yield self._any_case.get(bare, bare)
+
+
+def tier_of(service_tier: str | None) -> str:
+    """The tier that a response's `service_tier` names, in the price book's words."""
+    word = (service_tier or "").lower()
+    return STANDARD if word in _STANDARD_WORDS else _SAME_TIER.get(word, word)
+
+
+def tier_cost_pusd(tokens: Tokens, price: Price, service_tier: str | None) -> tuple[int, bool]:
+    """The cost in the tier that an answer names, and whether the price lists that tier.
+
+    A tier without rates is booked at the standard ones: money was owed, and the row is flagged.
+    """
+    tier = tier_of(service_tier)
+    try:
+        return cost_pusd(tokens, price, tier=tier), True
+    except UnpricedTierError:
+        return cost_pusd(tokens, price), False
+
+
+def check(price: Price) -> list[str]:
+    """A dry run at load: faults as sentences, none for a price that can be used."""
+    terms = price.terms
+    faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
+    every = [terms.rates, *(schedule.rates for schedule in terms.schedules)]
+    amounts = [getattr(rates, kind) for rates in every for kind in KINDS]
+    amounts += [terms.request_pusd, terms.uplift_ppm, terms.second_pusd, terms.search_pusd]
+    if min(amounts) < 0:
+        faults.append("a price is never negative")
+    steps = [(schedule.tier, schedule.above_tokens) for schedule in terms.schedules]
+    if steps != sorted(set(steps)) or (STANDARD, 0) in steps:
+        faults.append("schedules must ascend by tier and threshold, each once")
+    tiers = {tier for tier, _ in steps} - {STANDARD}
+    faults += [
+        f"tier `{tier}` has no rates for short prompts"
+        for tier in sorted(tiers)
+        if (tier, 0) not in steps
+    ]
+    until = price.effective_until_us
+    if until is not None and until <= price.effective_from_us:
+        faults.append("it ends before it begins")
+    largest = bound_pusd(price, prompt_tokens=TOKENS_LIMIT, output_tokens=TOKENS_LIMIT)
+    largest += beside_bound_pusd(price, audio_ms=AUDIO_MS_LIMIT, searches=SEARCHES_LIMIT)
+    if largest >= BIGINT_LIMIT:
+        faults.append("the dearest possible request does not fit a 64-bit integer")
+    return faults
+
+
+def last_at(versions: Sequence[Price], at_us: int) -> Price | None:
+    """Of one book's versions of a name, by time: the one that stands at an instant."""
+    place = bisect_right(versions, at_us, key=_since_us)
+    return versions[place - 1] if place else None
+
+
+def is_open(price: Price, at_us: int) -> bool:
+    """Whether a standing version counts: it is neither withdrawn nor at its end."""
+    until_us = price.effective_until_us
+    return not price.withdrawn and (until_us is None or at_us < until_us)
+
+
+def _precedence(price: Price) -> tuple[int, int]:
+    return price.rank, price.version
+
+
+def _since_us(price: Price) -> int:
+    return price.effective_from_us

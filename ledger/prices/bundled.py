@@ -1,0 +1,174 @@
+"""The bundled prices: LiteLLM's packaged map, read as a file, never by importing LiteLLM.
+
+Names become `provider/model`: the map prefixes keys only sometimes, and a prefixed key wins over a
+bare one. Regional surcharges become rows of their own (`openai/gpt-5.5#eu`). Rows without a price
+per token are refused and listed. Price files (`pricefile`) come on top; `diff` says what an import
+would store.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from ledger.money import PPM
+from ledger.prices.drafts import Change, Changes, PriceDraft, diff
+from ledger.prices.files import PriceFile, load_price_file, parse_price_file
+from ledger.prices.mapterms import RERANK, TRANSCRIPTION, other_charges, terms_of
+from ledger.prices.rates import PriceError, Terms
+
+__all__ = [
+    "BOOK",
+    "Change",
+    "Changes",
+    "PriceDraft",
+    "PriceFile",
+    "Remark",
+    "Seed",
+    "bundled_seed",
+    "diff",
+    "load_price_file",
+    "normalised",
+    "parse_price_file",
+    "seed_from_map",
+]
+
+BOOK = "litellm"
+MAP_FILE = "model_prices_and_context_window_backup.json"
+# Upload date of the pinned release on the package index: the day its prices were last stated.
+RELEASE_DATES = {"1.106.2": "2026-10-21"}
+MODES = frozenset({"chat", "completion", "responses", "embedding", RERANK, TRANSCRIPTION})
+_PROVIDERS = {
+    "azure_text": "azure",
+    "bedrock_converse": "bedrock",
+    "cohere_chat": "cohere",
+    "fireworks_ai-embedding-models": "fireworks_ai",
+    "text-completion-codestral": "codestral",
+    "text-completion-inception": "inception",
+    "text-completion-openai": "openai",
+}
+_UPLIFT = re.compile(
+    r"^regional_(?:processing_uplift_multiplier_(\w+)|endpoint_uplift_multiplier)$"
+)
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something about a row of the map that a person may want to know."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """`refused` have no price; `rounded` were float noise; `unmodelled` may cost more than tokens.
+
+    `conflicting` rows state another price for a name that already has one: the first counts.
+    """
+
+    drafts: tuple[PriceDraft, ...]
+    refused: tuple[Remark, ...]
+    rounded: tuple[Remark, ...]
+    conflicting: tuple[Remark, ...]
+    unmodelled: tuple[Remark, ...]
+
+
+def bundled_seed() -> Seed:
+    """The seed of the installed map."""
+    spec = find_spec("litellm")  # finds a top-level package without importing it
+    if spec is None or not spec.submodule_search_locations:
+        raise PriceError("the package `litellm`, whose price map is the seed, is not installed")
+    text = (Path(spec.submodule_search_locations[0]) / MAP_FILE).read_text(encoding="utf-8")
+    return seed_from_map(text, source_date=RELEASE_DATES.get(version("litellm")))
+
+
+def seed_from_map(text: str, *, source_date: str | None) -> Seed:
+    """Drafts of every row that is priced per token, and what was left out and why."""
+    refused: list[Remark] = []
+    rounded: list[Remark] = []
+    conflicting: list[Remark] = []
+    unmodelled: list[Remark] = []
+    drafts: dict[str, PriceDraft] = {}
+    for key, row in _rows(json.loads(text, parse_float=Decimal)):
+        name = normalised(key, str(row["litellm_provider"]))
+        noise: list[str] = []
+        try:
+            terms = terms_of(row, noise)
+        except PriceError as error:
+            refused.append(Remark(name, str(error)))
+            continue
+        rounded += [Remark(name, field) for field in noise]
+        unmodelled += [Remark(name, field) for field in other_charges(row)]
+        for draft in _drafts(name, row, terms, source_date):
+            first = drafts.setdefault(draft.name, draft)
+            if first.terms != draft.terms:
+                conflicting.append(Remark(draft.name, f"`{key}` states another price"))
+    return Seed(
+        tuple(drafts.values()),
+        tuple(refused),
+        tuple(rounded),
+        tuple(conflicting),
+        tuple(unmodelled),
+    )
+
+
+def normalised(key: str, provider: str) -> str:
+    """`provider/model` from a key of the map and the provider that the map names."""
+    provider = _PROVIDERS.get(provider, provider)
+    if provider.startswith("vertex_ai-"):
+        provider = "vertex_ai"
+    return key if key.startswith(f"{provider}/") else f"{provider}/{key}"
+
+
+def _rows(document: Mapping[str, Row]) -> Iterator[tuple[str, Row]]:
+    rows = [
+        (key, row)
+        for key, row in document.items()
+        if row.get("mode") in MODES and isinstance(row.get("litellm_provider"), str)
+    ]
+    yield from sorted(rows, key=lambda item: "/" not in item[0])
+
+
+def _drafts(name: str, row: Row, terms: Terms, source_date: str | None) -> Iterator[PriceDraft]:
+    source = row.get("source")
+    draft = PriceDraft(
+        name=name,
+        book=BOOK,
+        terms=terms,
+        source=source if isinstance(source, str) and source.startswith("http") else None,
+        source_date=source_date,
+        retired_on=_iso_day(row.get("deprecation_date")),
+    )
+    yield draft
+    for region, factor in _uplifts(row):
+        raised = replace(terms, uplift_ppm=int((factor - 1) * PPM))
+        yield replace(draft, name=f"{name}#{region}", terms=raised)
+
+
+def _uplifts(row: Row) -> Iterator[tuple[str, Decimal]]:
+    """Regions with a surcharge: a suffix of the field, `regional`, or Anthropic's `us`."""
+    for field, factor in row.items():
+        match = _UPLIFT.match(field)
+        if match and isinstance(factor, Decimal) and factor > 1:
+            yield match[1] or "regional", factor
+    entry = row.get("provider_specific_entry")
+    factor = entry.get("us") if isinstance(entry, Mapping) else None
+    if isinstance(factor, Decimal) and factor > 1:
+        yield "us", factor
+
+
+def _iso_day(text: object) -> str | None:
+    try:
+        return date.fromisoformat(str(text)).isoformat()
+    except ValueError:
+        return None

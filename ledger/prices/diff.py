@@ -1,0 +1,201 @@
+"""What an import would change, as a person approves it: per name, old and new of every price.
+
+`planned` compares a source with the stored versions and answers with the rows to store and what
+each does to the price in force; what the source states as it stands makes no row. Pure.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ledger.prices.bands import Bands
+from ledger.prices.book import Price, PriceBook
+from ledger.prices.drafts import Changes, PriceDraft, diff
+from ledger.prices.rates import KINDS, STANDARD, PriceError, Terms, unlisted
+
+PER_TOKEN, PER_UNIT, SHARE = "usd_per_million", "usd", "percent"  # how an amount is read
+Place = tuple[str, int, str]  # tier, above tokens, kind
+
+
+class Status(StrEnum):
+    """What a row does to the price in force, or that the source no longer has a name.
+
+    `RESTATED`: the same amounts from elsewhere; `SHADOWED`: another book's price stays in force;
+    `REMOVED`: its price ends; `DROPPED`: a market's list has it no more, and its price stays,
+    because the model may still be served.
+    """
+
+    ADDED = "added"
+    CHANGED = "changed"
+    RESTATED = "restated"
+    SHADOWED = "shadowed"
+    REMOVED = "removed"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """One price of one kind: `old` and `new` in pico-USD per token, pico-USD, or millionths."""
+
+    tier: str
+    above_tokens: int
+    kind: str
+    unit: str
+    old: int | None
+    new: int | None
+
+    @property
+    def percent(self) -> float | None:
+        """By how much it changes; None where there is nothing to compare with."""
+        if not self.old or self.new is None:
+            return None
+        return round((self.new - self.old) * 100 / self.old, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name: its price in force before and after, from when, and what differs."""
+
+    name: str
+    status: Status
+    since_us: int
+    until_us: int | None
+    before: Price | None
+    after: Price | None
+    amounts: tuple[Amount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`changes.rows` are what approval stores; entries also tell what the source has dropped.
+
+    `doubts` are rows that cannot well be right, by name and why; they are stored if approved.
+    """
+
+    book: str
+    at_us: int
+    changes: Changes
+    entries: tuple[Entry, ...]
+    doubts: tuple[tuple[str, str], ...] = ()
+
+    def count(self, status: Status) -> int:
+        return sum(entry.status is status for entry in self.entries)
+
+
+def planned(
+    stored: Sequence[Price],
+    drafts: Iterable[PriceDraft],
+    *,
+    book: str,
+    only: Callable[[str], bool],
+    at_us: int,
+) -> Plan:
+    """Importing these drafts as `book`, for the names that `only` accepts, at this instant.
+
+    Raises `PriceError` for drafts that cannot be used or have ended.
+    """
+    wanted = [draft for draft in drafts if only(draft.name)]
+    ended = [one.name for one in wanted if (one.effective_until_us or at_us + 1) <= at_us]
+    if ended:
+        raise PriceError("\n".join(f"{book}: {name}: the price has ended" for name in ended))
+    mine = [one for one in stored if one.book == book and only(one.name)]
+    others = frozenset(one.name for one in stored if one.book != book)
+    changes = diff(mine, wanted, at_us=at_us, priced=others)
+    now = PriceBook(stored)
+    made = changes.prices(now.newest + 1)
+    entries = [*_entries(now, now.extended(made), made, at_us)]
+    entries += [
+        Entry(price.name, Status.DROPPED, at_us, None, price, price) for price in changes.gone
+    ]
+    entries.sort(key=lambda one: (one.name, one.since_us))
+    bands = Bands(now, at_us)
+    doubts = [(one.name, words) for one in made if (words := bands.doubt(one))]
+    return Plan(book, at_us, changes, tuple(entries), tuple(dict.fromkeys(doubts)))
+
+
+def approved(plan: Plan) -> tuple[tuple[PriceDraft, bool, int | None], ...]:
+    """What a person says yes to: the same whenever it is planned, unless something changed."""
+    return tuple(
+        (row.draft, row.withdrawn, None if since == plan.at_us else since)
+        for row in plan.changes.rows
+        for since in (row.effective_from_us,)
+    )
+
+
+def _entries(now: PriceBook, then: PriceBook, made: Iterable[Price], at_us: int) -> Iterator[Entry]:
+    for row in made:
+        moment = max(row.effective_from_us, at_us)
+        before, after = now.find(row.name, moment), then.find(row.name, moment)
+        if row.withdrawn:
+            status = Status.REMOVED if before != after else Status.SHADOWED
+        elif after != row:
+            status = Status.SHADOWED
+        elif before is None:
+            status = Status.ADDED
+        else:
+            status = Status.CHANGED if before.terms != after.terms else Status.RESTATED
+        end = None if row.withdrawn else row.effective_until_us
+        yield Entry(row.name, status, moment, end, before, after, differences(before, after))
+
+
+def differences(before: Price | None, after: Price | None) -> tuple[Amount, ...]:
+    """Every amount that differs, standard tier first, thresholds ascending, in the kinds' order.
+
+    A kind that only follows the one it falls back on is left out.
+    """
+    old, new = _amounts(before), _amounts(after)
+    own = (old.keys() - _unlisted(before)) | (new.keys() - _unlisted(after))
+    return tuple(
+        Amount(*place, _unit(place[2]), old.get(place), new.get(place))
+        for place in sorted(own, key=_order)
+        if old.get(place) != new.get(place)
+    )
+
+
+def amounts(price: Price) -> tuple[Amount, ...]:
+    """Everything that a price lists, with `old` and `new` alike."""
+    return tuple(
+        Amount(*place, _unit(place[2]), value, value)
+        for place, value in sorted(_amounts(price).items(), key=lambda item: _order(item[0]))
+        if place not in _unlisted(price)
+    )
+
+
+def _amounts(price: Price | None) -> dict[Place, int]:
+    if price is None:
+        return {}
+    terms = price.terms
+    found = {(STANDARD, 0, kind): getattr(terms.rates, kind) for kind in KINDS}
+    for one in terms.schedules:
+        found |= {(one.tier, one.above_tokens, kind): getattr(one.rates, kind) for kind in KINDS}
+    for field in _beside():
+        if value := getattr(terms, field):
+            found[STANDARD, 0, field.rpartition("_")[0]] = value
+    return found
+
+
+def _beside() -> list[str]:
+    """The fields that are charged beside tokens: `request_pusd` and its like, `uplift_ppm`."""
+    return [one for one in Terms.__struct_fields__ if one.endswith(("_pusd", "_ppm"))]
+
+
+def _unlisted(price: Price | None) -> set[Place]:
+    if price is None:
+        return set()
+    every = [(STANDARD, 0, price.terms.rates)]
+    every += [(one.tier, one.above_tokens, one.rates) for one in price.terms.schedules]
+    return {
+        (t, above, kind) for t, above, rates in every for kind in KINDS if unlisted(rates, kind)
+    }
+
+
+def _unit(kind: str) -> str:
+    if kind in KINDS:
+        return PER_TOKEN
+    return SHARE if kind == "uplift" else PER_UNIT
+
+
+def _order(place: Place) -> tuple[bool, str, int, int]:
+    tier, above, kind = place
+    kinds = [*KINDS, *(field.rpartition("_")[0] for field in _beside())]
+    return tier != STANDARD, tier, above, kinds.index(kind)

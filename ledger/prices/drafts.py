@@ -1,0 +1,177 @@
+"""What the price book is made from: drafts out of several sources, and what changed since.
+
+A draft is a price without a version. Sources (LiteLLM's packaged map, price files) give drafts;
+`diff` compares what they say for every instant from the import on with what the stored versions
+say, and names the rows to store: only what changed makes a version, nothing stored is edited and
+no past is rewritten. What a price file drops is ended by a `withdrawn` version; a model that the
+bundled map drops stays priced, because it may still be served.
+"""
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from ledger.prices.book import Price, PriceError, Terms, check, is_open
+
+BUNDLED_RANK = 0  # price lists of the market; files that are configured count from 1
+APPROVED_RANK = 1_000_000  # negotiated prices that a person imported: over all that is configured
+Key = tuple[str, str]  # book, name
+T = TypeVar("T", Price, "PriceDraft")
+
+
+class PriceDraft(msgspec.Struct, frozen=True):
+    """One price as a source states it. `effective_from_us` None: from when it is first seen."""
+
+    name: str
+    book: str
+    terms: Terms
+    rank: int = BUNDLED_RANK
+    source: str | None = None
+    source_date: str | None = None
+    retired_on: str | None = None
+    simulated: bool = False
+    effective_from_us: int | None = None
+    effective_until_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row to store."""
+
+    draft: PriceDraft
+    effective_from_us: int
+    withdrawn: bool = False
+
+    def price(self, version: int) -> Price:
+        draft = self.draft
+        return Price(
+            version=version,
+            name=draft.name,
+            book=draft.book,
+            effective_from_us=self.effective_from_us,
+            terms=draft.terms,
+            effective_until_us=draft.effective_until_us,
+            rank=draft.rank,
+            source=draft.source,
+            source_date=draft.source_date,
+            retired_on=draft.retired_on,
+            simulated=draft.simulated,
+            withdrawn=self.withdrawn,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What an import does: `rows` are stored in this order, each as the next version."""
+
+    rows: tuple[Change, ...]
+    unchanged: int
+    gone: tuple[Price, ...]  # bundled prices that the map has dropped: kept, for a person to see
+    waiting: int = 0  # names for which the map has another price, until a person approves it
+
+    def prices(self, first_version: int) -> list[Price]:
+        return [row.price(first_version + place) for place, row in enumerate(self.rows)]
+
+
+def diff(
+    current: Iterable[Price],
+    drafts: Sequence[PriceDraft],
+    *,
+    at_us: int,
+    priced: Container[str] = (),
+) -> Changes:
+    """The rows that bring the stored versions to what the drafts say, from `at_us` on.
+
+    A name's first prices also cover the past, when nothing else is known of it: `priced` are names
+    whose past other books know. Raises `PriceError` with every draft that fails its dry run or is
+    stated twice.
+    """
+    _refuse_faults(drafts)
+    stored: dict[Key, list[Price]] = {}
+    for price in sorted(current, key=_place):
+        stored.setdefault((price.book, price.name), []).append(price)
+    stated: dict[Key, list[PriceDraft]] = {}
+    for draft in sorted(drafts, key=lambda one: one.effective_from_us or 0):
+        stated.setdefault((draft.book, draft.name), []).append(draft)
+    rows: list[Change] = []
+    gone: list[Price] = []
+    for key in sorted({*stored, *stated}):
+        versions, wanted = stored.get(key, []), stated.get(key, [])
+        if not wanted and versions[-1].rank == BUNDLED_RANK:
+            gone.append(versions[-1])
+        else:
+            start_us = at_us if versions or key[1] in priced else 0
+            rows += _missing(versions, wanted, start_us)
+    changed = {(row.draft.book, row.draft.name) for row in rows}
+    return Changes(tuple(rows), len({*stated} - changed), tuple(gone))
+
+
+def _missing(versions: list[Price], drafts: list[PriceDraft], start: int) -> list[Change]:
+    """One name of one book: rows wherever, from `start` on, stored and stated differ."""
+    since = {draft.effective_from_us or 0 for draft in drafts}
+    since |= {price.effective_from_us for price in versions}
+    rows: list[Change] = []
+    for moment in sorted({start, *(one for one in since if one > start)}):
+        standing = _last([one for one in versions if one.effective_from_us <= moment])
+        wanted = _last([one for one in drafts if (one.effective_from_us or 0) <= moment])
+        if standing is not None and not is_open(standing, moment):
+            standing = None
+        if wanted is not None and (wanted.effective_until_us or moment + 1) <= moment:
+            wanted = None  # it is over: a row that ends before it begins is none
+        if wanted is not None and (standing is None or not _same(standing, wanted)):
+            row = Change(wanted, moment)
+        elif wanted is None and standing is not None:
+            row = Change(_draft_of(standing), moment, withdrawn=True)
+        else:
+            continue
+        rows.append(row)
+        following = max((one.version for one in versions), default=0) + 1
+        versions = sorted([*versions, row.price(following)], key=_place)
+    return rows
+
+
+def _same(price: Price, draft: PriceDraft) -> bool:
+    """The date on which a source was read is no change; books carry it (`PriceBook.read_on`)."""
+    return (
+        price.terms == draft.terms
+        and price.effective_until_us == draft.effective_until_us
+        and (price.rank, price.simulated) == (draft.rank, draft.simulated)
+        and (price.source, price.retired_on) == (draft.source, draft.retired_on)
+    )
+
+
+def _draft_of(price: Price) -> PriceDraft:
+    return PriceDraft(
+        name=price.name,
+        book=price.book,
+        terms=price.terms,
+        rank=price.rank,
+        source=price.source,
+        source_date=price.source_date,
+        retired_on=price.retired_on,
+        simulated=price.simulated,
+    )
+
+
+def _place(price: Price) -> tuple[int, int]:
+    return price.effective_from_us, price.version
+
+
+def _last(found: list[T]) -> T | None:
+    return found[-1] if found else None
+
+
+def _refuse_faults(drafts: Sequence[PriceDraft]) -> None:
+    faults: list[str] = []
+    seen: set[tuple[str, str, int | None]] = set()
+    for draft in drafts:
+        trial = Change(draft, draft.effective_from_us or 0).price(0)
+        faults += [f"{draft.book}: {draft.name}: {fault}" for fault in check(trial)]
+        key = (draft.book, draft.name, draft.effective_from_us)
+        if key in seen:
+            faults.append(f"{draft.book}: {draft.name}: stated twice")
+        seen.add(key)
+    if faults:
+        raise PriceError("; ".join(faults))

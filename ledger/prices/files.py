@@ -1,0 +1,196 @@
+"""Price files: negotiated rates, simulated providers, anything the bundled map does not know.
+
+YAML, strict, decimal numbers read as they are written (0.15 is 15/100, not its binary neighbour).
+A file overrides the bundled map, and a later file an earlier one, for the names it prices:
+
+    source: contract 2026-17          # or per price
+    source_date: 2026-11-01
+    aliases: {openai/our-deployment: openai/gpt-4o}
+    prices:
+      openai/gpt-4o-mini:
+        usd_per_million: {input: 0.12, cached: 0.06, output: 0.48}
+        tiers: {batch: {input: 0.06, output: 0.24}}
+        above: [{tokens: 200000, usd_per_million: {input: 0.24, output: 0.96}}]
+        from: 2026-11-01              # UTC days; `until` is inclusive
+      cohere/rerank-v3.5: {usd_per_search: 0.002}
+      openai/whisper-1: {usd_per_second: 0.0001}
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+import yaml
+
+from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
+from ledger.prices.drafts import PriceDraft
+from ledger.prices.rates import STANDARD, PriceError, Rates, Schedule, Terms, overlaid, rates_from
+
+_US_PER_S = 1_000_000
+_TOP = frozenset({"source", "source_date", "aliases", "prices"})
+_PRICE = frozenset(
+    {
+        "usd_per_million", "above", "tiers", "usd_per_request", "uplift_ppm", "inclusive",
+        "usd_per_second", "usd_per_search",
+        "source", "source_date", "from", "until", "simulated",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PriceFile:
+    drafts: tuple[PriceDraft, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_price_file(path: Path, *, rank: int) -> PriceFile:
+    """Read and check a file. `rank` is its place among the configured files, from 1."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PriceError(f"{path}: {error.strerror}") from error
+    return parse_price_file(text, book=path.name, rank=rank)
+
+
+def parse_price_file(text: str, *, book: str, rank: int) -> PriceFile:
+    """The file's prices and aliases; raises `PriceError` with every fault and its place."""
+    try:
+        document = yaml.load(text, Loader=_DecimalLoader)  # noqa: S506  (a SafeLoader)
+    except (yaml.YAMLError, InvalidOperation, ValueError) as error:  # a date that is none, too
+        raise PriceError(f"{book}: not YAML: {error}") from error
+    except RecursionError as error:
+        raise PriceError(f"{book}: not YAML that can be read: nested too deeply") from error
+    top = _mapping(document, book, _TOP)
+    faults: list[str] = []
+    drafts: list[PriceDraft] = []
+    for name, stated in _mapping(top.get("prices"), f"{book}: prices").items():
+        for row in stated if isinstance(stated, list) else [stated]:
+            try:
+                drafts.append(_draft(name, row, top, book=book, rank=rank))
+            except (PriceError, MoneyError) as error:
+                faults.append(f"{book}: prices.{name}: {error}")
+    if faults:
+        raise PriceError("; ".join(faults))
+    aliases = _mapping(top.get("aliases") or {}, f"{book}: aliases")
+    return PriceFile(tuple(drafts), {name: str(to) for name, to in aliases.items()})
+
+
+class _DecimalLoader(yaml.SafeLoader):
+    """YAML's floats as decimals; everything else as in `SafeLoader`."""
+
+
+def _decimal(loader: _DecimalLoader, node: yaml.ScalarNode) -> Decimal:
+    return Decimal(loader.construct_scalar(node).replace("_", ""))
+
+
+_DecimalLoader.add_constructor("tag:yaml.org,2002:float", _decimal)
+
+
+def _draft(
+    name: str, stated: object, top: Mapping[str, object], *, book: str, rank: int
+) -> PriceDraft:
+    row = _mapping(stated, "the price", _PRICE)
+    until = _day_us(row, "until")
+    source = row.get("source", top.get("source"))
+    source_date = _day(row if "source_date" in row else top, "source_date")
+    return PriceDraft(
+        name=name,
+        book=book,
+        terms=_terms(row),
+        rank=rank,
+        source=None if source is None else str(source),
+        source_date=None if source_date is None else source_date.isoformat(),
+        simulated=row.get("simulated") is True,
+        effective_from_us=_day_us(row, "from"),
+        effective_until_us=None if until is None else until + 86_400 * _US_PER_S,
+    )
+
+
+def _terms(row: Mapping[str, object]) -> Terms:
+    beside = any(row.get(name) is not None for name in ("usd_per_second", "usd_per_search"))
+    base = _kinds(row.get("usd_per_million", {} if beside else None))
+    if beside:
+        base.setdefault("input", base.get("audio_input", 0))
+        base.setdefault("output", 0)
+    schedules = [
+        Schedule(tier, 0, _over(base, kinds))
+        for tier, kinds in _mapping(row.get("tiers") or {}, "tiers").items()
+    ]
+    above = row.get("above") or []
+    if not isinstance(above, list):
+        raise PriceError("`above` must be a list")
+    for step in above:
+        stated = _mapping(step, "above", frozenset({"tokens", "tier", "usd_per_million"}))
+        schedules.append(
+            Schedule(
+                str(stated.get("tier", STANDARD)),
+                _count(stated, "tokens"),
+                _over(base, stated.get("usd_per_million")),
+            )
+        )
+    return Terms(
+        rates_from(base),
+        tuple(sorted(schedules, key=lambda one: (one.tier, one.above_tokens))),
+        request_pusd=_amount(row, "usd_per_request"),
+        uplift_ppm=_count(row, "uplift_ppm"),
+        inclusive=row.get("inclusive") is True,
+        second_pusd=_amount(row, "usd_per_second"),
+        search_pusd=_amount(row, "usd_per_search"),
+    )
+
+
+def _over(base: Mapping[str, int], stated: object) -> Rates:
+    """A schedule's rates: what it leaves open is as in the standard rates."""
+    return rates_from(overlaid(base, _kinds(stated)))
+
+
+def _kinds(stated: object) -> dict[str, int]:
+    return {
+        kind: usd_per_million_to_pusd(_number(usd, kind))
+        for kind, usd in _mapping(stated, "usd_per_million").items()
+    }
+
+
+def _mapping(
+    value: object, where: str, known: frozenset[str] | None = None
+) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise PriceError(f"{where}: must be a mapping")
+    unknown = [str(key) for key in value if known is not None and key not in known]
+    if unknown:
+        raise PriceError(f"{where}: unknown key {', '.join(unknown)}")
+    return {str(key): item for key, item in value.items()}
+
+
+def _number(value: object, where: str) -> Decimal | int:
+    if isinstance(value, bool) or not isinstance(value, (Decimal, int)):
+        raise PriceError(f"{where}: {value!r} is not a number")
+    return value
+
+
+def _amount(row: Mapping[str, object], name: str) -> int:
+    return usd_to_pusd(_number(row.get(name, 0), name))
+
+
+def _count(row: Mapping[str, object], name: str) -> int:
+    value = row.get(name, 0)
+    if type(value) is not int:
+        raise PriceError(f"{name}: {value!r} is not a whole number")
+    return value
+
+
+def _day(row: Mapping[str, object], name: str) -> date | None:
+    day = row.get(name)
+    if day is not None and type(day) is not date:
+        raise PriceError(f"{name}: {day!r} is not a date like 2026-11-01")
+    return day if isinstance(day, date) else None
+
+
+def _day_us(row: Mapping[str, object], name: str) -> int | None:
+    """The first microsecond of a UTC day."""
+    day = _day(row, name)
+    if day is None:
+        return None
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * _US_PER_S

@@ -1,0 +1,111 @@
+"""What a person should look at before trusting a price: stale, expired, source-less, implausible.
+
+`flags` judges names; which names matter (those that a configuration uses, or all) is the caller's
+to say. Pure: the date comes in.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from enum import StrEnum
+
+from ledger.prices.bands import Bands
+from ledger.prices.book import Price, PriceBook, is_open, last_at
+
+STALE_AFTER_DAYS = 90
+ENDS_WITHIN_DAYS = 30
+_US_PER_S = 1_000_000
+_NO_DATES: Mapping[str, str] = {}
+
+
+class Flag(StrEnum):
+    """What there is to doubt.
+
+    `STALE`: the source was last read long ago, or nobody wrote when. `PENDING`: the bundled map
+    states another price, which nobody has approved. `IMPLAUSIBLE`: too far from what else is known.
+    """
+
+    STALE = "stale"
+    NO_SOURCE = "no_source"
+    RETIRED = "retired"
+    EXPIRED = "expired"
+    ENDS_SOON = "ends_soon"
+    MISSING = "missing"
+    PENDING = "pending"
+    IMPLAUSIBLE = "implausible"
+
+
+@dataclass(frozen=True, slots=True)
+class PriceFlag:
+    """`version` is None where there is no price."""
+
+    name: str
+    version: int | None
+    flag: Flag
+    detail: str
+
+
+def flags(
+    book: PriceBook,
+    names: Iterable[str],
+    at_us: int,
+    *,
+    read_on: Mapping[str, str] = _NO_DATES,
+    stale_after_days: int = STALE_AFTER_DAYS,
+) -> list[PriceFlag]:
+    """The doubts about these names' prices. `read_on`: ISO day, per book, of its last reading."""
+    today = _day(at_us)
+    bands = Bands(book, at_us)
+    found: list[PriceFlag] = []
+    for name in names:
+        price = book.find(name, at_us)
+        if price is None:
+            found.append(PriceFlag(name, None, Flag.MISSING, "no price is in force for this name"))
+        else:
+            doubts = _doubts(price, read_on.get(price.book), today, stale_after_days)
+            found += [PriceFlag(name, price.version, flag, words) for flag, words in doubts]
+            if words := bands.doubt(price):
+                found.append(PriceFlag(name, price.version, Flag.IMPLAUSIBLE, words))
+        found += _ended(book, name, price, at_us)
+    return found
+
+
+def _doubts(
+    price: Price, read_on: str | None, today: date, stale_after_days: int
+) -> Iterator[tuple[Flag, str]]:
+    if price.source is None:
+        yield Flag.NO_SOURCE, f"{price.book} gives no source"
+    read = max(price.source_date or "", read_on or "")
+    if not read:
+        yield Flag.STALE, "nobody wrote when the source was read"
+    elif (today - date.fromisoformat(read)).days > stale_after_days:
+        yield Flag.STALE, f"the source was read on {read}"
+    if price.retired_on is not None and date.fromisoformat(price.retired_on) <= today:
+        yield Flag.RETIRED, f"the provider retires it on {price.retired_on}"
+    if price.effective_until_us is not None:
+        last = _last_day(price.effective_until_us)
+        if (last - today).days <= ENDS_WITHIN_DAYS:
+            yield Flag.ENDS_SOON, f"the price of {price.book} ends after {last}"
+
+
+def _ended(book: PriceBook, name: str, now: Price | None, at_us: int) -> Iterator[PriceFlag]:
+    """Stated prices that came to their end with nothing in their place: another book's counts."""
+    for versions in book.books_of(name if now is None else now.name):
+        last = last_at(versions, at_us)
+        if last is None or last.withdrawn or is_open(last, at_us) or last.rank == 0:
+            continue
+        if now is not None and now.rank >= last.rank:
+            continue
+        until_us = last.effective_until_us
+        assert until_us is not None  # or it would be open
+        instead = "and nothing prices it since" if now is None else f"since then {now.book} counts"
+        words = f"the price of {last.book} ended after {_last_day(until_us)}, {instead}"
+        yield PriceFlag(name, last.version, Flag.EXPIRED, words)
+
+
+def _last_day(until_us: int) -> date:
+    return _day(until_us - 1)
+
+
+def _day(at_us: int) -> date:
+    return datetime.fromtimestamp(at_us // _US_PER_S, tz=UTC).date()

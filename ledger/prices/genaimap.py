@@ -1,0 +1,244 @@
+"""Prices as the package `genai-prices` states them, for names of the price book.
+
+What it leaves open of a name that has a price (audio, a service tier, a fee) stays as that price
+has it, so an import changes only what it states. Prices by the time of day, free ones and those
+with more digits than a pico-USD are refused and listed. The package is read where it is installed,
+without network; nothing here imports it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from msgspec.structs import replace
+
+from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
+from ledger.prices.bundled import Remark
+from ledger.prices.drafts import PriceDraft
+from ledger.prices.rates import (
+    KINDS,
+    STANDARD,
+    Price,
+    PriceError,
+    Rates,
+    Schedule,
+    Terms,
+    overlaid,
+    rates_from,
+    unlisted,
+)
+
+BOOK = "genai-prices"
+# Its providers by the names of the price book; the others serve nothing that the book names.
+PROVIDERS = {
+    "anthropic": "anthropic", "aws": "bedrock", "azure": "azure", "baseten": "baseten",
+    "cerebras": "cerebras", "cohere": "cohere", "deepseek": "deepseek",
+    "fireworks": "fireworks_ai", "google": "gemini", "groq": "groq", "meta": "meta",
+    "minimax": "minimax", "mistral": "mistral", "moonshotai": "moonshot", "novita": "novita",
+    "openai": "openai", "openrouter": "openrouter", "perplexity": "perplexity",
+    "together": "together_ai", "voyageai": "voyage", "x-ai": "xai", "zai": "zai",
+}  # fmt: skip
+_KINDS = {
+    "input_mtok": "input",
+    "cache_read_mtok": "cached",
+    "cache_write_mtok": "cache_write",
+    "cache_write_5m_mtok": "cache_write",
+    "cache_write_1h_mtok": "cache_write_1h",
+    "output_mtok": "output",
+    "output_reasoning_mtok": "reasoning",
+    "input_audio_mtok": "audio_input",
+    "output_audio_mtok": "audio_output",
+}
+_REQUESTS = "requests_kcount"
+_TIERS = {
+    ("service_tier", "flex"): "flex",
+    ("service_tier", "priority"): "priority",
+    ("processing", "batch"): "batch",
+}
+_DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")
+
+Kinds = dict[str, int]
+Steps = dict[int, Kinds]  # above so many tokens -> pico-USD by kind
+
+
+@dataclass(frozen=True, slots=True)
+class GenaiSeed:
+    """`unmodelled`: charges that usage does not report, as in the bundled map's seed."""
+
+    drafts: tuple[PriceDraft, ...]
+    refused: tuple[Remark, ...]
+    unmodelled: tuple[Remark, ...]
+
+
+def stated_on(providers: Iterable[Any], at_us: int) -> str | None:
+    """The last day that the data speaks of as past: it was stated then or later."""
+    today = datetime.fromtimestamp(at_us / 1e6, tz=UTC).date().isoformat()
+    comments = (model.price_comments or "" for one in providers for model in one.models)
+    return max((day for text in comments for day in _DATE.findall(text) if day <= today),
+               default=None)  # fmt: skip
+
+
+def seed_from_genai(
+    providers: Iterable[Any], known: Mapping[str, Price], *, at_us: int, read_on: str | None
+) -> GenaiSeed:
+    """Drafts in force at an instant. `providers`: the package's own; `known`: prices in force."""
+    refused: list[Remark] = []
+    unmodelled: list[Remark] = []
+    drafts: dict[str, PriceDraft] = {}
+    cased = {name.lower(): name for name in known}
+    for provider in providers:
+        ours = PROVIDERS.get(provider.id)
+        for model in provider.models if ours else ():
+            for name in _names(f"{ours}/", model, cased):
+                try:
+                    terms, more = _terms(model, known.get(name), at_us)
+                except (PriceError, MoneyError) as error:
+                    refused.append(Remark(name, str(error)))
+                    continue
+                unmodelled += [Remark(name, key) for key in more]
+                drafts.setdefault(name, _draft(name, terms, provider, model, read_on))
+    return GenaiSeed(tuple(drafts.values()), tuple(refused), tuple(unmodelled))
+
+
+def _draft(name: str, terms: Terms, provider: Any, model: Any, read_on: str | None) -> PriceDraft:
+    verified = _DATE.findall(model.price_comments or "")
+    urls = provider.pricing_urls or [None]
+    return PriceDraft(
+        name=name,
+        book=BOOK,
+        terms=terms,
+        source=urls[0],
+        source_date=max([*verified, read_on or ""]) or None,
+    )
+
+
+def _names(prefix: str, model: Any, cased: Mapping[str, str]) -> list[str]:
+    """The model's own name, and of its exact aliases those that the price book has."""
+    own = prefix + model.id
+    aliases = [prefix + one for one in _equals(model.match)]
+    found = [cased[one] for one in sorted({one.lower() for one in aliases}) if one in cased]
+    return list(dict.fromkeys([cased.get(own.lower(), own), *found]))
+
+
+def _equals(clause: Any) -> Iterator[str]:
+    for one in getattr(clause, "or_", [clause]):
+        if hasattr(one, "equals"):
+            yield one.equals
+
+
+def _terms(model: Any, known: Price | None, at_us: int) -> tuple[Terms, list[str]]:
+    """The terms and the keys of the data that are charged for something else."""
+    today = datetime.fromtimestamp(at_us / 1e6, tz=UTC).date()
+    stated = _in_force(model, today)
+    steps = _steps(stated)
+    base = steps.pop(0)
+    if not base.get("input"):
+        raise PriceError("the input has no price")
+    if not base.get("output"):
+        if known is None or known.terms.rates.output:
+            raise PriceError("the output has no price")
+        base["output"] = 0
+    before = None if known is None else known.terms
+    full = _filled(base, None if before is None else before.rates)
+    inclusive = before is not None and _inclusive(steps, before)
+    schedules = {
+        (STANDARD, above + inclusive): rates_from(overlaid(full, kinds))
+        for above, kinds in sorted(steps.items())
+    }
+    for tier, variant in _variants(model, today):
+        schedules |= dict(_tier(tier, variant, full, steps, before, inclusive=inclusive))
+    if before is not None:
+        said = {tier for tier, _ in schedules} | {STANDARD}
+        schedules |= {(s.tier, s.above_tokens): s.rates for s in before.schedules
+                      if s.tier not in said}  # fmt: skip
+    fee = stated.get(_REQUESTS)
+    made = Terms(
+        rates_from(full),
+        tuple(Schedule(*place, rates) for place, rates in sorted(schedules.items())),
+        inclusive=inclusive,
+    )
+    if before is not None:
+        made = replace(before, rates=made.rates, schedules=made.schedules, inclusive=made.inclusive)
+    if fee is not None:
+        made = replace(made, request_pusd=usd_to_pusd(fee / 1000))
+    return made, [key for key in stated if key not in _KINDS and key != _REQUESTS]
+
+
+def _tier(
+    tier: str, variant: Mapping[str, Any], full: Kinds, steps: Steps, before: Terms | None,
+    *, inclusive: bool,
+) -> Iterator[tuple[tuple[str, int], Rates]]:  # fmt: skip
+    """A tier's schedules: what it states, else as its own price had it, else as the standard."""
+    own = _steps(variant)
+    stated = own.pop(0)
+    had = [] if before is None else [s for s in before.schedules if s.tier == tier]
+    low = overlaid(full, stated)
+    if had and had[0].above_tokens == 0:
+        low = _filled({**stated, "input": low["input"], "output": low["output"]}, had[0].rates)
+    yield (tier, 0), rates_from(low)
+    for above in sorted({*own, *steps}):
+        kinds = {kind: pusd for kind, pusd in steps.get(above, {}).items() if kind not in stated}
+        low = overlaid(low, kinds | own.get(above, {}))
+        yield (tier, above + inclusive), rates_from(low)
+
+
+def _filled(stated: Kinds, before: Rates | None) -> Kinds:
+    """What is stated, over the kinds that the price so far lists on its own account."""
+    if before is None:
+        return stated
+    listed = {kind: getattr(before, kind) for kind in KINDS if not unlisted(before, kind)}
+    return listed | stated if listed["output"] == stated["output"] else overlaid(listed, stated)
+
+
+def _inclusive(steps: Steps, before: Terms) -> bool:
+    """Whether `above 199999` is how this data says `from 200000 on`."""
+    places = {one.above_tokens for one in before.schedules}
+    return before.inclusive and bool(steps) and all(above + 1 in places for above in steps)
+
+
+def _steps(stated: Mapping[str, Any]) -> Steps:
+    """What each threshold changes, from 0 up; the highest below the prompt counts."""
+    steps: Steps = {0: {}}
+    for key, kind in _KINDS.items():
+        value = stated.get(key)
+        if value is None:
+            continue
+        tiered = not isinstance(value, Decimal)
+        pusd = usd_per_million_to_pusd(value.base if tiered else value)
+        if pusd or kind in ("input", "output"):  # a cache for nothing cannot be told from no price
+            steps[0][kind] = pusd
+        for tier in value.tiers if tiered else ():
+            steps.setdefault(tier.start, {})[kind] = usd_per_million_to_pusd(tier.price)
+    return steps
+
+
+def _in_force(model: Any, today: date) -> Mapping[str, Any]:
+    """The prices of the last condition that holds; the first stands where none does."""
+    if not isinstance(model.prices, list):
+        return _stated(model.prices)
+    if any(hasattr(one.constraint, "start_time") for one in model.prices):
+        raise PriceError("the price depends on the time of day")
+    active = [one for one in model.prices if _since(one.constraint) <= today]
+    return _stated((active or model.prices[:1])[-1].prices)
+
+
+def _variants(model: Any, today: date) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Service tiers and what they state; of several for one tier the first that holds counts."""
+    seen: set[str] = set()
+    for one in model.price_variants or ():
+        tier = _TIERS.get(next(iter(one.when.items()))) if len(one.when) == 1 else None
+        stated = _stated(one.prices)
+        if tier and tier not in seen and stated and _since(one.constraint) <= today:
+            seen.add(tier)
+            yield tier, stated
+
+
+def _since(constraint: Any) -> date:
+    return date.min if constraint is None else constraint.start_date
+
+
+def _stated(prices: Any) -> Mapping[str, Any]:
+    return {key: value for key, value in vars(prices).items() if value is not None}

@@ -1,0 +1,62 @@
+"""The longest answer each model gives, by the bundled map: what an answer without a limit may cost.
+
+The map is read as a file, without importing LiteLLM, and named as the price book names its rows.
+A model that it does not know has no limit here: nothing is guessed.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ledger.prices.bundled import MAP_FILE, MODES, normalised
+
+LIMIT_TOKENS = 10_000_000  # beyond any model's; larger numbers in the map are no limits
+
+_Number = int | float | str | None
+
+
+class ModelLimits(NamedTuple):
+    """Many rows give the context as the longest answer too, though the prompt takes its part."""
+
+    output_tokens: int
+    context_tokens: int
+
+    def longest(self, prompt_tokens: int) -> int:
+        """The longest answer after such a prompt, at least one token."""
+        return max(1, min(self.output_tokens, self.context_tokens - prompt_tokens))
+
+
+class _Row(msgspec.Struct):
+    mode: str = ""
+    litellm_provider: str = ""
+    max_output_tokens: _Number = None
+    max_input_tokens: _Number = None
+
+
+def model_limits() -> dict[str, ModelLimits]:
+    """Limits by `provider/model`, from the installed map; empty without one."""
+    spec = find_spec("litellm")
+    if spec is None or not spec.submodule_search_locations:
+        return {}
+    return limits_from_map((Path(spec.submodule_search_locations[0]) / MAP_FILE).read_bytes())
+
+
+def limits_from_map(text: bytes) -> dict[str, ModelLimits]:
+    """A prefixed key wins over a bare one of the same name, as it does for prices."""
+    rows = msgspec.json.decode(text, type=dict[str, _Row])
+    limits: dict[str, ModelLimits] = {}
+    for key, row in sorted(rows.items(), key=lambda item: "/" not in item[0]):
+        output = _tokens(row.max_output_tokens)
+        if row.mode in MODES and output is not None:
+            context = _tokens(row.max_input_tokens) or LIMIT_TOKENS
+            found = ModelLimits(output, max(output, context))
+            limits.setdefault(normalised(key, row.litellm_provider), found)
+    return limits
+
+
+def _tokens(number: _Number) -> int | None:
+    if isinstance(number, int | float) and 1 <= number <= LIMIT_TOKENS:
+        return int(number)
+    return None

@@ -1,0 +1,49 @@
+"""What a price asks of a request before it is sent: text in, text out, in the standard tier.
+
+The same amounts as `cost_pusd` and `bound_pusd`, asked again and again: where one pair of rates
+holds for every prompt (no schedule, no uplift), which is the usual price, they are found once.
+"""
+
+from ledger.journals.records import Tokens
+from ledger.prices.rates import Price, bound_pusd, cost_pusd
+
+
+class Quote:
+    """One price, ready to multiply."""
+
+    __slots__ = (
+        "_any_prompt", "_dearest_input", "_dearest_output", "_input", "_output", "_request",
+        "price",
+    )  # fmt: skip
+
+    def __init__(self, price: Price) -> None:
+        self.price = price
+        terms, rates = price.terms, price.terms.rates
+        self._any_prompt = not (terms.schedules or terms.uplift_ppm)
+        self._request = terms.request_pusd
+        self._input, self._output = rates.input, rates.output
+        self._dearest_input = max(
+            rates.input, rates.cached, rates.cache_write, rates.cache_write_1h
+        )
+        self._dearest_output = max(rates.output, rates.reasoning)
+
+    def cost_pusd(self, tokens: Tokens) -> int:
+        """What input and output tokens cost; the other kinds are not looked at."""
+        if self._any_prompt:
+            return tokens.input * self._input + tokens.output * self._output + self._request
+        return cost_pusd(Tokens(input=tokens.input, output=tokens.output), self.price)
+
+    def bound_pusd(self, prompt_tokens: int, output_tokens: int) -> int:
+        """The most that so many tokens can cost, whatever of them is cached, written or thought.
+
+        `output_tokens` are those of all choices.
+        """
+        if self._any_prompt:
+            return (
+                prompt_tokens * self._dearest_input
+                + output_tokens * self._dearest_output
+                + self._request
+            )
+        return bound_pusd(
+            self.price, prompt_tokens=prompt_tokens, output_tokens=output_tokens, audio=False
+        )

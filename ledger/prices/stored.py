@@ -1,0 +1,236 @@
+"""The price book in the database: versions are added, never edited, and read back whole.
+
+What stores versions also stores who did it, when, and from what (`PriceImport`), in the same
+transaction. Whoever stores waits for whoever does: version numbers are seen in their order.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Engine, func, insert, select, text
+
+from ledger.database import reading
+from ledger.orm.books import PriceImport, PriceVersion
+from ledger.prices.book import Price, PriceBook
+from ledger.prices.diff import Plan, approved
+from ledger.prices.drafts import APPROVED_RANK, BUNDLED_RANK, Change, Changes, PriceDraft, diff
+
+UNSOURCED = ""
+NEWEST_PRICE_FILE = "prices.newest"  # in the run directory: the newest version, as key generations
+_LOCK = text("LOCK TABLE price_versions IN SHARE ROW EXCLUSIVE MODE")
+
+
+class BookMovedError(Exception):
+    """Between a person's look and the storing, somebody else changed what it was about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Who stores, and what was read: `digest` of its bytes, `read_on` the day that speaks for it.
+
+    `read_on` is None where only a part of the source was looked at.
+    """
+
+    actor: str
+    origin: str  # `start`, or as `--from` named it
+    digest: str | None = None
+    read_on: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One stored version with its circumstances; `actor` is None for those of older programs."""
+
+    price: Price
+    recorded_us: int
+    actor: str | None
+    origin: str | None
+
+
+def load_price_book(engine: Engine, aliases: Mapping[str, str] | None = None) -> PriceBook:
+    """Every stored version, as one immutable book; `aliases` are the configured price files'."""
+    with reading(engine) as connection:
+        return PriceBook(_stored(connection), aliases)
+
+
+def stored_prices(engine: Engine) -> list[Price]:
+    """Every stored version, in the order of storing."""
+    with reading(engine) as connection:
+        return _stored(connection)
+
+
+def every_price(connection: Connection) -> list[Price]:
+    """The same, in a state of the books that is being read."""
+    return _stored(connection)
+
+
+def newer_prices(engine: Engine, version: int) -> list[Price]:
+    """The versions stored after this one."""
+    with reading(engine) as connection:
+        return _stored(connection, above=version)
+
+
+def prices_of(engine: Engine, versions: Iterable[int]) -> dict[int, Price]:
+    """These versions, by their numbers."""
+    query = select(PriceVersion.version, PriceVersion.price).where(
+        PriceVersion.version.in_(sorted(set(versions)))
+    )
+    with reading(engine) as connection:
+        return {number: _price(number, document) for number, document in connection.execute(query)}
+
+
+def newest_version(connection: Connection) -> int:
+    """The number of the version that was stored last; 0 in an empty book."""
+    return connection.execute(select(func.max(PriceVersion.version))).scalar_one() or 0
+
+
+def read_days(engine: Engine) -> dict[str, str]:
+    """The ISO day, per book, on which its source was last read as a whole."""
+    query = select(PriceImport.book, func.max(PriceImport.read_on)).group_by(PriceImport.book)
+    with reading(engine) as connection:
+        return {book: day for book, day in connection.execute(query) if day is not None}
+
+
+def records_of(engine: Engine, name: str) -> list[Record]:
+    """Every version of exactly this name, in the order of storing."""
+    query = (
+        select(
+            PriceVersion.version, PriceVersion.price, PriceVersion.recorded_us,
+            PriceVersion.recorded_by, PriceImport.origin,
+        )
+        .outerjoin(PriceImport, PriceImport.seq == PriceVersion.import_seq)
+        .where(PriceVersion.name == name)
+        .order_by(PriceVersion.version)
+    )  # fmt: skip
+    with reading(engine) as connection:
+        return [
+            Record(_price(version, document), at_us, actor, origin)
+            for version, document, at_us, actor, origin in connection.execute(query)
+        ]
+
+
+def import_drafts(
+    engine: Engine,
+    drafts: Sequence[PriceDraft],
+    *,
+    at_us: int,
+    keep_market: bool = False,
+    stamp: Stamp | None = None,
+) -> Changes:
+    """Store what the drafts of all configured books change; repeating stores nothing.
+
+    A price file that is no longer among them is withdrawn, all its names at once; what a person
+    approved stays. `keep_market`: a market's list only adds names that have no price of its kind;
+    another price for one that has waits for approval.
+    """
+    with engine.begin() as connection:
+        _one_at_a_time(connection)
+        stored = [one for one in _stored(connection) if one.rank < APPROVED_RANK]
+        waiting = 0
+        if keep_market:
+            market = [one for one in stored if one.rank == BUNDLED_RANK]
+            waiting = _waiting(market, drafts, at_us)
+            known = {one.name for one in market}
+            drafts = [one for one in drafts if one.rank or one.name not in known]
+            stored = [one for one in stored if one.rank]
+        changes = replace(diff(stored, drafts, at_us=at_us), waiting=waiting)
+        _store(connection, changes.rows, stamp, at_us)
+        return changes
+
+
+def import_approved(
+    engine: Engine,
+    plan: Callable[[Sequence[Price], int], Plan],
+    seen: Plan,
+    *,
+    stamp: Stamp,
+    at_us: int,
+) -> Plan:
+    """Store what a person saw and approved, all or nothing, in force from `at_us` on.
+
+    `plan` makes it again of what is stored by now. Raises `BookMovedError` if that differs.
+    """
+    with engine.begin() as connection:
+        _one_at_a_time(connection)
+        again = plan(_stored(connection), at_us)
+        if approved(again) != approved(seen):
+            raise BookMovedError("the price book was changed meanwhile: look at the changes again")
+        _store(connection, again.changes.rows, stamp, at_us, book=again.book)
+        return again
+
+
+def _waiting(market: Sequence[Price], drafts: Iterable[PriceDraft], at_us: int) -> int:
+    """Names of a market's list that it states otherwise than it was stored."""
+    books = {(one.book, one.name) for one in market}
+    again = [one for one in drafts if (one.book, one.name) in books]
+    return len({row.draft.name for row in diff(market, again, at_us=at_us).rows})
+
+
+def _one_at_a_time(connection: Connection) -> None:
+    """SQLite's transactions of writers are so by themselves."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK)
+
+
+def _store(
+    connection: Connection,
+    rows: Iterable[Change],
+    stamp: Stamp | None,
+    at_us: int,
+    book: str | None = None,
+) -> None:
+    by_book: dict[str, list[Change]] = {} if book is None else {book: []}
+    for row in rows:
+        by_book.setdefault(row.draft.book, []).append(row)
+    for name, own in by_book.items():
+        seq = None if stamp is None else _noted(connection, name, stamp, at_us, len(own))
+        values = [
+            {
+                "name": row.draft.name,
+                "since_us": row.effective_from_us,
+                "price": msgspec.to_builtins(row.price(0)),
+                "source": row.draft.source or UNSOURCED,
+                "recorded_us": at_us,
+                "recorded_by": None if stamp is None else stamp.actor,
+                "import_seq": seq,
+            }
+            for row in own
+        ]
+        if values:
+            connection.execute(insert(PriceVersion), values)
+
+
+def _noted(connection: Connection, book: str, stamp: Stamp, at_us: int, stored: int) -> int:
+    values = {
+        "at_us": at_us, "actor": stamp.actor, "origin": stamp.origin, "book": book,
+        "digest": stamp.digest, "read_on": stamp.read_on, "stored": stored,
+    }  # fmt: skip
+    seq = connection.execute(insert(PriceImport).values(values).returning(PriceImport.seq))
+    return seq.scalar_one()
+
+
+def _stored(connection: Connection, above: int = 0) -> list[Price]:
+    query = (
+        select(PriceVersion.version, PriceVersion.price)
+        .where(PriceVersion.version > above)
+        .order_by(PriceVersion.version)
+    )
+    alike: dict[object, Any] = {}  # thousands of names have some hundred terms and sources
+    return [_shared(_price(version, one), alike) for version, one in connection.execute(query)]
+
+
+def _price(version: int, document: dict[str, object]) -> Price:
+    return msgspec.convert({**document, "version": version}, Price)
+
+
+def _shared(price: Price, alike: dict[object, Any]) -> Price:
+    """The same, holding what another one holds where that is equal: half of a book's memory."""
+    return msgspec.structs.replace(
+        price,
+        terms=alike.setdefault(price.terms, price.terms),
+        book=alike.setdefault(price.book, price.book),
+        source=alike.setdefault(price.source, price.source),
+        source_date=alike.setdefault(price.source_date, price.source_date),
+    )

@@ -1,0 +1,126 @@
+"""What attempts add up to, as values: spend, tokens, spills and SLO in one cube; marks.
+
+`cells` covers every attempt of a span by bucket; what a first page asks of a span as a whole is
+read once by `facts`. Whether sums or rows answer is `queries_rollups`' to say.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from ledger.queries.rollups import Ask, sums
+from ledger.queries.scope import Scope
+from ledger.sums.rollup import ANSWERED, ATTEMPTS, LIMB
+
+CONVERSATION = frozenset({"chat", "completion"})  # kinds whose answers are decoded for a client
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Attempts of one bucket that agree in everything that a page may group by."""
+
+    start_us: int
+    team: str
+    model: str
+    backend: str  # own | api
+    target: str
+    pool: str | None
+    spill_reason: str | None
+    status: str | None  # records.Status; `None`: not settled
+    slo_met: bool | None
+    simulated: bool
+    attempts: int
+    input_tokens: int  # cached and written to a cache included
+    cached_tokens: int
+    output_tokens: int
+    engine_us: int
+    cost_pusd: int  # priced attempts only
+    unpriced: int  # settled, and no price was known
+    kind: str = "chat"  # router.Kind
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def answered(self) -> bool:
+        return self.status in ANSWERED
+
+    @property
+    def avoids(self) -> bool:
+        """Served by an own engine inside the SLO, or where none was promised."""
+        return self.backend == "own" and self.answered and self.slo_met is not False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What one comparator would have charged for what own engines served of a model."""
+
+    model: str
+    pool: str
+    position: int  # 0: the substitute; others: the same weights elsewhere
+    comparator: str
+    tokens_in_slo: int
+    output_tokens_in_slo: int
+    avoided_pusd: int  # of requests inside the SLO (or without one)
+    missed_pusd: int  # of requests outside it: shown, never counted as avoided
+    scaled: bool  # token counts were scaled by a measured ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Overflowed:
+    """What spilled of a model for lack of capacity, and its price: paid, or at a comparator."""
+
+    model: str
+    comparator: str | None  # `None`: what was really paid
+    position: int | None
+    tokens: int
+    output_tokens: int
+    pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """Attempts of one target that carry the same mark; they are in every sum all the same."""
+
+    flag: str  # `orm.Attempt.flag`
+    target: str
+    attempts: int
+    cost_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one bucket's attempts of one group cost; priced ones only."""
+
+    start_us: int
+    name: str
+    cost_pusd: int
+
+
+_GROUPS = {"team": "team_id", "model": "model", "backend": "target"}
+_CELL = (
+    "team_id", "model", "backend", "target", "pool", "spill_reason", "status", "slo_met",
+    "simulated", "kind",
+)  # fmt: skip
+
+
+def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[Cell]:
+    """Everything that was attempted in the scope, added up by bucket and dimension."""
+    found = sums(connection, ATTEMPTS, scope, Ask(_CELL, bucket_us))
+    return [
+        Cell(*(*key[:-1], *one[:5], one[5] * LIMB + one[6], one[7], key[-1]))
+        for key, one in found.items()
+    ]
+
+
+def spent(connection: Connection, scope: Scope, *, by: str, bucket_us: int) -> list[Spent]:
+    """By bucket and `team`, `model` or `backend`, in time order."""
+    ask = Ask((_GROUPS[by],), bucket_us, measures=("attempts", "cost_high", "cost_low"))
+    found = sums(connection, ATTEMPTS, scope, ask)
+    return [Spent(*(*key, high * LIMB + low)) for key, (_, high, low) in sorted(found.items())]
+
+
+def teams(connection: Connection, scope: Scope) -> list[str]:
+    found = sums(connection, ATTEMPTS, scope, Ask(("team_id",), measures=("attempts",)))
+    return sorted(team for _, team in found)

@@ -1,0 +1,64 @@
+"""Reads that say how far the figures can be trusted: lag, gaps, refusals.
+
+A figure without its "as of" is a guess. `freshness` says until when the journals are applied and
+what is missing from the totals; `refusals` what was asked and never attempted.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from ledger.orm.tables import Attempt, JournalPosition, Quarantined, Refusal
+from ledger.queries.scope import Scope, rows
+from ledger.seals.condensed import refused_until
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """`applied_us` is when a journal was last read; `latest_us` the latest attempt in the books."""
+
+    applied_us: int | None
+    first_us: int | None
+    latest_us: int | None
+    quarantined: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    reason: str
+    model: str
+    team: str
+    scope: str | None  # the budget that refused
+    http_status: int
+    requests: int
+
+
+def freshness(connection: Connection) -> Freshness:
+    applied = connection.execute(select(func.max(JournalPosition.applied_us))).scalar()
+    first = connection.execute(select(func.min(Attempt.opened_us))).scalar()
+    latest = connection.execute(select(func.max(Attempt.opened_us))).scalar()
+    quarantined = connection.execute(select(func.count()).select_from(Quarantined)).scalar_one()
+    return Freshness(applied, first, latest, quarantined)
+
+
+def refusals(connection: Connection, scope: Scope) -> list[Refused]:
+    """Requests that were refused before any attempt, most frequent first; by hours where old."""
+    columns = (Refusal.reason, Refusal.model, Refusal.team_id, Refusal.scope, Refusal.http_status)
+    requests = func.count().label("requests")
+    statement = (
+        select(*columns, requests)
+        .where(Refusal.refused_us >= scope.start_us, Refusal.refused_us < scope.end_us)
+        .group_by(*columns)
+    )
+    if scope.team is not None:
+        statement = statement.where(Refusal.team_id == scope.team)
+    counted: Counter[tuple[Any, ...]] = Counter()
+    for row in rows(connection, statement):
+        counted[tuple(row[:-1])] += row[-1]
+    for one in refused_until(connection, scope):
+        alike = (one.reason, one.model, one.team_id, one.scope, one.http_status)
+        counted[alike] += one.requests
+    found = [Refused(*one) for one in ((*alike, count) for alike, count in counted.items())]
+    return sorted(found, key=lambda one: (-one.requests, one.reason, repr(one)))

@@ -1,0 +1,224 @@
+"""What was asked of pools, minute by minute: from days and hours that are packed, and rows beside.
+
+A month of minutes for everyone and each team would be as many rows as attempts; packed by day
+they are some hundred. All pools are read at once, and a minute is a place in a list: a month of a
+pool is four lists of 43,200 numbers, and the figures that are made of them walk these.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, select, union_all
+
+from ledger.economics.cost import TokenBasis
+from ledger.orm.tables import Attempt, RollupLoad, RollupLoadDay, RollupLoadHour
+from ledger.queries.rollups import Rolled, Span, inside, live, parts_of, surplus
+from ledger.queries.scope import DAY_US, HOUR_US, MINUTE_US, Scope, rows
+from ledger.sums.minutes import MINUTES_OF_DAY, numbers, spread
+from ledger.sums.rollup import MINUTES, loads_of_rows, unpacked
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What was asked of a pool, by minute from `start_us` on, quiet ones as zeros.
+
+    `asked` is all that own engines answered and what spilled; `served` of it inside the SLO, or
+    where none was promised; `spilled` for lack of room. Tokens are of one basis. `seen` are the
+    minutes in which anything was asked; lists begin with the first of them and end with the last.
+    """
+
+    start_us: int
+    asked: Sequence[int]
+    served: Sequence[int]
+    spilled: Sequence[int]
+    spilled_requests: Sequence[int]
+    seen: int
+
+
+NOTHING = Load(0, (), (), (), (), 0)
+
+
+class _Of(NamedTuple):
+    """Whose a series is: `pool` answered it; `model` spilled for lack of room."""
+
+    pool: str | None
+    model: str | None
+    kind: str
+
+
+class _Series(NamedTuple):
+    """By minute of the span."""
+
+    tokens: list[int]
+    good: list[int]
+    requests: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The loads of all pools in a span; `start_us` is that of the first minute."""
+
+    start_us: int
+    minutes: int
+    series: dict[_Of, _Series]
+
+    def of(
+        self, *, pool: str, spills: Collection[str], kinds: Collection[str] | None = None
+    ) -> Load:
+        """One pool's; `spills` are the models whose overflow is this pool's.
+
+        Of these `kinds` only (`None`: of all): a document that is ranked is no prompt of a chat.
+        """
+        mine = {
+            of: one
+            for of, one in self.series.items()
+            if (of.pool == pool or of.model in spills) and (kinds is None or of.kind in kinds)
+        }
+        requests = self._sum(one.requests for one in mine.values())
+        seen = self.minutes - requests.count(0)
+        if not seen:
+            return NOTHING
+        first = next(place for place, count in enumerate(requests) if count)
+        last = next(place for place in range(self.minutes, 0, -1) if requests[place - 1])
+        over = [one for of, one in mine.items() if of.model in spills]
+        served = [one.good for of, one in mine.items() if of.pool == pool]
+        return Load(
+            self.start_us + first * MINUTE_US,
+            self._sum(one.tokens for one in mine.values())[first:last],
+            self._sum(served)[first:last],
+            self._sum(one.tokens for one in over)[first:last],
+            self._sum(one.requests for one in over)[first:last],
+            seen,
+        )
+
+    def _sum(self, columns: Iterable[list[int]]) -> list[int]:
+        first, *more = [*columns] or [[0] * self.minutes]
+        return reduce(lambda one, other: list(map(add, one, other)), more, first)
+
+
+def loads(connection: Connection, scope: Scope, here: Rolled | None, *, basis: TokenBasis) -> Loads:
+    """Inside `settle_on`."""
+    start_us = scope.start_us - scope.start_us % MINUTE_US
+    found = _Found(Loads(start_us, -(-(scope.end_us - start_us) // MINUTE_US), {}), basis)
+    parts = parts_of(scope, here, HOUR_US)
+    if here is None or parts is None:
+        _add_rows(connection, scope, found, inside(Attempt.opened_us, (
+            (scope.start_us, scope.end_us),
+        )))  # fmt: skip
+        return found.trimmed()
+    ((_, (whole,)),) = parts.tiers
+    _add_sums(connection, scope, found, whole, here.packed_us)
+    for rest in live(parts, here):
+        _add_rows(connection, scope, found, rest)
+    for more in surplus(parts, here):  # only of the minute that the span's end cuts
+        cut = replace(scope, end_us=-(-scope.end_us // MINUTE_US) * MINUTE_US)
+        _add_rows(connection, cut, found, more, sign=-1)
+    return found.trimmed()
+
+
+class _Found:
+    """Adds up minutes; of a load's figures those of one basis."""
+
+    def __init__(self, loads: Loads, basis: TokenBasis) -> None:
+        self.loads = loads
+        self._room = loads.minutes + MINUTES  # the last hour may have minutes beyond the span
+        self._tokens, self._good = (1, 3) if basis is TokenBasis.OUTPUT else (0, 2)
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """What a day's row is read for: its places, and the figures of a series."""
+        day = RollupLoadDay
+        tokens = (day.tokens, day.output_tokens, day.good_tokens, day.good_output_tokens)
+        return day.minutes, tokens[self._tokens], tokens[self._good], day.requests
+
+    def trimmed(self) -> Loads:
+        for series in self.loads.series.values():
+            for column in series:
+                del column[self.loads.minutes :]
+        return self.loads
+
+    def minute(self, of: _Of, minute_us: int, load: Sequence[int]) -> None:
+        series, at = self._series(of), (minute_us - self.loads.start_us) // MINUTE_US
+        series.tokens[at] += load[self._tokens]
+        series.good[at] += load[self._good]
+        series.requests[at] += load[4]
+
+    def hour(self, of: _Of, start_us: int, packed: bytes) -> None:
+        """Each hour of a series is packed once, and read before any row."""
+        series, at = self._series(of), (start_us - self.loads.start_us) // MINUTE_US
+        places, *columns = unpacked(packed)
+        wanted = (columns[self._tokens], columns[self._good], columns[4])
+        if len(places) == MINUTES:
+            whole = slice(at, at + MINUTES)
+            for into, column in zip(series, wanted, strict=True):
+                into[whole] = column
+            return
+        for into, column in zip(series, wanted, strict=True):
+            for place, value in zip(places, column, strict=True):
+                into[at + place] = value
+
+    def day(self, of: _Of, start_us: int, packed: Sequence[bytes]) -> None:
+        """As `hour`; quiet minutes are zeros."""
+        series, at = self._series(of), (start_us - self.loads.start_us) // MINUTE_US
+        places = numbers(packed[0])
+        for into, column in zip(series, packed[1:], strict=True):
+            into[at : at + MINUTES_OF_DAY] = spread(places, column)
+
+    def _series(self, of: _Of) -> _Series:
+        series = self.loads.series.get(of)
+        if series is None:
+            series = _Series(*([0] * self._room for _ in range(3)))
+            self.loads.series[of] = series
+        return series
+
+
+def _add_rows(
+    connection: Connection,
+    scope: Scope,
+    found: _Found,
+    which: ColumnElement[bool],
+    sign: int = 1,
+) -> None:
+    query = scope.narrow(loads_of_rows().where(which))
+    for minute_us, _, pool, model, kind, *load in rows(connection, query):
+        found.minute(_Of(pool, model, kind), minute_us, [sign * one for one in load])
+
+
+def _add_sums(
+    connection: Connection, scope: Scope, found: _Found, span: Span, packed_us: int
+) -> None:
+    """Days as far as they are packed, hours beside them."""
+    start, end = span
+    hours: tuple[Span, ...] = (span,)
+    dawn, dusk = -(-start // DAY_US) * DAY_US, min(end, packed_us) // DAY_US * DAY_US
+    if dawn < dusk:
+        hours = tuple(one for one in ((start, dawn), (dusk, end)) if one[0] < one[1])
+        listed = _packed(connection, scope, RollupLoadDay, found.columns, ((dawn, dusk),))
+        for pool, model, kind, start_us, *columns in listed:
+            found.day(_Of(pool, model, kind), start_us, columns)
+    if hours:
+        listed = _packed(connection, scope, RollupLoadHour, (RollupLoadHour.minutes,), hours)
+        for pool, model, kind, start_us, packed in listed:
+            found.hour(_Of(pool, model, kind), start_us, packed)
+
+
+def _packed(
+    connection: Connection,
+    scope: Scope,
+    table: Any,
+    columns: tuple[Any, ...],
+    spans: tuple[Span, ...],
+) -> list[tuple[Any, ...]]:
+    load = RollupLoad
+    whose = load.team_id.is_(None) if scope.team is None else load.team_id == scope.team
+    pieces = [
+        # One span a piece: of two at once PostgreSQL would read the hours of all time.
+        select(load.pool, load.model, load.kind, table.start_us, *columns)
+        .join(table, table.cell_id == load.id)
+        .where(whose, inside(table.start_us, (span,)))
+        for span in spans
+    ]
+    return rows(connection, union_all(*pieces) if len(pieces) > 1 else pieces[0])

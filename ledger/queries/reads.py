@@ -1,0 +1,99 @@
+"""Every read of the ledger in one namespace: `from ledger import queries`, then `queries.cells`.
+
+Each function takes a connection and a `Scope`, runs statements that PostgreSQL and SQLite both
+understand, and answers with plain values. Money stays integer pico-USD; a price that is missing
+is counted as unpriced, never as zero. What the figures mean is decided in `standing`.
+"""
+
+from ledger.queries.attempts import (
+    CONVERSATION,
+    Cell,
+    Comparison,
+    Flagged,
+    Overflowed,
+    Spent,
+    cells,
+    spent,
+    teams,
+)
+from ledger.queries.fleet import (
+    CapacityRow,
+    Contract,
+    EngineRow,
+    HourCell,
+    TeamCell,
+    capacities,
+    contracts,
+    engine_samples,
+    engines_now,
+    first_sample_us,
+    hours,
+    hours_by_team,
+    round_trips,
+    samples_bucket_us,
+)
+from ledger.queries.health import Freshness, Refused, freshness, refusals
+from ledger.queries.load import Load, Loads, loads
+from ledger.queries.requests import (
+    AttemptRow,
+    Compared,
+    Pair,
+    Streamed,
+    attempts,
+    compared_costs,
+    decision,
+    streamed,
+    ttft_pairs,
+)
+from ledger.queries.scope import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.reports.facts import comparisons, flagged
+from ledger.sums.rollup import ANSWERED
+
+__all__ = [
+    "ANSWERED",
+    "CONVERSATION",
+    "DAY_US",
+    "HOUR_US",
+    "MINUTE_US",
+    "AttemptRow",
+    "CapacityRow",
+    "Cell",
+    "Compared",
+    "Comparison",
+    "Contract",
+    "EngineRow",
+    "Flagged",
+    "Freshness",
+    "HourCell",
+    "Load",
+    "Loads",
+    "Overflowed",
+    "Pair",
+    "Refused",
+    "Scope",
+    "Spent",
+    "Streamed",
+    "TeamCell",
+    "attempts",
+    "capacities",
+    "cells",
+    "compared_costs",
+    "comparisons",
+    "contracts",
+    "decision",
+    "engine_samples",
+    "engines_now",
+    "first_sample_us",
+    "flagged",
+    "freshness",
+    "hours",
+    "hours_by_team",
+    "loads",
+    "refusals",
+    "round_trips",
+    "samples_bucket_us",
+    "spent",
+    "streamed",
+    "teams",
+    "ttft_pairs",
+]

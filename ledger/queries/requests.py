@@ -1,0 +1,157 @@
+"""Reads of single attempts: the drill-down, one attempt's comparators and decision, TTFT pairs.
+
+Everything here is limited: a page shows the latest rows, never all of them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from sqlalchemy import Connection, func, select
+
+from ledger.orm.tables import Attempt, AttemptDecision, ComparedCost
+from ledger.queries.scope import INPUT_TOKENS, OUTPUT_TOKENS, Scope, rows
+
+ROWS_LIMIT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One upstream try, for the drill-down."""
+
+    attempt_id: str
+    request_id: str
+    opened_us: int
+    team: str
+    model: str
+    target: str
+    backend: str
+    status: str | None
+    reason: str
+    spill_reason: str | None
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_pusd: int | None
+    compared_with: str | None
+    compared_pusd: int | None
+    basis: str | None
+    ttft_predicted_us: int | None
+    ttft_us: int | None
+    duration_us: int | None
+    slo_met: bool | None
+    flag: str | None
+    simulated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    comparator: str
+    position: int
+    ratio_ppm: int
+    cost_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Predicted and observed time to first token of one answer."""
+
+    opened_us: int
+    target: str
+    backend: str
+    ttft_predicted_us: int
+    ttft_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """One answer that an own engine streamed; `tpot_us` is the mean of its tokens after the first.
+
+    `None` where there was no second token.
+    """
+
+    opened_us: int
+    engine: str
+    ttft_us: int
+    tpot_us: int | None
+
+
+def attempts(
+    connection: Connection,
+    scope: Scope,
+    *,
+    where: dict[str, str] | None = None,
+    limit: int = 200,
+) -> list[AttemptRow]:
+    """Single tries, latest first; `where` names columns of `AttemptRow` and their value."""
+    columns = {
+        field.name: getattr(Attempt, {"team": "team_id"}.get(field.name, field.name))
+        for field in fields(AttemptRow)
+    }
+    columns["input_tokens"] = INPUT_TOKENS
+    columns["output_tokens"] = OUTPUT_TOKENS
+    columns["cached_tokens"] = func.coalesce(Attempt.cached_tokens, 0)
+    statement = select(*columns.values()).order_by(Attempt.opened_us.desc(), Attempt.seq.desc())
+    for name, value in (where or {}).items():
+        statement = statement.where(columns[name] == value)
+    limited = scope.narrow(statement).limit(min(limit, ROWS_LIMIT))
+    return [AttemptRow(*row) for row in rows(connection, limited)]
+
+
+def compared_costs(connection: Connection, attempt_id: str) -> list[Compared]:
+    statement = (
+        select(
+            ComparedCost.comparator,
+            ComparedCost.position,
+            ComparedCost.ratio_ppm,
+            ComparedCost.cost_pusd,
+        )
+        .where(ComparedCost.attempt_id == attempt_id)
+        .order_by(ComparedCost.position)
+    )
+    return [Compared(*row) for row in rows(connection, statement)]
+
+
+def decision(connection: Connection, attempt_id: str) -> bytes | None:
+    """The frozen inputs and verdicts of a decision, msgpack; `None` once its retention is over."""
+    statement = select(AttemptDecision.decision).where(AttemptDecision.attempt_id == attempt_id)
+    return connection.execute(statement).scalar_one_or_none()
+
+
+def ttft_pairs(connection: Connection, scope: Scope, *, limit: int = 500) -> list[Pair]:
+    """The latest answers that have both a predicted and an observed time to first token."""
+    statement = (
+        select(
+            Attempt.opened_us,
+            Attempt.target,
+            Attempt.backend,
+            Attempt.ttft_predicted_us,
+            Attempt.ttft_us,
+        )
+        .where(Attempt.ttft_predicted_us.is_not(None), Attempt.ttft_us.is_not(None))
+        .order_by(Attempt.opened_us.desc())
+        .limit(min(limit, ROWS_LIMIT))
+    )
+    return [Pair(*row) for row in rows(connection, scope.narrow(statement))]
+
+
+def streamed(
+    connection: Connection, scope: Scope, engines: Iterable[str], *, limit: int
+) -> list[Streamed]:
+    """The latest streams that each engine finished, `limit` of each, the oldest of all first."""
+    names = ("opened_us", "target", "ttft_us", "duration_us", "output_tokens")
+    found = []
+    for engine in engines:
+        statement = (
+            select(*(getattr(Attempt, name) for name in names))
+            .where(Attempt.target == engine, Attempt.status == "finished")
+            .where(Attempt.stream, Attempt.ttft_us.is_not(None), Attempt.duration_us.is_not(None))
+            .order_by(Attempt.opened_us.desc())
+            .limit(min(limit, ROWS_LIMIT))
+        )
+        for opened_us, target, ttft_us, duration_us, tokens in rows(
+            connection, scope.narrow(statement)
+        ):
+            later = (tokens or 0) - 1
+            tpot_us = (duration_us - ttft_us) // later if later > 0 else None
+            found.append(Streamed(opened_us, target, ttft_us, tpot_us))
+    return sorted(found, key=lambda one: one.opened_us)

@@ -1,0 +1,286 @@
+"""Where a read finds attempts: sums of hours up to weeks, and rows for all that they leave out.
+
+Sums hold what was final when they passed it (`orm_rollups`). The rest is read from the rows: what
+lies beyond their position, what waits, and the ends of a span that cuts an hour. A span that ends
+in the newest hour takes that hour's sums whole, less the few rows that came after its end. So
+every attempt counts once, whenever the sums move on: `settle_on` reads again when they did.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, union_all
+
+from ledger.orm.tables import Attempt, RollupPacking, RollupPosition, RollupWaiting
+from ledger.queries.scope import DAY_US, HOUR_US, Scope, rows, total
+from ledger.sums.rollup import QUARTER_US, WEEK_US, Cube, hour_of
+
+TRIES = 20
+WIDTHS = (WEEK_US, DAY_US, QUARTER_US, HOUR_US)
+PACKED = (WEEK_US, QUARTER_US)  # made of days that are over
+BEHIND = 200_000  # rows beyond the position: the sums are being made, and rows alone are as good
+Sums = dict[tuple[Any, ...], list[int]]
+Found = TypeVar("Found")
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """How far the sums are, until when coarser ones are made, and the newest attempt's opening."""
+
+    seq: int
+    version: int
+    newest_us: int | None = None
+    packed_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A span cut into what sums hold, by their width, the widest first, and its ends.
+
+    `after`: what its last hour has beyond the span, to be taken off again.
+    """
+
+    tiers: tuple[tuple[int, tuple[Span, ...]], ...]
+    edges: tuple[Span, ...]
+    after: tuple[Span, ...] = ()
+
+    @property
+    def within(self) -> tuple[Span, ...]:
+        """The part of what sums hold that lies in the span."""
+        ends = [start for start, _ in self.after]
+        return tuple((start, min([end, *ends])) for _, spans in self.tiers for start, end in spans)
+
+
+def settle_on(connection: Connection, read: Callable[[Rolled | None], Found]) -> Found:
+    """What `read` finds at one state of the sums; it is told None where they are of no use."""
+    for _ in range(TRIES):
+        before = rolled(connection)
+        found = read(before)
+        if before is None or _version(connection) == before.version:
+            return found
+    return read(None)
+
+
+def rolled(connection: Connection) -> Rolled | None:
+    query = select(
+        RollupPosition.seq,
+        RollupPosition.version,
+        select(func.max(Attempt.opened_us)).scalar_subquery(),
+        RollupPacking.until_us,
+        RollupPacking.version,
+        select(func.max(Attempt.seq)).scalar_subquery(),
+    ).outerjoin(RollupPacking, RollupPacking.version == RollupPosition.version)
+    row = connection.execute(query).one_or_none()
+    if row is None or not row[0] or (row[5] or 0) - row[0] > BEHIND:
+        return None
+    return Rolled(row[0], row[1], row[2], row[3] or 0)
+
+
+def parts_of(scope: Scope, here: Rolled | None, bucket_us: int | None = None) -> Parts | None:
+    """How to read a scope in such buckets, or as one; None: from its rows alone."""
+    if here is None or (bucket_us or HOUR_US) % HOUR_US:
+        return None
+    first, last = -(-scope.start_us // HOUR_US) * HOUR_US, scope.end_us // HOUR_US * HOUR_US
+    after: tuple[Span, ...] = ()
+    until_us = last + HOUR_US
+    newest_us = until_us if here.newest_us is None else here.newest_us
+    # Whichever is less to read: the rows of its last hour, or those that came after its end.
+    if newest_us < until_us and newest_us - scope.end_us < scope.end_us - last:
+        last, after = until_us, ((scope.end_us, until_us),)
+    if first >= last:
+        return None
+    edges = _cut(scope.start_us, first) + _cut(last, scope.end_us)
+    widths = [one for one in WIDTHS if (bucket_us or one) % one == 0]
+    spans = _tiers((first, last), widths, here.packed_us)
+    return Parts(
+        tuple((width, tuple(sorted(spans[width]))) for width in widths if width in spans),
+        edges,
+        after,
+    )
+
+
+def _tiers(span: Span, widths: Sequence[int], packed_us: int) -> dict[int, list[Span]]:
+    """The widest inside, what is left beside it in the next; coarser ones end at `packed_us`."""
+    if span[0] >= span[1]:
+        return {}
+    (width, *narrower), (start, end) = widths, span
+    limit = min(end, packed_us) if width in PACKED else end
+    dawn, dusk = -(-start // width) * width, limit // width * width
+    if dawn >= dusk:
+        return _tiers(span, narrower, packed_us)
+    found = {width: [(dawn, dusk)]}
+    for rest in ((start, dawn), (dusk, end)):
+        for other, spans in _tiers(rest, narrower, packed_us).items():
+            found.setdefault(other, []).extend(spans)
+    return found
+
+
+def inside(column: Any, spans: tuple[Span, ...]) -> ColumnElement[bool]:
+    return or_(*(and_(column >= start, column < end) for start, end in spans))
+
+
+def live(parts: Parts, here: Rolled) -> list[ColumnElement[bool]]:
+    """Conditions on attempts, one a statement: together all rows that no sum of `parts` holds."""
+    within = parts.within
+    waiting = select(RollupWaiting.attempt_seq).where(inside(RollupWaiting.opened_us, within))
+    beyond = select(Attempt.seq).where(Attempt.seq > here.seq, inside(Attempt.opened_us, within))
+    found = [Attempt.seq.in_(union_all(waiting, beyond))]
+    return found + [inside(Attempt.opened_us, (edge,)) for edge in parts.edges]
+
+
+def surplus(parts: Parts, here: Rolled) -> list[ColumnElement[bool]]:
+    """Conditions on attempts, one a statement: all rows that sums of `parts` hold beyond the span.
+
+    No row after the newest is asked for: most often there is none to read.
+    """
+    newest_us = 0 if here.newest_us is None else here.newest_us
+    return [
+        and_(
+            inside(Attempt.opened_us, (span,)),
+            Attempt.seq <= here.seq,
+            Attempt.seq.not_in(select(RollupWaiting.attempt_seq)),
+        )
+        for span in parts.after
+        if span[0] <= newest_us
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Sums of `measures` (None: all) by start (0 where no bucket is asked for) and `by`.
+
+    `where` makes conditions from what has the dimensions as attributes.
+    """
+
+    by: tuple[str, ...]
+    bucket_us: int | None = None
+    where: Callable[[Any], list[ColumnElement[bool]]] = lambda _: []
+    measures: tuple[str, ...] | None = None
+
+    def of(self, cube: Cube) -> tuple[str, ...]:
+        return tuple(cube.measures) if self.measures is None else self.measures
+
+
+def sums(connection: Connection, cube: Cube, scope: Scope, ask: Ask) -> Sums:
+    """What was asked for, of one state of the sums."""
+    return settle_on(connection, lambda here: sums_at(connection, cube, scope, ask, here))
+
+
+def sums_at(
+    connection: Connection, cube: Cube, scope: Scope, ask: Ask, here: Rolled | None
+) -> Sums:
+    """The same for who reads more than this at one state of the sums, inside `settle_on`."""
+    parts = parts_of(scope, here, ask.bucket_us)
+    if here is None or parts is None:
+        return _of_rows(connection, cube, scope, ask, inside(Attempt.opened_us, (
+            (scope.start_us, scope.end_us),
+        )))  # fmt: skip
+    found = _of_tables(connection, cube, parts, scope, ask)
+    for rest in live(parts, here):
+        merge(found, _of_rows(connection, cube, scope, ask, rest))
+    for more in surplus(parts, here):
+        beyond = replace(scope, end_us=parts.after[-1][1])
+        _take_off(found, _of_rows(connection, cube, beyond, ask, more))
+    return found
+
+
+def _of_tables(connection: Connection, cube: Cube, parts: Parts, scope: Scope, ask: Ask) -> Sums:
+    """All tiers in one statement.
+
+    As one bucket they are added up by number first, so that few rows are joined with what they
+    stand for; in buckets that would add up little.
+    """
+    cells = cube.cells
+    which = ask.where(cells)
+    if scope.team is not None:
+        which.append(cells.team_id == scope.team)
+    bucketed = ask.bucket_us is not None
+    pieces = []
+    for width_us, spans in parts.tiers:
+        table = cube.tier(width_us)
+        start = [hour_of(table.start_us, ask.bucket_us).label("bucket_us")] if ask.bucket_us else []
+        figures = [getattr(table, name) for name in ask.of(cube)]
+        piece = select(*start, table.cell_id, *figures).where(inside(table.start_us, spans))
+        if which:
+            piece = piece.where(table.cell_id.in_(select(cells.id).where(*which)))
+        pieces.append(piece)
+    one = (union_all(*pieces) if len(pieces) > 1 else pieces[0]).subquery()
+    if not bucketed:
+        sums_of = [total(one.c[name]).label(name) for name in ask.of(cube)]
+        one = select(one.c.cell_id, *sums_of).group_by(one.c.cell_id).subquery()
+    named = [getattr(cells, name).label(f"by_{name}") for name in ask.by]
+    # Where each is one cell there is nothing to add up again.
+    whole = not bucketed and set(ask.by) == set(cube.dimensions)
+    starts = [one.c.bucket_us] if bucketed else []
+    query = select(
+        *starts,
+        *named,
+        *(one.c[name] if whole else total(one.c[name]).label(name) for name in ask.of(cube)),
+    ).join(cells, cells.id == one.c.cell_id)
+    grouped = [*(of.name for of in starts), *(of.name for of in named)]
+    if grouped and not whole:
+        query = query.group_by(*grouped)
+    return _collected(rows(connection, query), len(ask.by), bucketed=bucketed)
+
+
+def _of_rows(
+    connection: Connection, cube: Cube, scope: Scope, ask: Ask, which: ColumnElement[bool]
+) -> Sums:
+    named = [cube.dimensions[name].label(f"by_{name}") for name in ask.by]
+    starts = [] if ask.bucket_us is None else [
+        (Attempt.opened_us - Attempt.opened_us % ask.bucket_us).label("bucket_us")
+    ]  # fmt: skip
+    columns = [*starts, *named, *(cube.measures[name] for name in ask.of(cube))]
+    query = cube.joined(select(*columns).where(which, *ask.where(_Columns(cube))))
+    grouped = [*starts, *named]
+    if grouped:
+        query = query.group_by(*(one.name for one in grouped))
+    listed = rows(connection, scope.narrow(query))
+    return _collected(listed, len(ask.by), bucketed=ask.bucket_us is not None)
+
+
+class _Columns:
+    """The dimensions of a cube as they are in rows."""
+
+    def __init__(self, cube: Cube) -> None:
+        self._dimensions = cube.dimensions
+
+    def __getattr__(self, name: str) -> Any:
+        return self._dimensions[name]
+
+
+def _collected(listed: list[tuple[Any, ...]], places: int, *, bucketed: bool) -> Sums:
+    """Rows of a statement that groups: each key is there once."""
+    if bucketed:
+        return {row[: places + 1]: list(row[places + 1 :]) for row in listed}
+    return {(0, *row[:places]): list(row[places:]) for row in listed}
+
+
+def merge(into: Sums, more: Sums) -> None:
+    for key, values in more.items():
+        before = into.get(key)
+        if before is None:
+            into[key] = values
+        else:
+            for place, value in enumerate(values):
+                before[place] += value
+
+
+def _take_off(found: Sums, more: Sums) -> None:
+    """What sums hold and the span does not; a group that has nothing else goes with it."""
+    for key, values in more.items():
+        left = [one - value for one, value in zip(found[key], values, strict=True)]
+        if any(left):
+            found[key] = left
+        else:
+            del found[key]
+
+
+def _version(connection: Connection) -> int | None:
+    return connection.execute(select(RollupPosition.version)).scalar()
+
+
+def _cut(start_us: int, end_us: int) -> tuple[Span, ...]:
+    return ((start_us, end_us),) if start_us < end_us else ()

@@ -1,0 +1,107 @@
+"""What every read has in common: a half-open span of time and, where asked, one team.
+
+Times are microseconds since the Unix epoch; buckets are aligned to the epoch, so a bucket of a day
+is a UTC day. An attempt belongs to the instant at which it was opened.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Executable,
+    Select,
+    and_,
+    cast,
+    func,
+    select,
+    true,
+)
+
+from ledger.fleet.overflow import LACK_OF_CAPACITY
+from ledger.orm.tables import Attempt, GpuHour, Posting
+
+MINUTE_US = 60 * 10**6
+HOUR_US = 60 * MINUTE_US
+DAY_US = 24 * HOUR_US
+
+# Input of every kind and output (which includes reasoning): the basis "input + output".
+INPUT_TOKENS: ColumnElement[int] = (
+    func.coalesce(Attempt.input_tokens, 0)
+    + func.coalesce(Attempt.cached_tokens, 0)
+    + func.coalesce(Attempt.cache_write_tokens, 0)
+    + func.coalesce(Attempt.cache_write_1h_tokens, 0)
+)
+OUTPUT_TOKENS: ColumnElement[int] = func.coalesce(Attempt.output_tokens, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """`start_us <= t < end_us`; `team=None` is everyone."""
+
+    start_us: int
+    end_us: int
+    team: str | None = None
+
+    @classmethod
+    def last(cls, span_us: int, end_us: int, team: str | None = None) -> "Scope":
+        """The span up to `end_us`. Beyond an hour it starts at a full one.
+
+        Bills are by hours: a start within one would count its traffic and leave out its bill.
+        An hour or less is cut exactly, by what ran in it.
+        """
+        start_us = end_us - span_us
+        return cls(start_us - start_us % HOUR_US if span_us > HOUR_US else start_us, end_us, team)
+
+    @property
+    def hours(self) -> float:
+        return (self.end_us - self.start_us) / HOUR_US
+
+    def narrow(self, statement: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
+        """The statement over attempts, limited to this scope."""
+        statement = statement.where(
+            Attempt.opened_us >= self.start_us, Attempt.opened_us < self.end_us
+        )
+        return statement if self.team is None else statement.where(Attempt.team_id == self.team)
+
+
+EVER = Scope(0, 2**62)
+
+
+def held(connection: Connection, scope: Scope) -> Scope:
+    """The part of the scope of which the books hold anything, in whole days."""
+    times = (Attempt.opened_us, GpuHour.hour_us, Posting.at_us)
+    ends = [connection.execute(select(func.min(one), func.max(one))).one() for one in times]
+    known = [(first, last) for first, last in ends if first is not None]
+    if not known:
+        return Scope(scope.start_us, min(scope.end_us, scope.start_us + DAY_US), scope.team)
+    first, last = min(one for one, _ in known), max(one for _, one in known)
+    start_us = max(scope.start_us, first - first % DAY_US)
+    end_us = min(scope.end_us, last - last % DAY_US + DAY_US)
+    return Scope(start_us, max(start_us, end_us), scope.team)
+
+
+def spilled(of: Any, models: Collection[str]) -> ColumnElement[bool]:
+    """Attempts of these models that an API answered because own engines lacked capacity."""
+    return and_(
+        of.backend == "api",
+        of.spill_reason.in_(sorted(LACK_OF_CAPACITY)),
+        of.model.in_(sorted(models)),
+    )
+
+
+def of_kinds(of: Any, kinds: Collection[str] | None) -> ColumnElement[bool]:
+    return true() if kinds is None else of.kind.in_(sorted(kinds))
+
+
+def total(column: Any) -> ColumnElement[int]:
+    """Sum of a small integer column (tokens, counts); 0 over no rows. Money uses `exact_sum`."""
+    return cast(func.coalesce(func.sum(column), 0), BigInteger)
+
+
+def rows(connection: Connection, statement: Executable) -> list[tuple[Any, ...]]:
+    """All at once: one row after the other costs the driver several times as much."""
+    return [tuple(row) for row in connection.execute(statement).all()]

@@ -1,0 +1,225 @@
+"""Usage and costs by bucket, as an organisation's usage and costs pages show them.
+
+Usage counts attempts as they were opened: tokens of every kind, and requests by their first try,
+so that a fallback makes no second request. Costs are what APIs charged (`charges`), who bears the
+closed GPU hours (`hourshares`) and what invoices differed by (`adjusted`): together they are the
+books. GPU hours are borne by teams, so they carry no key and no user, and a filter by keys leaves
+them out; adjustments are nobody's.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, case, func, select
+
+from ledger.fleet.hourshares import HourShare, hour_shares
+from ledger.invoices.adjusted import Adjustment, adjusted
+from ledger.orm.tables import Attempt, exact_sum
+from ledger.prices.stored import every_price
+from ledger.queries.scope import HOUR_US, Scope, rows, total
+from ledger.reports.charges import (
+    PER_REQUEST,
+    PROMPT,
+    SEARCHES,
+    SECONDS,
+    Charge,
+    charges,
+    cuts_of,
+    groups,
+    within,
+)
+
+CELLS_LIMIT = 20_000
+TOKENS = "tokens"
+HOURS = "hours"
+S_PER_HOUR = 3600
+BATCH_PREFIX = "batch_"  # of the request ids of lines: `batchlines.Claim`
+_COLUMNS: Mapping[str, Any] = {
+    "team": Attempt.team_id,
+    "key": Attempt.key_id,
+    "user": Attempt.user_id,
+    "model": Attempt.model,
+    "tier": func.coalesce(Attempt.tier, "default"),
+    "batch": Attempt.request_id.startswith(BATCH_PREFIX, autoescape=True),
+}
+
+
+class TooManyCells(ValueError):
+    """More groups than an answer should hold: fewer buckets, or fewer fields to group by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which attempts count; empty: all. The team that a reader is bound to is in its scope."""
+
+    teams: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    batch: bool | None = None  # of batches alone, or without them
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        columns = {"team": self.teams, "key": self.keys, "user": self.users, "model": self.models}
+        found = within({_COLUMNS[name]: values for name, values in columns.items()})
+        of_batches: ColumnElement[bool] = _COLUMNS["batch"]
+        if self.batch is None:
+            return found
+        return [*found, of_batches if self.batch else ~of_batches]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageCell:
+    """Attempts of one bucket that agree in `key`: the values of what was grouped by."""
+
+    start_us: int
+    key: tuple[str | None, ...]
+    requests: int
+    prompt_tokens: int  # of every kind
+    cached_tokens: int
+    cache_write_tokens: int
+    audio_input_tokens: int
+    output_tokens: int
+    audio_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostCell:
+    """Money of one bucket; `item` and `quantity` only where items were asked for."""
+
+    start_us: int
+    key: tuple[str | None, ...]
+    item: str | None
+    pusd: int
+    quantity: int | float | None
+    unit: str | None
+
+
+def usage_cells(
+    connection: Connection,
+    scope: Scope,
+    filters: Filters,
+    *,
+    kinds: Collection[str],
+    by: Sequence[str],
+    bucket_us: int,
+) -> list[UsageCell]:
+    """In the order of the buckets. `by` names team, key, user, model, tier, batch."""
+    start = Attempt.opened_us - Attempt.opened_us % bucket_us
+    named = [start.label("by_0")]
+    named += [_COLUMNS[name].label(f"by_{place}") for place, name in enumerate(by, start=1)]
+    writes = func.coalesce(Attempt.cache_write_tokens, 0)
+    statement = (
+        select(
+            *named,
+            total(case((Attempt.attempt_no == 1, 1), else_=0)),
+            total(PROMPT),
+            total(Attempt.cached_tokens),
+            total(writes + func.coalesce(Attempt.cache_write_1h_tokens, 0)),
+            total(Attempt.audio_input_tokens),
+            total(Attempt.output_tokens),
+            total(Attempt.audio_output_tokens),
+        )
+        .where(Attempt.kind.in_(sorted(kinds)), *filters.conditions())
+        .group_by(*(name.name for name in named))
+        .order_by(*(name.name for name in named))
+        .limit(CELLS_LIMIT + 1)
+    )
+    places = len(named)
+    found = rows(connection, scope.narrow(statement))
+    if len(found) > CELLS_LIMIT:
+        raise TooManyCells
+    return [UsageCell(row[0], tuple(row[1:places]), *row[places:]) for row in found]
+
+
+def cost_cells(
+    connection: Connection,
+    scope: Scope,
+    filters: Filters,
+    *,
+    by: Sequence[str],
+    items: bool,
+    bucket_us: int,
+) -> list[CostCell]:
+    """In the order of the buckets, API charges before GPU hours. `by` names team, key, user."""
+    found: dict[tuple[Any, ...], CostCell] = {}
+    api = _api_items if items else _api_sums
+    for cell in api(connection, scope, filters, by, bucket_us):
+        _add(found, cell)
+    if not (filters.keys or filters.users or filters.models):
+        for share in hour_shares(connection, scope, bucket_us=bucket_us):
+            if share.pusd and (not filters.teams or share.team in filters.teams):
+                _add(found, _gpu_cell(share, by, items=items))
+    if filters == Filters():
+        for one in adjusted(connection, scope, bucket_us=bucket_us):
+            _add(found, _adjusted_cell(one, by, items=items))
+    return sorted(found.values(), key=lambda cell: cell.start_us)
+
+
+def _api_sums(
+    connection: Connection, scope: Scope, filters: Filters, by: Sequence[str], bucket_us: int
+) -> Iterator[CostCell]:
+    named = [(Attempt.opened_us - Attempt.opened_us % bucket_us).label("by_0")]
+    named += [_COLUMNS[name].label(f"by_{place}") for place, name in enumerate(by, start=1)]
+    statement = (
+        select(*named, exact_sum(Attempt.cost_pusd))
+        .where(Attempt.backend == "api", Attempt.cost_pusd.is_not(None), *filters.conditions())
+        .group_by(*(name.name for name in named))
+    )
+    for start_us, *key, pusd in rows(connection, scope.narrow(statement)):
+        if pusd:
+            yield CostCell(start_us, tuple(key), None, pusd, None, None)
+
+
+def _api_items(
+    connection: Connection, scope: Scope, filters: Filters, by: Sequence[str], bucket_us: int
+) -> Iterator[CostCell]:
+    prices = {price.version: price for price in every_price(connection)}
+    found = groups(
+        connection,
+        scope,
+        bucket_us=bucket_us,
+        by=[Attempt.target, *(_COLUMNS[name] for name in by)],
+        cuts=cuts_of(prices),
+        where=filters.conditions(),
+    )
+    for group in found:
+        target, *key = group.key
+        for charge in charges(group, prices.get(group.version or 0), None):
+            item, (quantity, unit) = f"{target}, {charge.kind}", _counted(charge)
+            yield CostCell(group.start_us, tuple(key), item, charge.cost_pusd, quantity, unit)
+
+
+def _counted(charge: Charge) -> tuple[int | float, str | None]:
+    """Sound in hours, as GPUs are; searches and requests have no unit."""
+    if charge.kind == SECONDS:
+        return float(charge.quantity / S_PER_HOUR), HOURS
+    unit = None if charge.kind in PER_REQUEST or charge.kind == SEARCHES else TOKENS
+    return int(charge.quantity), unit
+
+
+def _gpu_cell(share: HourShare, by: Sequence[str], *, items: bool) -> CostCell:
+    key = tuple(share.team if name == "team" else None for name in by)
+    if not items:
+        return CostCell(share.start_us, key, None, share.pusd, None, None)
+    hours = share.engine_us / HOUR_US
+    return CostCell(
+        share.start_us, key, f"pool:{share.pool}, {share.bearer}", share.pusd, hours, HOURS
+    )
+
+
+def _adjusted_cell(one: Adjustment, by: Sequence[str], *, items: bool) -> CostCell:
+    item = f"{one.party}, adjustments" if items else None
+    return CostCell(one.start_us, (None,) * len(by), item, one.pusd, None, None)
+
+
+def _add(found: dict[tuple[Any, ...], CostCell], cell: CostCell) -> None:
+    place = (cell.start_us, cell.key, cell.item)
+    before = found.get(place)
+    if before is not None:
+        more = None if cell.quantity is None else cell.quantity + (before.quantity or 0)
+        pusd = cell.pusd + before.pusd
+        cell = CostCell(cell.start_us, cell.key, cell.item, pusd, more, cell.unit)
+    found[place] = cell
+    if len(found) > CELLS_LIMIT:
+        raise TooManyCells

@@ -1,0 +1,1 @@
+"""The books looked at: spend, movements, one request's time."""

@@ -1,0 +1,232 @@
+"""What APIs charged, added up by time and dimension, each kind of token with its unit price.
+
+The database adds attempts up where one price applies to all of them: the same version, the same
+tier, a prompt between the same thresholds. There a cost is linear, so tokens x price of the sums
+is the sum of the costs, to the pico-dollar. Searches and seconds of sound are kinds as well; sound
+whose tokens were counted is apart from what was not, because prices may list both. A regional
+surcharge is rounded per attempt, and so may seconds be: the sum that was booked is then divided
+over the kinds by largest remainder. What does not follow from its
+price (a lost attempt stands at its bound) stays whole, as a charge per request.
+Attempts without a price are no charges; they are counted.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, case, func, literal, select
+
+from ledger.journals.records import TOKEN_COLUMNS, Tokens
+from ledger.money import PPM, split_largest_remainder
+from ledger.orm.tables import Attempt, exact_sum
+from ledger.prices.book import STANDARD, Price, Rates, UnpricedTierError, rates_for, tier_of
+from ledger.prices.rates import KINDS, MS_PER_S
+from ledger.queries.scope import Scope, total
+from ledger.writing.rows import LOST
+
+SEARCHES, SECONDS = "searches", "seconds"  # of a reranking, of sound
+REQUESTS = "requests"  # a fee per request
+UNSETTLED = "unsettled"  # perhaps billed: stands at its bound until evidence comes
+UNEXPLAINED = "unexplained"  # booked, and not what tokens and price say
+PER_REQUEST = frozenset({REQUESTS, UNSETTLED, UNEXPLAINED})
+ROWS_AT_ONCE = 2_000
+
+PROMPT: ColumnElement[int] = (
+    func.coalesce(Attempt.input_tokens, 0)
+    + func.coalesce(Attempt.cached_tokens, 0)
+    + func.coalesce(Attempt.cache_write_tokens, 0)
+    + func.coalesce(Attempt.cache_write_1h_tokens, 0)
+    + func.coalesce(Attempt.audio_input_tokens, 0)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Attempts that one price applies to; `key` are the values of the dimensions asked for."""
+
+    start_us: int
+    key: tuple[Any, ...]
+    version: int | None
+    tier: str  # in the price book's words
+    prompt_tokens: int  # of one of them: all lie between the same thresholds
+    first_us: int
+    lost: bool
+    requests: int
+    tokens: Tokens
+    cost_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One kind of a group. Prices are pico-USD per unit; `list_pusd`: at the public price.
+
+    `quantity` is tokens, or what `kind` names: searches, seconds; requests for the kinds of
+    `PER_REQUEST`.
+    """
+
+    kind: str
+    quantity: int | Fraction
+    unit_pusd: Fraction
+    list_unit_pusd: Fraction
+    cost_pusd: int
+    list_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    kind: str
+    quantity: int | Fraction
+    rate_pusd: int
+
+
+def groups(
+    connection: Connection,
+    scope: Scope,
+    *,
+    bucket_us: int,
+    by: Sequence[Any],
+    cuts: Sequence[int],
+    where: Sequence[ColumnElement[bool]] = (),
+) -> Iterator[Group]:
+    """The scope's priced API attempts by bucket, `by` and price, in the order of the buckets."""
+    start: ColumnElement[int] = Attempt.opened_us - Attempt.opened_us % bucket_us
+    lost = case((Attempt.status == LOST, 1), else_=0)
+    names: list[Any] = [
+        start,
+        *by,
+        Attempt.price_version,
+        Attempt.tier,
+        lost,
+        case((Attempt.audio_input_tokens > 0, 1), else_=0),
+        _bracket(cuts),
+    ]
+    named = [name.label(f"by_{place}") for place, name in enumerate(names)]
+    statement = (
+        select(
+            *named,
+            func.max(PROMPT),
+            func.min(Attempt.opened_us),
+            func.count(),
+            exact_sum(Attempt.cost_pusd),
+            *(total(getattr(Attempt, column)) for column in TOKEN_COLUMNS.values()),
+        )
+        .where(Attempt.backend == "api", Attempt.cost_pusd.is_not(None), *where)
+        .group_by(*(name.name for name in named))
+        .order_by("by_0")
+    )
+    options = {"yield_per": ROWS_AT_ONCE}
+    places = len(by) + 1
+    for row in connection.execute(scope.narrow(statement), execution_options=options):
+        version, tier, was_lost, _, _, prompt, first_us, count, cost, *tokens = row[places:]
+        yield Group(
+            row[0], tuple(row[1:places]), version, tier_of(tier), prompt, first_us,
+            bool(was_lost), count, Tokens(*tokens), cost,
+        )  # fmt: skip
+
+
+def unpriced(
+    connection: Connection, scope: Scope, where: Sequence[ColumnElement[bool]] = ()
+) -> int:
+    """Settled attempts of the scope whose price nobody knew: in no sum of money."""
+    statement = select(func.count()).where(
+        Attempt.settled_us.is_not(None), Attempt.cost_pusd.is_(None), *where
+    )
+    return int(connection.execute(scope.narrow(statement)).scalar_one())
+
+
+def cuts_of(prices: Mapping[int, Price]) -> list[int]:
+    """Prompt sizes beyond which some price is another: every threshold, inclusive ones one less."""
+    return sorted(
+        {
+            schedule.above_tokens - (1 if price.terms.inclusive else 0)
+            for price in prices.values()
+            for schedule in price.terms.schedules
+            if schedule.above_tokens
+        }
+    )
+
+
+def charges(group: Group, price: Price | None, listed: Price | None) -> list[Charge]:
+    """The group's cost by kind: the amounts add up to it. `listed`: the public price, if known."""
+    if group.lost:
+        return _whole(group, UNSETTLED)
+    if price is None:
+        return _whole(group, UNEXPLAINED)
+    parts = _parts(group, price)
+    factor = PPM + price.terms.uplift_ppm
+    amounts = [Fraction(part.quantity * part.rate_pusd) for part in parts]
+    off = group.cost_pusd * PPM - sum(amounts) * factor
+    allowed = group.requests * _rounded(parts, factor)
+    if not -allowed <= 2 * off <= allowed or any(part.quantity < 0 for part in parts):
+        return _whole(group, UNEXPLAINED)
+    if not any(amounts):
+        return []
+    public = {part.kind: part.rate_pusd for part in _parts(group, listed)} if listed else {}
+    uplift = PPM + (listed.terms.uplift_ppm if listed else 0)
+    shares = split_largest_remainder(group.cost_pusd, [int(one * MS_PER_S) for one in amounts])
+    return [
+        _charge(
+            part,
+            share,
+            Fraction(part.rate_pusd * factor, PPM),
+            Fraction(public[part.kind] * uplift, PPM) if part.kind in public else None,
+        )
+        for part, share in zip(parts, shares, strict=True)
+        if part.quantity
+    ]
+
+
+def _charge(part: _Part, share: int, unit: Fraction, public: Fraction | None) -> Charge:
+    if public is None or public == unit:
+        return Charge(part.kind, part.quantity, unit, unit, share, share)
+    return Charge(part.kind, part.quantity, unit, public, share, round(public * part.quantity))
+
+
+def _parts(group: Group, price: Price) -> list[_Part]:
+    """Every kind of token once: reasoning and audio are taken out of the output."""
+    tokens, rates = group.tokens, _rates(price, group.tier, group.prompt_tokens)
+    text = tokens.output - tokens.reasoning - tokens.audio_output
+    counts = [(kind, text if kind == "output" else getattr(tokens, kind)) for kind in KINDS]
+    parts = [_Part(kind, count, getattr(rates, kind)) for kind, count in counts]
+    if price.terms.search_pusd:
+        parts.append(_Part(SEARCHES, tokens.searches, price.terms.search_pusd))
+    if price.terms.second_pusd and not (tokens.audio_input and rates.audio_input):
+        seconds = Fraction(tokens.audio_ms, MS_PER_S)
+        parts.append(_Part(SECONDS, seconds, price.terms.second_pusd))
+    if price.terms.request_pusd:
+        parts.append(_Part(REQUESTS, group.requests, price.terms.request_pusd))
+    return parts
+
+
+def _rounded(parts: Sequence[_Part], factor: int) -> int:
+    """How far one attempt's cost is from quantity x price by its rounding: doubled, x `PPM`."""
+    parted = any(part.kind == SECONDS and part.rate_pusd % MS_PER_S for part in parts)
+    return (PPM if factor != PPM else 0) + (factor if parted else 0)
+
+
+def _rates(price: Price, tier: str, prompt: int) -> Rates:
+    """As attempts are booked: a tier that the price does not list pays the standard rates."""
+    try:
+        return rates_for(price, tier, prompt)
+    except UnpricedTierError:
+        return rates_for(price, STANDARD, prompt)
+
+
+def _whole(group: Group, kind: str) -> list[Charge]:
+    if not group.cost_pusd:
+        return []
+    unit = Fraction(group.cost_pusd, group.requests)
+    return [Charge(kind, group.requests, unit, unit, group.cost_pusd, group.cost_pusd)]
+
+
+def _bracket(cuts: Sequence[int]) -> ColumnElement[int]:
+    """Between which thresholds a prompt lies, as a number."""
+    if not cuts:
+        return literal(0)
+    return case(*((cut >= PROMPT, place) for place, cut in enumerate(cuts)), else_=len(cuts))
+
+
+def within(values: Mapping[Any, Sequence[Any]]) -> list[ColumnElement[bool]]:
+    """Conditions on columns of attempts; no values exclude nothing."""
+    return [column.in_(some) for column, some in values.items() if some]

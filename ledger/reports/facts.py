@@ -1,0 +1,262 @@
+"""Everything that was attempted in a span, added up once, and what pages derive from it.
+
+A page asks many things of the same attempts: what was spent, what own engines' answers would have
+cost elsewhere, what overflowed, what the mix of a pool's traffic is. `facts` reads the sums at the
+finest that any of them needs, with the span as one bucket, and the rest is adding up a thousand
+groups. What a page draws over time is `moments`, at the grain that charts show.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from ledger.fleet.capacity import Traffic
+from ledger.fleet.overflow import LACK_OF_CAPACITY
+from ledger.queries.attempts import Cell, Comparison, Flagged, Overflowed
+from ledger.queries.rollups import Ask, Rolled, Sums, settle_on, sums, sums_at
+from ledger.queries.scope import EVER, Scope
+from ledger.sums.rollup import ANSWERED, ATTEMPTS, COMPARED, LIMB
+
+
+class Group(NamedTuple):
+    """Attempts that agree in everything that a page may group by, and their sums."""
+
+    team: str
+    model: str
+    backend: str
+    target: str
+    pool: str | None
+    spill_reason: str | None
+    status: str | None
+    slo_met: bool | None
+    simulated: bool
+    kind: str
+    flag: str | None
+    attempts: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    engine_us: int
+    cost_pusd: int
+    unpriced: int
+    output_prompt: int
+    output_square: int
+
+
+class ComparedGroup(NamedTuple):
+    """Attempts that agree in what comparisons are told apart by, at one comparator."""
+
+    team_id: str
+    model: str
+    backend: str
+    pool: str | None
+    spill_reason: str | None
+    status: str | None
+    slo_met: bool | None
+    kind: str
+    position: int
+    comparator: str
+    tokens: int
+    output_tokens: int
+    scaled: int
+    cost_pusd: int
+
+
+class Moment(NamedTuple):
+    """Attempts of one bucket, at the grain of charts; `avoids` as `Cell.avoids`."""
+
+    start_us: int
+    backend: str
+    spilled: bool
+    avoids: bool
+    attempts: int
+    tokens: int
+    cost_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`attempts` are everyone's: what a pool can do is told by all of its traffic.
+
+    `compared` and all answers but `traffic` are of the scope's team, where it names one.
+    """
+
+    team: str | None
+    attempts: tuple[Group, ...]
+    compared: tuple[ComparedGroup, ...]
+
+    @property
+    def mine(self) -> Iterable[Group]:
+        return (one for one in self.attempts if self.team in (None, one.team))
+
+    def cells(self) -> list[Cell]:
+        found: dict[tuple[Any, ...], list[int]] = {}
+        for one in self.mine:
+            _plus(found, one[:_FLAG], one[_FLAG + 1 : _FLAG + 8])
+        return [Cell(*(0, *key[:-1], *figures, key[-1])) for key, figures in found.items()]
+
+    def comparisons(self) -> list[Comparison]:
+        """Per comparator, what the requests that own engines answered would have cost there."""
+        found: dict[tuple[Any, ...], list[int]] = {}
+        for one in self.compared:
+            if one.backend == "own":
+                inside = one.status in ANSWERED and one.slo_met is not False
+                good = (one.tokens, one.output_tokens, one.cost_pusd, 0)
+                figures = good if inside else (0, 0, 0, one.cost_pusd)
+                place = (one.model, one.pool, one.position, one.comparator)
+                _plus(found, place, (*figures, one.scaled))
+        ordered = sorted(found.items(), key=lambda one: (one[0][0], one[0][1] or "", *one[0][2:]))
+        return [Comparison(*(*place, *one[:4], one[4] > 0)) for place, one in ordered]
+
+    def overflowed(
+        self, *, spills: Collection[str], kinds: Collection[str] | None = None
+    ) -> list[Overflowed]:
+        """What overflow of these models cost, and would have cost; without a price: left out."""
+        bought: dict[tuple[Any, ...], list[int]] = {}
+        for one in self.mine:
+            known = one.status is not None and one.flag != "unpriced"
+            if known and _of_kinds(one, kinds) and _spilled(one, spills):
+                figures = (one.input_tokens + one.output_tokens, one.output_tokens, one.cost_pusd)
+                _plus(bought, (one.model,), figures)
+        elsewhere: dict[tuple[Any, ...], list[int]] = {}
+        for at in self.compared:
+            if at.status in ANSWERED and _of_kinds(at, kinds) and _spilled(at, spills):
+                figures = (at.tokens, at.output_tokens, at.cost_pusd)
+                _plus(elsewhere, (at.model, at.comparator, at.position), figures)
+        paid = [Overflowed(model, None, None, *one) for (model,), one in sorted(bought.items())]
+        return paid + [Overflowed(*place, *one) for place, one in sorted(elsewhere.items())]
+
+    def traffic(
+        self, *, pool: str, spills: Collection[str], kinds: Collection[str] | None = None
+    ) -> Traffic:
+        """The mix of everyone's requests of a pool's load, as sums that `capacity` needs."""
+        found = [
+            one
+            for one in self.attempts
+            if one.status in ANSWERED
+            and (one.pool == pool or _spilled(one, spills))
+            and _of_kinds(one, kinds)
+        ]
+        return Traffic(
+            sum(one.attempts for one in found),
+            sum(one.input_tokens for one in found),
+            sum(one.cached_tokens for one in found),
+            sum(one.output_tokens for one in found),
+            float(sum(one.output_prompt for one in found)),
+            float(sum(one.output_square for one in found)),
+        )
+
+
+_ATTEMPT = (
+    "team_id", "model", "backend", "target", "pool", "spill_reason", "status", "slo_met",
+    "simulated", "kind", "flag",
+)  # fmt: skip
+_COMPARED = tuple(COMPARED.dimensions)
+_FLAG = _ATTEMPT.index("flag")
+_COST = list(ATTEMPTS.measures).index("cost_high")
+_COMPARED_COST = list(COMPARED.measures).index("cost_high")
+assert ComparedGroup._fields[: len(_COMPARED)] == _COMPARED
+
+
+def facts(
+    connection: Connection, scope: Scope, here: Rolled | None, *, everyone: bool = False
+) -> Facts:
+    """Inside `settle_on`. `everyone`: all teams' attempts, for `traffic` is everybody's."""
+    whole = Scope(scope.start_us, scope.end_us) if everyone else scope
+    found = sums_at(connection, ATTEMPTS, whole, Ask(_ATTEMPT), here)
+    return Facts(
+        scope.team,
+        tuple(Group(*key[1:], *_money(one, _COST)) for key, one in found.items()),
+        _compared(connection, scope, here),
+    )
+
+
+def _compared(
+    connection: Connection, scope: Scope, here: Rolled | None
+) -> tuple[ComparedGroup, ...]:
+    found = sums_at(connection, COMPARED, scope, Ask(_COMPARED), here)
+    return tuple(
+        ComparedGroup(*key[1:], *_money(one, _COMPARED_COST)) for key, one in found.items()
+    )
+
+
+_CHARTS = Ask(
+    ("backend", "spill_reason", "status", "slo_met"),
+    measures=("attempts", "input_tokens", "output_tokens", "cost_high", "cost_low"),
+)
+
+
+def moments(
+    connection: Connection, scope: Scope, here: Rolled | None, *, bucket_us: int
+) -> list[Moment]:
+    """In time order; inside `settle_on`."""
+    ask = Ask(_CHARTS.by, bucket_us, measures=_CHARTS.measures)
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for (start_us, backend, reason, status, slo_met), one in sums_at(
+        connection, ATTEMPTS, scope, ask, here
+    ).items():
+        attempts, given, answered, high, low = one
+        avoids = backend == "own" and status in ANSWERED and slo_met is not False
+        key = (start_us, backend, reason is not None, avoids)
+        _plus(found, key, (attempts, given + answered, high * LIMB + low))
+    return [Moment(*key, *found[key]) for key in sorted(found)]
+
+
+def comparisons(connection: Connection, scope: Scope) -> list[Comparison]:
+    return Facts(
+        scope.team, (), settle_on(connection, partial(_compared, connection, scope))
+    ).comparisons()
+
+
+def flagged(connection: Connection, scope: Scope) -> list[Flagged]:
+    """By flag and target, the most frequent first."""
+    ask = Ask(
+        ("flag", "target"),
+        where=lambda of: [of.flag.is_not(None)],
+        measures=("attempts", "cost_high", "cost_low"),
+    )
+    lines = [
+        Flagged(flag, target, attempts, high * LIMB + low)
+        for (_, flag, target), (attempts, high, low) in sums(
+            connection, ATTEMPTS, scope, ask
+        ).items()
+    ]
+    return sorted(lines, key=lambda line: (line.flag, -line.attempts, line.target))
+
+
+def homes(connection: Connection, here: Rolled | None) -> dict[str, str]:
+    """The pool that a model's spills belong to: the one that answers most of its requests.
+
+    One pool for each model, so that no token overflows twice. Of all time; inside `settle_on`.
+    """
+    own = Ask(("model", "pool"), where=lambda of: [of.backend == "own"], measures=("attempts",))
+    found: Sums = sums_at(connection, ATTEMPTS, EVER, own, here)
+    names = sorted(found, key=lambda key: key[2] or "", reverse=True)
+    return {model: pool for _, model, pool in sorted(names, key=lambda key: found[key][0])}
+
+
+def _money(figures: list[int], place: int) -> list[int]:
+    """Two limbs are one amount."""
+    amount = figures[place] * LIMB + figures[place + 1]
+    return [*figures[:place], amount, *figures[place + 2 :]]
+
+
+def _plus(found: dict[tuple[Any, ...], list[int]], key: tuple[Any, ...], more: Any) -> None:
+    before = found.get(key)
+    if before is None:
+        found[key] = list(more)
+    else:
+        for place, value in enumerate(more):
+            before[place] += value
+
+
+def _spilled(one: Group | ComparedGroup, models: Collection[str]) -> bool:
+    """As `queries_scope.spilled`."""
+    return one.backend == "api" and one.spill_reason in LACK_OF_CAPACITY and one.model in models
+
+
+def _of_kinds(one: Group | ComparedGroup, kinds: Collection[str] | None) -> bool:
+    return kinds is None or one.kind in kinds

@@ -1,0 +1,176 @@
+"""What `breakeven ledger report` prints: where the money went, and what own engines were worth.
+
+The figures are the dashboard's: both add up the same cells, hours and comparisons. Spend counts
+what was settled; own engines' bills are used, idle and unavailable: closed hours, and apart from
+them what runs since, which stays provisional until its hour is closed. A bill is the pool's: of it
+a team has the part that it used.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from ledger.fleet.running import Running, running
+from ledger.queries import reads as queries
+from ledger.queries.reads import Cell, Contract, Flagged, HourCell, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One group's attempts. `unpriced` ones are in no sum."""
+
+    name: str
+    attempts: int
+    input_tokens: int
+    output_tokens: int
+    cost_pusd: int
+    unpriced: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLine:
+    """A part of one pool's bill: used + idle + unavailable = bill.
+
+    `machine` is shared with other pools; `share_ppm` of its GPUs and of its rate is this pool's.
+    """
+
+    pool: str
+    span_us: int
+    bill_pusd: int
+    used_pusd: int
+    idle_pusd: int
+    unavailable_pusd: int
+    machine: str | None = None
+    share_ppm: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedLine:
+    """What a comparator would have charged for what own engines served inside the SLO."""
+
+    model: str
+    comparator: str
+    position: int
+    avoided_pusd: int
+    tokens: int
+    scaled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    start_us: int
+    end_us: int
+    team: str | None  # whose attempts and comparisons these are; bills are of all teams
+    team_used_pusd: int | None  # its part of the bills: closed hours, and what runs since
+    total: Line
+    teams: tuple[Line, ...]
+    models: tuple[Line, ...]
+    backends: tuple[Line, ...]
+    targets: tuple[Line, ...]
+    pools: tuple[PoolLine, ...]  # closed hours
+    running: tuple[PoolLine, ...]  # since then
+    comparators: tuple[ComparedLine, ...]
+    refused: int
+    flagged: tuple[Flagged, ...]  # what a person should look at
+    simulated: bool  # whether anything in it came from a simulated part
+
+
+def report(connection: Connection, scope: Scope) -> Report:
+    """The span's figures, dearest first."""
+    cells = queries.cells(connection, scope, bucket_us=queries.DAY_US)
+    closed = queries.hours(connection, scope, bucket_us=queries.DAY_US)
+    contracts = {contract.pool: contract for contract in queries.contracts(connection)}
+    rests = [running(connection, contract, closed, scope) for contract in contracts.values()]
+    return Report(
+        start_us=scope.start_us,
+        end_us=scope.end_us,
+        team=scope.team,
+        team_used_pusd=_team_used(connection, rests, scope),
+        total=_line("total", cells),
+        teams=_by(cells, [cell.team for cell in cells]),
+        models=_by(cells, [cell.model for cell in cells]),
+        backends=_by(cells, [cell.backend for cell in cells]),
+        targets=_by(cells, [cell.target for cell in cells]),
+        pools=_pools(closed, contracts),
+        running=tuple(_running(rests, contracts, scope)),
+        comparators=tuple(
+            ComparedLine(
+                one.model,
+                one.comparator,
+                one.position,
+                one.avoided_pusd,
+                one.tokens_in_slo,
+                one.scaled,
+            )
+            for one in queries.comparisons(connection, scope)
+        ),
+        refused=sum(one.requests for one in queries.refusals(connection, scope)),
+        flagged=tuple(queries.flagged(connection, scope)),
+        simulated=any(cell.simulated for cell in cells),
+    )
+
+
+def _by(cells: list[Cell], names: list[str]) -> tuple[Line, ...]:
+    groups: dict[str, list[Cell]] = {}
+    for name, cell in zip(names, cells, strict=True):
+        groups.setdefault(name, []).append(cell)
+    lines = [_line(name, group) for name, group in groups.items()]
+    return tuple(sorted(lines, key=lambda line: (-line.cost_pusd, line.name)))
+
+
+def _line(name: str, cells: Iterable[Cell]) -> Line:
+    found = list(cells)
+    return Line(
+        name,
+        sum(cell.attempts for cell in found),
+        sum(cell.input_tokens for cell in found),
+        sum(cell.output_tokens for cell in found),
+        sum(cell.cost_pusd for cell in found),
+        sum(cell.unpriced for cell in found),
+    )
+
+
+def _pools(closed: Iterable[HourCell], contracts: Mapping[str, Contract]) -> tuple[PoolLine, ...]:
+    """Bills are the pools', whoever asks: a team's scope does not narrow them."""
+    groups: dict[str, list[HourCell]] = {}
+    for cell in closed:
+        groups.setdefault(cell.pool, []).append(cell)
+    return tuple(
+        PoolLine(
+            pool,
+            sum(cell.span_us for cell in cells),
+            sum(cell.bill_pusd for cell in cells),
+            sum(cell.used_pusd for cell in cells),
+            sum(cell.idle_pusd for cell in cells),
+            sum(cell.unavailable_pusd for cell in cells),
+            contracts[pool].machine,
+            contracts[pool].share_ppm,
+        )
+        for pool, cells in groups.items()
+    )
+
+
+def _team_used(connection: Connection, rests: Iterable[Running], scope: Scope) -> int | None:
+    if scope.team is None:
+        return None
+    hours = queries.hours_by_team(connection, scope, bucket_us=queries.DAY_US)
+    closed = sum(one.used_pusd for one in hours)
+    return closed + sum(rest.used_pusd.get(scope.team, 0) for rest in rests)
+
+
+def _running(
+    rests: Iterable[Running], contracts: Mapping[str, Contract], scope: Scope
+) -> Iterator[PoolLine]:
+    for rest in rests:
+        if rest.bill_pusd:
+            yield PoolLine(
+                rest.pool,
+                scope.end_us - rest.from_us,
+                rest.bill_pusd,
+                sum(rest.used_pusd.values()),
+                rest.idle_pusd,
+                rest.unavailable_pusd,
+                contracts[rest.pool].machine,
+                contracts[rest.pool].share_ppm,
+            )

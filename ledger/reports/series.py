@@ -1,0 +1,57 @@
+"""Money over time: what each bucket of a survey cost, split into lines that add up to its totals.
+
+Closed hours carry their own split, and the open rest of a pool's bill carries the same one, cut at
+bucket borders.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ledger.reports.survey import Survey
+
+
+class Line(StrEnum):
+    USED = "own GPUs, used"
+    IDLE = "own GPUs, idle"
+    UNAVAILABLE = "own GPUs, unavailable"
+    API = "APIs"
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    start_us: int
+    line: Line
+    pusd: int
+
+
+def spend(survey: Survey) -> list[Amount]:
+    """Every line of every bucket, in time order; lines of nothing are left out."""
+    amounts: dict[tuple[int, Line], int] = {}
+    for start_us, line, pusd in (*_api(survey), *_closed(survey), *_open(survey)):
+        if pusd:
+            amounts[start_us, line] = amounts.get((start_us, line), 0) + pusd
+    return [Amount(start, line, pusd) for (start, line), pusd in sorted(amounts.items())]
+
+
+def _api(survey: Survey) -> Iterator[tuple[int, Line, int]]:
+    for one in survey.moments:
+        if one.backend == "api":
+            yield one.start_us, Line.API, one.cost_pusd
+
+
+def _closed(survey: Survey) -> Iterator[tuple[int, Line, int]]:
+    for cell in survey.hours:
+        start = cell.start_us
+        yield start, Line.USED, cell.used_pusd
+        yield start, Line.IDLE, cell.idle_pusd
+        yield start, Line.UNAVAILABLE, cell.unavailable_pusd
+
+
+def _open(survey: Survey) -> Iterator[tuple[int, Line, int]]:
+    for rest in survey.running:
+        for part in rest.parts:
+            start = part.start_us - part.start_us % survey.bucket_us
+            yield start, Line.USED, part.used_pusd
+            yield start, Line.IDLE, part.idle_pusd
+            yield start, Line.UNAVAILABLE, part.unavailable_pusd

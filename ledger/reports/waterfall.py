@@ -1,0 +1,193 @@
+"""Where the time of one request went: gateway, way, queue, prefill, decode, try by try.
+
+Made of what the books and the engines' samples keep anyway. What is measured is said to be so;
+the first token's time at an own engine is divided by the engine's measured step-time model, and
+what that does not explain is its queue. An API tells nothing of what happens behind it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from ledger.orm.books import Attempt
+from ledger.orm.fleet import Capacity, EngineSample, RoundTrip
+from ledger.queries.scope import INPUT_TOKENS
+
+REACH_US = 60_000_000  # a sample further away says nothing of the request
+FAR_US = 1_000  # a way that is shorter matters to nobody,
+FAR_SHARE = 0.1  # nor one that is less of the time to the first token
+_ID = re.compile(r"req_([0-9a-f]{12})[0-9a-f]{16}")
+MEASURED, MODELLED, REST = "measured", "by its step model", "what is left"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`what` took so long, from `start_us` after the request came; `how` that is known."""
+
+    what: str
+    start_us: int
+    length_us: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One try as the ledger has it, with what was known of its engine at that time.
+
+    `prefill_us`: what the step model says of its uncached prompt; `since_us`: when the gateway
+    began with it, the request's arrival or the end of the try before.
+    """
+
+    attempt_id: str
+    target: str
+    status: str | None
+    since_us: int
+    opened_us: int
+    settled_us: int | None
+    ttft_us: int | None
+    duration_us: int | None
+    rtt_us: int | None
+    prefill_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    attempt_id: str
+    target: str
+    status: str | None
+    spans: tuple[Span, ...]
+    warning: str | None
+
+
+def far(rtt_us: int | None, whole_us: int | None) -> bool:
+    """Whether the way to an engine is much of what a client waits for."""
+    if rtt_us is None or not whole_us:
+        return False
+    return rtt_us >= max(FAR_US, FAR_SHARE * whole_us)
+
+
+def arrived_us(request_id: str) -> int | None:
+    """When a request came, to the millisecond, as its id tells; `None`: it is not one of ours."""
+    found = _ID.fullmatch(request_id)
+    return None if found is None else int(found[1], 16) * 1000
+
+
+def spans(facts: Facts, arrived: int) -> tuple[Span, ...]:
+    """In order and without a gap; of a try that has not ended only what came before it."""
+    begun = max(0, facts.since_us - arrived)
+    if facts.settled_us is None or facts.duration_us is None:
+        length = max(0, facts.opened_us - facts.since_us)
+        return (Span("gateway", begun, length, MEASURED),)
+    sent = max(begun, facts.settled_us - facts.duration_us - arrived)
+    found = [Span("gateway", begun, sent - begun, MEASURED)]
+    first = facts.duration_us if facts.ttft_us is None else min(facts.ttft_us, facts.duration_us)
+    rest, at = first, sent
+    parts: list[tuple[str, int, str]] = []
+    if facts.rtt_us is not None:
+        parts.append(("network", facts.rtt_us, MEASURED))
+    if facts.ttft_us is None:
+        parts.append(("answer", rest, MEASURED if facts.rtt_us is None else REST))
+    elif facts.prefill_us is None:
+        parts.append(("first token", rest, MEASURED if facts.rtt_us is None else REST))
+    else:
+        way = min(first, facts.rtt_us or 0)
+        prefill = min(facts.prefill_us, first - way)
+        parts += [("queue", first - way - prefill, REST), ("prefill", prefill, MODELLED)]
+    for what, most, how in parts:
+        length = min(most, rest)
+        found.append(Span(what, at, length, how))
+        rest, at = rest - length, at + length
+    if facts.ttft_us is not None:
+        found.append(Span("decode", at, facts.duration_us - first, MEASURED))
+    return tuple(found)
+
+
+def warning(facts: Facts) -> str | None:
+    whole = facts.duration_us if facts.ttft_us is None else facts.ttft_us
+    if not far(facts.rtt_us, whole):
+        return None
+    assert facts.rtt_us is not None
+    assert whole is not None
+    words = f"the way to {facts.target} and back takes {facts.rtt_us / 1e3:.1f} ms"
+    return f"{words} of {whole / 1e3:.0f} ms: a gateway nearer to it would save that"
+
+
+def waterfall(connection: Connection, request_id: str) -> list[Try]:
+    """Every try of a request in order; empty where the ledger has none."""
+    query = (
+        select(
+            Attempt.attempt_id, Attempt.target, Attempt.status, Attempt.backend, Attempt.opened_us,
+            Attempt.settled_us, Attempt.ttft_us, Attempt.duration_us, INPUT_TOKENS,
+            Attempt.cached_tokens,
+        )
+        .where(Attempt.request_id == request_id)
+        .order_by(Attempt.attempt_no)
+    )  # fmt: skip
+    rows = connection.execute(query).all()
+    if not rows:
+        return []
+    since = arrived = arrived_us(request_id) or rows[0].opened_us
+    found: list[Try] = []
+    for name, target, status, backend, opened, settled, ttft, duration, read, cached in rows:
+        rtt = prefill = None
+        if backend == "own":
+            until = opened if settled is None else settled
+            rtt, prefill = _engine(connection, target, (opened, until), read - (cached or 0))
+        facts = Facts(name, target, status, since, opened, settled, ttft, duration, rtt, prefill)
+        found.append(Try(name, target, status, spans(facts, arrived), warning(facts)))
+        since = opened if settled is None else settled
+    return found
+
+
+def lines(tries: Sequence[Try], width: int = 40) -> list[str]:
+    """As text: a bar for each span, in proportion to the whole."""
+    ends = [span.start_us + span.length_us for one in tries for span in one.spans]
+    whole = max(ends, default=0)
+    found: list[str] = []
+    for one in tries:
+        found.append(f"{one.target}: {one.status or 'open'}")
+        for span in one.spans:
+            begin, length = (
+                round(width * at / whole) if whole else 0 for at in (span.start_us, span.length_us)
+            )
+            bar = (" " * begin + "#" * max(1, length))[:width].ljust(width)
+            took = f"{span.length_us / 1e3:10.1f} ms"
+            found.append(f"  {span.what:<12}|{bar}|{took}  {span.how}")
+        if one.warning:
+            found.append(f"  {one.warning}")
+    return found
+
+
+def _engine(
+    connection: Connection, engine: str, span: tuple[int, int], uncached: int
+) -> tuple[int | None, int | None]:
+    """(round trip, prefill of so many tokens by its step model), as known at that time."""
+    sample = connection.execute(
+        select(EngineSample.step_feedback_ppm)
+        .where(
+            EngineSample.engine == engine,
+            EngineSample.at_us >= span[0] - REACH_US,
+            EngineSample.at_us <= span[1] + REACH_US,
+        )
+        .order_by(EngineSample.at_us.desc())
+        .limit(1)
+    ).first()
+    rtt = connection.execute(
+        select(RoundTrip.rtt_us)
+        .where(RoundTrip.engine == engine, RoundTrip.at_us <= span[1] + REACH_US)
+        .order_by(RoundTrip.at_us.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    model = connection.execute(
+        select(Capacity.step_d_s, Capacity.step_t0_s)
+        .where(Capacity.engine == engine, Capacity.at_us <= span[1])
+        .order_by(Capacity.at_us.desc(), Capacity.id.desc())
+        .limit(1)
+    ).first()
+    feedback = None if sample is None else sample.step_feedback_ppm
+    if model is None or model.step_d_s is None or model.step_t0_s is None:
+        return rtt, None
+    seconds = model.step_t0_s + model.step_d_s * max(0, uncached)
+    return rtt, round(1e6 * seconds * (1.0 if feedback is None else feedback / 1e6))

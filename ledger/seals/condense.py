@@ -1,0 +1,232 @@
+"""Condenses old postings and refusals: what they came to stays, by account and day.
+
+    condenser = Condenser(engine)
+    while not condenser.step(before_us=..., at_us=...).waits_for:
+        pass
+
+Only under links whose attempts were retired (`retire`). What grows with traffic goes: entries of
+attempts that are gone, and refusals. What grows with time alone stays: entries of closed hours,
+invoices and suspense, and those of an attempt that is still there. Links are taken together until
+they have some thousand rows or their day ends, so balances are few. Before anything goes the links
+are proved to be what was sealed; all of a step is one short transaction.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import Connection, Engine, delete, func, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from ledger.database import reading
+from ledger.fleet.hours import hour_of
+from ledger.invoices.books import invoice_of
+from ledger.orm.books import Attempt, Posting, Refusal
+from ledger.orm.condensings import CondensedPosting, CondensedRefusal, Condensing
+from ledger.orm.fleet import HOUR_US
+from ledger.orm.seals import Retirement, Seal
+from ledger.queries.scope import DAY_US
+from ledger.seals import sealed
+from ledger.seals.condensed import TEAMS, Balance, Condensed, Refused, last
+from ledger.seals.retire import NAMED_AT_ONCE, proved
+from ledger.seals.seal import Link, Ranges, digest
+from ledger.seals.sealer import link_of
+from ledger.verify.entries import SUSPENSE
+
+ROWS_AT_ONCE = {"postgresql": 20_000, "sqlite": 2_000}
+LINKS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What went in one step, or why nothing did."""
+
+    postings: int = 0
+    refusals: int = 0
+    waits_for: str | None = None
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What is to go, by `seq`, and what will stand for it."""
+
+    postings: list[int]
+    refusals: list[int]
+    balances: list[Balance]
+    refused: list[Refused]
+    entries: int
+
+
+class Condenser:
+    def __init__(self, engine: Engine, *, rows_at_once: int | None = None) -> None:
+        self._engine = engine
+        self._at_once = rows_at_once or ROWS_AT_ONCE[engine.dialect.name]
+
+    def step(self, *, before_us: int, at_us: int) -> Step:
+        """Condense the next links; `waits_for` says why there are none."""
+        with reading(self._engine) as connection:
+            before, chain = last(connection)
+            since, links, waits = self._links(connection, before)
+            if waits or _is_young(connection, since, links[-1][0], before_us):
+                return Step(waits_for=waits or f"seal {links[-1][0].number} is not old enough")
+            draft = _draft(connection, since, links[-1][0].to)
+            one = _condensed(connection, since, [link for link, _ in links], draft)
+        number = 1 if before is None else before.number + 1
+        said = Condensed(number, condensed_us=at_us, **one)
+        row = asdict(said) | {
+            "chain": said.chain(chain, links[-1][1], draft.balances, draft.refused)
+        }
+        try:
+            with self._engine.begin() as connection:
+                _write(connection, row, draft)
+        except IntegrityError:
+            return Step()  # another host condensed it meanwhile
+        return Step(said.postings, said.refusals)
+
+    def _links(
+        self, connection: Connection, before: Condensed | None
+    ) -> tuple[Ranges, list[tuple[Link, bytes]], str | None]:
+        """Where the next links begin, they with their chain values, and why they must wait."""
+        first = 1 if before is None else before.last_link + 1
+        query = select(Seal.__table__).where(Seal.number >= first - 1).order_by(Seal.number)
+        stored = [(link_of(row), bytes(row.chain))
+                  for row in connection.execute(query.limit(LINKS_AT_ONCE + 1))]  # fmt: skip
+        since = stored.pop(0)[0].to if first > 1 else Ranges()
+        ended = connection.execute(
+            select(func.max(Retirement.number)).where(Retirement.ends)
+        ).scalar()
+        rows, from_to = 0, [(Link(0, 0, since, 0, b""), b""), *stored]
+        for place, ((one, _), (two, _)) in enumerate(pairwise(from_to), 1):
+            if two.number > (ended or 0):
+                return since, stored, f"attempts of seal {two.number} are not retired"
+            rows += two.to.postings - one.to.postings + two.to.refusals - one.to.refusals
+            day_ends = place < len(stored) and _day(stored[place][0]) != _day(two)
+            if rows >= self._at_once or day_ends or place == LINKS_AT_ONCE:
+                return since, stored[:place], None
+        return since, stored, "there is no later seal"
+
+
+def _day(link: Link) -> int:
+    return link.sealed_us // DAY_US
+
+
+def _is_young(connection: Connection, since: Ranges, link: Link, before_us: int) -> bool:
+    latest = (
+        select(func.max(Posting.at_us)).where(
+            Posting.seq > since.postings, Posting.seq <= link.to.postings
+        ),
+        select(func.max(Refusal.refused_us)).where(
+            Refusal.seq > since.refusals, Refusal.seq <= link.to.refusals
+        ),
+    )
+    return any((connection.execute(one).scalar() or 0) >= before_us for one in latest)
+
+
+def _draft(connection: Connection, since: Ranges, to: Ranges) -> _Draft:
+    columns = (Posting.seq, Posting.entry_id, Posting.at_us, Posting.account, Posting.amount_pusd)
+    inside = (Posting.seq > since.postings, Posting.seq <= to.postings)
+    lines = connection.execute(select(*columns).where(*inside).order_by(Posting.seq)).all()
+    here = Counter(line.entry_id for line in lines)
+    kept = _kept(connection, here)
+    balances: dict[tuple[str, int], list[int]] = {}
+    charged: set[str] = set()
+    gone: list[int] = []
+    for line in lines:
+        if line.entry_id in kept:
+            continue
+        gone.append(line.seq)
+        one = balances.setdefault((line.account, line.at_us // DAY_US * DAY_US), [0, 0])
+        one[0], one[1] = one[0] + 1, one[1] + line.amount_pusd
+        if line.account.startswith(TEAMS):
+            charged.add(line.entry_id)
+    refusals, refused = _refused(connection, since, to)
+    return _Draft(
+        gone,
+        refusals,
+        [Balance(*key, *balances[key]) for key in sorted(balances)],
+        refused,
+        len(charged),
+    )
+
+
+def _kept(connection: Connection, here: Counter[str]) -> set[str]:
+    """Of these entries, those that stay: not an attempt's that is gone, or not wholly in here."""
+    kept = {
+        one for one in here
+        if one.endswith(SUSPENSE) or hour_of(one) is not None or invoice_of(one) is not None
+    }  # fmt: skip
+    ids = [one for one in here if one not in kept]
+    # SQLite would give the number of a last row that is gone to the next one.
+    newest = select(Posting.entry_id).order_by(Posting.seq.desc()).limit(1)
+    kept |= set(connection.execute(newest).scalars())
+    for place in range(0, len(ids), NAMED_AT_ONCE):
+        some = ids[place : place + NAMED_AT_ONCE]
+        there = select(Attempt.attempt_id).where(Attempt.attempt_id.in_(some))
+        kept.update(connection.execute(there).scalars())
+        counted = select(Posting.entry_id, func.count()).where(Posting.entry_id.in_(some))
+        for entry, lines in connection.execute(counted.group_by(Posting.entry_id)):
+            if lines != here[entry]:
+                kept.add(entry)
+    return kept
+
+
+def _refused(connection: Connection, since: Ranges, to: Ranges) -> tuple[list[int], list[Refused]]:
+    alike = [one.name for one in fields(Refused)][1:-1]
+    columns = [getattr(Refusal, name) for name in alike]
+    query = select(Refusal.seq, Refusal.refused_us, *columns).where(
+        Refusal.seq > since.refusals,
+        Refusal.seq <= to.refusals,
+        Refusal.seq < select(func.max(Refusal.seq)).scalar_subquery(),  # as with postings
+    )
+    gone: list[int] = []
+    counted: Counter[tuple[Any, ...]] = Counter()
+    for seq, refused_us, *values in connection.execute(query.order_by(Refusal.seq)):
+        gone.append(seq)
+        counted[refused_us // HOUR_US * HOUR_US, *values] += 1
+    alike_and_count = ((*key, count) for key, count in counted.items())
+    return gone, [Refused(*one) for one in sorted(alike_and_count, key=repr)]
+
+
+def _condensed(
+    connection: Connection, since: Ranges, links: Sequence[Link], draft: _Draft
+) -> dict[str, Any]:
+    """The rest of a `Condensed`; raises `NotAsSealed`."""
+    postings, refusals = set(draft.postings), set(draft.refusals)
+    gone: list[bytes] = []
+    left: list[bytes] = []
+    for link in links:
+        leaves, _ = proved(connection, since, link)
+        for kind, seq, leaf in leaves:
+            going = (kind == sealed.postings.__name__ and seq in postings) or (
+                kind == sealed.refusals.__name__ and seq in refusals
+            )
+            (gone if going else left).append(leaf)
+        since = link.to
+    return {
+        "first_link": links[0].number, "last_link": links[-1].number,
+        "entries": draft.entries, "postings": len(postings), "refusals": len(refusals),
+        "gone": digest(gone), "left_rows": len(left), "left": digest(left),
+    }  # fmt: skip
+
+
+def _write(connection: Connection, row: dict[str, object], draft: _Draft) -> None:
+    connection.execute(insert(Condensing), [row])
+    tables: tuple[tuple[Any, Sequence[Balance | Refused]], ...] = (
+        (CondensedPosting, draft.balances),
+        (CondensedRefusal, draft.refused),
+    )
+    for table, lines in tables:
+        rows = [asdict(one) | {"number": row["number"], "line": place}
+                for place, one in enumerate(lines)]  # fmt: skip
+        if rows:
+            connection.execute(insert(table), rows)
+    deleted: tuple[tuple[Any, list[int]], ...] = (
+        (Posting, draft.postings),
+        (Refusal, draft.refusals),
+    )
+    for table, seqs in deleted:
+        for place in range(0, len(seqs), NAMED_AT_ONCE):
+            some = seqs[place : place + NAMED_AT_ONCE]
+            connection.execute(delete(table).where(table.seq.in_(some)))

@@ -1,0 +1,158 @@
+"""What stands for single postings and refusals that went: balances by account and day, chained.
+
+A condensing covers whole links of the seals, one after the other, whose attempts were retired. Its
+lines are added once and never changed; its chain value binds them, the hash of what went, what is
+left under its links, the seal that it ends with, and the condensing before it.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import msgspec
+from sqlalchemy import Connection, Row, Select, select
+
+from ledger.orm.condensings import CondensedPosting, CondensedRefusal, Condensing
+from ledger.orm.seals import Retirement, Seal
+from ledger.queries.scope import Scope
+from ledger.seals.seal import GENESIS
+
+TEAMS = "expense:team:"
+ROWS_AT_ONCE = 5_000
+_encode = msgspec.msgpack.encode
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What postings to one account came to on one day (UTC), and how many there were."""
+
+    account: str
+    day_us: int
+    lines: int
+    amount_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Requests of one hour that were refused alike."""
+
+    hour_us: int
+    org_id: str
+    team_id: str
+    model: str
+    policy: str
+    reason: str
+    http_status: int
+    scope: str | None
+    requests: int
+
+
+_Line = TypeVar("_Line", Balance, Refused)
+
+
+@dataclass(frozen=True, slots=True)
+class Condensed:
+    """One condensing. `entries` are those of attempts; `gone` and `left` digests of leaves."""
+
+    number: int
+    first_link: int
+    last_link: int
+    condensed_us: int
+    entries: int
+    postings: int
+    refusals: int
+    gone: bytes
+    left_rows: int
+    left: bytes
+
+    def chain(
+        self, before: bytes, link: bytes, balances: Sequence[Balance], refused: Sequence[Refused]
+    ) -> bytes:
+        """After the one before it (`GENESIS` before the first); `link` is its last link's value."""
+        # As text: balances may be beyond 64 bits.
+        rows: list[Any] = [*balances, *refused]
+        lines = [[one if one is None else str(one) for one in astuple(row)] for row in rows]
+        return sha256(
+            before + link + _encode(sorted(asdict(self).items())) + _encode(lines)
+        ).digest()
+
+
+def last(connection: Connection) -> tuple[Condensed | None, bytes]:
+    """The last one, and the chain value that the next follows."""
+    query = select(Condensing.__table__).order_by(Condensing.number.desc()).limit(1)
+    row = connection.execute(query).one_or_none()
+    return (None, GENESIS) if row is None else (_condensed(row), bytes(row.chain))
+
+
+def condensings(connection: Connection) -> list[Condensed]:
+    """Every one, in order."""
+    query = select(Condensing.__table__).order_by(Condensing.number)
+    return [_condensed(row) for row in connection.execute(query).all()]
+
+
+def refused_until(connection: Connection, scope: Scope) -> Iterator[Refused]:
+    """Refusals of the scope that went, by hours that begin in it."""
+    table = CondensedRefusal
+    query = select(*(getattr(table, one.name) for one in fields(Refused))).where(
+        table.hour_us >= scope.start_us, table.hour_us < scope.end_us
+    )
+    if scope.team is not None:
+        query = query.where(table.team_id == scope.team)
+    for row in connection.execute(query):
+        yield Refused(*row)
+
+
+def teams_total(connection: Connection) -> tuple[int, int]:
+    """Entries of attempts that went, and what they charged to teams, in pico-USD."""
+    charged = select(CondensedPosting.amount_pusd).where(CondensedPosting.account.like(f"{TEAMS}%"))
+    entries = sum(connection.execute(select(Condensing.entries)).scalars())
+    return entries, sum(connection.execute(charged).scalars())
+
+
+def condensings_hold(connection: Connection) -> Generator[tuple[str, str], None, None]:
+    """Of `verify`: each follows the last without a gap, balances, and says what it said."""
+    before, follows, first = GENESIS, 1, 1
+    balances = _lines(connection, CondensedPosting, Balance)
+    refused = _lines(connection, CondensedRefusal, Refused)
+    for row in connection.execute(_STORED).all():
+        one = _condensed(row)
+        name, link = f"condensing {one.number}", bytes(row.link or b"")
+        mine = balances.pop(one.number, [])
+        if (one.number, one.first_link) != (follows, first):
+            yield name, f"{follows}, from seal {first} on, is missing before it"
+        if one.chain(before, link, mine, refused.pop(one.number, [])) != bytes(row.chain):
+            yield name, "the chain is broken here: it, its lines or its seal were edited"
+        if (
+            sum(line.amount_pusd for line in mine)
+            or sum(line.lines for line in mine) != one.postings
+        ):
+            yield name, "its balances do not add up"
+        if not row.ends:
+            yield name, "the attempts of its last seal are not retired"
+        before, follows, first = bytes(row.chain), one.number + 1, one.last_link + 1
+    for number in sorted({*balances, *refused}):
+        yield f"condensing {number}", "there are lines of it, and it is missing"
+
+
+_STORED = (
+    select(Condensing.__table__, Seal.chain.label("link"), Retirement.ends)
+    .outerjoin(Seal, Seal.number == Condensing.last_link)
+    .outerjoin(Retirement, (Retirement.number == Condensing.last_link) & Retirement.ends)
+    .order_by(Condensing.number)
+)
+
+
+def _lines(connection: Connection, table: Any, line: type[_Line]) -> dict[int, list[_Line]]:
+    """The lines of each condensing, in the order in which they were added."""
+    names = [one.name for one in fields(line)]
+    query: Select[Any] = select(table.number, *(getattr(table, name) for name in names))
+    found: dict[int, list[_Line]] = {}
+    for number, *values in connection.execute(query.order_by(table.number, table.line)):
+        found.setdefault(number, []).append(line(*values))
+    return found
+
+
+def _condensed(row: Row[Any]) -> Condensed:
+    values = {one.name: getattr(row, one.name) for one in fields(Condensed)}
+    return Condensed(**values | {"gone": bytes(row.gone), "left": bytes(row.left)})

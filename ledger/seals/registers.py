@@ -1,0 +1,290 @@
+"""Enters what the books are kept by into a chained log: who said what, after what, no secrets.
+
+    while Registers(engine).follow(at_us=...):
+        pass
+
+Contracts, versions of budgets, price imports, policy sets, overrides, what people entered,
+configurations, organisations, teams, users, keys and what is done with them, invoices, and what
+engines run and carry are rows that nobody edits; a key is revoked once, and an invoice posted once.
+Each is entered some seconds after its commit, with the hash of all its columns and of an invoice's
+lines, chained to all entries before; from then on any edit is found (`verify_registers`). It reads
+rows, whoever wrote them and by which version.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Engine, String, cast, exists, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from ledger.orm.books import ConfigVersion, PriceImport
+from ledger.orm.budgets import BudgetVersion
+from ledger.orm.fleet import Capacity, CatalogEntry, GpuContract
+from ledger.orm.identity import Key, KeyChange, Organisation, Team, User
+from ledger.orm.invoices import Invoice, InvoiceItem
+from ledger.orm.policies import Entered, Override, PolicySet
+from ledger.orm.registers import RegisterEntry
+from ledger.seals.seal import GENESIS, leaf
+
+ROWS_AT_ONCE = 500
+PARTS_AT_ONCE = 5_000
+MADE, REVOKED, POSTED = "made", "revoked", "posted"
+_WIDE = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What is written into a row once, later: when, under what word, and by whom."""
+
+    column: str
+    event: str
+    actor: str | None = None
+
+    @property
+    def columns(self) -> set[str]:
+        return {self.column} if self.actor is None else {self.column, self.actor}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Rows of another table that are part of a row; nobody edits these either."""
+
+    table: Any
+    of: str  # their column with the row's key
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """One table: its key, who acted, what must not be shown, what a row follows, what ends it."""
+
+    table: Any
+    key: str
+    actor: str | None = None
+    hidden: tuple[str, ...] = ()
+    subject: str | None = None
+    end: End | None = None
+    parts: Parts | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.table.__tablename__)
+
+    def columns(self, event: str) -> list[str]:
+        """What an entry holds: all of a row but its end, or its end."""
+        ended = set() if self.end is None else self.end.columns
+        if event != MADE:
+            return [self.key, *sorted(ended)]
+        return sorted({*self.table.__table__.columns.keys()} - ended)
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        return (MADE,) if self.end is None else (MADE, self.end.event)
+
+    def actor_of(self, event: str, row: Mapping[str, Any]) -> Any:
+        column = self.actor if event == MADE or self.end is None else self.end.actor
+        return None if column is None else row[column]
+
+
+REGISTERS = (
+    Register(GpuContract, "id", subject="pool"),
+    Register(BudgetVersion, "seq", subject="budget_id"),
+    Register(PriceImport, "seq", actor="actor", subject="book"),
+    Register(PolicySet, "number", actor="actor"),
+    Register(Override, "number", actor="actor", subject="subject"),
+    Register(Entered, "number", actor="actor", subject="subject"),
+    Register(ConfigVersion, "hash", hidden=("yaml",)),
+    Register(Organisation, "id"),
+    Register(Team, "id"),
+    Register(User, "id"),
+    Register(Key, "id", hidden=("secret_hash",), end=End("revoked_us", REVOKED)),
+    Register(KeyChange, "seq", actor="actor", subject="key_id"),
+    Register(
+        Invoice,
+        "id",
+        actor="imported_by",
+        end=End("posted_us", POSTED, "posted_by"),
+        parts=Parts(InvoiceItem, "invoice_id", "id"),
+    ),
+    Register(Capacity, "id", subject="engine"),
+    Register(CatalogEntry, "id", subject="engine"),
+)
+
+
+class Registers:
+    def __init__(self, engine: Engine, *, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        self._engine = engine
+        self._at_once = rows_at_once
+
+    def follow(self, *, at_us: int) -> int:
+        """Enter what is new; returns how many rows. Of two hosts at once one gives way."""
+        try:
+            with self._engine.begin() as connection:
+                entries = list(self._entries(connection, at_us))
+                if entries:
+                    connection.execute(insert(RegisterEntry), entries)
+        except IntegrityError:
+            return 0
+        return len(entries)
+
+    def _entries(self, connection: Connection, at_us: int) -> Iterator[dict[str, object]]:
+        number, chain = register_head(connection)
+        latest: dict[tuple[str, object], int] = {}  # of a subject, in this pass
+        for register in REGISTERS:
+            for event in register.events:
+                for row in self._fresh(connection, register, event):
+                    number += 1
+                    of = register.name, row.get(register.subject or "")
+                    before = latest.get(of) or _before(connection, register, row)
+                    if register.subject is not None:
+                        latest[of] = number
+                    entry = {
+                        "number": number, "at_us": at_us, "register": register.name,
+                        "row": str(row[register.key]), "event": event,
+                        "actor": register.actor_of(event, row),
+                        "before": before,
+                        "said": said(register, event, row),
+                        "leaf": leaf_of(connection, register, event, row),
+                    }  # fmt: skip
+                    chain = chained(chain, entry)
+                    yield {**entry, "chain": chain}
+
+    def _fresh(
+        self, connection: Connection, register: Register, event: str
+    ) -> Sequence[Mapping[str, Any]]:
+        key = getattr(register.table, register.key)
+        known = exists().where(
+            RegisterEntry.register == register.name,
+            RegisterEntry.event == event,
+            RegisterEntry.row == cast(key, String),
+        )
+        query = rows_of(register).where(~known).order_by(key).limit(self._at_once)
+        if register.end is not None and event != MADE:
+            query = query.where(getattr(register.table, register.end.column).is_not(None))
+        return [dict(row) for row in connection.execute(query).mappings()]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry for people: `fields` are (name, before, after), the first version's from None."""
+
+    number: int
+    at_us: int
+    register: str
+    row: str
+    event: str
+    actor: str | None
+    fields: tuple[tuple[str, object, object], ...]
+
+
+def changes(connection: Connection, limit: int) -> list[Change]:
+    """The newest first: who changed what, from what to what."""
+    names = ("number", "at_us", "register", "row", "event", "actor", "said", "before")
+    columns = [getattr(RegisterEntry, name) for name in names]
+    newest = select(*columns).order_by(RegisterEntry.number.desc()).limit(limit)
+    rows = connection.execute(newest).all()
+    wanted = [row[-1] for row in rows if row[-1] is not None]
+    query = select(RegisterEntry.number, RegisterEntry.said)
+    found = connection.execute(query.where(RegisterEntry.number.in_(wanted))).all()
+    earlier: dict[int, dict[str, object]] = {row[0]: row[1] for row in found}
+    return [
+        Change(
+            number, at_us, register, row, event, actor, _moved(earlier.get(before or 0, {}), said)
+        )
+        for number, at_us, register, row, event, actor, said, before in rows
+    ]
+
+
+def _moved(
+    old: Mapping[str, object], new: Mapping[str, object]
+) -> tuple[tuple[str, object, object], ...]:
+    every = sorted({*old, *new})
+    return tuple((n, old.get(n), new.get(n)) for n in every if old.get(n) != new.get(n))
+
+
+def register_head(connection: Connection) -> tuple[int, bytes]:
+    """The last entry's number and chain value; 0 and `GENESIS` where there is none."""
+    query = select(RegisterEntry.number, RegisterEntry.chain)
+    row = connection.execute(query.order_by(RegisterEntry.number.desc()).limit(1)).one_or_none()
+    return (0, GENESIS) if row is None else (row[0], bytes(row[1]))
+
+
+def rows_of(register: Register) -> Any:
+    """Every row of a register, all columns."""
+    return select(*register.table.__table__.columns)
+
+
+def leaf_of(
+    connection: Connection, register: Register, event: str, row: Mapping[str, Any]
+) -> bytes:
+    """The hash of what an entry of this row holds, secrets included."""
+    names = register.columns(event)
+    rest = _leaves(connection, register, row) if event == MADE else ()
+    return leaf(register.name, names, [_ordered(row[name]) for name in names], *rest)
+
+
+def _leaves(connection: Connection, register: Register, row: Mapping[str, Any]) -> Iterator[bytes]:
+    """Those of a row's parts."""
+    if (parts := register.parts) is None:
+        return
+    table = parts.table
+    query = (
+        select(*table.__table__.columns)
+        .where(getattr(table, parts.of) == row[register.key])
+        .order_by(getattr(table, parts.order))
+    )
+    names = sorted(table.__table__.columns.keys())
+    with connection.execute(query, execution_options={"yield_per": PARTS_AT_ONCE}) as rows:
+        for part in rows.mappings():
+            yield leaf(str(table.__tablename__), names, [part[name] for name in names])
+
+
+def said(register: Register, event: str, row: Mapping[str, Any]) -> dict[str, object]:
+    """The same for people: without secrets, and without what is empty."""
+    shown = {
+        name: row[name]
+        for name in register.columns(event)
+        if name not in register.hidden and row[name] is not None
+    }
+    found: dict[str, object] = msgspec.to_builtins(shown)
+    return found
+
+
+def chained(before: bytes, entry: Mapping[str, Any]) -> bytes:
+    """An entry's chain value after the one before it."""
+    names = ("number", "at_us", "register", "row", "event", "actor", "before", "said", "leaf")
+    values = [_ordered(entry[name]) for name in names]
+    return sha256(before + msgspec.msgpack.encode(values)).digest()
+
+
+def _before(connection: Connection, register: Register, row: Mapping[str, Any]) -> int | None:
+    """The entry of the row that this one follows, where the table has versions of a subject."""
+    if register.subject is None:
+        return None
+    table = register.table
+    key, subject = getattr(table, register.key), getattr(table, register.subject)
+    query = (
+        select(RegisterEntry.number)
+        .join(table, RegisterEntry.row == cast(key, String))
+        .where(
+            RegisterEntry.register == register.name,
+            subject == row[register.subject],
+            key < row[register.key],
+        )
+        .order_by(key.desc())
+        .limit(1)
+    )
+    found: int | None = connection.execute(query).scalar_one_or_none()
+    return found
+
+
+def _ordered(value: Any) -> Any:
+    """JSON documents come back with their members in any order; msgpack's integers have 64 bits."""
+    if isinstance(value, int) and not -_WIDE <= value < _WIDE:
+        return str(value)
+    if isinstance(value, dict):
+        return [[name, _ordered(value[name])] for name in sorted(value)]
+    return [_ordered(one) for one in value] if isinstance(value, list) else value

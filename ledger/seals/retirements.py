@@ -1,0 +1,117 @@
+"""What stands for retired attempts, as values: the chain that binds it, and what it adds up to.
+
+A retirement of a part of a link is chained to the one before it and to the link's own chain value,
+so none can be edited, added or removed unseen by who keeps the last value.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, func, select
+
+from ledger.orm.seals import Retirement, Seal
+from ledger.seals.seal import GENESIS
+
+_SUMS = (
+    "until_us", "attempts", "posted", "input_tokens", "output_tokens", "engine_us", "cost_pusd",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """What attempts that went add up to; all were opened before `until_us`, 0 without any."""
+
+    until_us: int = 0
+    attempts: int = 0
+    posted: int = 0  # of these, what had a cost
+    input_tokens: int = 0
+    output_tokens: int = 0
+    engine_us: int = 0
+    cost_pusd: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a link's attempts that went; fields as `orm_seals.Retirement` has them."""
+
+    number: int
+    part: int
+    ends: bool
+    retired_us: int
+    sums: Retired
+    gone: bytes
+    left_rows: int
+    left: bytes
+
+    def chain(self, before: bytes, link: bytes) -> bytes:
+        """After the part before it (`GENESIS` before the first); `link` is its link's value."""
+        # As text: sums may be beyond 64 bits.
+        said = {name: one if isinstance(one, bytes) else str(int(one))  # type: ignore[call-overload]
+                for name, one in self.row().items()}  # fmt: skip
+        return sha256(before + link + msgspec.msgpack.encode(sorted(said.items()))).digest()
+
+    def row(self) -> dict[str, object]:
+        plain = ("number", "part", "ends", "retired_us", "gone", "left_rows", "left")
+        found: dict[str, object] = {name: getattr(self, name) for name in plain}
+        return found | {name: getattr(self.sums, name) for name in _SUMS}
+
+
+def parts(connection: Connection) -> list[tuple[Part, bytes]]:
+    """Every part with its stored chain value, in order."""
+    query = select(Retirement.__table__).order_by(Retirement.number, Retirement.part)
+    return [_part(row) for row in connection.execute(query).all()]
+
+
+def last(connection: Connection) -> tuple[Part | None, bytes]:
+    """The last part, and the chain value that the next one follows."""
+    query = select(Retirement.__table__)
+    latest = query.order_by(Retirement.number.desc(), Retirement.part.desc()).limit(1)
+    row = connection.execute(latest).one_or_none()
+    return (None, GENESIS) if row is None else _part(row)
+
+
+def retired(connection: Connection) -> Retired:
+    """Everything that was retired, added up."""
+    found = [part.sums for part, _ in parts(connection)]
+    return Retired(
+        max((one.until_us for one in found), default=0),
+        *(sum(getattr(one, name) for one in found) for name in _SUMS[1:]),
+    )
+
+
+def retired_until_us(connection: Connection) -> int:
+    """Before it single attempts may be gone; 0 where nothing was retired."""
+    return int(connection.execute(select(func.max(Retirement.until_us))).scalar() or 0)
+
+
+def retirements_hold(connection: Connection) -> Generator[tuple[str, str], None, None]:
+    """Of `verify`: parts follow one another without a gap, each bound to its link and the last."""
+    before, follows = GENESIS, (1, 0)
+    links = {number: bytes(chain) for number, chain in connection.execute(_LINKS).all()}
+    for part, chain in parts(connection):
+        name = f"retirement {part.number}.{part.part}"
+        if (part.number, part.part) != follows:
+            yield name, f"{follows[0]}.{follows[1]} is missing before it"
+        if part.chain(before, links.get(part.number, b"")) != chain:
+            yield name, "the chain is broken here: a retirement or its seal was edited"
+        before = chain
+        follows = (part.number + 1, 0) if part.ends else (part.number, part.part + 1)
+
+
+_LINKS = (
+    select(Seal.number, Seal.chain)
+    .where(Seal.number <= select(func.max(Retirement.number)).scalar_subquery())
+    .order_by(Seal.number)
+)
+
+
+def _part(row: Row[Any]) -> tuple[Part, bytes]:
+    sums = Retired(*(getattr(row, name) for name in _SUMS))
+    part = Part(
+        row.number, row.part, row.ends, row.retired_us, sums, bytes(row.gone), row.left_rows,
+        bytes(row.left),
+    )  # fmt: skip
+    return part, bytes(row.chain)

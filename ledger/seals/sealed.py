@@ -1,0 +1,155 @@
+"""The rows that seals cover, as leaves in their fixed order: the reading half of sealer and proof.
+
+An attempt's leaf includes what comparators would have charged for it; the first line of an hour's
+posting includes the hour and its teams. Left out is what is no fact of the books: what a decision
+saw (it has a retention of its own), holds, grants and totals (`verify` derives them again).
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Select, select
+from sqlalchemy.orm import InstrumentedAttribute
+
+from ledger.fleet.hours import hour_of
+from ledger.orm.books import Attempt, ComparedCost, Posting, PriceVersion, Refusal
+from ledger.orm.fleet import GpuHour, GpuHourTeam
+from ledger.orm.types import Base
+from ledger.seals.seal import Ranges, leaf
+from ledger.writing.rows import LOST
+
+ROWS_AT_ONCE = 5_000
+
+
+class SealedAttempt(NamedTuple):
+    """An attempt as it stands: `leaf` is None while it is open."""
+
+    seq: int
+    leaf: bytes | None
+    lost: bool
+
+
+def attempts(
+    connection: Connection, since: int, until: int, only: Sequence[int] | None = None
+) -> Iterator[SealedAttempt]:
+    """Those with `since` < seq <= `until`, or of these `only` some, by seq."""
+    inside: list[ColumnElement[bool]] = [Attempt.seq > since, Attempt.seq <= until]
+    if only is not None:
+        inside.append(Attempt.seq.in_(only))
+    compared = _by_attempt(connection, inside)
+    held: tuple[int, list[bytes]] | None = next(compared, None)
+    for row in _stream(connection, select(*_ATTEMPT).where(*inside).order_by(Attempt.seq)):
+        seq, status = row[_SEQ], row[_STATUS]
+        while held is not None and held[0] < seq:
+            held = next(compared, None)
+        mine = held[1] if held is not None and held[0] == seq else []
+        if row[_SETTLED] is None:
+            yield SealedAttempt(seq, None, lost=False)
+        else:
+            values = row if row[_TAGS] is None else _ordered_at(row, _TAGS)
+            sealed = leaf("attempts", _ATTEMPT_NAMES, values, *mine)
+            yield SealedAttempt(seq, sealed, lost=status == LOST)
+
+
+def postings(connection: Connection, since: int, until: int) -> Iterator[tuple[int, bytes]]:
+    inside = (Posting.seq > since, Posting.seq <= until)
+    for row in _stream(connection, select(*_POSTING).where(*inside).order_by(Posting.seq)):
+        rest = _hour(connection, row[_ENTRY]) if row[_LINE] == 0 else ()
+        yield row[_POSTING_SEQ], leaf("postings", _POSTING_NAMES, row, *rest)
+
+
+def refusals(connection: Connection, since: int, until: int) -> Iterator[tuple[int, bytes]]:
+    inside = (Refusal.seq > since, Refusal.seq <= until)
+    for row in _stream(connection, select(*_REFUSAL).where(*inside).order_by(Refusal.seq)):
+        yield row[_REFUSAL_NAMES.index("seq")], leaf("refusals", _REFUSAL_NAMES, row)
+
+
+def prices(connection: Connection, since: int, until: int) -> Iterator[tuple[int, bytes]]:
+    table = PriceVersion
+    inside = (table.version > since, table.version <= until)
+    for row in _stream(connection, select(*_PRICE).where(*inside).order_by(table.version)):
+        values = _ordered_at(row, _PRICE_TERMS)
+        yield row[_PRICE_VERSION], leaf("price_versions", _PRICE_NAMES, values)
+
+
+def before(ranges: Ranges, most: Ranges, at_once: int) -> Ranges:
+    """The next step from `ranges` towards `most`, of at most so many rows in each table."""
+    return Ranges(
+        min(most.attempts, ranges.attempts + at_once),
+        min(most.postings, ranges.postings + 2 * at_once),
+        min(most.refusals, ranges.refusals + at_once),
+        min(most.prices, ranges.prices + at_once),
+    )
+
+
+def _columns(table: type[Base], *without: str) -> tuple[InstrumentedAttribute[Any], ...]:
+    names = sorted(set(table.__table__.columns.keys()) - set(without))
+    return tuple(getattr(table, name) for name in names)
+
+
+def _by_attempt(
+    connection: Connection, inside: Sequence[ColumnElement[bool]]
+) -> Iterator[tuple[int, list[bytes]]]:
+    """What comparators would have charged: the leaves of each attempt that has any, by its seq."""
+    query = (
+        select(Attempt.seq, *_COMPARED)
+        .join(ComparedCost, ComparedCost.attempt_id == Attempt.attempt_id)
+        .where(*inside)
+        .order_by(Attempt.seq, ComparedCost.position, ComparedCost.comparator)
+    )
+    for seq, rows in groupby(_stream(connection, query), key=lambda row: row[0]):
+        yield seq, [leaf("compared", _COMPARED_NAMES, row[1:]) for row in rows]
+
+
+def _hour(connection: Connection, entry: str) -> list[bytes]:
+    """An hour's row and its teams', by the entry that posts them."""
+    hour = hour_of(entry)
+    if hour is None:
+        return []
+    pool, hour_us, correction = hour
+    found: list[bytes] = []
+    tables: tuple[type[GpuHour | GpuHourTeam], ...] = (GpuHour, GpuHourTeam)
+    for table in tables:
+        columns = _columns(table)
+        names = [column.key for column in columns]
+        here = (table.pool == pool, table.hour_us == hour_us, table.correction == correction)
+        query = select(*columns).where(*here)
+        if table is GpuHourTeam:
+            query = query.order_by(GpuHourTeam.team_id)
+        found += [leaf(table.__tablename__, names, row) for row in connection.execute(query)]
+    return found
+
+
+def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
+    with connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}) as rows:
+        yield from rows
+
+
+def _ordered_at(row: Sequence[Any], place: int) -> list[Any]:
+    """The row with the JSON document at one place in order."""
+    values = list(row)
+    values[place] = _ordered(values[place])
+    return values
+
+
+def _ordered(value: Any) -> Any:
+    """JSON documents come back with their members in any order."""
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value
+
+
+_ATTEMPT = _columns(Attempt)
+_ATTEMPT_NAMES = [column.key for column in _ATTEMPT]
+_SEQ, _STATUS, _SETTLED, _TAGS = map(_ATTEMPT_NAMES.index, ("seq", "status", "settled_us", "tags"))
+_COMPARED = _columns(ComparedCost)
+_COMPARED_NAMES = [column.key for column in _COMPARED]
+_POSTING = _columns(Posting)
+_POSTING_NAMES = [column.key for column in _POSTING]
+_POSTING_SEQ, _ENTRY, _LINE = map(_POSTING_NAMES.index, ("seq", "entry_id", "line"))
+_REFUSAL = _columns(Refusal, "decision")
+_REFUSAL_NAMES = [column.key for column in _REFUSAL]
+_PRICE = _columns(PriceVersion)
+_PRICE_NAMES = [column.key for column in _PRICE]
+_PRICE_VERSION, _PRICE_TERMS = map(_PRICE_NAMES.index, ("version", "price"))

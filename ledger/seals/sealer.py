@@ -1,0 +1,178 @@
+"""Seals what is in the books: some seconds after its commit, never with it.
+
+    while Sealer(engine).seal(at_us=...):
+        pass
+
+One link at a time covers what came since the last: attempts that have settled, postings, refusals,
+prices. An attempt that is still open is marked and sealed by the link that finds it settled; one
+that is lost is sealed as such, and again when evidence comes. Any host may seal: two that try at
+once want the same number, and one of them gives way.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from ledger.database import reading
+from ledger.orm.books import Attempt, Posting, PriceVersion, Refusal
+from ledger.orm.seals import Seal, SealMark
+from ledger.seals import sealed
+from ledger.seals.seal import GENESIS, Link, Ranges, digest
+from ledger.writing.rows import LOST
+
+ROWS_AT_ONCE = 10_000  # of each table in one link: memory, and how long a state is kept open
+LOCK_TIMEOUT_MS = 100  # writers that come later wait behind us for as long
+NAMED_AT_ONCE = 500
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A link in the making: its leaves in order, and what it says of single attempts."""
+
+    number: int
+    leaves: list[bytes] = field(default_factory=list)
+    marks: list[dict[str, object]] = field(default_factory=list)
+    resolved: list[int] = field(default_factory=list)  # attempts whose older marks end here
+
+    def attempt(self, one: sealed.SealedAttempt) -> None:
+        if one.leaf is not None:
+            self.leaves.append(one.leaf)
+        if one.leaf is None or one.lost:
+            mark = {"attempt_seq": one.seq, "digest": one.leaf, "sealed_in": None}
+            self.marks.append({"number": self.number, **mark})
+
+
+class Sealer:
+    def __init__(self, engine: Engine, *, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        self._engine = engine
+        self._at_once = rows_at_once
+
+    def seal(self, *, at_us: int) -> int:
+        """Add a link for what is new; returns the rows under it (0: nothing was to be sealed)."""
+        try:
+            most = self._settled_ranges()
+            if most is None:
+                return 0
+            with reading(self._engine) as connection:
+                last, chain = head(connection)
+                draft, to = self._draft(connection, last, most)
+            if not draft.leaves and to == last.to:
+                return 0
+            link = Link(last.number + 1, at_us, to, len(draft.leaves), digest(draft.leaves))
+            with self._engine.begin() as connection:
+                _write(connection, link, link.chain(chain), draft)
+        except IntegrityError:
+            return 0  # another host has sealed meanwhile
+        return max(1, len(draft.leaves))
+
+    def _settled_ranges(self) -> Ranges | None:
+        """Up to where no row can appear any more; None when writers leave no moment to see it.
+
+        PostgreSQL hands out numbers before it commits: without the lock a smaller number could
+        become visible after a larger one was sealed.
+        """
+        if self._engine.dialect.name != "postgresql":
+            with reading(self._engine) as connection:
+                return _most(connection)
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"))
+                connection.execute(
+                    text("LOCK TABLE attempts, postings, refusals, price_versions IN SHARE MODE")
+                )
+                return _most(connection)
+        except OperationalError as error:
+            if "lock timeout" in str(error.orig):
+                return None
+            raise
+
+    def _draft(self, connection: Connection, last: Link, most: Ranges) -> tuple[_Draft, Ranges]:
+        since, to = last.to, sealed.before(last.to, most, self._at_once)
+        draft = _Draft(last.number + 1)
+        waiting = _waiting(connection, since.attempts)
+        for place in range(0, len(waiting), NAMED_AT_ONCE):
+            some = waiting[place : place + NAMED_AT_ONCE]
+            for one in sealed.attempts(connection, 0, since.attempts, some):
+                draft.attempt(one)
+                draft.resolved.append(one.seq)
+        for one in sealed.attempts(connection, since.attempts, to.attempts):
+            draft.attempt(one)
+        for leaves in (
+            sealed.postings(connection, since.postings, to.postings),
+            sealed.refusals(connection, since.refusals, to.refusals),
+            sealed.prices(connection, since.prices, to.prices),
+        ):
+            draft.leaves += [one for _, one in leaves]
+        return draft, to
+
+
+def link_of(row: Row[Any]) -> Link:
+    """A link from its stored row."""
+    to = Ranges(row.attempts_to, row.postings_to, row.refusals_to, row.prices_to)
+    return Link(row.number, row.sealed_us, to, row.rows, bytes(row.digest))
+
+
+def head(connection: Connection) -> tuple[Link, bytes]:
+    """The last link and its chain value; number 0 and `GENESIS` where nothing is sealed."""
+    query = select(Seal.__table__).order_by(Seal.number.desc()).limit(1)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return Link(0, 0, Ranges(), 0, b""), GENESIS
+    return link_of(row), bytes(row.chain)
+
+
+def _most(connection: Connection) -> Ranges:
+    columns = (Attempt.seq, Posting.seq, Refusal.seq, PriceVersion.version)
+    return Ranges(*[connection.execute(select(func.max(one))).scalar_one() or 0 for one in columns])
+
+
+def _waiting(connection: Connection, until: int) -> list[int]:
+    """Marked attempts that have settled since; of the lost ones those with evidence now."""
+    query = (
+        select(Attempt.seq)
+        .join(SealMark, SealMark.attempt_seq == Attempt.seq)
+        .where(
+            SealMark.sealed_in.is_(None),
+            Attempt.seq <= until,
+            Attempt.settled_us.is_not(None),
+            SealMark.digest.is_(None) | (Attempt.status != LOST),
+        )
+        .order_by(Attempt.seq)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def _write(connection: Connection, link: Link, chain: bytes, draft: _Draft) -> None:
+    connection.execute(insert(Seal), [_row(link, chain)])
+    for some in _groups(draft.resolved):
+        connection.execute(
+            update(SealMark)
+            .where(SealMark.attempt_seq.in_(some), SealMark.sealed_in.is_(None))
+            .values(sealed_in=link.number)
+        )
+    if draft.marks:
+        connection.execute(insert(SealMark), draft.marks)
+
+
+def _row(link: Link, chain: bytes) -> dict[str, object]:
+    to = link.to
+    return {
+        "number": link.number,
+        "sealed_us": link.sealed_us,
+        "attempts_to": to.attempts,
+        "postings_to": to.postings,
+        "refusals_to": to.refusals,
+        "prices_to": to.prices,
+        "rows": link.rows,
+        "digest": link.digest,
+        "chain": chain,
+    }
+
+
+def _groups(numbers: list[int]) -> Iterable[list[int]]:
+    return (
+        numbers[place : place + NAMED_AT_ONCE] for place in range(0, len(numbers), NAMED_AT_ONCE)
+    )

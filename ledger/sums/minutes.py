@@ -1,0 +1,77 @@
+"""A day of a load in columns: a number a minute, as narrow as the day's largest, without a decoder.
+
+A day in which most minutes were asked something has all 1,440 of them, quiet ones as zeros; else
+`places` names the others, in order. The same minutes are always the same bytes.
+"""
+
+import sys
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ledger.sums.rollup import Load
+
+MINUTES_OF_DAY = 1_440
+SPARSE = MINUTES_OF_DAY // 2  # so many minutes are named, more are not
+_QUIET: Load = (0, 0, 0, 0, 0)
+_WIDTHS = (("B", 2**8), ("H", 2**16), ("I", 2**32), ("Q", 2**64))  # array's, 1 to 8 bytes
+
+
+class Day(NamedTuple):
+    """As `orm.RollupLoadDay` has them."""
+
+    minutes: bytes
+    tokens: bytes
+    output_tokens: bytes
+    good_tokens: bytes
+    good_output_tokens: bytes
+    requests: bytes
+
+
+def pack_day(minutes: Mapping[int, Load]) -> Day:
+    """By minute of the day; there is at least one."""
+    places = sorted(minutes)
+    dense = len(places) > SPARSE
+    loads = [minutes.get(one, _QUIET) for one in (range(MINUTES_OF_DAY) if dense else places)]
+    return Day(b"" if dense else _packed(places), *map(_packed, zip(*loads, strict=True)))
+
+
+def unpack_day(day: Day) -> Iterator[tuple[int, Load]]:
+    """Every minute with requests."""
+    places = numbers(day.minutes) or range(MINUTES_OF_DAY)
+    for place, *load in zip(places, *map(numbers, day[1:]), strict=True):
+        if load[-1]:
+            yield place, tuple(load)
+
+
+def spread(places: Sequence[int], packed: bytes) -> list[int]:
+    """A column as 1,440 numbers; `places` as `numbers` has them, none for a whole day."""
+    column = numbers(packed)
+    if not places:
+        return column
+    whole = [0] * MINUTES_OF_DAY
+    for place, value in zip(places, column, strict=True):
+        whole[place] = value
+    return whole
+
+
+def numbers(packed: bytes) -> list[int]:
+    """The numbers of a column; none of nothing."""
+    if not packed:
+        return []
+    column = array(chr(packed[0]))
+    column.frombytes(memoryview(packed)[1:])
+    return _little(column).tolist()
+
+
+def _packed(values: Sequence[int]) -> bytes:
+    largest = max(values)
+    code = next(code for code, limit in _WIDTHS if largest < limit)
+    return code.encode() + _little(array(code, values)).tobytes()
+
+
+def _little(column: "array[int]") -> "array[int]":
+    """Stored alike by every machine."""
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column

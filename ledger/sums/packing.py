@@ -1,0 +1,139 @@
+"""Coarser sums of days that are over: quarters of a day, weeks, and whole days of minutes.
+
+A day is over once something that was opened after it is counted. Then its coarser sums are made
+of its hours, once; what comes late is added to both. A host of the version before knows nothing of
+them: after a commit of its own they count for nothing, and are made anew once `CALM` commits in a
+row were made by who keeps them, so that two versions side by side do not undo each other's work.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, tuple_
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ledger.orm.rollups import (
+    RollupHour,
+    RollupLoad,
+    RollupLoadDay,
+    RollupLoadHour,
+    RollupPacking,
+)
+from ledger.queries.scope import DAY_US, MINUTE_US, total
+from ledger.sums.minutes import Day, pack_day, unpack_day
+from ledger.sums.rollup import CUBES, WEEK_US, Cube, Load, hour_of, plus, unpack
+
+NAME = "attempts"
+CALM = 30  # some minutes of a follower's commits
+LOADS_AT_ONCE = 200
+Late = Mapping[tuple[int, int], Mapping[int, Load]]  # by number and day, by minute of the day
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Days before `until_us` have their coarser sums; `calm` as `orm.RollupPacking` has it."""
+
+    until_us: int
+    calm: int
+
+    def holds(self, start_us: int, width_us: int) -> bool:
+        """Whether the coarser sum that this instant belongs to is made."""
+        return start_us - start_us % width_us + width_us <= self.until_us
+
+
+def packed(connection: Connection, version: int) -> Packed:
+    """What there is at this version of the sums."""
+    query = select(RollupPacking.version, RollupPacking.until_us, RollupPacking.calm)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return Packed(0, 0 if version else CALM)
+    return Packed(row[1], row[2]) if row[0] == version else Packed(0, 0)
+
+
+def keep(connection: Connection, version: int, now: Packed) -> None:
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    values = {"version": version, "until_us": now.until_us, "calm": min(now.calm, CALM)}
+    statement = dialect.insert(RollupPacking).values(name=NAME, **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
+
+
+def pack_next(connection: Connection, now: Packed) -> Packed | None:
+    """One more day, and the week that it ends; None where no further day is over."""
+    if now.calm < CALM:
+        return None
+    ends = select(func.min(RollupHour.start_us), func.max(RollupHour.start_us))
+    first, newest = connection.execute(ends).one()
+    if newest is None:
+        return None
+    day_us = now.until_us or first - first % DAY_US
+    until_us = day_us + DAY_US
+    if newest < until_us:
+        return None
+    for cube in CUBES:
+        for table, width_us in cube.packed:
+            if until_us % width_us == 0:
+                _sum_up(connection, cube, table, min(until_us - width_us, day_us), until_us)
+    _pack_minutes(connection, day_us)
+    return Packed(until_us, now.calm)
+
+
+def add_late(connection: Connection, late: Late) -> None:
+    """Minutes of days that are packed."""
+    placed = {at: dict(minutes) for at, minutes in late.items()}
+    here = tuple_(RollupLoadDay.cell_id, RollupLoadDay.start_us)
+    columns = [getattr(RollupLoadDay, name) for name in Day._fields]
+    for some in _groups(list(placed)):
+        query = select(RollupLoadDay.cell_id, RollupLoadDay.start_us, *columns)
+        for cell_id, start_us, *day in connection.execute(query.where(here.in_(some))).all():
+            for minute, load in unpack_day(Day(*map(bytes, day))):
+                plus(placed[cell_id, start_us], minute, load)
+        connection.execute(delete(RollupLoadDay).where(here.in_(some)))
+    _store(connection, placed)
+
+
+def _sum_up(connection: Connection, cube: Cube, table: Any, start_us: int, until_us: int) -> None:
+    """A coarser table's rows of a span, out of the days or the hours in it."""
+    width_us = next(width for one, width in cube.packed if one is table)
+    finer = cube.days if width_us == WEEK_US else cube.hours
+    connection.execute(delete(table).where(table.start_us >= start_us, table.start_us < until_us))
+    begin = hour_of(finer.start_us, width_us).label("begin_us")
+    sums = [total(getattr(finer, name)).label(name) for name in cube.measures]
+    added = (
+        select(begin, finer.cell_id, *sums)
+        .where(finer.start_us >= start_us, finer.start_us < until_us)
+        .group_by("begin_us", finer.cell_id)
+    )
+    names = ["start_us", "cell_id", *cube.measures]
+    connection.execute(insert(table).from_select(names, added))
+
+
+def _pack_minutes(connection: Connection, day_us: int) -> None:
+    until_us = day_us + DAY_US
+    hour, day = RollupLoadHour, RollupLoadDay
+    connection.execute(delete(day).where(day.start_us >= day_us, day.start_us < until_us))
+    query = select(hour.cell_id, hour.start_us, hour.minutes).where(
+        # The key begins with the number: each is looked up, the hours of all days are not read.
+        hour.cell_id.in_(select(RollupLoad.id)),
+        hour.start_us >= day_us,
+        hour.start_us < until_us,
+    )
+    found: dict[tuple[int, int], dict[int, Load]] = {}
+    for cell_id, start_us, minutes in connection.execute(query).all():
+        into = found.setdefault((cell_id, day_us), {})
+        first = (start_us - day_us) // MINUTE_US
+        into.update((first + minute, load) for minute, load in unpack(minutes))
+    _store(connection, found)
+
+
+def _store(connection: Connection, days: Late) -> None:
+    rows = [
+        {"cell_id": cell_id, "start_us": start_us, **pack_day(minutes)._asdict()}
+        for (cell_id, start_us), minutes in days.items()
+    ]
+    if rows:
+        connection.execute(insert(RollupLoadDay), rows)
+
+
+def _groups(values: Sequence[Any]) -> list[Sequence[Any]]:
+    return [values[at : at + LOADS_AT_ONCE] for at in range(0, len(values), LOADS_AT_ONCE)]

@@ -1,0 +1,298 @@
+"""Adds attempts up by hour and day, some seconds after they were sealed, never with their commit.
+
+    while Rollups(engine).follow():
+        pass
+
+It reads rows, so it does not matter who wrote them. An attempt is counted once it is final; those
+that the position passes before are noted as waiting and counted when they are. Position, waiting
+ones and sums move in one transaction, so whoever reads the sums, the waiting and the rows beyond
+the position has every attempt once, whenever this dies. Any host may follow; one does at a time.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from operator import add
+from typing import Any
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from ledger.orm.tables import (
+    Attempt,
+    EngineSampleHour,
+    RollupPosition,
+    RollupWaiting,
+    Seal,
+)
+from ledger.queries.scope import DAY_US, HOUR_US, MINUTE_US
+from ledger.seals.retirements import retired_until_us
+from ledger.sums.packing import CALM, Late, Packed, add_late, keep, pack_next, packed
+from ledger.sums.rollup import (
+    CUBES,
+    LOAD_DAYS,
+    LOAD_HOURS,
+    LOADS,
+    QUARTER_US,
+    WEEK_US,
+    Cube,
+    Load,
+    final,
+    loads_of_rows,
+    pack,
+    plus,
+    unpack,
+)
+
+NAME = "attempts"
+ROWS_AT_ONCE = 20_000  # of attempts in one transaction: SQLite's writers wait for as long
+NAMED_AT_ONCE = 500
+_PACKED = (QUARTER_US, WEEK_US)
+Rolled = tuple[int, int]  # seq, version
+
+
+class RetiredError(Exception):
+    """Attempts were retired: their sums cannot be made from rows again."""
+
+
+class Rollups:
+    def __init__(self, engine: Engine, *, rows_at_once: int = ROWS_AT_ONCE) -> None:
+        self._engine = engine
+        self._at_once = rows_at_once
+
+    def follow(self) -> int:
+        """Add what was sealed since; returns how many attempts it passed or found settled."""
+        try:
+            with self._begin() as connection:
+                here = _lock(connection)
+                if here is None:
+                    return 0
+                found = self._follow(connection, *here)
+                connection.commit()
+                return found
+        except (IntegrityError, OperationalError) as error:
+            if isinstance(error, IntegrityError) or _overtaken(error):
+                return 0
+            raise
+
+    def rebuild(self) -> int | None:
+        """Forget all sums and add up again what was sealed; None while somebody else follows.
+
+        Until it is done, reads answer from rows.
+        """
+        with self._begin() as connection:
+            if retired_until_us(connection):
+                raise RetiredError("attempts were retired: their sums cannot be made anew")
+            here = _lock(connection)
+            if here is None:
+                return None
+            for table in _sums():
+                connection.execute(delete(table))
+            connection.execute(delete(RollupWaiting))
+            connection.execute(update(RollupPosition).values(seq=0, version=here[1] + 1))
+            keep(connection, here[1] + 1, Packed(0, CALM))
+            connection.commit()
+        while self.follow():
+            pass
+        with self._engine.connect() as connection:
+            return int(connection.execute(select(RollupPosition.seq)).scalar_one())
+
+    def _begin(self) -> Connection:
+        """One snapshot, or an attempt that settles meanwhile would be waiting and counted."""
+        connection = self._engine.connect()
+        if self._engine.dialect.name == "postgresql":
+            connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            # Compiling such a statement takes longer than running it.
+            connection.execute(text("SET LOCAL jit = off"))
+            connection.execute(text("SET LOCAL work_mem = '64MB'"))
+        return connection
+
+    def _follow(self, connection: Connection, seq: int, version: int) -> int:
+        sealed = connection.execute(select(func.max(Seal.attempts_to))).scalar() or 0
+        until = min(sealed, _beyond(connection, seq, self._at_once))
+        settled = _settled(connection, self._at_once)
+        days = packed(connection, version)
+        if until <= seq and not settled:
+            more = pack_next(connection, days)
+            if more is not None:
+                keep(connection, version, more)
+            return int(more is not None)
+        fresh = (Attempt.seq > seq) & (Attempt.seq <= until)
+        passed = connection.execute(
+            insert(RollupWaiting).from_select(
+                ["attempt_seq", "opened_us"],
+                select(Attempt.seq, Attempt.opened_us).where(fresh, ~final()),
+            )
+        ).rowcount
+        counted: list[ColumnElement[bool]] = [fresh & final()]
+        counted += [Attempt.seq.in_(some) for some in _groups(settled)]
+        for which in counted:
+            for cube in CUBES:
+                self._add(connection, cube, which, days)
+            self._add_loads(connection, which, days)
+        for some in _groups(settled):
+            gone = RollupWaiting.attempt_seq.in_(some)
+            connection.execute(delete(RollupWaiting).where(gone))
+        connection.execute(update(RollupPosition).values(seq=max(seq, until), version=version + 1))
+        keep(connection, version + 1, replace(days, calm=days.calm + 1))
+        return max(1, until - seq, passed, len(settled))
+
+    def _add(self, connection: Connection, cube: Cube, which: Any, days: Packed) -> None:
+        """The rows are read once: a day's sums are made of the hours', and coarser ones, too."""
+        sums = connection.execute(cube.of_rows(HOUR_US).where(which)).all()
+        last = 1 + len(cube.dimensions)
+        cells = {tuple(row[1:last]) for row in sums}
+        ids = _ids(connection, cube.cells, list(cube.dimensions), cells)
+        for table, width_us in cube.tiers + cube.packed:
+            added: dict[tuple[int, int], Sequence[int]] = {}
+            late = width_us in _PACKED
+            for row in sums:
+                if late and not days.holds(row[0], max(width_us, DAY_US)):
+                    continue
+                at = (row[0] - row[0] % width_us, ids[tuple(row[1:last])])
+                before = added.get(at)
+                more = row[last:]
+                added[at] = more if before is None else list(map(add, before, more))
+            self._upsert(connection, cube, table, added)
+
+    def _upsert(
+        self,
+        connection: Connection,
+        cube: Cube,
+        table: Any,
+        added: Mapping[tuple[int, int], Sequence[int]],
+    ) -> None:
+        if not added:
+            return
+        statement = _insert(connection, table)
+        more = {name: getattr(table, name) + statement.excluded[name] for name in cube.measures}
+        names = ["start_us", "cell_id", *cube.measures]
+        connection.execute(
+            statement.on_conflict_do_update(index_elements=["start_us", "cell_id"], set_=more),
+            [dict(zip(names, (*at, *added[at]), strict=True)) for at in sorted(added)],
+        )
+
+    def _add_loads(self, connection: Connection, which: Any, days: Packed) -> None:
+        rows = connection.execute(loads_of_rows().where(which)).all()
+        loads: dict[tuple[tuple[Any, ...], int], dict[int, Load]] = {}
+        for minute_us, team, pool, model, kind, *figures in rows:
+            start = minute_us - minute_us % HOUR_US
+            minute = (minute_us - start) // MINUTE_US
+            load: Load = tuple(map(int, figures))  # type: ignore[assignment]  # five columns
+            for whose in (team, None):
+                plus(loads.setdefault(((whose, pool, model, kind), start), {}), minute, load)
+        names = ["team_id", "pool", "model", "kind"]
+        ids = _ids(connection, LOADS, names, {of for of, _ in loads})
+        placed = {(ids[of], start): minutes for (of, start), minutes in loads.items()}
+        add_late(connection, _late(placed, days))
+        here = tuple_(LOAD_HOURS.cell_id, LOAD_HOURS.start_us)
+        for some in _groups(list(placed)):
+            query = select(LOAD_HOURS.cell_id, LOAD_HOURS.start_us, LOAD_HOURS.minutes)
+            for cell_id, start, minutes in connection.execute(query.where(here.in_(some))):
+                for minute, load in unpack(minutes):
+                    plus(placed[cell_id, start], minute, load)
+        if placed:
+            statement = _insert(connection, LOAD_HOURS)
+            statement = statement.on_conflict_do_update(
+                index_elements=["cell_id", "start_us"],
+                set_={"minutes": statement.excluded.minutes},
+            )
+            connection.execute(
+                statement,
+                [
+                    {"cell_id": cell_id, "start_us": start, "minutes": pack(minutes)}
+                    for (cell_id, start), minutes in placed.items()
+                ],
+            )
+
+
+def _ids(
+    connection: Connection, table: Any, names: Sequence[str], wanted: set[Any]
+) -> dict[tuple[Any, ...], int]:
+    """The numbers of what attempts agree in; what is new gets one."""
+    keys = {msgspec.json.encode(values).decode(): values for values in wanted}
+    found = _numbers(connection, table, keys)
+    missing = sorted(keys.keys() - found.keys())
+    if missing:
+        rows = [{"key": key, **dict(zip(names, keys[key], strict=True))} for key in missing]
+        connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows)
+        found |= _numbers(connection, table, missing)
+    return {keys[key]: number for key, number in found.items()}
+
+
+def _numbers(connection: Connection, table: Any, keys: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for some in _groups(list(keys)):
+        query = select(table.key, table.id).where(table.key.in_(some))
+        found.update((row[0], row[1]) for row in connection.execute(query))
+    return found
+
+
+def _lock(connection: Connection) -> Rolled | None:
+    """Where the sums stand, for us alone; None while somebody else moves them."""
+    row = {"name": NAME, "seq": 0, "version": 0}
+    query = select(RollupPosition.seq, RollupPosition.version)
+    if connection.execute(query).one_or_none() is None:
+        connection.execute(_insert(connection, RollupPosition).on_conflict_do_nothing(), [row])
+    found = connection.execute(query.with_for_update(skip_locked=True)).one_or_none()
+    return None if found is None else (found[0], found[1])
+
+
+def _beyond(connection: Connection, seq: int, at_once: int) -> int:
+    """The number of the last of so many attempts after `seq`."""
+    some = select(Attempt.seq).where(Attempt.seq > seq).order_by(Attempt.seq).limit(at_once)
+    return connection.execute(select(func.max(some.subquery().c.seq))).scalar() or seq
+
+
+def _settled(connection: Connection, at_once: int) -> list[int]:
+    """Of those that wait, some that no record changes any more."""
+    query = (
+        select(RollupWaiting.attempt_seq)
+        .join(Attempt, Attempt.seq == RollupWaiting.attempt_seq)
+        .where(final())
+        .order_by(RollupWaiting.attempt_seq)
+        .limit(at_once)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: Packed) -> Late:
+    """Of these minutes those that belong to a day that is packed."""
+    found: dict[tuple[int, int], dict[int, Load]] = {}
+    for (cell_id, start_us), minutes in hours.items():
+        if days.holds(start_us, DAY_US):
+            first = start_us % DAY_US // MINUTE_US
+            day = found.setdefault((cell_id, start_us - start_us % DAY_US), {})
+            day.update((first + minute, load) for minute, load in minutes.items())
+    return found
+
+
+def _sums() -> list[Any]:
+    kept = [table for cube in CUBES for table, _ in cube.tiers + cube.packed]
+    return [*kept, LOAD_HOURS, LOAD_DAYS, EngineSampleHour]  # packed again by the writer
+
+
+def _insert(connection: Connection, table: Any) -> Any:
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table)
+
+
+def _groups(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (values[at : at + NAMED_AT_ONCE] for at in range(0, len(values), NAMED_AT_ONCE))
+
+
+def _overtaken(error: OperationalError) -> bool:
+    """Another host moved the sums between our look and our lock."""
+    return getattr(error.orig, "sqlstate", None) == "40001"

@@ -1,0 +1,78 @@
+"""Hours of engine samples, packed once they are over: what a month's chart reads of millions.
+
+    while pack_hours(engine, at_us=...):
+        pass
+
+Of each engine an hour keeps its last sample and its highest KV usage, which is what a chart takes
+of a bucket of whole hours. A packed hour is what its samples say, made in one statement from them,
+so packing again makes the same rows; telemetry writes no sample for an hour that is long over, and
+`verify` finds one that somebody else did. Of two hosts that pack at once one gives way.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Engine, Select, func, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from ledger.database import reading
+from ledger.orm.fleet import HOUR_US, EngineSample, EngineSampleHour
+
+GRACE_US = 600_000_000  # samples of an hour may be in the database a little later
+HOURS_AT_ONCE = 24
+_HOUR: ColumnElement[int] = EngineSample.at_us - EngineSample.at_us % HOUR_US
+
+
+def pack_hours(engine: Engine, *, at_us: int) -> int:
+    """Pack some hours that are over, oldest first; returns how many rows (call again until 0)."""
+    until_us = (at_us - GRACE_US) // HOUR_US * HOUR_US
+    with reading(engine) as connection:
+        first_us = connection.execute(
+            select(func.min(EngineSample.at_us)).where(
+                EngineSample.at_us >= packed_until_us(connection), EngineSample.at_us < until_us
+            )
+        ).scalar_one_or_none()
+        if first_us is None:
+            return 0
+        start_us = first_us - first_us % HOUR_US
+        query = _of_samples(start_us, min(until_us, start_us + HOURS_AT_ONCE * HOUR_US))
+        rows = [dict(row) for row in connection.execute(query).mappings()]
+    try:
+        with engine.begin() as connection:
+            connection.execute(insert(EngineSampleHour), rows)
+    except IntegrityError:
+        return 0
+    return len(rows)
+
+
+def packed_until_us(connection: Connection) -> int:
+    """Before it all samples are in packed hours; 0 where nothing is packed."""
+    last = connection.execute(select(func.max(EngineSampleHour.hour_us))).scalar()
+    return 0 if last is None else int(last) + HOUR_US
+
+
+def hours_are_the_samples(connection: Connection) -> Generator[tuple[str, str], None, None]:
+    """Of `verify`: a packed hour is what its samples say."""
+    names = ("hour_us", "engine", "last_seq", "kv_usage_ppm")
+    query = select(*(getattr(EngineSampleHour, name) for name in names))
+    stored = {row[:2]: row[2:] for row in map(tuple, connection.execute(query))}
+    until_us = packed_until_us(connection)
+    if until_us:
+        for hour_us, engine, *said in connection.execute(_of_samples(0, until_us)):
+            if stored.pop((hour_us, engine), None) != tuple(said):
+                yield f"engine_sample_hours {engine} {hour_us}", "it is not what its samples say"
+    for hour_us, engine in stored:
+        yield f"engine_sample_hours {engine} {hour_us}", "no sample is behind it"
+
+
+def _of_samples(start_us: int, end_us: int) -> Select[*tuple[Any, ...]]:
+    return (
+        select(
+            _HOUR.label("hour_us"),
+            EngineSample.engine,
+            func.max(EngineSample.seq).label("last_seq"),
+            func.max(EngineSample.kv_usage_ppm).label("kv_usage_ppm"),
+        )
+        .where(EngineSample.at_us >= start_us, EngineSample.at_us < end_us)
+        .group_by("hour_us", EngineSample.engine)
+    )

@@ -1,0 +1,281 @@
+"""The invariants of budgets: what windows, grants and holds say follows from what was charged.
+
+A window, a grant and a hold move while money does, so no seal is over them: each is recomputed, a
+hold from its sealed attempt, a window from its holds, grants from their window, and the limit that
+a window was granted under from the versions of its budget, which stand in the registers.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Generator
+from typing import NamedTuple, cast
+
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+
+from ledger.budgets.binding import Budgets, default_of
+from ledger.budgets.holds import HoldState
+from ledger.budgets.windows import Period, window_at
+from ledger.orm.books import Attempt, JournalPosition
+from ledger.orm.budgets import BOOKED, NO_HOST, Budget, BudgetVersion, BudgetWindow, Grant, HoldRow
+from ledger.orm.condensings import RetiredHolds
+from ledger.orm.types import exact_sum
+from ledger.writing.rows import LOST
+
+Found = Generator[tuple[str, str], None, None]
+_Key = tuple[str, int]  # budget, window
+HOUR_S = 3600
+_S = 10**6
+
+
+def grants_are_within_limits(connection: Connection) -> Found:
+    """Grants of a hard budget's window add up to what the window says; none is overspent.
+
+    Hosts' grants are within the highest limit that they were made under: that one was lowered
+    later, or that money was spent before there was a budget, is no fault of the books.
+    """
+    budgets = Budgets(connection)
+    sums: dict[_Key, int] = {}
+    hosts: dict[_Key, int] = {}
+    query = select(
+        Grant.budget_id, Grant.window, Grant.host, Grant.granted_pusd, Grant.spent_pusd
+    ).order_by(Grant.budget_id, Grant.window, Grant.host)
+    for budget_id, start, host, granted, spent in connection.execute(query):
+        sums[budget_id, start] = sums.get((budget_id, start), 0) + granted
+        if host != NO_HOST:
+            hosts[budget_id, start] = hosts.get((budget_id, start), 0) + granted
+        bound = budgets.of(budget_id)
+        if spent > granted and bound is not None and bound.hard:
+            yield f"{budget_id} {start}", f"{host} spent {spent} of a grant of {granted}"
+    yield from _windows_of(connection, budgets, sums, hosts)
+    for (budget_id, start), granted in sums.items():
+        bound = budgets.of(budget_id)
+        if granted and bound is not None and bound.hard:
+            yield f"{budget_id} {start}", f"{granted} granted, and no window counts them"
+
+
+def _windows_of(
+    connection: Connection, budgets: Budgets, sums: dict[_Key, int], hosts: dict[_Key, int]
+) -> Found:
+    """Takes out of `sums` what a window counts."""
+    table = BudgetWindow
+    columns = (
+        table.budget_id, table.window, table.granted_pusd, table.limit_pusd, table.spent_pusd
+    )  # fmt: skip
+    for budget_id, start, granted, limit, spent in connection.execute(select(*columns)):
+        key, bound = (budget_id, start), budgets.of(budget_id)
+        if bound is None or (not bound.hard and key in sums):
+            continue  # what was granted while it was hard binds nobody
+        if granted != sums.pop(key, 0):
+            yield f"{budget_id} {start}", f"window says {granted} granted, grants differ"
+        given = hosts.get(key, 0)
+        if limit is not None and given > limit:
+            yield f"{budget_id} {start}", f"{given} granted under a limit of {limit}"
+        if bound.hard and spent > max(granted, bound.limit_pusd):
+            words = f"spent {spent} of {bound.limit_pusd}, which nobody was granted"
+            yield f"{budget_id} {start}", words
+
+
+def grants_are_spent(connection: Connection) -> Found:
+    """A hard budget's grants have spent what their window has, and each host what it settled.
+
+    Left out are a budget that changed its calendar, whose grants stay behind in the old one's
+    windows, and what was taken of it while it only counted: no grant covers that.
+    """
+    budgets, said = Budgets(connection), _Said(connection)
+    grants: dict[_Key, dict[str, int]] = defaultdict(dict)
+    query = select(Grant.budget_id, Grant.window, Grant.host, Grant.spent_pusd)
+    for budget_id, start, host, spent in connection.execute(query):
+        grants[budget_id, start][host] = spent
+    if not grants:
+        return
+    counted, settled = _counted(connection), _settled(connection)
+    windows = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
+    for budget_id, start, spent in connection.execute(windows):
+        bound, mine = budgets.of(budget_id), grants.get((budget_id, start))
+        if bound is None or not bound.hard or mine is None or said.moved(budget_id):
+            continue
+        least = 0 if said.was_soft(budget_id) else spent - counted.get((budget_id, start), 0)
+        if not least <= sum(mine.values()) <= spent:
+            words = f"its grants say {sum(mine.values())} spent, the window {spent}"
+            yield f"{budget_id} {start}", words
+        for host, pusd in settled.get((budget_id, start), {}).items():
+            if mine.get(host, 0) < pusd and not said.was_soft(budget_id):
+                words = f"{host} says {mine.get(host, 0)} spent, and settled {pusd}"
+                yield f"{budget_id} {start}", words
+
+
+def totals_equal_sums(connection: Connection) -> Found:
+    """A window's spending is the sum of what its holds came to, those of retired attempts too."""
+    query = select(HoldRow.budget_id, HoldRow.window, exact_sum(HoldRow.actual_pusd)).group_by(
+        HoldRow.budget_id, HoldRow.window
+    )
+    sums = {(row[0], row[1]): row[2] for row in connection.execute(query)}
+    gone = select(RetiredHolds.budget_id, RetiredHolds.window, RetiredHolds.actual_pusd)
+    for budget_id, start, pusd in connection.execute(gone):
+        sums[budget_id, start] = sums.get((budget_id, start), 0) + pusd
+    windows = select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.spent_pusd)
+    for budget_id, start, spent in connection.execute(windows):
+        found = sums.pop((budget_id, start), 0)
+        if spent != found:
+            yield f"{budget_id} {start}", f"window says {spent} spent, its holds {found}"
+    for (budget_id, start), found in sums.items():
+        if found:
+            yield f"{budget_id} {start}", f"holds came to {found}, and no window counts them"
+
+
+def holds_follow_attempts(connection: Connection) -> Found:
+    """A hold is its attempt's bound (nothing where a budget only counts), and ends as it ended."""
+    cost: ColumnElement[int] = func.coalesce(Attempt.cost_pusd, 0)
+    ended = case(
+        (Attempt.settled_us.is_(None), HoldState.HELD.value),
+        (Attempt.status == LOST, HoldState.SUSPENSE.value),
+        (cost == 0, HoldState.VOIDED.value),
+        else_=HoldState.POSTED.value,
+    )
+    booked = HoldRow.state == BOOKED
+    wrong = or_(
+        Attempt.attempt_id.is_(None),
+        and_(~booked, HoldRow.state != ended),
+        and_(~booked, HoldRow.amount_pusd.not_in([0, Attempt.bound_pusd])),
+        and_(booked, HoldRow.amount_pusd != HoldRow.actual_pusd),
+        and_(Attempt.settled_us.is_not(None), func.coalesce(HoldRow.actual_pusd, -1) != cost),
+        and_(Attempt.settled_us.is_(None), HoldRow.actual_pusd.is_not(None)),
+    )
+    query = (
+        select(HoldRow.attempt_id, HoldRow.budget_id, HoldRow.state, HoldRow.amount_pusd)
+        .outerjoin(Attempt, Attempt.attempt_id == HoldRow.attempt_id)
+        .where(wrong)
+    )
+    for attempt_id, budget_id, state, amount in connection.execute(query):
+        yield attempt_id, f"its hold of {amount} on {budget_id} ({state}) is not what it came to"
+
+
+def windows_are_as_declared(connection: Connection) -> Found:
+    """A window begins where a declared calendar has it, and was granted under a limit of then.
+
+    Before the first version that was ever kept nothing is known of limits: that is not judged.
+    """
+    said = _Said(connection)
+    if not said:
+        return
+    hosts = select(Grant.budget_id, Grant.window).where(Grant.host != NO_HOST)
+    granted = set(map(tuple, connection.execute(hosts.where(Grant.granted_pusd != 0))))
+    rows = connection.execute(
+        select(BudgetWindow.budget_id, BudgetWindow.window, BudgetWindow.limit_pusd)
+    ).all()
+    for budget_id, start, limit in rows:
+        if not said.of(budget_id):
+            yield f"{budget_id} {start}", "no such budget was ever declared"
+            continue
+        ends = said.ends_of(budget_id, start)
+        if ends is None:
+            yield f"{budget_id} {start}", "no window of its calendar begins then"
+        elif limit is None and (budget_id, start) not in granted:
+            continue
+        elif said.knows(budget_id, start) and limit not in said.limits(budget_id, start, ends):
+            yield f"{budget_id} {start}", f"granted under {limit}, which was no limit then"
+    known = {(row[0], row[1]) for row in rows}
+    held = select(HoldRow.budget_id, HoldRow.window).distinct()
+    for budget_id, start in connection.execute(held):
+        if (budget_id, start) not in known and said.ends_of(budget_id, start) is None:
+            yield f"{budget_id} {start}", "held in a window that no declared budget has"
+
+
+class _Version(NamedTuple):
+    recorded_us: int
+    period: str
+    timezone: str
+    limit_pusd: int
+    hard: bool
+
+
+class _Said:
+    """What was ever declared of budgets, for each account by its own or its kind's default."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._versions: dict[str, list[_Version]] = defaultdict(list)
+        columns = (getattr(BudgetVersion, name) for name in ("budget_id", *_Version._fields))
+        for budget_id, *said in connection.execute(select(*columns).order_by(BudgetVersion.seq)):
+            self._versions[budget_id].append(_Version(*said))
+        first = min((said[0].recorded_us for said in self._versions.values()), default=0)
+        rows = connection.execute(select(Budget.id, Budget.created_us))
+        made: dict[str, int] = {row[0]: row[1] for row in rows}
+        # Budgets from before versions were kept: what their limits had been until then is unknown.
+        self._unknown_until = {
+            name: first
+            for name, said in self._versions.items()
+            if said[0].recorded_us == first and made.get(name, first) < first
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._versions)
+
+    def of(self, account: str) -> list[_Version]:
+        names = (account, default_of(account) or "")
+        return [one for name in names for one in self._versions.get(name, ())]
+
+    def moved(self, account: str) -> bool:
+        return len({one.timezone for one in self.of(account)}) > 1
+
+    def was_soft(self, account: str) -> bool:
+        """Or may have been."""
+        unknown = any(name in self._unknown_until for name in (account, default_of(account)))
+        return unknown or not all(one.hard for one in self.of(account))
+
+    def knows(self, account: str, start: int) -> bool:
+        names = (account, default_of(account) or "")
+        return all(self._unknown_until.get(name, 0) <= start * _S for name in names)
+
+    def ends_of(self, account: str, start: int) -> int | None:
+        """When the window that begins then ends; None: none does."""
+        for period, timezone in {(one.period, one.timezone) for one in self.of(account)}:
+            window = window_at(cast("Period", period), timezone, start)
+            if window.start_s == start:
+                return window.end_s
+        return None
+
+    def limits(self, account: str, start: int, ends: int) -> set[int]:
+        """In force at some time of the window, whose hosts' clocks may differ."""
+        found = set()
+        for name in (account, default_of(account) or ""):
+            said = self._versions.get(name, [])
+            since = bisect_right([one.recorded_us for one in said], (start - HOUR_S) * _S)
+            until = bisect_right([one.recorded_us for one in said], (ends + HOUR_S) * _S)
+            found |= {one.limit_pusd for one in said[max(0, since - 1) : until]}
+        return found
+
+
+def _counted(connection: Connection) -> dict[_Key, int]:
+    """What was charged to windows by holds that no grant stood behind."""
+    query = (
+        select(HoldRow.budget_id, HoldRow.window, exact_sum(HoldRow.actual_pusd))
+        .where(HoldRow.amount_pusd == 0, HoldRow.actual_pusd > 0, HoldRow.state != BOOKED)
+        .group_by(HoldRow.budget_id, HoldRow.window)
+    )
+    return {(row[0], row[1]): row[2] for row in connection.execute(query)}
+
+
+def _settled(connection: Connection) -> dict[_Key, dict[str, int]]:
+    """What attempts of each host came to, as far as it still has their journals."""
+    query = (
+        select(
+            HoldRow.budget_id, HoldRow.window, JournalPosition.host, exact_sum(HoldRow.actual_pusd)
+        )
+        .join(Attempt, Attempt.attempt_id == HoldRow.attempt_id)
+        .join(JournalPosition, JournalPosition.journal == Attempt.journal)
+        .where(HoldRow.amount_pusd > 0, HoldRow.actual_pusd > 0, HoldRow.state != BOOKED)
+        .group_by(HoldRow.budget_id, HoldRow.window, JournalPosition.host)
+    )
+    found: dict[_Key, dict[str, int]] = defaultdict(dict)
+    for budget_id, start, host, pusd in connection.execute(query):
+        found[budget_id, start][host] = pusd
+    return found
+
+
+BUDGET_CHECKS: tuple[Callable[[Connection], Found], ...] = (
+    grants_are_within_limits,
+    grants_are_spent,
+    totals_equal_sums,
+    holds_follow_attempts,
+    windows_are_as_declared,
+)

@@ -1,0 +1,224 @@
+"""The books' invariants as a list of small checks; each yields what is wrong, nothing when all is.
+
+Run by `breakeven ledger verify`, by tests and by the dashboard. A check reads only, states its
+invariant in its docstring, and recomputes from other rows than the ones it judges.
+"""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
+from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.orm import aliased
+
+from ledger.budgets.holds import HoldState
+from ledger.journals.records import TOKEN_COLUMNS, Tokens
+from ledger.orm.books import Attempt, JournalPosition, Posting, PriceVersion, Quarantined
+from ledger.orm.budgets import HoldRow
+from ledger.orm.types import exact_sum
+from ledger.prices.book import Price, tier_cost_pusd
+from ledger.seals.condensed import condensings_hold
+from ledger.seals.retirements import retirements_hold
+from ledger.verify.budgets import BUDGET_CHECKS
+from ledger.verify.entries import entries_have_a_cause
+from ledger.verify.hours import Found, hours_add_up, hours_hold_every_settle
+from ledger.verify.registers import registers_hold
+from ledger.verify.rollups import sums_are_the_rows
+from ledger.verify.seals import seals_hold
+from ledger.writing.rows import DISPUTED, LOST
+
+FINDINGS_PER_CHECK = 100
+ROWS_AT_ONCE = 5_000
+_LIMB = 10**12
+# What a row that was edited by hand can do to code that reads it. A lost connection is none.
+_UNREADABLE = (
+    ArithmeticError,
+    AssertionError,
+    InvalidRequestError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    check: str
+    subject: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`findings` stop at `FINDINGS_PER_CHECK` per check; `truncated` names the checks cut.
+
+    `disputed` attempts break no invariant: their target reported usage that cannot be.
+    """
+
+    checks: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    truncated: tuple[str, ...]
+    disputed: int = 0
+
+    @property
+    def holds(self) -> bool:
+        return not self.findings
+
+
+Check = Callable[[Connection], Found]
+
+
+def verify(connection: Connection) -> Result:
+    """Run every check on one connection, which should be one snapshot."""
+    findings: list[Finding] = []
+    truncated: list[str] = []
+    for check in CHECKS:
+        name = check.__name__
+        found: list[tuple[str, str]] = []
+        with closing(check(connection)) as finding:
+            try:
+                found += islice(finding, FINDINGS_PER_CHECK + 1)
+            except _UNREADABLE as error:
+                found.append(("the check itself", f"rows that nothing wrote so: {error!r}"[:300]))
+        if len(found) > FINDINGS_PER_CHECK:
+            truncated.append(name)
+        findings += [Finding(name, *one) for one in found[:FINDINGS_PER_CHECK]]
+    names = tuple(check.__name__ for check in CHECKS)
+    disputed = select(func.count()).where(Attempt.flag == DISPUTED)
+    count = connection.execute(disputed).scalar_one()
+    return Result(names, tuple(findings), tuple(truncated), count)
+
+
+def postings_balance(connection: Connection) -> Found:
+    """The lines of every entry add up to zero."""
+    # In limbs: SQLite's own sum of large lines could overflow.
+    limb: ColumnElement[int] = literal_column(str(_LIMB))
+    high = func.sum(Posting.amount_pusd.op("/")(limb))
+    low = func.sum(Posting.amount_pusd.op("%")(limb))
+    query = (
+        select(Posting.entry_id, exact_sum(Posting.amount_pusd))
+        .group_by(Posting.entry_id)
+        .having(high * limb + low != 0)
+    )
+    for entry_id, total in connection.execute(query):
+        yield entry_id, f"unbalanced by {total} pico-USD"
+
+
+def attempts_are_posted(connection: Connection) -> Found:
+    """A settled, priced attempt is posted to its team at exactly its cost, once."""
+    line = aliased(Posting)
+    query = (
+        select(Attempt.attempt_id, Attempt.cost_pusd, line.amount_pusd)
+        .outerjoin(
+            line,
+            and_(
+                line.entry_id == Attempt.attempt_id,
+                # An expression: the index on accounts would be walked whole for every attempt.
+                line.account + "" == "expense:team:" + Attempt.team_id,
+            ),
+        )
+        .where(
+            Attempt.settled_us.is_not(None),
+            Attempt.status != LOST,
+            Attempt.cost_pusd != 0,
+            or_(line.amount_pusd.is_(None), line.amount_pusd != Attempt.cost_pusd),
+        )
+    )
+    for attempt_id, cost, posted in connection.execute(query):
+        yield attempt_id, f"cost {cost} pico-USD, posted {posted}"
+
+
+def attempts_are_whole(connection: Connection) -> Found:
+    """One row per try, settled completely; unpriced and lost ones say so."""
+    twice = (
+        select(Attempt.request_id, Attempt.attempt_no)
+        .group_by(Attempt.request_id, Attempt.attempt_no)
+        .having(func.count() > 1)
+    )
+    for request_id, number in connection.execute(twice):
+        yield f"{request_id}.{number}", "more than one row for one try"
+    partial = select(Attempt.attempt_id, Attempt.flag).where(
+        Attempt.settled_us.is_not(None),
+        or_(
+            Attempt.basis.is_(None),
+            Attempt.status.is_(None),
+            Attempt.output_tokens.is_(None),
+            and_(Attempt.cost_pusd.is_(None), func.coalesce(Attempt.flag, "") != "unpriced"),
+        ),
+    )
+    for attempt_id, flag in connection.execute(partial):
+        yield attempt_id, f"settled without basis, status, tokens or cost (flag {flag})"
+
+
+def costs_rederive(connection: Connection) -> Found:
+    """An API attempt's cost is its tokens at the price version and the service tier it carries."""
+    prices = {
+        version: msgspec.convert({**document, "version": version}, Price)
+        for version, document in connection.execute(
+            select(PriceVersion.version, PriceVersion.price)
+        )
+    }
+    # Rows from before sound and searches were counted have none of them.
+    columns = [func.coalesce(getattr(Attempt, name), 0) for name in TOKEN_COLUMNS.values()]
+    query = select(
+        Attempt.attempt_id, Attempt.price_version, Attempt.cost_pusd, Attempt.tier, *columns
+    ).where(
+        Attempt.backend == "api",
+        Attempt.settled_us.is_not(None),
+        Attempt.cost_pusd.is_not(None),
+        Attempt.status != LOST,
+    )
+    with connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}) as rows:
+        for attempt_id, version, cost, tier, *counts in rows:
+            price = prices.get(version)
+            if price is None:
+                yield attempt_id, f"price version {version} is not in the book"
+            elif cost != tier_cost_pusd(Tokens(*counts), price, tier)[0]:
+                yield attempt_id, f"cost {cost} pico-USD does not follow from tokens and price"
+
+
+def holds_end(connection: Connection) -> Found:
+    """A hold is open exactly while its attempt is; an attempt is open only while it may settle."""
+    stale = (
+        select(HoldRow.attempt_id, HoldRow.budget_id)
+        .join(Attempt, Attempt.attempt_id == HoldRow.attempt_id)
+        .where(HoldRow.state == HoldState.HELD.value, Attempt.settled_us.is_not(None))
+    )
+    for attempt_id, budget_id in connection.execute(stale):
+        yield attempt_id, f"settled, but still held on {budget_id}"
+    left = select(Attempt.attempt_id, Attempt.journal).where(
+        Attempt.settled_us.is_(None),
+        Attempt.journal.not_in(select(JournalPosition.journal)),
+    )
+    for attempt_id, journal in connection.execute(left):
+        yield attempt_id, f"open, but its journal {journal} is finished"
+
+
+def nothing_is_quarantined(connection: Connection) -> Found:
+    """Records that could not be applied wait for a person."""
+    for row in connection.execute(
+        select(Quarantined.journal, Quarantined.segment, Quarantined.offset, Quarantined.reason)
+    ):
+        yield f"{row.journal} {row.segment}:{row.offset}", row.reason
+
+
+CHECKS: tuple[Check, ...] = (
+    postings_balance,
+    entries_have_a_cause,
+    attempts_are_posted,
+    attempts_are_whole,
+    costs_rederive,
+    holds_end,
+    *BUDGET_CHECKS,
+    hours_add_up,
+    hours_hold_every_settle,
+    nothing_is_quarantined,
+    seals_hold,
+    registers_hold,
+    retirements_hold,
+    condensings_hold,
+    sums_are_the_rows,
+)

@@ -1,0 +1,73 @@
+"""The proof that every entry of the postings has its cause in the books. Part of `verify`."""
+
+from sqlalchemy import Connection, func, or_, select
+
+from ledger.fleet.hours import hour_of
+from ledger.invoices.books import invoice_of
+from ledger.orm.books import Attempt, Posting
+from ledger.orm.fleet import GpuHour
+from ledger.orm.invoices import Invoice
+from ledger.orm.types import exact_sum
+from ledger.seals.condensed import TEAMS, teams_total
+from ledger.seals.retirements import Retired, retired
+from ledger.verify.hours import Found
+
+SUSPENSE = ":suspense"
+_NAMED = ("gpu:%", "invoice:%", f"%{SUSPENSE}")
+ROWS_AT_ONCE = 5_000
+
+
+def entries_have_a_cause(connection: Connection) -> Found:
+    """An entry belongs to an attempt, to a closed hour, or to an invoice that was posted."""
+    hours = {
+        (pool, hour_us, correction)
+        for pool, hour_us, correction in connection.execute(
+            select(GpuHour.pool, GpuHour.hour_us, GpuHour.correction)
+        )
+    }
+    posted = set(
+        connection.execute(select(Invoice.id).where(Invoice.posted_us.is_not(None))).scalars()
+    )
+    of_attempt = select(Attempt.attempt_id).where(Attempt.attempt_id == Posting.entry_id)
+    query = select(Posting.entry_id).where(~of_attempt.exists()).distinct()
+    gone = retired(connection)
+    if gone.attempts:
+        query = query.where(or_(*(Posting.entry_id.like(one) for one in _NAMED)))
+        yield from _retired_are_posted(connection, gone)
+    rest = connection.execute(query).scalars().all()
+    suspended = [entry.removesuffix(SUSPENSE) for entry in rest if entry.endswith(SUSPENSE)]
+    known = _attempts(connection, suspended)
+    for entry in rest:
+        suspended_for = entry.removesuffix(SUSPENSE) if entry.endswith(SUSPENSE) else None
+        if not (suspended_for in known or hour_of(entry) in hours or invoice_of(entry) in posted):
+            yield entry, "posted, and no attempt, closed hour or posted invoice is behind it"
+
+
+def _retired_are_posted(connection: Connection, gone: Retired) -> Found:
+    """Entries of attempts that went come to what they were retired with."""
+    of_attempt = select(Attempt.attempt_id).where(Attempt.attempt_id == Posting.entry_id)
+    query = select(func.count(Posting.entry_id.distinct()), exact_sum(Posting.amount_pusd)).where(
+        ~of_attempt.exists(),
+        Posting.account.like(f"{TEAMS}%"),
+        *(~Posting.entry_id.like(one) for one in _NAMED),
+    )
+    entries, pusd = connection.execute(query).one()
+    went, charged = teams_total(connection)
+    entries, pusd = entries + went, pusd + charged
+    if (entries, pusd) != (gone.posted, gone.cost_pusd):
+        yield (
+            "retired attempts",
+            (
+                f"{entries} entries of {pusd} pico-USD have no attempt, and {gone.posted} that had "
+                f"cost {gone.cost_pusd} were retired"
+            ),
+        )
+
+
+def _attempts(connection: Connection, ids: list[str]) -> set[str]:
+    found: set[str] = set()
+    for place in range(0, len(ids), ROWS_AT_ONCE):
+        some = ids[place : place + ROWS_AT_ONCE]
+        query = select(Attempt.attempt_id).where(Attempt.attempt_id.in_(some))
+        found.update(connection.execute(query).scalars())
+    return found

@@ -1,0 +1,63 @@
+"""The proof that what the books are kept by, and invoices, are as entered: part of `verify`."""
+
+from collections.abc import Generator
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from ledger.budgets.versions import budgets_are_as_said
+from ledger.orm.registers import RegisterEntry
+from ledger.seals.registers import MADE, REGISTERS, Register, chained, leaf_of, rows_of
+from ledger.seals.seal import GENESIS
+
+Found = Generator[tuple[str, str], None, None]
+Entered = dict[tuple[str, str, str], bytes]  # register, row, event
+EDITED = "it is not what was entered"
+
+
+def registers_hold(connection: Connection) -> Found:
+    """Each row that was entered is there as it was, and the entries are an unbroken chain.
+
+    Budgets are what their newest versions say.
+    """
+    entered: Entered = {}
+    yield from _chain(connection, entered)
+    for register in REGISTERS:
+        yield from _rows(connection, register, entered)
+    for name, row, event in entered:
+        words = "it was entered, and is gone" if event == MADE else f"it was {event}, and is not"
+        yield f"{name} {row}", words
+    yield from budgets_are_as_said(connection)
+
+
+def register_entry_is_there(connection: Connection, number: int, chain: bytes) -> bool:
+    """Whether the log holds an entry that somebody noted: what led to it is still all there."""
+    query = select(RegisterEntry.chain).where(RegisterEntry.number == number)
+    found = connection.execute(query).scalar_one_or_none()
+    return found is not None and bytes(found) == chain
+
+
+def _chain(connection: Connection, entered: Entered) -> Found:
+    chain, number = GENESIS, 0
+    query = select(*RegisterEntry.__table__.columns).order_by(RegisterEntry.number)
+    for row in connection.execute(query).mappings():
+        entry: dict[str, Any] = {**row, "leaf": bytes(row["leaf"])}
+        number += 1
+        if entry["number"] != number or chained(chain, entry) != bytes(entry["chain"]):
+            yield (
+                f"register entry {entry['number']}",
+                "the chain is broken here: an entry was edited or is missing",
+            )
+        number, chain = entry["number"], bytes(entry["chain"])
+        entered[entry["register"], entry["row"], entry["event"]] = entry["leaf"]
+
+
+def _rows(connection: Connection, register: Register, entered: Entered) -> Found:
+    """Takes what it finds out of `entered`; what nobody has entered yet waits for the follower."""
+    for row in map(dict, connection.execute(rows_of(register)).mappings()):
+        for event in register.events:
+            if register.end is not None and event != MADE and row[register.end.column] is None:
+                continue  # not ended: if it was entered as such, it is left over
+            wanted = entered.pop((register.name, str(row[register.key]), event), None)
+            if wanted is not None and wanted != leaf_of(connection, register, event, row):
+                yield f"{register.name} {row[register.key]}", EDITED

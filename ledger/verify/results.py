@@ -1,0 +1,57 @@
+"""What runs of `ledger verify` found, kept where the dashboard can read it.
+
+Evidence that somebody looked and when, not proof: whoever can write the books can write this, so
+the page that shows it can run the checks itself.
+"""
+
+from dataclasses import asdict, dataclass
+
+from sqlalchemy import Connection, Engine, insert, select
+
+from ledger.orm.seals import Verification
+from ledger.verify.checks import Finding, Result
+
+FINDINGS_KEPT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One run. `findings` are the first of `found`."""
+
+    at_us: int
+    actor: str
+    checks: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    found: int
+    disputed: int
+
+    @property
+    def holds(self) -> bool:
+        return not self.found
+
+
+def record_verification(engine: Engine, result: Result, *, actor: str, at_us: int) -> None:
+    row = {
+        "at_us": at_us,
+        "actor": actor,
+        "checks": list(result.checks),
+        "findings": [asdict(one) for one in result.findings[:FINDINGS_KEPT]],
+        "found": len(result.findings),
+        "disputed": result.disputed,
+    }
+    with engine.begin() as connection:
+        connection.execute(insert(Verification), [row])
+
+
+def verifications(connection: Connection, limit: int) -> list[Verified]:
+    """The newest first."""
+    table = Verification
+    query = select(
+        table.at_us, table.actor, table.checks, table.findings, table.found, table.disputed
+    )
+    return [
+        Verified(at_us, actor, tuple(checks), tuple(Finding(**one) for one in findings), *counts)
+        for at_us, actor, checks, findings, *counts in connection.execute(
+            query.order_by(table.at_us.desc(), table.id.desc()).limit(limit)
+        )
+    ]

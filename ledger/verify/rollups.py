@@ -1,0 +1,202 @@
+"""The proof that what was added up is what the rows say. Part of `verify`."""
+
+from collections.abc import Generator
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, func, select
+
+from ledger.orm.tables import (
+    Attempt,
+    RollupDay,
+    RollupHour,
+    RollupPosition,
+    RollupWaiting,
+    exact_sum,
+)
+from ledger.queries.rollups import Sums, merge
+from ledger.queries.scope import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS
+from ledger.seals.retirements import Retired, retired
+from ledger.sums.minutes import Day, unpack_day
+from ledger.sums.packing import packed
+from ledger.sums.rollup import (
+    CUBES,
+    LIMB,
+    LOAD_DAYS,
+    LOAD_HOURS,
+    LOADS,
+    QUARTER_US,
+    WEEK_US,
+    Cube,
+    final,
+    loads_of_rows,
+    unpack,
+)
+from ledger.sums.samplehours import hours_are_the_samples
+
+Found = Generator[tuple[str, str], None, None]
+
+
+def sums_are_the_rows(connection: Connection) -> Found:
+    """The sums of each day are those of the attempts that they count, made from their rows.
+
+    Packed hours of engine samples are those of their samples.
+    """
+    position = select(RollupPosition.seq, RollupPosition.version)
+    seq, version = connection.execute(position).one_or_none() or (0, 0)
+    waiting = Attempt.seq.in_(select(RollupWaiting.attempt_seq))
+    counted = and_(Attempt.seq <= seq, ~waiting)
+    yield from _unfinished(connection, counted)
+    gone = retired(connection)
+    whole_us = -(-gone.until_us // DAY_US) * DAY_US
+    if gone.attempts:
+        yield from _with_retired(connection, and_(counted, Attempt.opened_us < whole_us), gone)
+    days = packed(connection, version)
+    for start_us in _days(connection, counted, whole_us):
+        today = and_(counted, Attempt.opened_us >= start_us, Attempt.opened_us < start_us + DAY_US)
+        over = start_us < days.until_us
+        for cube in CUBES:
+            rows = _of_rows(connection, cube, today)
+            for table, width_us in (*cube.tiers, *(((cube.quarters, QUARTER_US),) if over else ())):
+                if _coarser(rows, width_us) != _of_table(connection, cube, table, start_us):
+                    yield _said(table, start_us)
+        loads = _loads_of_rows(connection, today)
+        if loads != _loads(connection, start_us):
+            yield _said(LOAD_HOURS, start_us)
+        if over and loads != _loads_of_day(connection, start_us):
+            yield _said(LOAD_DAYS, start_us)
+    yield from _weeks(connection, days.until_us)
+    yield from hours_are_the_samples(connection)
+
+
+def _weeks(connection: Connection, until_us: int) -> Found:
+    """Those of weeks are those of their days, which are held against rows or what went of them."""
+    for cube in CUBES:
+        day, week = cube.days, cube.weeks
+        wanted: Sums = {}
+        names = ["cell_id", *cube.measures]
+        inside = day.start_us < until_us - until_us % WEEK_US
+        query = select(day.start_us, *(getattr(day, name) for name in names)).where(inside)
+        for start_us, cell_id, *values in connection.execute(query):
+            merge(wanted, {(start_us - start_us % WEEK_US, cell_id): values})
+        query = select(week.start_us, *(getattr(week, name) for name in names))
+        for start_us, cell_id, *values in connection.execute(query.where(week.start_us < until_us)):
+            if wanted.pop((start_us, cell_id), None) != values:
+                yield _said(week, start_us)
+        yield from (_said(week, start_us) for start_us, _ in wanted)
+
+
+def _said(table: Any, start_us: int) -> tuple[str, str]:
+    return (
+        f"{table.__tablename__} {start_us}",
+        "the sums of this day are not those of its rows: `breakeven ledger rebuild`",
+    )
+
+
+def _unfinished(connection: Connection, counted: ColumnElement[bool]) -> Found:
+    query = select(Attempt.attempt_id).where(counted, ~final())
+    for attempt_id in connection.execute(query).scalars():
+        yield attempt_id, "added up, though records may still change it"
+
+
+def _with_retired(connection: Connection, rows: ColumnElement[bool], gone: Retired) -> Found:
+    """Days of which attempts went are what they came to, with what is left."""
+    until_us = -(-gone.until_us // DAY_US) * DAY_US
+    names = ("attempts", "input_tokens", "output_tokens", "engine_us")
+    left = connection.execute(
+        select(
+            func.count(), exact_sum(INPUT_TOKENS), exact_sum(OUTPUT_TOKENS),
+            exact_sum(Attempt.engine_us), exact_sum(Attempt.cost_pusd),
+        ).where(rows)
+    ).one()  # fmt: skip
+    wanted = [int(one) for one in left]
+    for place, name in enumerate((*names, "cost_pusd")):
+        wanted[place] += getattr(gone, name)
+    for table in (RollupHour, RollupDay):
+        sums = [exact_sum(getattr(table, name)) for name in (*names, "cost_high", "cost_low")]
+        *found, high, low = connection.execute(select(*sums).where(table.start_us < until_us)).one()
+        if [*map(int, found), int(high) * LIMB + int(low)] != wanted:
+            yield f"{table.__tablename__} before {until_us}", "not what was retired and is left"
+
+
+def _days(connection: Connection, counted: ColumnElement[bool], since_us: int) -> list[int]:
+    ends = select(func.min(Attempt.opened_us), func.max(Attempt.opened_us)).where(counted)
+    first, last = connection.execute(ends).one()
+    found: set[int] = set()
+    if first is not None:
+        found.update(range(first - first % DAY_US, last + 1, DAY_US))
+    for cube in CUBES:
+        found.update(connection.execute(select(cube.days.start_us).distinct()).scalars())
+    return sorted(one for one in found if one >= since_us)
+
+
+def _of_rows(connection: Connection, cube: Cube, which: ColumnElement[bool]) -> Sums:
+    """By hour: a day's rows are read once."""
+    found: Sums = {}
+    places = 1 + len(cube.dimensions)
+    for row in connection.execute(cube.of_rows(HOUR_US).where(which)):
+        merge(found, {tuple(row[:places]): list(row[places:])})
+    return found
+
+
+def _coarser(hours: Sums, width_us: int) -> Sums:
+    """The same rows by a longer span."""
+    if width_us == HOUR_US:
+        return hours
+    found: Sums = {}
+    for (start_us, *cell), values in hours.items():
+        merge(found, {(start_us - start_us % width_us, *cell): list(values)})
+    return found
+
+
+def _of_table(connection: Connection, cube: Cube, table: Any, start_us: int) -> Sums:
+    cells = cube.cells
+    query = (
+        select(
+            table.start_us,
+            *(getattr(cells, name) for name in cube.dimensions),
+            *(getattr(table, name) for name in cube.measures),
+        )
+        .join(cells, cells.id == table.cell_id)
+        .where(table.start_us >= start_us, table.start_us < start_us + DAY_US)
+    )
+    places = 1 + len(cube.dimensions)
+    return {tuple(row[:places]): list(row[places:]) for row in connection.execute(query)}
+
+
+def _loads_of_rows(connection: Connection, which: ColumnElement[bool]) -> Sums:
+    found: Sums = {}
+    for minute_us, team, pool, model, kind, *load in connection.execute(
+        loads_of_rows().where(which)
+    ):
+        for whose in (team, None):
+            merge(found, {(minute_us, whose, pool, model, kind): list(load)})
+    return found
+
+
+def _loads(connection: Connection, start_us: int) -> Sums:
+    columns = (LOAD_HOURS.start_us, LOADS.team_id, LOADS.pool, LOADS.model, LOADS.kind)
+    query = (
+        select(*columns, LOAD_HOURS.minutes)
+        .join(LOADS, LOADS.id == LOAD_HOURS.cell_id)
+        .where(LOAD_HOURS.start_us >= start_us, LOAD_HOURS.start_us < start_us + DAY_US)
+    )
+    found: Sums = {}
+    for hour_us, *whose, minutes in connection.execute(query):
+        assert hour_us % HOUR_US == 0
+        for minute, load in unpack(minutes):
+            found[hour_us + minute * MINUTE_US, *whose] = list(load)
+    return found
+
+
+def _loads_of_day(connection: Connection, start_us: int) -> Sums:
+    query = (
+        select(LOADS.team_id, LOADS.pool, LOADS.model, LOADS.kind,
+               *(getattr(LOAD_DAYS, name) for name in Day._fields))
+        .join(LOADS, LOADS.id == LOAD_DAYS.cell_id)
+        .where(LOAD_DAYS.start_us == start_us)
+    )  # fmt: skip
+    found: Sums = {}
+    for team, pool, model, kind, *columns in connection.execute(query):
+        for minute, load in unpack_day(Day(*map(bytes, columns))):
+            found[start_us + minute * MINUTE_US, team, pool, model, kind] = list(load)
+    return found

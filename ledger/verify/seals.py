@@ -1,0 +1,199 @@
+"""The proof that nothing under a seal was edited, added or removed. Part of `verify`.
+
+Links are taken in groups, whose rows are read at once: memory is bounded by a group, and by what
+was open at one time. An attempt is a member of the link whose range holds it or, while that one
+marks it, of the link that its mark names; what was sealed of a lost one stands in its mark.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Iterator
+
+from sqlalchemy import Connection, select
+
+from ledger.orm.books import Attempt, Posting, PriceVersion, Refusal
+from ledger.orm.seals import Retirement, Seal, SealMark
+from ledger.seals import sealed
+from ledger.seals.condensed import condensings
+from ledger.seals.seal import GENESIS, Link, Ranges, digest
+from ledger.seals.sealer import link_of
+
+ROWS_IN_GROUP = 10_000
+Found = Generator[tuple[str, str], None, None]
+_Leaf = tuple[int, bytes]  # seq, and what is sealed of it
+_Mark = tuple[bytes | None, int | None]  # what was sealed of a lost one; the link that seals it
+EDITED = "what it covers is not what was sealed"
+
+
+def seals_hold(connection: Connection) -> Found:
+    """The rows under each link are those that were sealed, and the links are an unbroken chain."""
+    chain, before = GENESIS, Link(0, 0, Ranges(), 0, b"")
+    for name, column in (
+        ("attempts", Attempt.seq), ("postings", Posting.seq), ("refusals", Refusal.seq),
+        ("price_versions", PriceVersion.version),
+    ):  # fmt: skip
+        for (found,) in connection.execute(select(column).where(column < 1)):
+            yield f"{name} {found}", "a row below all that are sealed: the books number from 1"
+    proof, left, condensed = _Proof(connection), _left(connection), _Condensed(connection)
+    for group in _groups(connection):
+        proof.read(before, group[-1][0])
+        for link, stored in group:
+            name = f"seal {link.number}"
+            if link.number != before.number + 1 or link.chain(chain) != stored:
+                yield name, "the chain is broken here: a link was edited or is missing"
+            leaves = proof.leaves(before, link)
+            wanted = left.get(link.number, (link.rows, link.digest))
+            if link.number <= condensed.until:
+                yield from condensed.add(link.number, leaves)
+            elif (len(leaves), digest(leaves)) != wanted:
+                yield name, _what(before.to, link, len(leaves), wanted[0])
+            yield from proof.edited()
+            chain, before = stored, link
+    for number in sorted(proof.later):
+        yield f"seal {number}", "an attempt is said to be sealed by it, but there is no such link"
+
+
+def head_is_there(connection: Connection, number: int, chain: bytes) -> bool:
+    """Whether the chain holds a link that somebody noted: what it covered is still all there."""
+    query = select(Seal.chain).where(Seal.number == number)
+    found = connection.execute(query).scalar_one_or_none()
+    return found is not None and bytes(found) == chain
+
+
+def _groups(connection: Connection) -> Iterator[list[tuple[Link, bytes]]]:
+    """Links with their stored chain values, so many at a time that their rows fit in memory."""
+    group: list[tuple[Link, bytes]] = []
+    rows = 0
+    query = select(Seal.__table__).order_by(Seal.number)
+    for row in connection.execute(query, execution_options={"yield_per": ROWS_IN_GROUP}):
+        link = link_of(row)
+        if group and rows + link.rows > ROWS_IN_GROUP:
+            yield group
+            group, rows = [], 0
+        group.append((link, bytes(row.chain)))
+        rows += link.rows
+    if group:
+        yield group
+
+
+def _left(connection: Connection) -> dict[int, tuple[int, bytes]]:
+    """What is under a link whose attempts were retired, by its last part."""
+    query = select(Retirement.number, Retirement.left_rows, Retirement.left)
+    found = connection.execute(query.order_by(Retirement.number, Retirement.part)).all()
+    return {number: (rows, bytes(left)) for number, rows, left in found}
+
+
+def _what(since: Ranges, link: Link, now: int, then: int) -> str:
+    to = link.to
+    return (
+        f"{EDITED}: {then} rows then, {now} now, among attempts {since.attempts + 1} to "
+        f"{to.attempts}, postings {since.postings + 1} to {to.postings}, refusals "
+        f"{since.refusals + 1} to {to.refusals}, prices {since.prices + 1} to {to.prices}, or "
+        "attempts that settled late"
+    )
+
+
+class _Condensed:
+    """Links whose postings and refusals went: what is left is proved for some of them together."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._waiting = deque(condensings(connection))
+        self.until = self._waiting[-1].last_link if self._waiting else 0
+        self._leaves: list[bytes] = []
+
+    def add(self, number: int, leaves: list[bytes]) -> Found:
+        """What is left under the next link; the last of those that belong together is judged."""
+        self._leaves += leaves
+        one = self._waiting[0]
+        if number < one.last_link:
+            return
+        self._waiting.popleft()
+        left, self._leaves = self._leaves, []
+        if (len(left), digest(left)) != (one.left_rows, one.left):
+            yield (
+                f"seals {one.first_link} to {one.last_link}",
+                f"{EDITED}: {one.left_rows} rows were left then, {len(left)} now",
+            )
+
+
+class _Proof:
+    """The leaves of each link in turn."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.later: dict[int, list[_Leaf]] = defaultdict(list)  # by link
+        self._connection = connection
+        self._edited: list[tuple[str, str]] = []
+        self._attempts: deque[sealed.SealedAttempt] = deque()
+        self._marks: dict[int, dict[int, _Mark]] = {}
+        self._plain: list[deque[_Leaf]] = []
+
+    def read(self, before: Link, last: Link) -> None:
+        """The rows of a group of links."""
+        connection, since, to = self._connection, before.to, last.to
+        self._marks = _marks_of(connection, since.attempts, to.attempts)
+        self._attempts = deque(sealed.attempts(connection, since.attempts, to.attempts))
+        self._plain = [
+            deque(leaves(connection, first, until)) for leaves, first, until in _plain(since, to)
+        ]
+
+    def leaves(self, before: Link, link: Link) -> list[bytes]:
+        """What lies under one link now, in the order in which it was sealed."""
+        inside: list[bytes] = []
+        while self._attempts and self._attempts[0].seq <= link.to.attempts:
+            one = self._attempts.popleft()
+            member = self._sealed_in(link.number, one, self._marks.pop(one.seq, {}))
+            if member is not None:
+                inside.append(member)
+        for seq in [seq for seq in self._marks if seq <= link.to.attempts]:
+            del self._marks[seq]
+            self._edited.append((f"attempt {seq}", "a seal marks it, and it is gone"))
+        found = [leaf for _, leaf in sorted(self.later.pop(link.number, ()))] + inside
+        for waiting, (_, _, until) in zip(self._plain, _plain(before.to, link.to), strict=True):
+            while waiting and waiting[0][0] <= until:
+                found.append(waiting.popleft()[1])
+        return found
+
+    def edited(self) -> list[tuple[str, str]]:
+        """Single rows that were found out since the last call."""
+        found, self._edited = self._edited, []
+        return found
+
+    def _sealed_in(
+        self, number: int, one: sealed.SealedAttempt, marks: dict[int, _Mark]
+    ) -> bytes | None:
+        """What the link of its range holds of an attempt; what others hold is kept for them."""
+        place: int | None = number
+        here: bytes | None = None
+        while place is not None:
+            sealed_then, following = marks.get(place, (one.leaf, None))
+            if place not in marks and one.leaf is None:
+                self._edited.append((f"attempt {one.seq}", "it was sealed, and is open now"))
+            if place in marks and following is None and sealed_then not in (None, one.leaf):
+                self._edited.append((f"attempt {one.seq}", EDITED))
+            if sealed_then is not None and place == number:
+                here = sealed_then
+            elif sealed_then is not None:
+                self.later[place].append((one.seq, sealed_then))
+            place = following if following is None or following > place else None
+        return here
+
+
+_Reader = Callable[[Connection, int, int], Iterator[_Leaf]]
+
+
+def _plain(since: Ranges, to: Ranges) -> tuple[tuple[_Reader, int, int], ...]:
+    """The tables whose rows never change, in the order in which a link has them."""
+    return (
+        (sealed.postings, since.postings, to.postings),
+        (sealed.refusals, since.refusals, to.refusals),
+        (sealed.prices, since.prices, to.prices),
+    )
+
+
+def _marks_of(connection: Connection, since: int, until: int) -> dict[int, dict[int, _Mark]]:
+    query = select(
+        SealMark.attempt_seq, SealMark.number, SealMark.digest, SealMark.sealed_in
+    ).where(SealMark.attempt_seq > since, SealMark.attempt_seq <= until)
+    found: dict[int, dict[int, _Mark]] = defaultdict(dict)
+    for seq, number, kept, sealed_in in connection.execute(query):
+        found[seq][number] = (None if kept is None else bytes(kept), sealed_in)
+    return found

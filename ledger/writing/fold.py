@@ -1,0 +1,141 @@
+"""Folds a batch of records onto what the books already hold: new rows, and what does not fit.
+
+Pure and idempotent by attempt id: an open or a settle that was seen before adds nothing, so a
+journal may be read again from any earlier place. A settle without its open has nothing to stand
+on and comes back as unmatched, for quarantine.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from ledger.budgets.holds import HoldState
+from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, Record
+from ledger.writing.rows import (
+    LOST,
+    NewAttempt,
+    Row,
+    Rows,
+    add_lost,
+    add_opened,
+    add_settled,
+    end_state,
+    lost_values,
+    refusal_row,
+    settle_row,
+    settled_values,
+)
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One record of a journal; `segment` and `offset` say where it lies."""
+
+    journal: str
+    segment: int
+    offset: int
+    raw: bytes
+    record: Record | None
+    fault: str | None = None
+
+
+class Stage(StrEnum):
+    OPEN = "open"
+    LOST = LOST
+    SETTLED = "settled"
+
+
+@dataclass(slots=True)
+class Known:
+    """An attempt in the books, or opened earlier in this batch (then `row` is still unwritten)."""
+
+    opened: AttemptOpened
+    stage: Stage
+    holds: tuple[Hold, ...]
+    row: NewAttempt | None = None
+
+
+@dataclass(slots=True)
+class Folded:
+    """`spent` is by (journal, budget, window), for the desk that lent it; it may be negative."""
+
+    rows: Rows
+    unmatched: list[tuple[Item, str]]
+    spent: dict[tuple[str, str, int], int]
+
+
+def fold(items: Iterable[Item], known: Mapping[str, Known]) -> Folded:
+    """`known` holds every attempt that the items name and the books have."""
+    folded = Folded(Rows(), [], {})
+    attempts = dict(known)
+    for item in items:
+        record = item.record
+        if record is None:
+            folded.unmatched.append((item, item.fault or "unreadable"))
+        elif isinstance(record, AttemptOpened):
+            if record.attempt_id not in attempts:
+                attempts[record.attempt_id] = _open(folded.rows, record, item.journal)
+        elif isinstance(record, AttemptSettled):
+            attempt = attempts.get(record.attempt_id)
+            if attempt is None:
+                folded.unmatched.append((item, "a settle without its open"))
+            elif attempt.stage is not Stage.SETTLED:
+                _settle(folded, attempt, record, item.journal)
+        else:
+            folded.rows.refusals.append(refusal_row(record))
+    return folded
+
+
+def fold_lost(lost: Iterable[tuple[str, Known]], at_us: int) -> Folded:
+    """Open attempts of journals without an owner: each counts at its bound until evidence."""
+    folded = Folded(Rows(), [], {})
+    for journal, attempt in lost:
+        opened = attempt.opened
+        values = lost_values(opened, at_us)
+        folded.rows.settles.append(settle_row(opened.attempt_id, values))
+        add_lost(folded.rows, opened, at_us)
+        for hold in attempt.holds:
+            amount = hold.amount_pusd or opened.bound_pusd  # a soft budget holds nothing
+            _spend(folded, journal, hold, amount)
+            folded.rows.hold_ends.append(
+                _hold_end(opened.attempt_id, hold, HoldState.SUSPENSE, amount)
+            )
+    return folded
+
+
+def _open(rows: Rows, record: AttemptOpened, journal: str) -> Known:
+    row = add_opened(rows, record, journal)
+    return Known(record, Stage.OPEN, record.holds, row)
+
+
+def _settle(folded: Folded, attempt: Known, record: AttemptSettled, journal: str) -> None:
+    late = attempt.stage is Stage.LOST
+    values = settled_values(attempt.opened, record, late=late)
+    add_settled(folded.rows, attempt.opened, record, late=late)
+    state, cost = end_state(record), record.cost_pusd or 0
+    if attempt.row is None:
+        folded.rows.settles.append(settle_row(record.attempt_id, values))
+        folded.rows.hold_ends += [
+            _hold_end(record.attempt_id, hold, state, cost) for hold in attempt.holds
+        ]
+    else:
+        attempt.row.settle(values, state, cost)
+    for hold in attempt.holds:
+        counted = (hold.amount_pusd or attempt.opened.bound_pusd) if late else 0
+        _spend(folded, journal, hold, cost - counted)
+    attempt.stage = Stage.SETTLED
+
+
+def _spend(folded: Folded, journal: str, hold: Hold, amount_pusd: int) -> None:
+    account = (journal, hold.scope, hold.window)
+    folded.spent[account] = folded.spent.get(account, 0) + amount_pusd
+
+
+def _hold_end(attempt_id: str, hold: Hold, state: HoldState, actual_pusd: int) -> Row:
+    return {
+        "of_attempt": attempt_id,
+        "of_budget": hold.scope,
+        "state": state.value,
+        "actual_pusd": actual_pusd,
+    }

@@ -1,0 +1,319 @@
+"""Every write to the books, in transactions that are whole or not at all.
+
+`apply` moves journal positions in the transaction that writes what they cover: exactly once,
+whenever the process dies. Opens are taken for new until the database says otherwise: a journal is
+rarely read twice. A record that the database refuses is found by halves (`ledger.writing.apart`)
+within the transaction, and quarantined alone. What fails because the database is away raises
+`Away`: the caller keeps its place and tries again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.exc import DBAPIError, StatementError
+
+from ledger.database import is_away, is_momentary, reading
+from ledger.fleet.hours import correct_hours
+from ledger.journals.reader import Position
+from ledger.journals.records import AttemptOpened, AttemptSettled, Record
+from ledger.orm import tables as orm
+from ledger.writing.apart import Apart, Momentary, Refused
+from ledger.writing.fold import Folded, Item, fold, fold_lost
+from ledger.writing.rows import UNSETTLED, Rows
+from ledger.writing.statements import Statements
+from ledger.writing.stored import known_attempts
+
+IMPORT_BATCH = 4000
+LOST_BATCH = 1000
+# A record's own fault: values that do not fit, broken constraints, postings that do not balance.
+_VALUES = (ValueError, OverflowError, TypeError)
+_POISON = (StatementError, *_VALUES)
+
+
+class Away(Exception):
+    """The database could not be reached or would not take the statement at this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A journal's position before and after a batch."""
+
+    journal: str
+    worker: str
+    since: Position
+    after: Position
+
+
+@dataclass(slots=True)
+class Applied:
+    """What one transaction did. `spent` is by (journal, budget, window)."""
+
+    attempts: int = 0
+    settled: int = 0
+    quarantined: int = 0
+    spent: dict[tuple[str, str, int], int] = field(default_factory=dict)
+
+
+class Repository:
+    """The writing side of the ledger for one host."""
+
+    def __init__(self, engine: Engine, *, host: str) -> None:
+        self._engine = engine
+        self._host = host
+        self._statements = Statements(engine.dialect)
+        self._apart = Apart()
+
+    def positions(self) -> dict[str, Position]:
+        """How far each journal of this host is applied."""
+        table = orm.JournalPosition
+        query = select(table.journal, table.segment, table.offset).where(table.host == self._host)
+        with _guarded(), reading(self._engine) as connection:
+            return {name: Position(segment, offset) for name, segment, offset in
+                    connection.execute(query)}  # fmt: skip
+
+    def apply(self, items: Sequence[Item], moves: Sequence[Move], *, at_us: int) -> Applied:
+        """The items and the positions after them, in one transaction."""
+        applied = self._apply_whole(items, moves, at_us) if self._apart.whole(items) else None
+        if applied is None:
+            applied = self._apply_parts(items, moves, at_us)
+        self._apart.forget(items)
+        return applied
+
+    def apply_within(
+        self, connection: Connection, items: Sequence[Item], moves: Sequence[Move], *, at_us: int
+    ) -> Applied:
+        """The same inside a transaction of the caller's, with what else it changes; all or none.
+
+        Records of no journal's: `moves` names what stands for one. It is no news of any writer,
+        and so marks no time.
+        """
+        applied = self._apply_batch(connection, items, at_us, opens=True)
+        self._add_spent(connection, applied)
+        self._move(connection, moves, 0)
+        return applied
+
+    def import_records(self, records: Iterable[Record], *, journal: str, at_us: int) -> Applied:
+        """Records that were never in a journal: a history, in batches. Repeating adds nothing."""
+        total = Applied()
+        batch: list[Item] = []
+        for number, record in enumerate(records):
+            batch.append(Item(journal, 0, number, b"", record))
+            if len(batch) == IMPORT_BATCH:
+                _add(total, self.apply(batch, (), at_us=at_us))
+                batch = []
+        if batch:
+            _add(total, self.apply(batch, (), at_us=at_us))
+        return total
+
+    def settle_lost(self, journal: str, *, at_us: int) -> Applied:
+        """Open attempts of a journal that nobody will write to again go to suspense."""
+        table = orm.Attempt
+        total = Applied()
+        while True:
+            with _guarded(), self._engine.begin() as connection:
+                query = (
+                    select(table.attempt_id)
+                    .where(table.journal == journal, table.settled_us.is_(None))
+                    .limit(LOST_BATCH)
+                )
+                ids = list(connection.execute(query).scalars())
+                known = known_attempts(connection, ids)
+                folded = fold_lost(((journal, attempt) for attempt in known.values()), at_us)
+                self._write(connection, folded.rows)
+                lost = Applied(0, len(ids), 0, folded.spent)
+                self._add_spent(connection, lost)
+                _add(total, lost)
+            if len(ids) < LOST_BATCH:
+                return total
+
+    def forget_journal(self, journal: str) -> None:
+        """Drop the position of a journal whose files are gone."""
+        table = orm.JournalPosition
+        with _guarded(), self._engine.begin() as connection:
+            connection.execute(table.__table__.delete().where(table.journal == journal))  # type: ignore[attr-defined]  # a mapped class's table
+
+    def _apply_batch(
+        self, connection: Connection, items: Sequence[Item], at_us: int, *, opens: bool
+    ) -> Applied:
+        """`opens`: opens may be in the books already; without it, such a one breaks the batch."""
+        folded = fold(items, known_attempts(connection, _named(items, opens=opens)))
+        self._write(connection, folded.rows)
+        correct_hours(connection, folded.rows.own, at_us=at_us)
+        self._quarantine(connection, folded.unmatched, at_us)
+        return _summary(folded)
+
+    def _apply_whole(
+        self, items: Sequence[Item], moves: Sequence[Move], at_us: int
+    ) -> Applied | None:
+        """All together and their opens for new; None when that is not so, or failed."""
+        rest, aside = self._apart.known(items)
+        try:
+            with _told(), self._engine.begin() as connection:
+                applied = self._apply_batch(connection, rest, at_us, opens=False)
+                self._end(connection, applied, aside, moves, at_us)
+        except Momentary:
+            self._apart.failed(items)
+        except Refused:
+            pass
+        else:
+            return applied
+        return None
+
+    def _apply_parts(self, items: Sequence[Item], moves: Sequence[Move], at_us: int) -> Applied:
+        """What the books refuse alone is set aside; the rest is applied."""
+        with _guarded(), self._engine.begin() as connection:
+            applied = Applied()
+
+            def apply(some: Sequence[Item]) -> None:
+                with _told(), connection.begin_nested():
+                    found = self._apply_batch(connection, some, at_us, opens=True)
+                _add(applied, found)
+
+            self._apart.each(self._apart.known(items)[0], apply)
+            self._end(connection, applied, self._apart.known(items)[1], moves, at_us)
+        return applied
+
+    def _end(
+        self,
+        connection: Connection,
+        applied: Applied,
+        aside: Sequence[tuple[Item, str]],
+        moves: Sequence[Move],
+        at_us: int,
+    ) -> None:
+        """What a transaction writes once, however many parts it has."""
+        self._quarantine(connection, aside, at_us)
+        applied.quarantined += len(aside)
+        self._add_spent(connection, applied)
+        self._move(connection, moves, at_us)
+
+    def _write(self, connection: Connection, rows: Rows) -> None:
+        say = self._statements
+        say.attempts.run(connection, rows.attempt_values())
+        say.decisions.run(connection, rows.decisions)
+        say.postings.run(connection, rows.postings)
+        say.compared.run(connection, rows.compared)
+        say.holds.run(connection, rows.hold_values())
+        say.refusals.run(connection, rows.refusals)
+        say.settles.run(connection, rows.settles)
+        say.hold_ends.run(connection, rows.hold_ends)
+
+    def _add_spent(self, connection: Connection, applied: Applied) -> None:
+        """Totals are read under a row lock and written back; the order is fixed: no deadlock.
+
+        Once in a transaction, therefore: its parts would each lock in an order of their own.
+        """
+        say, windows, grants = self._statements, [], []
+        spent: dict[tuple[str, int], int] = {}
+        for (_, budget_id, start), amount in applied.spent.items():
+            spent[budget_id, start] = spent.get((budget_id, start), 0) + amount
+        for (budget_id, start), amount in sorted(spent.items()):
+            here = {"of_budget": budget_id, "of_window": start, "of_host": self._host}
+            found = say.spent.find(connection, here)
+            if found is None:
+                zeros = {"spent_pusd": 0, "granted_pusd": 0, "limit_pusd": None}
+                say.windows.run(connection, [{"budget_id": budget_id, "window": start, **zeros}])
+                found = say.spent.find(connection, here)
+                assert found is not None
+            windows.append({**here, "spent_pusd": int(found[0]) + amount})
+            if found[1] is not None:
+                grants.append({**here, "spent_pusd": int(found[1]) + amount})
+        say.spend.run(connection, windows)
+        say.spend_grant.run(connection, grants)
+
+    def _quarantine(
+        self, connection: Connection, found: Sequence[tuple[Item, str]], at_us: int
+    ) -> None:
+        rows = [
+            {
+                "journal": item.journal,
+                "segment": item.segment,
+                "offset": item.offset,
+                "at_us": at_us,
+                "reason": reason.replace("\0", "\\0"),
+                "record": item.raw,
+            }
+            for item, reason in found
+        ]
+        self._statements.quarantined.run(connection, rows)
+
+    def _move(self, connection: Connection, moves: Sequence[Move], at_us: int) -> None:
+        rows = [
+            {
+                "journal": move.journal,
+                "worker": move.worker,
+                "host": self._host,
+                "segment": move.after.segment,
+                "offset": move.after.offset,
+                "applied_us": at_us,
+            }
+            for move in moves
+        ]
+        self._statements.positions.run(connection, rows)
+
+
+def _named(items: Iterable[Item], *, opens: bool) -> list[str]:
+    """The attempts to look up: those whose settle comes before an open, or (`opens`) all."""
+    first: set[str] = set()
+    found: set[str] = set()
+    for item in items:
+        record = item.record
+        if isinstance(record, AttemptSettled):
+            if opens or record.attempt_id not in first:
+                found.add(record.attempt_id)
+        elif isinstance(record, AttemptOpened):
+            (found if opens else first).add(record.attempt_id)
+    return sorted(found)
+
+
+def _summary(folded: Folded) -> Applied:
+    rows = folded.rows
+    settled = len(rows.settles) + sum(one.settled is not UNSETTLED for one in rows.attempts)
+    return Applied(len(rows.attempts), settled, len(folded.unmatched), folded.spent)
+
+
+def _add(total: Applied, more: Applied) -> None:
+    total.attempts += more.attempts
+    total.settled += more.settled
+    total.quarantined += more.quarantined
+    for account, amount in more.spent.items():
+        total.spent[account] = total.spent.get(account, 0) + amount
+
+
+def _raise_if_away(error: BaseException) -> None:
+    if isinstance(error, DBAPIError) and is_away(error):
+        raise Away(str(error.orig)) from error
+
+
+class _guarded:  # noqa: N801  (reads as the guard it is in a `with`)
+    """Turns a database that is away into `Away`; every other fault passes."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Momentary):  # of a record by itself, again and again
+            raise Away(str(error)) from error
+        if error is not None:
+            _raise_if_away(error)
+
+
+class _told:  # noqa: N801  (as above)
+    """Turns a failure into what it says of the records; one that says nothing of them passes.
+
+    A statement that is wrong for every record is our fault, and no record pays for it.
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if not isinstance(error, _POISON):
+            return
+        if isinstance(error, DBAPIError) and is_momentary(error):
+            raise Momentary(str(error.orig)) from error
+        _raise_if_away(error)
+        ours = None if isinstance(error, DBAPIError) else getattr(error, "orig", None)
+        if ours is None or isinstance(ours, _VALUES):
+            raise Refused(f"{type(error).__name__}: {error}"[:500]) from error

@@ -1,0 +1,219 @@
+"""Records as rows: what an open, a settle or a loss means for every table, without a database.
+
+A settled attempt is one row, its postings, its holds' end, and what comparators would have
+charged. A lost one (its worker is gone) is the same at its bound, marked `lost`, until evidence
+comes; a settle that arrives then corrects it by further postings, marked `late`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec.structs import astuple
+
+from ledger.accounts import Posting, postings_for_attempt, postings_for_suspense
+from ledger.budgets.holds import HoldState
+from ledger.journals.records import (
+    TOKEN_COLUMNS,
+    AttemptOpened,
+    AttemptSettled,
+    Hold,
+    RequestRefused,
+)
+
+LOST = "lost"
+UNKNOWN_TIER = "unknown_tier"
+DISPUTED = "disputed"
+Row = dict[str, Any]
+Values = tuple[Any, ...]
+
+
+class NewAttempt(msgspec.Struct):
+    """An attempt that this batch opens: its columns known before the answer, and after it."""
+
+    attempt_id: str
+    opened: Values
+    holds: tuple[Hold, ...]
+    settled: Values
+    state: str = HoldState.HELD.value  # of its holds
+    actual_pusd: int | None = None
+
+    def settle(self, settled: Values, state: HoldState, actual_pusd: int) -> None:
+        """In the same batch: its row is not written yet."""
+        self.settled, self.state, self.actual_pusd = settled, state.value, actual_pusd
+
+
+@dataclass(slots=True)
+class Rows:
+    """What one part of a transaction writes.
+
+    Inserted rows are values in the order of their table's columns. `own` says which pools' engine
+    time settled, and when: their hours may be closed already.
+    """
+
+    attempts: list[NewAttempt] = field(default_factory=list)
+    settles: list[Row] = field(default_factory=list)
+    decisions: list[Values] = field(default_factory=list)
+    compared: list[Values] = field(default_factory=list)
+    postings: list[Values] = field(default_factory=list)
+    hold_ends: list[Row] = field(default_factory=list)
+    refusals: list[Row] = field(default_factory=list)
+    own: set[tuple[str, int]] = field(default_factory=set)
+
+    def attempt_values(self) -> list[Values]:
+        return [one.opened + one.settled for one in self.attempts]
+
+    def hold_values(self) -> list[Values]:
+        return [
+            (one.attempt_id, hold.scope, hold.window, hold.amount_pusd, one.state, one.actual_pusd)
+            for one in self.attempts
+            for hold in one.holds
+        ]
+
+
+def opened_values(record: AttemptOpened, journal: str) -> Values:
+    """An attempt before its answer: the values of `OPENED`."""
+    tags = None
+    if record.tags:
+        names, texts = zip(*record.tags, strict=True)
+        tags = dict(zip(names, _storable(texts), strict=True))
+    return (*_storable(_opened_of(record)), tags, journal)
+
+
+def settled_values(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> Values:
+    """What the answer adds: the values of `SETTLED`."""
+    first = settled.compared[0] if settled.compared else None
+    return (
+        settled.settled_us,
+        settled.status,
+        settled.http_status,
+        *astuple(settled.tokens),
+        *_storable(_ended_of(settled)),
+        _flag(opened, settled, late=late),
+        *_storable((settled.tier,)),
+        first.comparator if first else None,
+        first.cost_pusd if first else None,
+    )
+
+
+def lost_values(opened: AttemptOpened, at_us: int) -> Values:
+    """The worker is gone: the bound counts until evidence comes, with nothing else claimed."""
+    said: Row = {
+        **dict.fromkeys(TOKEN_COLUMNS.values(), 0),
+        "settled_us": at_us,
+        "status": LOST,
+        "basis": "bound",
+        "cost_pusd": opened.bound_pusd,
+        "engine_us": 0,
+        "flag": LOST,
+    }
+    return tuple(map(said.get, SETTLED))
+
+
+def settle_row(attempt_id: str, values: Values) -> Row:
+    """An attempt's end whose row is written already."""
+    return {"of_attempt": attempt_id, **dict(zip(SETTLED, values, strict=True))}
+
+
+def add_opened(rows: Rows, record: AttemptOpened, journal: str) -> NewAttempt:
+    """It goes to `rows.attempts`, so that a settle in the same batch can fill it."""
+    opened = opened_values(record, journal)
+    attempt = NewAttempt(record.attempt_id, opened, record.holds, UNSETTLED)
+    rows.attempts.append(attempt)
+    if record.decision or record.shadow_policy:
+        seen = (record.attempt_id, record.opened_us, record.decision)
+        shadow = _storable(_shadow_of(record))
+        rows.decisions.append((*seen, *shadow, record.inputs or None))
+    return attempt
+
+
+def add_settled(
+    rows: Rows, opened: AttemptOpened, settled: AttemptSettled, *, late: bool = False
+) -> None:
+    """Everything a settle adds besides the attempt's own row."""
+    if opened.backend == "own" and opened.pool is not None:
+        rows.own.add((opened.pool, settled.settled_us))
+    postings = postings_for_attempt(opened, settled, suspended=late)
+    rows.postings += posting_values(opened.attempt_id, settled.settled_us, postings)
+    rows.compared += [
+        (opened.attempt_id, one.comparator, place, one.price_version, one.ratio_ppm, one.cost_pusd)
+        for place, one in enumerate(settled.compared)
+    ]
+
+
+def add_lost(rows: Rows, opened: AttemptOpened, at_us: int) -> None:
+    entry = f"{opened.attempt_id}:suspense"
+    rows.postings += posting_values(entry, at_us, postings_for_suspense(opened))
+
+
+def end_state(settled: AttemptSettled) -> HoldState:
+    return HoldState.VOIDED if not settled.cost_pusd else HoldState.POSTED
+
+
+def posting_values(entry_id: str, at_us: int, postings: tuple[Posting, ...]) -> list[Values]:
+    return [
+        (entry_id, line, at_us, posting.account, posting.amount_pusd)
+        for line, posting in enumerate(postings)
+    ]
+
+
+def posting_rows(entry_id: str, at_us: int, postings: tuple[Posting, ...]) -> list[Row]:
+    names = ("entry_id", "line", "at_us", "account", "amount_pusd")
+    return [
+        dict(zip(names, values, strict=True))
+        for values in posting_values(entry_id, at_us, postings)
+    ]
+
+
+def refusal_row(record: RequestRefused) -> Row:
+    names = RequestRefused.__struct_fields__
+    row = dict(zip(names, _storable(astuple(record)), strict=True))
+    row["decision"] = record.decision or None
+    return row
+
+
+def opened_from(row: Mapping[str, Any]) -> AttemptOpened:
+    """The open record again, from its stored row (holds and decision are kept elsewhere)."""
+    values = {name: row[name] for name in _RECORDED}
+    return AttemptOpened(**values, tags=tuple((row["tags"] or {}).items()))
+
+
+def _storable(values: Values) -> Values:
+    """PostgreSQL's texts hold no NUL, and no record may be lost for a text's sake."""
+    if "\0" not in "".join([value for value in values if isinstance(value, str)]):
+        return values
+    return tuple(
+        value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in values
+    )
+
+
+def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str | None:
+    if settled.cost_pusd is None:
+        return "unpriced"
+    if settled.disputed:
+        return DISPUTED
+    if settled.cost_pusd > opened.bound_pusd:
+        return "over_bound"
+    if settled.unknown_tier:
+        return UNKNOWN_TIER
+    return "late" if late else None
+
+
+_SHADOW = ("shadow_policy", "shadow_target", "shadow_reason")
+_APART = {"holds", "tags", "decision", "inputs", *_SHADOW}
+_RECORDED = tuple(name for name in AttemptOpened.__struct_fields__ if name not in _APART)
+_ENDED = (
+    "basis", "cost_pusd", "ttft_us", "duration_us", "engine_us", "finish_reason", "error",
+    "slo_met",
+)  # fmt: skip
+_opened_of, _shadow_of = attrgetter(*_RECORDED), attrgetter(*_SHADOW)
+_ended_of = attrgetter(*_ENDED)
+# The columns of an attempt's row, in the table's order.
+OPENED = (*_RECORDED, "tags", "journal")
+SETTLED = (
+    "settled_us", "status", "http_status", *TOKEN_COLUMNS.values(), *_ENDED, "flag", "tier",
+    "compared_with", "compared_pusd",
+)  # fmt: skip
+UNSETTLED: Values = (None,) * len(SETTLED)

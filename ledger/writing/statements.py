@@ -1,0 +1,212 @@
+"""What the ledger writer says to the database, compiled once and handed to the driver.
+
+SQLAlchemy's own way looks every statement up in its cache and converts every row by its columns,
+which costs more than SQLite's own work. Texts and conversions are still the dialect's: each
+statement is written once for both databases. Only for the few statements of every batch.
+"""
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Connection, Dialect, bindparam, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.base import Executable
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.expression import ClauseElement
+
+from ledger.orm import tables as orm
+from ledger.orm.types import Base
+from ledger.writing.rows import SETTLED, Row, Values
+
+COPIED_FROM = 20  # rows: for fewer the further round trip costs more than it saves
+
+
+class Prepared:
+    """One statement in the driver's words; rows name its parameters."""
+
+    def __init__(
+        self, dialect: Dialect, statement: Executable, columns: Sequence[str] | None = None
+    ) -> None:
+        assert isinstance(statement, ClauseElement)
+        compiled = statement.compile(dialect=dialect, column_keys=columns)
+        assert isinstance(compiled, SQLCompiler)
+        self._text = compiled.string
+        self._in_order = itemgetter(*compiled.positiontup) if compiled.positiontup else None
+        processors = {
+            name: bind.type.dialect_impl(dialect).bind_processor(dialect)
+            for name, bind in compiled.binds.items()
+        }
+        self._converted = [(name, process) for name, process in processors.items() if process]
+
+    def run(self, connection: Connection, rows: list[Row]) -> None:
+        """Once for each row. Uses the rows up: what the driver cannot take is converted in them."""
+        if rows:
+            connection.exec_driver_sql(self._text, self._values(rows))
+
+    def find(self, connection: Connection, row: Row) -> tuple[Any, ...] | None:
+        """The one row that is there, as the driver gives it."""
+        (values,) = self._values([row])
+        return connection.exec_driver_sql(self._text, values).one_or_none()
+
+    def _values(self, rows: list[Row]) -> list[Any]:
+        for name, process in self._converted:
+            for row in rows:
+                row[name] = process(row[name])
+        return rows if self._in_order is None else list(map(self._in_order, rows))
+
+
+class Inserted:
+    """New rows of one table; a row is its values in the order of `columns`."""
+
+    def __init__(self, dialect: Dialect, table: type[Base], columns: Sequence[str]) -> None:
+        compiled = insert(table).inline().compile(dialect=dialect, column_keys=columns)
+        assert isinstance(compiled, SQLCompiler)
+        assert compiled.positiontup in (None, list(columns)), "columns stand in the table's order"
+        self._text = compiled.string
+        self._named = tuple(columns) if compiled.positiontup is None else None
+        processors = [
+            compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
+            for name in columns
+        ]
+        self._converted = [(place, one) for place, one in enumerate(processors) if one]
+
+    def run(self, connection: Connection, rows: Sequence[Values]) -> None:
+        """Once for each row."""
+        if rows:
+            self._write(connection, self._values(rows) if self._converted else rows)
+
+    def _write(self, connection: Connection, rows: Sequence[Values]) -> None:
+        if self._named is None:
+            connection.exec_driver_sql(self._text, list(rows))
+        else:
+            named = [dict(zip(self._named, row, strict=True)) for row in rows]
+            connection.exec_driver_sql(self._text, named)
+
+    def _values(self, rows: Sequence[Values]) -> list[Values]:
+        found = []
+        for row in rows:
+            values = list(row)
+            for place, process in self._converted:
+                values[place] = process(values[place])
+            found.append(tuple(values))
+        return found
+
+
+class Copied(Inserted):
+    """By COPY, which costs a third of inserting; a few are inserted."""
+
+    def __init__(self, dialect: Dialect, table: type[Base], columns: Sequence[str]) -> None:
+        super().__init__(dialect, table, columns)
+        quoted = ", ".join(f'"{name}"' for name in columns)
+        self._copy = f"COPY {table.__tablename__} ({quoted}) FROM STDIN"
+        self._dialect = dialect
+
+    def _write(self, connection: Connection, rows: Sequence[Values]) -> None:
+        if len(rows) < COPIED_FROM:
+            super()._write(connection, rows)
+            return
+        driver = self._dialect.dbapi
+        assert driver is not None
+        cursor: Any = connection.connection.cursor()
+        try:
+            with cursor.copy(self._copy) as into:
+                for row in rows:
+                    into.write_row(row)
+        except driver.Error as error:  # what its own statements would have raised
+            raise DBAPIError.instance(
+                self._copy, None, error, driver.Error, dialect=self._dialect
+            ) from error
+        finally:
+            cursor.close()
+
+
+class Statements:
+    """All of them, for one database."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._upsert = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
+        self.attempts = self._insert(orm.Attempt)
+        self.decisions = self._insert(orm.AttemptDecision)
+        self.postings = self._insert(orm.Posting)
+        self.compared = self._insert(orm.ComparedCost)
+        self.holds = self._insert(orm.HoldRow)
+        self.refusals = self._insert_missing(orm.Refusal, "request_id")
+        self.windows = self._insert_missing(orm.BudgetWindow)
+        self.quarantined = self._insert_missing(orm.Quarantined)
+        self.settles = Prepared(dialect, _settle())
+        self.hold_ends = Prepared(dialect, _end_hold())
+        self.spent = Prepared(dialect, _spent())
+        self.spend = Prepared(dialect, _spend(orm.BudgetWindow))
+        self.spend_grant = Prepared(dialect, _spend(orm.Grant))
+        self.positions = self._positions()
+
+    def _insert(self, table: type[Base]) -> Inserted:
+        made = Copied if self._dialect.name == "postgresql" else Inserted
+        return made(self._dialect, table, _names(table))
+
+    def _insert_missing(self, table: type[Base], *unique: str) -> Prepared:
+        statement = self._upsert(table).on_conflict_do_nothing(index_elements=unique or None)
+        return Prepared(self._dialect, statement.inline(), _names(table))
+
+    def _positions(self) -> Prepared:
+        statement = self._upsert(orm.JournalPosition)
+        changed = {name: statement.excluded[name] for name in ("segment", "offset", "applied_us")}
+        statement = statement.on_conflict_do_update(index_elements=["journal"], set_=changed)
+        return Prepared(self._dialect, statement.inline(), _names(orm.JournalPosition))
+
+
+def _names(table: type[Base]) -> list[str]:
+    return [name for name in table.__table__.columns.keys() if name != "seq"]  # noqa: SIM118  (not a dict)
+
+
+def _settle() -> Executable:
+    attempt = orm.Attempt
+    return (
+        update(attempt)
+        .where(attempt.attempt_id == bindparam("of_attempt"))
+        .values({name: bindparam(name) for name in SETTLED})
+    )
+
+
+def _end_hold() -> Executable:
+    hold = orm.HoldRow
+    return (
+        update(hold)
+        .where(
+            hold.attempt_id == bindparam("of_attempt"),
+            hold.budget_id == bindparam("of_budget"),
+        )
+        .values(state=bindparam("state"), actual_pusd=bindparam("actual_pusd"))
+    )
+
+
+def _spent() -> Executable:
+    """Locks the window; its row's lock is taken before any change to its grants."""
+    window, grant = orm.BudgetWindow, orm.Grant
+    mine = (
+        (grant.budget_id == window.budget_id)
+        & (grant.window == window.window)
+        & (grant.host == bindparam("of_host"))
+    )
+    return (
+        select(window.spent_pusd, grant.spent_pusd)
+        .outerjoin(grant, mine)
+        .where(
+            window.budget_id == bindparam("of_budget"),
+            window.window == bindparam("of_window"),
+        )
+        .with_for_update(of=window)
+    )
+
+
+def _spend(table: type[orm.BudgetWindow] | type[orm.Grant]) -> Executable:
+    here = [
+        table.budget_id == bindparam("of_budget"),
+        table.window == bindparam("of_window"),
+    ]
+    if table is orm.Grant:
+        here.append(orm.Grant.host == bindparam("of_host"))
+    return update(table).where(*here).values(spent_pusd=bindparam("spent_pusd"))

@@ -1,0 +1,46 @@
+"""What the books hold of given attempts, as the values that records are folded onto."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from ledger.journals.records import AttemptOpened, Hold
+from ledger.orm import tables as orm
+from ledger.writing.fold import Known, Stage
+from ledger.writing.rows import LOST, opened_from
+
+IDS_PER_QUERY = 500
+
+
+def known_attempts(connection: Connection, ids: Sequence[str]) -> dict[str, Known]:
+    """The attempts among `ids` that the books have, with the holds they were opened with."""
+    table, hold = orm.Attempt, orm.HoldRow
+    columns = [
+        column
+        for column in table.__table__.columns
+        if column.name in AttemptOpened.__struct_fields__ or column.name in ("settled_us", "flag")
+    ]
+    found: dict[str, Known] = {}
+    for start in range(0, len(ids), IDS_PER_QUERY):
+        some = ids[start : start + IDS_PER_QUERY]
+        rows = connection.execute(select(*columns).where(table.attempt_id.in_(some))).mappings()
+        stored = {row["attempt_id"]: dict(row) for row in rows}
+        if not stored:
+            continue
+        holds: dict[str, list[Hold]] = {}
+        query = select(hold.attempt_id, hold.budget_id, hold.window, hold.amount_pusd).where(
+            hold.attempt_id.in_(list(stored))
+        )
+        for attempt_id, budget_id, window, amount in connection.execute(query):
+            holds.setdefault(attempt_id, []).append(Hold(budget_id, window, amount))
+        for attempt_id, row in stored.items():
+            held = tuple(holds.get(attempt_id, ()))
+            found[attempt_id] = Known(opened_from(row), _stage(row), held)
+    return found
+
+
+def _stage(row: Mapping[str, Any]) -> Stage:
+    if row["settled_us"] is None:
+        return Stage.OPEN
+    return Stage.LOST if row["flag"] == LOST else Stage.SETTLED

@@ -1,0 +1,67 @@
+"""Answers without a length where no chunks are known, and a close that is not the socket's."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway.http.outgoing import Flow, Outgoing, unchunked
+
+START = {"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]}
+
+
+@pytest.fixture
+def cycle() -> SimpleNamespace:
+    """As uvicorn makes it; `expected` is what it held at each message."""
+    return SimpleNamespace(chunked_encoding=None, expected_content_length=0, expected=[])
+
+
+def sent(cycle: Any, *messages: dict[str, Any]) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        for message in messages:
+            await send(message)
+
+    async def send(message: dict[str, Any]) -> None:
+        cycle.expected.append((cycle.chunked_encoding, cycle.expected_content_length))
+
+    asyncio.run(unchunked(app, cycle)({}, None, send))
+
+
+def body(data: bytes) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": data, "more_body": True}
+
+
+def test_a_stream_is_as_long_as_its_parts(cycle) -> None:
+    sent(cycle, START, body(b"abc"), body(b""), {"type": "http.response.body"})
+    assert cycle.expected == [(False, 0), (False, 3), (False, 0), (False, 0)]
+
+
+def test_what_has_a_length_keeps_it(cycle) -> None:
+    sent(cycle, START | {"headers": [(b"Content-Length", b"4")]}, body(b"ab"), body(b"cd"))
+    assert cycle.expected == [(None, 0)] * 3  # uvicorn counts
+
+
+def test_closing_is_whoever_elses_it_is_said_to_be() -> None:
+    done: list[object] = []
+    transport: Any = SimpleNamespace(write=done.append, is_closing=lambda: False)
+    outgoing = Outgoing(transport, lambda: done.append("closed"))
+    outgoing.write(b"a")
+    outgoing.close()
+    assert (done, outgoing.is_closing()) == ([b"a", "closed"], False)
+
+
+async def test_who_reads_slowly_is_waited_for() -> None:
+    flow = Flow(SimpleNamespace())
+    await flow.drain()  # nothing to wait for
+    flow.resume_writing()
+    for _ in range(2):
+        flow.pause_writing()
+        flow.pause_writing()
+        waiting = asyncio.create_task(flow.drain())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        flow.resume_writing()
+        await asyncio.wait_for(waiting, 5)
+    assert not flow.write_paused

@@ -1,0 +1,118 @@
+"""What an ended ranking or transcript is booked at: as counted, completed, or the most."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from backends.errors import ServerError, UpstreamBroken
+from gateway.attempt import Outcome
+from gateway.measured.beside import most
+from gateway.measured.counted import completed, used
+from ledger.journals.records import Tokens
+from ledger.prices.book import Price, Terms, cost_pusd, rates_from
+from router.prompts import Extent
+from router.types import Kind, OutputMoments, Request
+
+FREE = rates_from({"input": 0, "output": 0})
+TOKENS = rates_from({"input": 2, "output": 8, "audio_input": 3})
+SEARCHES, BY_TOKENS = Terms(FREE, search_pusd=1000), Terms(TOKENS)
+SECONDS, BOTH = Terms(FREE, second_pusd=500), Terms(TOKENS, second_pusd=500)
+SOUND = Extent(longest=0.0, audio_ms=2000, audio_ms_bound=9000, audio_known=True)
+GUESS = Tokens(audio_input=20, output=5, audio_ms=2000)
+
+
+def price(terms: Terms) -> Price:
+    return Price(1, "a/b", "test", 0, terms)
+
+
+def attempt(terms: Terms | None, kind=Kind.TRANSCRIPTION, *, own=False, extent=SOUND):
+    output = OutputMoments(0, 150.0, 45_000.0, 300.0)
+    request = Request(kind, "m", 40, 160, 77, output, extent=extent)
+    frozen = SimpleNamespace(price=None if terms is None else price(terms))
+    return SimpleNamespace(
+        plan=SimpleNamespace(request=request), step=SimpleNamespace(frozen=frozen), own=own
+    )
+
+
+def ended(usage=None, status="finished", **more) -> Outcome:
+    return Outcome(status, 200, usage=usage, usage_final=True, said_bytes=20, **more)
+
+
+DURATION = {"type": "duration", "seconds": 3}
+IMPOSSIBLE = {"type": "duration", "seconds": -1}
+COUNTED = {"type": "tokens", "input_tokens": 30, "output_tokens": 4}
+
+
+@pytest.mark.parametrize(
+    ("terms", "usage", "basis", "cost"),
+    [
+        (SECONDS, DURATION, "reported", 1500),
+        (BOTH, DURATION, "reported", 1500),
+        (BOTH, COUNTED, "reported", 30 * 3 + 4 * 8),
+        (BY_TOKENS, COUNTED, "reported", 30 * 3 + 4 * 8),
+        (BY_TOKENS, DURATION, "estimated", 20 * 3 + 5 * 8),  # never nothing
+        (SECONDS, COUNTED, "estimated", 1000),
+        (SECONDS, None, "estimated", 1000),
+        (SECONDS, IMPOSSIBLE, "estimated", 1000),
+    ],
+)
+def test_sound_is_paid_in_what_its_price_lists(terms, usage, basis, cost) -> None:
+    tokens, found, disputed = used(attempt(terms), ended(usage))
+    assert (found, cost_pusd(tokens, price(terms))) == (basis, cost)
+    assert tokens.audio_ms in (2000, 3000)
+    assert disputed is (usage == IMPOSSIBLE)
+
+
+@pytest.mark.parametrize(
+    ("terms", "usage", "basis", "cost"),
+    [
+        (SEARCHES, {"search_units": 2}, "reported", 2000),
+        (SEARCHES, {"total_tokens": 50}, "estimated", 1000),
+        (BY_TOKENS, {"total_tokens": 50}, "reported", 100),
+        (BY_TOKENS, {"search_units": 2}, "estimated", 80),
+        (BY_TOKENS, None, "estimated", 80),
+    ],
+)
+def test_a_ranking_is_paid_in_what_its_price_lists(terms, usage, basis, cost) -> None:
+    extent = Extent(searches=1, searches_bound=3)
+    tokens, found, disputed = used(attempt(terms, Kind.RERANK, extent=extent), ended(usage))
+    assert (found, cost_pusd(tokens, price(terms))) == (basis, cost)
+    assert not disputed
+
+
+@pytest.mark.parametrize(
+    ("outcome", "basis"),
+    [
+        (ended(status="client_gone"), "bound"),
+        (ended(status="upstream_error", error=UpstreamBroken.kind), "bound"),
+        (ended(status="upstream_error", error=ServerError.kind), "estimated"),
+        (ended(status="rejected", billable=False), "estimated"),
+    ],
+)
+def test_what_was_given_up_at_an_api_is_booked_at_its_most(outcome, basis) -> None:
+    made = attempt(SECONDS)
+    tokens, found, _ = used(made, outcome)
+    assert found == basis
+    if basis == "bound":
+        assert tokens == most(made.plan.request)
+    elif not outcome.billable:
+        assert tokens == Tokens()
+
+
+def test_a_file_that_does_not_tell_its_length_is_booked_at_its_most() -> None:
+    unknown = Extent(longest=0.0, audio_ms=2000, audio_ms_bound=9000)
+    tokens, basis, _ = used(attempt(SECONDS, extent=unknown), ended())
+    assert (tokens.audio_ms, basis) == (9000, "bound")
+
+
+def test_an_own_engine_is_charged_for_what_it_did_only() -> None:
+    told = used(attempt(None, own=True), ended(DURATION))
+    assert told == (Tokens(audio_ms=3000), "reported", False)
+    assert used(attempt(None, own=True), ended(status="client_gone"))[0] == Tokens()
+    assert used(attempt(None, own=True), ended())[0].audio_ms == 2000
+
+
+def test_what_is_counted_is_never_replaced() -> None:
+    counted = Tokens(input=1, audio_input=2, output=3, audio_ms=4, searches=5)
+    for terms in (SEARCHES, BY_TOKENS, SECONDS, BOTH):
+        assert completed(counted, price(terms), GUESS) == counted

@@ -1,0 +1,79 @@
+"""The relay of transcripts: OpenAI's events and vLLM's chunks, whole and broken."""
+
+import json
+
+import pytest
+
+from backends.errors import BackendError, ServerError, UpstreamBroken
+from gateway.measured.hearing import TranscriptRelay
+
+DONE = b"data: [DONE]\n\n"
+
+
+def event(**value) -> bytes:
+    return b"data: " + json.dumps(value).encode() + b"\n\n"
+
+
+def delta(text: str) -> bytes:
+    return event(type="transcript.text.delta", delta=text, logprobs=[])
+
+
+def chunk(text: str, finish: str | None = None) -> bytes:
+    return event(choices=[{"delta": {"content": text}, "finish_reason": finish}])
+
+
+LAST = event(type="transcript.text.done", text="so it is", usage={"type": "tokens"})
+USAGE = event(choices=[], usage={"prompt_tokens": 9, "completion_tokens": 3})
+
+
+@pytest.mark.parametrize(
+    ("pieces", "end", "usage", "said"),
+    [
+        ([delta("so"), delta(" it is")], LAST + DONE, {"type": "tokens"}, 8),
+        ([delta("so")], LAST, {"type": "tokens"}, 2),  # an end without `[DONE]`
+        ([chunk("so ")], chunk("it", "stop") + DONE, None, 5),
+        (
+            [chunk("so ")],
+            chunk("it", "stop") + USAGE + DONE,
+            {"prompt_tokens": 9, "completion_tokens": 3},
+            5,
+        ),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_all_leaves_and_the_end_waits(pieces, end, usage, said, size) -> None:
+    relay, stream, out = TranscriptRelay(), b"".join(pieces) + end, b""
+    for place in range(0, len(stream), size):
+        out += relay.feed(stream[place : place + size])
+    assert out == b"".join(pieces)
+    assert out + relay.finish() == stream
+    assert (relay.usage, relay.said_bytes) == (usage, said)
+    assert relay.content_events == len(pieces) + (end.count(b'"it"'))
+
+
+@pytest.mark.parametrize("end", [b"", delta("more")])
+def test_an_answer_without_its_end_is_broken(end: bytes) -> None:
+    relay = TranscriptRelay()
+    relay.feed(delta("so") + end)
+    with pytest.raises(UpstreamBroken):
+        relay.finish()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [event(type="error", message="secret"), event(error={"code": "overloaded", "message": "s"})],
+)
+def test_an_error_event_is_the_targets_failure(broken: bytes) -> None:
+    with pytest.raises(ServerError):
+        TranscriptRelay().feed(broken)
+    begun = TranscriptRelay()
+    begun.feed(delta("so"))
+    with pytest.raises(BackendError) as raised:
+        begun.feed(broken)
+    assert raised.type is UpstreamBroken
+    assert "secret" not in str(raised.value)
+
+
+def test_what_is_no_event_stream_is_no_answer() -> None:
+    with pytest.raises(BackendError):
+        TranscriptRelay().feed(b"data: nonsense\n\n")

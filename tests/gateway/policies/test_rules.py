@@ -1,0 +1,61 @@
+"""Policy rules: first match wins, a default always does, a miss has a price."""
+
+from gateway.config.settings import parse
+from gateway.policies.rules import PENALTY_FACTOR, Rules
+from gateway.targets.candidates import Frozen
+from router.types import Candidate, Kind, Otherwise
+
+RULES = """
+models:
+  chat: {targets: ["openai/x"]}
+  code: {targets: ["openai/x"]}
+providers: {openai: {}}
+policies:
+  - name: code
+    match: {models: [code]}
+    slo: {ttft_ms: 100, tpot_ms: 30, attainment: 0.99}
+    kv_headroom_floor: "off"
+    penalty_usd: 0.002
+    otherwise: queue
+    queue_ms: 750
+  - {name: search, match: {teams: [search]}, max_usd_per_request: 0.05}
+"""
+
+
+def candidate(expected: int | None, avoided: int) -> Frozen:
+    made = Candidate(
+        name="x",
+        pool=None,
+        features=frozenset(),
+        kinds=frozenset(Kind),
+        context_tokens=1,
+        internal=False,
+        expected_pusd=expected,
+        bound_pusd=None,
+        avoided_pusd=avoided,
+    )
+    return Frozen(target=None, price=None, candidate=made)  # type: ignore[arg-type]  # not looked at
+
+
+def test_the_first_match_wins_and_nothing_is_left_unmatched() -> None:
+    rules = Rules(parse(RULES, name="x"))
+    assert rules.match("code", "search").policy.name == "code"
+    assert rules.match("chat", "search").policy.name == "search"
+    assert rules.match("chat", "other").policy.name == "default"
+
+
+def test_a_rule_becomes_the_routers_policy() -> None:
+    matched = Rules(parse(RULES, name="x")).match("code", "any")
+    policy = matched.priced([])
+    assert (policy.slo.ttft_ms, policy.slo.tpot_ms, policy.slo.attainment) == (100, 30, 0.99)
+    assert policy.kv_headroom_floor is None
+    assert policy.penalty_pusd == 2 * 10**9
+    assert policy.otherwise is Otherwise.QUEUE
+    assert matched.queue_ms == 750
+
+
+def test_a_miss_without_a_price_costs_five_requests() -> None:
+    matched = Rules(parse(RULES, name="x")).match("chat", "search")
+    assert matched.policy.max_cost_pusd == 5 * 10**10
+    priced = matched.priced([candidate(0, 700), candidate(300, 0), candidate(None, 0)])
+    assert priced.penalty_pusd == PENALTY_FACTOR * 700

@@ -1,0 +1,91 @@
+"""A set of policies is judged under the rest of the configuration, and never half in force."""
+
+import pytest
+
+from gateway.config.settings import PolicyRule, parse, version
+from gateway.policies.sets import examine_set, in_words, rules_of, written
+from ledger.policies import PolicySet
+
+CONFIG = parse(
+    """
+models: {chat: {targets: [openai/gpt-4o-mini]}, other: {targets: [openai/gpt-4o-mini]}}
+providers: {openai: {api_key_env: OPENAI_API_KEY}}
+policies: [{name: default, slo: {ttft_ms: 900}}]
+budgets: [{scope: global, usd: "0.5"}]
+""",
+    name="breakeven.yaml",
+)
+FITS = "policies:\n  - {name: chat, match: {models: [chat]}, max_usd_per_request: 0.25}\n"
+
+
+def test_only_the_policies_change() -> None:
+    found = examine_set("state_dir: elsewhere\n" + FITS, CONFIG, "new.yaml")
+    assert found.faults == ()
+    assert [rule.name for rule in found.settings.policies] == ["chat"]
+    assert found.settings.model_copy(update={"policies": CONFIG.policies}) == CONFIG
+    assert version(found.settings) != version(CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("policies:\n  - {name: a, match: {models: [nothing]}}", "new.yaml:2: policies[0].match"),
+        ("policies:\n  - {name: a, otherwise: wait}", "new.yaml:2: policies[0].otherwise"),
+        ("policies:\n  - {name: a}\n  - {name: a}", "new.yaml:"),
+        ("policy: []", "new.yaml:1: there is no `policies` in it"),
+        ("policies: [", "new.yaml:"),
+    ],
+)
+def test_every_fault_has_the_line_of_its_own_file(text, line) -> None:
+    found = examine_set(text, CONFIG, "new.yaml")
+    assert found.settings is None
+    assert found.lines[0].startswith(line)
+
+
+def test_the_newest_set_is_in_force_and_without_one_the_file() -> None:
+    assert rules_of(CONFIG, None) == (CONFIG, version(CONFIG), None)
+    back = PolicySet(2, None, 0, "ann")
+    assert rules_of(CONFIG, back) == (CONFIG, version(CONFIG), None)
+    found = rules_of(CONFIG, PolicySet(1, FITS, 0, "ann"))
+    assert [rule.name for rule in found.settings.policies] == ["chat"]
+    assert found.version == version(found.settings)
+
+
+def test_a_set_that_no_longer_fits_is_told_and_left_out() -> None:
+    stored = PolicySet(3, "policies: [{name: a, match: {models: [gone]}}]", 0, "ann")
+    found = rules_of(CONFIG, stored)
+    assert (found.settings, found.version) == (CONFIG, version(CONFIG))
+    assert "policy set 3" in found.fault
+    assert "gone" in found.fault
+
+
+def test_what_is_written_is_read_as_the_same() -> None:
+    again = examine_set(written(CONFIG), CONFIG, "again")
+    assert again.settings == CONFIG
+    assert "ttft_ms: 900" in written(CONFIG)
+    assert "attainment" not in written(CONFIG)
+
+
+def test_a_rule_is_told_in_words():
+    rule = PolicyRule.model_validate(
+        {
+            "name": "night",
+            "match": {
+                "models": ["chat"], "teams": ["a", "b"], "when": "stream",
+                "times": [{"days": ["fri"], "starts": "22:00", "ends": "06:00"}, {}],
+            },
+            "candidates": ["pool:a", "x/b", "x/c"],
+            "weights": {"pool:a": 3, "x/b": 1},
+            "canary": {"target": "x/c", "percent": 0.5},
+            "max_quality_loss": 0.02,
+            "residency": "internal_only",
+            "shadow": True,
+        }
+    )  # fmt: skip
+    assert in_words(rule) == (
+        "night: shadow: decided and recorded only; models chat; teams a, b; when stream; "
+        "fri 22:00 to 06:00 UTC or 00:00 to 24:00 UTC; only pool:a, x/b, x/c; "
+        "75 % pool:a, 25 % x/b; "
+        "canary 0.5 % to x/c; at most 0.02 of quality lost; stays inside"
+    )
+    assert in_words(PolicyRule(name="rest")) == "rest: every request"

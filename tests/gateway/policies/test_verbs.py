@@ -1,0 +1,54 @@
+"""Sets of policies are put in force one after the other, and taken back as new entries."""
+
+import pytest
+
+from gateway.config.settings import parse
+from gateway.policies import verbs
+from gateway.policies.sets import examine_set
+from ledger.database import make_engine, migrate, sqlite_url
+
+SETTINGS = parse("policies: [{name: filed}]", name="x")
+CALM, KEEN = "policies: [{name: calm}]", "policies: [{name: keen}]"
+ANN = verbs.Author("ann", "why", 1)
+
+
+@pytest.fixture
+def engine(tmp_path):
+    url = sqlite_url(tmp_path / "ledger.db")
+    migrate(url)
+    made = make_engine(url)
+    yield made
+    made.dispose()
+
+
+def test_there_and_back_again(engine):
+    assert verbs.shown(engine, SETTINGS)[0]["set"] == 0
+    with pytest.raises(verbs.Impossible, match="nothing to take back"):
+        verbs.earlier(engine, SETTINGS, None, to_file=False)
+    calm = verbs.fitting(CALM, SETTINGS, "x")
+    assert verbs.changes(engine, SETTINGS, calm.new)[-2:] == ["-- name: filed", "+- name: calm"]
+    assert verbs.put_in_force(engine, calm, ANN, follows=0) == 1
+    assert verbs.put_in_force(engine, verbs.fitting(KEEN, SETTINGS, "x"), ANN) == 2
+    back = verbs.earlier(engine, SETTINGS, None, to_file=False)
+    assert [rule.name for rule in back.new.policies] == ["calm"]
+    assert verbs.earlier(engine, SETTINGS, 2, to_file=False).document == "policies:\n- name: keen\n"
+    assert verbs.earlier(engine, SETTINGS, None, to_file=True) == verbs.Change(SETTINGS, None)
+    assert verbs.put_in_force(engine, back, ANN) == verbs.newest(engine) == 3
+    assert [one["set"] for one in verbs.past(engine, SETTINGS, 2)] == [3, 2]
+    assert verbs.shown(engine, SETTINGS)[0]["policies"] == "policies:\n- name: calm\n"
+
+
+def test_who_has_not_seen_the_newest_is_told(engine):
+    calm = verbs.fitting(CALM, SETTINGS, "x")
+    verbs.put_in_force(engine, calm, ANN)
+    with pytest.raises(verbs.Moved, match="set 1 is in force, not 0"):
+        verbs.put_in_force(engine, calm, ANN, follows=0)
+    with pytest.raises(verbs.Impossible, match="no set 9"):
+        verbs.earlier(engine, SETTINGS, 9, to_file=False)
+
+
+def test_a_faulty_set_is_told_whole():
+    with pytest.raises(verbs.Impossible, match="cannot be used: 1 error"):
+        verbs.fitting("policies: [{name: x, slo: {ttft: 3}}]", SETTINGS, "x")
+    told = verbs.checked(examine_set("policies: [{name: x, match: {when: '('}}]", SETTINGS, "x"))
+    assert (told["valid"], told["policies"], len(told["faults"])) == (False, [], 1)

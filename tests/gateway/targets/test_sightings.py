@@ -1,0 +1,154 @@
+"""What is seen of a target is what the board says now, however it was remembered."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.clock import Clock
+from gateway.targets.experience import Experience, api_state
+from gateway.targets.sightings import FRESH_S, ApiSight, EngineSight, engine_state
+from gateway.targets.slots import HEALTHS, Board, Layout, Load, Owned, Published, Seen
+from router.types import Health
+
+NOW_S = 50.0
+PUBLISHED = {
+    Published.HEALTH: float(HEALTHS.index("healthy")),
+    Published.KV_CAPACITY_TOKENS: 2944.0,
+    Published.KV_BLOCK_TOKENS: 128.0,
+    Published.A_S: 0.01,
+    Published.B_S: 0.001,
+    Published.C_S: 1e-6,
+    Published.D_S: 1e-4,
+    Published.CONTEXT_TOKENS: 2048.0,
+    Published.UPDATED_S: NOW_S - 1.0,
+}
+
+
+@pytest.fixture(params=[1, 2])
+def board(tmp_path: Path, request):
+    layout = Layout(workers=request.param, engines=("pool:a/0", "pool:a/1"), apis=("x/m", "x/n"))
+    board = Board(tmp_path / "board", layout)
+    board.publish(0, PUBLISHED)
+    yield board
+    board.close()
+
+
+def state(board: Board, now_s: float = NOW_S):
+    return engine_state(board.published(0), board.loads(0), now_s, 10.0, life=board.life(0))
+
+
+def test_own_events_and_foreign_load_add_up(board: Board) -> None:
+    for worker, sequences in ((0, 2.0), (board.layout.workers - 1, 1.0)):
+        row = board.load_row(worker, 0)
+        board.cells[row + Load.SEQUENCES] += sequences
+        board.cells[row + Load.CONTEXT_TOKENS] += 300.0 * sequences
+        board.cells[row + Load.QUEUED_PREFILL_TOKENS] += 50.0
+        board.cells[row + Load.PROMISED_TOKENS] += 512.0 * sequences
+    board.publish(0, {Published.FOREIGN_SEQUENCES: 4.0, Published.FOREIGN_KV_TOKENS: 640.0})
+    engine = state(board)
+    assert engine.health is Health.HEALTHY
+    assert engine.running == 7
+    assert engine.context_tokens == 900 + 640
+    assert engine.queued_prefill_tokens == 100
+    assert engine.kv_used_tokens + engine.kv_promised_tokens == 3 * 512 + 640
+
+
+def test_the_tightest_promises_of_its_classes_are_the_engines(board: Board) -> None:
+    assert (state(board).tightest_ttft_ms, state(board).tightest_tpot_ms) == (None, None)
+    board.publish(0, {Published.TIGHTEST_TTFT_MS: 200.0})
+    board.cells[board.load_row(0, 0) + Load.TIGHTEST_TPOT_MS] = 30.0
+    assert (state(board).tightest_ttft_ms, state(board).tightest_tpot_ms) == (200.0, 30.0)
+
+
+def test_metrics_of_another_life_than_serves_are_the_past(board: Board) -> None:
+    """As soon as the parent says so, and until telemetry has met the next one."""
+    board.own(0, "serving", life=1)
+    assert state(board).health is Health.LOADING
+    board.publish(0, {**PUBLISHED, Published.LIFE: 1.0})
+    assert state(board).health is Health.HEALTHY
+    board.own(0, "backing_off")
+    assert state(board).health is Health.LOADING
+    board.own(0, "serving", life=2)
+    assert state(board).health is Health.LOADING
+    board.publish(0, {Published.HEALTH: float(HEALTHS.index("down"))})
+    assert state(board).health is Health.DOWN
+
+
+def test_stale_or_missing_metrics_are_unknown(board: Board) -> None:
+    assert state(board, NOW_S + 8.9).health is Health.HEALTHY
+    assert state(board, NOW_S + 9.1).health is Health.UNKNOWN
+    board.publish(0, {Published.UPDATED_S: 0.0})
+    assert state(board).health is Health.UNKNOWN
+
+
+def test_an_engine_without_a_fit_has_no_step_model(board: Board) -> None:
+    board.publish(0, {Published.A_S: 0.0})
+    assert state(board).step is None
+
+
+def test_every_cell_that_changes_is_seen_at_once(board: Board) -> None:
+    sight = EngineSight(board, 0, 10.0, None)
+    last = board.layout.workers - 1
+    rows = [(board.published_row(0), len(Published)), (board.owned_row(0), len(Owned))]
+    rows += [(board.load_row(worker, 0), len(Load)) for worker in {0, last}]
+    for row, count in rows:
+        for cell in range(row, row + count):
+            before = board.cells[cell]
+            for number in (1.0, 3.0, before):
+                board.cells[cell] = number
+                known, stated, market = sight.look(NOW_S)
+                assert replace(known, residents=()) == state(board)
+                assert stated == int(board.published(0)[Published.CONTEXT_TOKENS])
+                assert market.bid_price == board.published(0)[Published.BID_PRICE_PUSD_PER_S]
+
+
+def test_while_nothing_changes_it_is_not_made_anew_and_ages_are_nearly_right(board: Board) -> None:
+    sight = EngineSight(board, 0, 10.0, None)
+    first, *_ = sight.look(NOW_S)
+    board.cells[board.load_row(0, 1)] = 7.0  # another engine's
+    assert sight.look(NOW_S + 0.9 * FRESH_S)[0] is first
+    later, *_ = sight.look(NOW_S + 2 * FRESH_S)
+    assert later.age_s == pytest.approx(first.age_s + 2 * FRESH_S)
+    assert sight.look(NOW_S + 9.1)[0].health is Health.UNKNOWN
+    assert sight.look(NOW_S)[0] == first, "a clock of tests may go back"
+
+
+def test_an_engine_that_is_left_alone_is_asked_about_every_time(board: Board) -> None:
+    alone = True
+    sight = EngineSight(board, 0, 10.0, lambda *_: alone)
+    assert sight.look(NOW_S)[0].health is Health.DOWN
+    alone = False
+    assert sight.look(NOW_S)[0].health is Health.HEALTHY
+
+
+def test_an_api_is_seen_as_it_is(board: Board) -> None:
+    """Every cell of every worker, limits that refill, silences that pass."""
+    sight, last = ApiSight(board, 0), board.layout.workers - 1
+    for worker in {0, last}:
+        row = board.seen_row(worker, 0)
+        for cell in Seen:
+            for number in (1.0, NOW_S + 1.0, 0.0 if cell % 2 else 2.0):
+                board.cells[row + cell] = number
+                for now_s in (NOW_S, NOW_S + 0.5, NOW_S + 2.0):
+                    assert sight.look(now_s, 40) == api_state(board, 0, now_s, needed_tokens=40)
+
+
+def test_an_api_that_says_no_limit_is_looked_at_when_something_came_of_it(board: Board) -> None:
+    sight = ApiSight(board, 0)
+    experience = Experience(board, 0, Clock(now_s=lambda: NOW_S))
+    experience.api(0, ttft_s=0.5, tpot_s=0.01, ok=True)
+    first = sight.look(NOW_S, 40)
+    experience.api(1, ttft_s=0.7, tpot_s=0.01, ok=True)
+    assert sight.look(NOW_S + 100.0, 90) is first
+    experience.api(0, ttft_s=0.9, tpot_s=0.01, ok=True)
+    assert sight.look(NOW_S, 40).ttft_median_ms > first.ttft_median_ms
+
+
+def test_a_board_that_is_looked_at_can_be_closed(tmp_path: Path) -> None:
+    board = Board(tmp_path / "board", Layout(workers=2, engines=("pool:a/0",), apis=("x/m",)))
+    sight = EngineSight(board, 0, 10.0, None)
+    sight.look(NOW_S)
+    board.close()
+    with pytest.raises((TypeError, ValueError)):  # what is looked at is gone
+        sight.look(NOW_S)

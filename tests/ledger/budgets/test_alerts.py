@@ -1,0 +1,126 @@
+"""A threshold is noted once a window by whoever looks first, and told until it is heard."""
+
+import pytest
+from sqlalchemy import delete, insert, select, update
+
+from ledger.budgets.alerts import LEASE_US, TOLD_FOR_US, WAIT_LIMIT_US, note, take_due, told
+from ledger.budgets.windows import window_at
+from ledger.declared import BudgetSpec, declare
+from ledger.orm import tables as orm
+
+US = 1_000_000
+NOON_S = 1_780_056_000
+BUDGET = "team:search@day"
+HALF_AND_ALL = {BUDGET: [500_000, 1_000_000]}
+
+
+@pytest.fixture
+def spend(engine):
+    """Sets what the window of a day has spent of its hundred."""
+    with engine.begin() as connection:
+        connection.execute(
+            insert(orm.Budget),
+            [{"id": BUDGET, "scope": "team:search", "period": "day", "limit_pusd": 100,
+              "hard": True, "timezone": "UTC", "created_us": 0}],
+        )  # fmt: skip
+
+    def to(pusd: int, at_s: int = NOON_S) -> int:
+        start = window_at("day", "UTC", at_s).start_s
+        here = {"budget_id": BUDGET, "window": start}
+        with engine.begin() as connection:
+            table = orm.BudgetWindow
+            done = connection.execute(
+                update(table)
+                .where(table.budget_id == BUDGET, table.window == start)
+                .values(spent_pusd=pusd)
+            )
+            if not done.rowcount:
+                connection.execute(insert(table), [{**here, "spent_pusd": pusd, "granted_pusd": 0}])
+        return start
+
+    return to
+
+
+def noted(engine, at_s=NOON_S):
+    return [one.threshold_ppm for one in note(engine, HALF_AND_ALL, at_us=at_s * US)]
+
+
+def test_a_threshold_is_noted_when_it_is_reached_and_once(engine, spend):
+    assert noted(engine) == []
+    spend(49)
+    assert noted(engine) == []
+    start = spend(50)
+    (alert,) = note(engine, HALF_AND_ALL, at_us=NOON_S * US)
+    assert (alert.scope, alert.window, alert.window_end) == ("team:search", start, start + 86_400)
+    assert (alert.spent_pusd, alert.limit_pusd, alert.threshold_ppm) == (50, 100, 500_000)
+    assert alert.hard is True
+    assert noted(engine) == []
+    spend(120)
+    assert noted(engine) == [1_000_000]
+
+
+def test_what_the_last_window_reached_at_its_end_is_noted_in_the_next(engine, spend):
+    spend(60, NOON_S - 86_400)
+    spend(60, NOON_S - 2 * 86_400)  # older news than that is none
+    assert noted(engine) == [500_000]
+    spend(50)
+    assert noted(engine) == [500_000]
+
+
+def test_a_retired_budget_reaches_nothing(engine, spend):
+    spend(100)
+    with engine.begin() as connection:
+        connection.execute(update(orm.Budget).values(retired_us=1))
+    assert noted(engine) == []
+
+
+def test_two_hosts_note_one_alert(engine, spend):
+    spend(70)
+    assert [*noted(engine), *noted(engine)] == [500_000]
+    with engine.connect() as connection:
+        assert len(connection.execute(select(orm.BudgetAlert.tries)).all()) == 1
+
+
+def test_an_alert_is_somebodys_for_a_while_and_then_anybodys(engine, spend):
+    spend(70)
+    noted(engine)
+    at_us = NOON_S * US
+    (mine,) = take_due(engine, at_us=at_us)
+    assert mine.id == f"{BUDGET}:{mine.window}:500000"
+    assert take_due(engine, at_us=at_us + LEASE_US - 1) == ()
+    (again,) = take_due(engine, at_us=at_us + LEASE_US)  # who had it never came back
+    assert again.tries == 1
+    assert take_due(engine, at_us=at_us + 2 * LEASE_US) == ()  # the next wait is longer
+    told(engine, again, at_us=at_us + LEASE_US + 1)
+    assert take_due(engine, at_us=at_us + 20 * WAIT_LIMIT_US) == ()
+
+
+def test_waits_are_bounded_and_old_news_is_not_told(engine, spend):
+    spend(70)
+    noted(engine)
+    at_us, tries = NOON_S * US, 0
+    while take_due(engine, at_us=at_us):
+        at_us += WAIT_LIMIT_US
+        tries += 1
+        assert tries < 100
+    assert tries == TOLD_FOR_US // WAIT_LIMIT_US
+
+
+def test_a_default_is_told_for_each_whom_it_binds(engine) -> None:
+    at_us = 1_795_435_200_000_000
+    month = window_at("month", "UTC", at_us // 10**6).start_s
+    each = BudgetSpec("user:*", "month", 1_000, hard=True, timezone="UTC")
+    own = BudgetSpec("user:cat", "month", 9_000, hard=True, timezone="UTC")
+    declare(engine, contracts=(), budgets=(each, own), config=("c", "c"), at_us=at_us)
+    spent = {"user:ann@month": 900, "user:bob@month": 10, "user:cat@month": 900}
+    rows = [{"budget_id": name, "window": month, "spent_pusd": pusd, "granted_pusd": 0}
+            for name, pusd in spent.items()]  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(delete(orm.BudgetWindow))
+        connection.execute(insert(orm.BudgetWindow), rows)
+    thresholds = {"user:*@month": [800_000]}
+    (alert,) = note(engine, thresholds, at_us=at_us)
+    assert (alert.budget_id, alert.scope, alert.limit_pusd) == ("user:ann@month", "user:ann", 1_000)
+    assert note(engine, thresholds, at_us=at_us) == ()
+    (due,) = take_due(engine, at_us=at_us)
+    assert (due.id, due.hard, due.period) == (alert.id, True, "month")

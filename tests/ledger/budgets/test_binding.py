@@ -1,0 +1,200 @@
+"""A default binds each name by itself, from its first use on; a name's own budget overrides it."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+from sqlalchemy import select
+
+from ledger.budgets.binding import (
+    Budgets,
+    binding,
+    default_of,
+    each_of,
+    is_default,
+    pattern_of,
+    scope_of,
+)
+from ledger.budgets.desk import DeskClient, Refusal
+from ledger.budgets.desk_server import BudgetDesk
+from ledger.budgets.grants import BudgetLine, standings
+from ledger.budgets.windows import window_at
+from ledger.declared import BudgetSpec, declare
+from ledger.orm import tables as orm
+from ledger.verify.budgets import BUDGET_CHECKS
+
+AT_US = 1_795_435_200_000_000
+HOLD, LIMIT = 100, 1_000
+EACH = BudgetSpec("user:*", "month", LIMIT, hard=True, timezone="UTC")
+
+
+def line(scope: str, period: str = "month") -> BudgetLine:
+    return BudgetLine(f"{scope}@{period}", scope, period, "UTC", True, 1)
+
+
+def test_names_may_hold_anything() -> None:
+    assert each_of("user:ann@acme.com:x") == "user:*"
+    assert default_of("user:ann@acme.com@day") == "user:*@day"
+    assert scope_of("user:ann@acme.com@day") == "user:ann@acme.com"
+    assert [each_of(one) for one in ("global", "model:a", "user:*", "tag:app=web")] == [None] * 4
+    assert is_default("team:*")
+    assert not is_default("model:*")
+    assert pattern_of("key:*@day") == "key:%@day"
+
+
+def test_ones_own_budget_comes_before_the_default_of_its_period() -> None:
+    every = {
+        "user:*": [line("user:*"), line("user:*", "day")],
+        "user:ann": [line("user:ann")],
+        "team:a": [line("team:a")],
+    }
+    assert [(name, one.id) for name, one in binding(every, ("team:a", "user:ann", "user:bob"))] == [
+        ("team:a@month", "team:a@month"),
+        ("user:ann@month", "user:ann@month"),
+        ("user:ann@day", "user:*@day"),
+        ("user:bob@month", "user:*@month"),
+        ("user:bob@day", "user:*@day"),
+    ]
+
+
+def say(engine, *budgets: BudgetSpec, at_us: int = AT_US) -> None:
+    declare(engine, contracts=(), budgets=budgets, config=("c", "c"), at_us=at_us)
+
+
+def test_what_is_retired_binds_nobody_while_something_else_does(engine) -> None:
+    own = BudgetSpec("user:ann", "month", 5, hard=True, timezone="UTC")
+
+    def limits() -> list:
+        with engine.connect() as connection:
+            found = Budgets(connection)
+            return [
+                one and one.limit_pusd for one in map(found.of, ("user:ann@month", "user:b@month"))
+            ]
+
+    say(engine, own)
+    assert limits() == [5, None]
+    say(engine, own, EACH)
+    assert limits() == [5, LIMIT]
+    say(engine, EACH)
+    assert limits() == [LIMIT, LIMIT]
+    say(engine)
+    assert limits() == [5, LIMIT], "what was in force last"
+
+
+class House:
+    """Two hosts with two workers each, on one database."""
+
+    def __init__(self, engine, folder) -> None:
+        self.engine, self.folder, self.desks, self.workers = engine, folder, [], []
+        self.now_us = AT_US
+        self.number = 0
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        for host in ("h", "g"):
+            socket = self.folder / f"{host}.sock"
+            desk = BudgetDesk(self.engine, host=host, socket=socket)
+            desk.restore(())
+            desk.refresh(desk.look(self.now_us))
+            await desk.start()
+            stack.push_async_callback(desk.stop)
+            self.desks.append(desk)
+            for number in range(2):
+                name = f"{host}{number}"
+                worker = DeskClient(socket, worker=name, now_us=lambda: self.now_us)
+                await worker.connect()
+                stack.push_async_callback(worker.aclose)
+                self.workers.append(worker)
+
+    async def burst(self, scope: str = "user:ann", each: int = 8) -> tuple[int, int]:
+        """All at once at every worker: how many were admitted and refused."""
+        begin, holds = asyncio.Event(), []
+
+        async def one(worker: DeskClient, name: str) -> bool:
+            await begin.wait()
+            found = await worker.hold(name, (scope, "team:a"), HOLD)
+            return not isinstance(found, Refusal)
+
+        for worker in self.workers:
+            for _ in range(each):
+                self.number += 1
+                holds.append(asyncio.create_task(one(worker, f"a{self.number}")))
+        await asyncio.sleep(0)
+        begin.set()
+        admitted = await asyncio.gather(*holds)
+        return sum(admitted), len(admitted) - sum(admitted)
+
+    async def learn(self) -> None:
+        """What was declared meanwhile has reached every worker."""
+        before = [worker.edition() for worker in self.workers]
+        for desk in self.desks:
+            desk.refresh(desk.look(self.now_us))
+        async with asyncio.timeout(30):
+            for worker, seen in zip(self.workers, before, strict=True):
+                while worker.edition() == seen:  # noqa: ASYNC110  (a worker says nothing when it learns)
+                    await asyncio.sleep(0.01)
+
+    def granted(self) -> dict[str, int]:
+        with self.engine.connect() as connection:
+            columns = (orm.BudgetWindow.budget_id, orm.BudgetWindow.granted_pusd)
+            return {row[0]: row[1] for row in connection.execute(select(*columns))}
+
+    def faults(self) -> list:
+        with self.engine.connect() as connection:
+            return [found for check in BUDGET_CHECKS for found in check(connection)]
+
+
+@pytest.fixture
+async def house(engine, tmp_path):
+    say(engine, EACH)
+    made = House(engine, tmp_path)
+    async with AsyncExitStack() as stack:
+        await made.open(stack)
+        yield made
+
+
+async def test_the_first_requests_of_somebody_unknown_hold_the_default_exactly(house) -> None:
+    assert await house.burst() == (LIMIT // HOLD, 4 * 8 - LIMIT // HOLD)
+    assert await house.burst("user:bob@acme.com") == (LIMIT // HOLD, 4 * 8 - LIMIT // HOLD)
+    assert house.granted() == {"user:ann@month": LIMIT, "user:bob@acme.com@month": LIMIT}
+    assert house.faults() == []
+    refused = await house.workers[0].hold("late", ("user:ann",), HOLD)
+    month = window_at("month", "UTC", AT_US // 10**6)
+    assert refused == Refusal("user:ann@month", LIMIT, 0, month.end_s * 10**6)
+    assert {one.limit_pusd for one in standings(house.engine, "h").values()} == {LIMIT}
+
+
+async def test_without_the_default_all_of_them_pass(house, monkeypatch) -> None:
+    """The control: the storm is one."""
+    monkeypatch.setattr("ledger.budgets.desk.binding", lambda known, scopes: ())
+    assert await house.burst() == (32, 0)
+
+
+async def test_a_default_that_is_raised_or_lowered_holds_at_once(house) -> None:
+    assert (await house.burst())[0] == 10
+    say(house.engine, BudgetSpec("user:*", "month", 1_500, hard=True, timezone="UTC"))
+    await house.learn()
+    assert (await house.burst())[0] == 5
+    say(house.engine, BudgetSpec("user:*", "month", 700, hard=True, timezone="UTC"))
+    await house.learn()
+    assert (await house.burst())[0] == 0
+    assert (await house.burst("user:new"))[0] == 7
+    assert house.faults() == []
+
+
+async def test_ones_own_budget_overrides_the_default_until_it_goes(house) -> None:
+    own = BudgetSpec("user:ann", "month", 300, hard=True, timezone="UTC")
+    say(house.engine, EACH, own)
+    await house.learn()
+    assert (await house.burst())[0] == 3
+    assert (await house.burst("user:bob"))[0] == 10
+    say(house.engine, EACH)
+    await house.learn()
+    assert (await house.burst())[0] == 7, "what was held counts on"
+    assert house.faults() == []
+
+
+async def test_the_next_window_begins_anew_for_everybody(house) -> None:
+    assert (await house.burst())[0] == 10
+    house.now_us = window_at("month", "UTC", AT_US // 10**6).end_s * 10**6
+    assert (await house.burst())[0] == 10
+    assert len(standings(house.engine, "h")) + len(standings(house.engine, "g")) == 4

@@ -1,0 +1,189 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ledger.budgets.escrow import (
+    SCOPE_KINDS,
+    EscrowError,
+    Pot,
+    Shortfall,
+    Slice,
+    borrow,
+    budget_key,
+    give_back,
+    grant,
+    hold,
+    is_sliced,
+    loan_pusd,
+    room_pusd,
+    scope_order,
+    settle,
+    take,
+)
+
+
+def test_the_fixed_order_goes_from_wide_to_narrow():
+    scopes = ["model:gpt-4o", "key:k1", "global", "team:search@day", "org:acme", "team:ads@month"]
+    assert sorted(scopes, key=scope_order) == [
+        "global",
+        "org:acme",
+        "team:ads@month",
+        "team:search@day",
+        "key:k1",
+        "model:gpt-4o",
+    ]
+    assert {scope_order(kind)[0] for kind in SCOPE_KINDS} == set(range(len(SCOPE_KINDS)))
+    with pytest.raises(EscrowError, match="planet"):
+        scope_order("planet:earth")
+
+
+def test_a_scope_has_an_account_per_period():
+    assert budget_key("team:search", "day") != budget_key("team:search", "month")
+    assert scope_order(budget_key("global", "day"))[0] == 0
+
+
+def test_nested_scopes_are_taken_together():
+    slices = {"global": Slice(100), "team:a": Slice(50), "team:b": Slice(9)}
+    taken = take(slices, ["team:a", "global", "global"], 40)
+    assert taken == {"global": Slice(100, 40), "team:a": Slice(50, 40)}
+
+
+@pytest.mark.parametrize(
+    ("scopes", "short"),
+    [
+        (["team:a", "global"], Shortfall("global", 20)),
+        (["team:a", "key:none"], Shortfall("team:a", 70)),
+        (["key:none"], Shortfall("key:none", 120)),
+    ],
+)
+def test_or_none_is_taken_and_the_first_that_lacks_is_named(scopes, short):
+    slices = {"global": Slice(100), "team:a": Slice(50)}
+    assert take(slices, scopes, 120) == short
+    assert slices == {"global": Slice(100), "team:a": Slice(50)}
+
+
+def test_room_is_the_least_of_the_scopes():
+    slices = {"global": Slice(100, 30, 10), "team:a": Slice(50)}
+    assert room_pusd(slices, ["global", "team:a"]) == 50
+    assert room_pusd(slices, ["global", "key:none"]) == 0
+    assert room_pusd(slices, []) is None
+
+
+def test_a_dearer_settle_overdraws_visibly_and_stops_holds():
+    piece = settle(Slice(100, held_pusd=100), 100, 130)
+    assert (piece.free_pusd, piece.overdrawn_pusd) == (-30, 30)
+    assert hold(piece, 0) is None
+    pot, same = give_back(Pot(100, {"w1": 100}), "w1", piece)
+    assert (pot.granted_pusd, same) == (100, piece)
+
+
+def test_small_remainders_are_lent_one_hold_at_a_time():
+    assert is_sliced(8 * 10 * 4, 10, 4)
+    assert not is_sliced(8 * 10 * 4 - 1, 10, 4)
+    assert not is_sliced(100, 0, 1)
+    assert loan_pusd(319, 10, 10, 4) == 10
+    assert loan_pusd(320, 10, 10, 4) == 320 // 16
+    assert loan_pusd(9, 10, 10, 4) == 0
+    with pytest.raises(EscrowError):
+        is_sliced(1, 1, 0)
+
+
+def test_a_lowered_limit_grants_nothing_until_money_came_back():
+    pot = Pot(50, {"w1": 80})
+    assert pot.room_pusd == -30
+    assert grant(pot, "w2", 1) is None
+    assert borrow(pot, "w2", Slice(), 1, holders=2) is None
+    pot, piece = give_back(pot, "w1", Slice(80, 0, 20), 40)
+    assert (pot.room_pusd, piece.free_pusd) == (10, 20)
+
+
+def test_nothing_is_lent_that_is_not_missing():
+    pot, piece = Pot(100), Slice(50)
+    assert borrow(pot, "w1", piece, 50, holders=1) == (pot, piece)
+
+
+def test_steps_that_break_an_invariant_are_bugs():
+    with pytest.raises(EscrowError, match="does not carry"):
+        settle(Slice(10, 5), 6, 0)
+    with pytest.raises(EscrowError, match="negative"):
+        hold(Slice(10), -1)
+    with pytest.raises(EscrowError, match="returns"):
+        give_back(Pot(10, {"w1": 5}), "w1", Slice(10))
+
+
+AMOUNTS = st.integers(0, 500)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["global", "org:o", "team:t", "key:k"]), AMOUNTS),
+    st.lists(st.sampled_from(["global", "org:o", "team:t", "key:k"]), max_size=6),
+    AMOUNTS,
+)
+def test_taking_succeeds_exactly_when_every_scope_has_room(granted, scopes, amount):
+    slices = {scope: Slice(pusd) for scope, pusd in granted.items()}
+    taken = take(slices, scopes, amount)
+    room = room_pusd(slices, scopes)
+    if room is None or amount <= room:
+        assert set(taken) == set(scopes)
+        assert all(taken[s].held_pusd == amount for s in taken)
+    else:
+        assert isinstance(taken, Shortfall)
+        assert taken.missing_pusd > 0
+
+
+class Budget(RuleBasedStateMachine):
+    """Workers hold, settle and return in any order; nothing is overspent or falsely refused."""
+
+    LIMIT = 1000
+    WORKERS = ("w1", "w2", "w3")
+
+    def __init__(self):
+        super().__init__()
+        self.pot = Pot(self.LIMIT)
+        self.slices = {worker: Slice() for worker in self.WORKERS}
+        self.open = []
+
+    def recall(self, but):
+        for worker in self.WORKERS:
+            if worker != but:
+                self.pot, self.slices[worker] = give_back(self.pot, worker, self.slices[worker])
+
+    @rule(worker=st.sampled_from(WORKERS), amount=st.integers(0, 300))
+    def admit(self, worker, amount):
+        lent = borrow(self.pot, worker, self.slices[worker], amount, holders=3)
+        if lent is None:
+            self.recall(worker)
+            lent = borrow(self.pot, worker, self.slices[worker], amount, holders=3)
+        counted = sum(one.held_pusd + one.spent_pusd for one in self.slices.values())
+        if lent is None:
+            assert counted + amount > self.LIMIT  # refused only when the money is not there
+            return
+        self.pot, piece = lent
+        held = hold(piece, amount)
+        assert held is not None
+        self.slices[worker] = held
+        self.open.append((worker, amount))
+        assert counted + amount <= self.LIMIT
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data())
+    def settle(self, data):
+        place = data.draw(st.integers(0, len(self.open) - 1))
+        worker, amount = self.open.pop(place)
+        actual = data.draw(st.integers(0, amount))
+        self.slices[worker] = settle(self.slices[worker], amount, actual)
+
+    @rule(worker=st.sampled_from(WORKERS), amount=st.integers(0, 300))
+    def return_some(self, worker, amount):
+        self.pot, self.slices[worker] = give_back(self.pot, worker, self.slices[worker], amount)
+
+    @invariant()
+    def grants_stay_within_the_limit_and_spending_within_the_grants(self):
+        assert self.pot.granted_pusd <= self.LIMIT
+        for worker, piece in self.slices.items():
+            assert piece.granted_pusd == self.pot.granted.get(worker, 0)
+            assert piece.free_pusd >= 0
+
+
+TestBudget = Budget.TestCase

@@ -1,0 +1,112 @@
+"""The loan book against an oracle: whatever happens in whatever order, no money is lent twice."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.budgets.grants import Account, Standing
+from ledger.budgets.loans import LoanBook
+
+ACCOUNT = Account("a@day", 5)
+LIMIT = 1000
+
+
+class Workers:
+    """What is true: each worker's loan and spending, and the host's grant in the database."""
+
+    def __init__(self):
+        self.lent, self.spent, self.applied = {}, {}, {}
+        self.gone, self.grant = 0, 0
+        self.book = LoanBook()
+
+    def standing(self):
+        applied = self.gone + sum(self.applied.values())
+        return Standing(LIMIT, self.grant, applied, self.grant, applied, 0)
+
+    def promised(self):
+        """Money that someone may spend or has spent."""
+        return self.gone + sum(self.lent.values())
+
+    def borrow(self, name, amount):
+        room = self.book.room_pusd(ACCOUNT)
+        if amount > room:
+            self.grant = min(LIMIT, self.grant + amount - room)
+            self.book.granted(ACCOUNT, self.standing())
+        if amount <= self.book.room_pusd(ACCOUNT):
+            loan, _ = self.book.lend(name, ACCOUNT, asked_pusd=amount, hold_pusd=amount, holders=3)
+            self.lent[name] = self.lent.get(name, 0) + loan
+
+    def give_back(self, name, amount):
+        free = self.lent.get(name, 0) - self.spent.get(name, 0)
+        amount = min(amount, free)
+        if amount > 0:
+            self.lent[name] -= amount
+            self.book.take_back(name, ACCOUNT, amount)
+
+    def spend(self, name, amount):
+        free = self.lent.get(name, 0) - self.spent.get(name, 0)
+        self.spent[name] = self.spent.get(name, 0) + min(amount, free)
+
+    def apply(self, name):
+        delta = self.spent.get(name, 0) - self.applied.get(name, 0)
+        if delta:
+            self.applied[name] = self.spent[name]
+            self.book.applied({(name, *vars_of(ACCOUNT)): delta})
+
+    def die(self, name):
+        self.apply(name)
+        self.book.bury(name)
+        self.gone += self.spent.pop(name, 0)
+        self.lent.pop(name, None)
+        self.applied.pop(name, None)
+
+    def restart(self):
+        self.book = LoanBook()
+        spent = {(name, ACCOUNT): pusd for name, pusd in self.applied.items() if pusd}
+        self.book.restore(list("xyz"), {ACCOUNT: self.standing()}, spent)
+
+    def declare(self, name):
+        self.book.declare(name, {ACCOUNT: self.lent.get(name, 0)})
+
+
+def vars_of(account):
+    return account.budget_id, account.window
+
+
+STEPS = st.tuples(
+    st.sampled_from(["borrow", "give_back", "spend", "apply", "die", "restart", "declare"]),
+    st.sampled_from("xyz"),
+    st.integers(1, 400),
+)
+
+
+@given(st.lists(STEPS, max_size=60))
+def test_no_order_of_events_lends_more_than_the_limit(steps):
+    workers = Workers()
+    for action, name, amount in steps:
+        if action in ("borrow", "give_back", "spend"):
+            if action == "borrow" and name in workers.book.undeclared:
+                workers.declare(name)  # a worker's first words
+            if action == "give_back" and name in workers.book.undeclared:
+                continue
+            getattr(workers, action)(name, amount)
+        elif action == "restart":
+            workers.restart()
+        else:
+            getattr(workers, action)(name)
+        assert workers.promised() <= workers.grant <= LIMIT
+
+
+@given(st.lists(STEPS, max_size=40))
+def test_once_everyone_ended_all_that_was_not_spent_is_free(steps):
+    workers = Workers()
+    for action, name, amount in steps:
+        if action in ("borrow", "spend"):
+            if name in workers.book.undeclared:
+                workers.declare(name)
+            getattr(workers, action)(name, amount)
+        elif action == "restart":
+            workers.restart()
+    for name in "xyz":
+        workers.die(name)
+    assert workers.book.lent_pusd(ACCOUNT) == 0
+    assert workers.book.room_pusd(ACCOUNT) == workers.grant - workers.gone

@@ -1,0 +1,72 @@
+"""Spent, held, left and forecast of each window, by hand; defaults with whom they bind."""
+
+import pytest
+from sqlalchemy import delete, insert
+
+from ledger.budgets.binding import BudgetLine
+from ledger.budgets.states import BudgetState, budget_states
+from ledger.budgets.windows import Window, window_at
+from ledger.declared import BudgetSpec, declare
+from ledger.orm import tables as orm
+
+AT_US = 1_795_435_200_000_000
+MONTH = window_at("month", "UTC", AT_US // 10**6)
+
+
+def state(spent: int, limit: int = 100, held: int = 0) -> BudgetState:
+    line = BudgetLine("global@day", "global", "day", "UTC", True, limit)
+    return BudgetState("global@day", line, Window(1_000, 2_000), spent, held)
+
+
+def test_a_forecast_is_the_pace_so_far_and_none_early() -> None:
+    half = 1_500 * 10**6
+    assert state(30).forecast_pusd(half) == 60
+    assert state(0).forecast_pusd(half) == 0
+    assert state(30).forecast_pusd(1_049 * 10**6) is None
+    assert state(30).forecast_pusd(1_050 * 10**6) == 600
+    assert state(30).forecast_pusd(9_000 * 10**6) == 30, "a window that is over ends as it is"
+
+
+def test_what_is_held_is_not_left() -> None:
+    assert state(30, held=20).left_pusd == 50
+    assert state(120).left_pusd == -20
+
+
+@pytest.fixture
+def books(engine):
+    each = BudgetSpec("user:*", "month", 10**12, hard=True, timezone="UTC")
+    own = BudgetSpec("user:cat", "month", 5 * 10**12, hard=False, timezone="UTC")
+    declare(engine, contracts=(), budgets=(each, own), config=("c", "c"), at_us=AT_US)
+    with engine.begin() as connection:
+        connection.execute(delete(orm.BudgetWindow))
+        for name, pusd, start in (("ann", 7, 0), ("cat", 9, 0), ("bob", 5, -1)):
+            row = {"budget_id": f"user:{name}@month", "window": MONTH.start_s + start,
+                   "spent_pusd": pusd, "granted_pusd": 0}  # fmt: skip
+            connection.execute(insert(orm.BudgetWindow), [row])
+        for attempt, status, pusd in (("a", "held", 40), ("b", "held", 2), ("c", "posted", 1)):
+            row = {"attempt_id": attempt, "budget_id": "user:ann@month", "window": MONTH.start_s,
+                   "amount_pusd": pusd, "state": status}  # fmt: skip
+            connection.execute(insert(orm.HoldRow), [row])
+        alert = {"budget_id": "user:ann@month", "window": MONTH.start_s, "spent_pusd": 7,
+                 "limit_pusd": 8, "reached_us": 1, "due_us": 1, "tries": 0}  # fmt: skip
+        connection.execute(
+            insert(orm.BudgetAlert), [alert | {"threshold_ppm": n} for n in (10**6, 800_000)]
+        )
+    return engine
+
+
+def test_each_account_has_its_line_its_holds_and_its_alerts(books) -> None:
+    with books.connect() as connection:
+        found = {one.account: one for one in budget_states(connection, AT_US)}
+    assert list(found) == ["user:*@month", "user:ann@month", "user:cat@month"]
+    ann, cat, each = found["user:ann@month"], found["user:cat@month"], found["user:*@month"]
+    assert (ann.spent_pusd, ann.held_pusd, ann.alerts) == (7, 42, (800_000, 10**6))
+    assert (ann.default, ann.line.limit_pusd, ann.scope) == ("user:*@month", 10**12, "user:ann")
+    assert (cat.default, cat.line.limit_pusd, cat.held_pusd) == (None, 5 * 10**12, 0)
+    assert (each.is_default, ann.is_default, each.spent_pusd) == (True, False, 0)
+
+
+def test_who_is_asked_for_is_told_of_before_they_spent(books) -> None:
+    with books.connect() as connection:
+        found = [one.scope for one in budget_states(connection, AT_US, ("user:dan", "team:x"))]
+    assert found == ["user:*", "user:ann", "user:dan", "user:cat"]

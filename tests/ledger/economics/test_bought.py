@@ -1,0 +1,56 @@
+"""Overflow is priced by what overflowed; the average over what was served only stands in."""
+
+from fractions import Fraction
+from types import SimpleNamespace
+
+import pytest
+
+from ledger.economics.bought import AS_BOUGHT, OverflowPrice, overflow_prices
+from ledger.economics.cost import TokenBasis, UnitPrice
+from ledger.economics.standing import Against
+from ledger.queries.reads import Comparison, Overflowed
+
+BOTH, OUTPUT = TokenBasis
+SERVED = [
+    Comparison("m", "p", 0, "dear", 100, 10, 900, 0, scaled=False),
+    Comparison("m", "p", 1, "cheap", 100, 10, 100, 0, scaled=False),
+    Comparison("m", "p", 2, "host", 100, 10, 200, 0, scaled=False),
+]
+FOUND = [
+    Overflowed("m", None, None, 30, 10, 60),
+    Overflowed("n", None, None, 10, 0, 20),
+    Overflowed("m", "dear", 0, 40, 20, 280),
+    Overflowed("m", "cheap", 1, 40, 20, 40),
+    Overflowed("m", "host", 2, 40, 20, 20),
+]
+
+
+def verdicts(basis: TokenBasis = BOTH) -> list[SimpleNamespace]:
+    """Of a verdict only these three are read."""
+    names = {Against.SUBSTITUTE: ("dear", 9), Against.SAME_WEIGHTS: ("cheap", 1)}
+    return [
+        SimpleNamespace(against=one, comparators=(name,), average=UnitPrice(price, basis))
+        for one, (name, price) in names.items()
+    ]
+
+
+def test_every_price_is_of_exactly_what_overflowed() -> None:
+    assert overflow_prices(FOUND, SERVED, verdicts(), BOTH) == (
+        OverflowPrice(AS_BOUGHT, (), UnitPrice(Fraction(2), BOTH), 80),
+        OverflowPrice("substitute model", ("dear",), UnitPrice(Fraction(7), BOTH), 280),
+        # `host` would be cheaper for these; the verdict is against `cheap`.
+        OverflowPrice("same weights elsewhere", ("cheap",), UnitPrice(Fraction(1), BOTH), 40),
+    )
+
+
+def test_the_basis_counts_its_tokens() -> None:
+    found = overflow_prices(FOUND, SERVED, verdicts(OUTPUT), OUTPUT)
+    assert [one.average.pusd_per_token for one in found] == [8, 14, 2]
+
+
+@pytest.mark.parametrize("found", [[], [Overflowed("m", None, None, 0, 0, 5)]])
+def test_where_nothing_overflowed_the_average_over_what_was_served_stands_in(found) -> None:
+    prices = overflow_prices(found, SERVED, verdicts(), BOTH)
+    assert [(one.name, one.average.pusd_per_token, one.pusd) for one in prices] == [
+        ("substitute model", 9, 0), ("same weights elsewhere", 1, 0),
+    ]  # fmt: skip

@@ -1,0 +1,121 @@
+"""The verdict: bills against avoided API cost, for each comparator, with what is not known said."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from ledger.economics.breakeven import Lever
+from ledger.economics.cost import TokenBasis, Volume
+from ledger.economics.standing import (
+    Against,
+    chosen_comparisons,
+    rated_pools,
+    standing,
+)
+from ledger.fleet.bills import PoolBill
+from ledger.fleet.capability import Capability, Known
+from ledger.queries.reads import Comparison
+
+USD = 10**12
+BOTH = TokenBasis.INPUT_OUTPUT
+BILL = PoolBill(
+    pool="llama", gpu_type="H200", gpus=1, replicas=1, pusd_per_hour=2 * USD, source="c",
+    simulated=False, bill_pusd=20 * USD, used_pusd=8 * USD, idle_pusd=11 * USD,
+    unavailable_pusd=USD, ops_pusd=Fraction(5 * USD), hours=Fraction(10),
+    available_share=Fraction(9, 10), open_from_us=0,
+)  # fmt: skip
+UNRATED = replace(
+    BILL, pool="tiny", pusd_per_hour=None, bill_pusd=0, used_pusd=0, idle_pusd=0,
+    unavailable_pusd=0, ops_pusd=Fraction(0),
+)  # fmt: skip
+FOUND = [
+    Comparison("chat", "llama", 0, "openai/x", 20_000_000, 5_000_000, 40 * USD, 3 * USD, False),
+    Comparison("chat", "llama", 1, "dear/host", 20_000_000, 5_000_000, 9 * USD, 0, False),
+    Comparison("chat", "llama", 2, "cheap/host", 20_000_000, 5_000_000, 4 * USD, 0, True),
+]
+SERVED = Volume(20_000_000, BOTH)
+CAPABLE = Capability(Volume(30_000_000, BOTH), Known.MEASURED)
+
+
+def test_one_verdict_for_each_comparator() -> None:
+    answer = standing([BILL], FOUND, served=SERVED, capability=CAPABLE)
+    substitute, same = answer.verdicts
+    assert answer.fixed.total_pusd == 25 * USD
+    assert (substitute.against, substitute.comparators) == (Against.SUBSTITUTE, ("openai/x",))
+    assert substitute.result_pusd == 15 * USD
+    assert substitute.average.usd_per_million == 2
+    assert substitute.even.volume == Volume(12_500_000, BOTH)
+    assert substitute.even.feasible
+    assert substitute.stands.ratio == Fraction(8, 5)
+    assert (same.against, same.comparators, same.scaled) == (
+        Against.SAME_WEIGHTS, ("cheap/host",), True,
+    )  # fmt: skip
+    assert same.result_pusd == -21 * USD
+    assert not same.even.feasible
+    assert answer.per_month(-21 * USD) == -1_512 * USD
+
+
+def test_a_gpu_that_pools_share_is_one_gpu_at_its_whole_rate() -> None:
+    whole = standing([BILL], FOUND, served=SERVED, capability=CAPABLE)
+    half = {"pusd_per_hour": USD, "bill_pusd": 10 * USD, "ops_pusd": Fraction(5 * USD, 2),
+            "machine": "box", "share": Fraction(1, 2)}  # fmt: skip
+    bills = [replace(BILL, **half), replace(BILL, pool="embed", **half)]
+    shared = standing(bills, FOUND, served=SERVED, capability=CAPABLE)
+    assert shared.fixed == whole.fixed
+    assert shared.verdicts == whole.verdicts, "cures and the rate that pays are of whole GPUs"
+
+
+def test_requests_outside_the_slo_avoid_nothing_and_are_shown() -> None:
+    answer = standing([BILL], FOUND, served=SERVED, capability=CAPABLE)
+    assert answer.verdicts[0].missed_pusd == 3 * USD
+    assert answer.verdicts[0].avoided_pusd == 40 * USD
+
+
+def test_the_rate_that_would_pay_and_the_cure_agree() -> None:
+    """At the break-even rate the span's result is zero; the cure speaks of full capacity."""
+    verdict = standing([BILL], FOUND, served=SERVED, capability=CAPABLE).verdicts[1]
+    assert verdict.pays_below_pusd_per_hour == Fraction(-USD, 10)
+    rate = next(cure.needed for cure in verdict.even.cures if cure.lever is Lever.GPU_RATE)
+    assert rate == (Fraction(4 * USD, 20) * 30 - 5 * USD) / 10
+
+
+def test_a_pool_without_a_rate_is_named_and_left_out() -> None:
+    answer = standing([BILL, UNRATED], FOUND, served=SERVED, capability=CAPABLE)
+    assert answer.unrated == ("tiny",)
+    assert answer.fixed.total_pusd == 25 * USD
+    assert rated_pools([BILL, UNRATED]) == {"llama"}
+
+
+def test_with_no_rate_at_all_there_is_no_result_but_the_rate_that_would_pay() -> None:
+    answer = standing([UNRATED], FOUND, served=SERVED, capability=CAPABLE)
+    assert rated_pools([UNRATED]) == {"tiny"}
+    verdict = answer.verdicts[0]
+    assert (verdict.stands, verdict.even, verdict.result_pusd) == (None, None, None)
+    assert verdict.pays_below_pusd_per_hour == 4 * USD
+    assert answer.per_month(USD) is None
+
+
+def test_nothing_served_loses_the_whole_bill() -> None:
+    nothing = [replace(FOUND[0], tokens_in_slo=0, output_tokens_in_slo=0, avoided_pusd=0)]
+    answer = standing([BILL], nothing, served=Volume(0, BOTH), capability=None)
+    assert answer.verdicts[0].average is None
+    assert answer.verdicts[0].result_pusd == -25 * USD
+    assert standing([BILL], [], served=Volume(0, BOTH), capability=None).verdicts == ()
+
+
+def test_output_only_uses_output_tokens_everywhere() -> None:
+    output = TokenBasis.OUTPUT
+    served = Volume(5_000_000, output)
+    capable = Capability(Volume(8_000_000, output), Known.MEASURED)
+    verdict = standing([BILL], FOUND, served=served, capability=capable).verdicts[0]
+    assert verdict.average.usd_per_million == 8
+    assert verdict.even.volume == Volume(3_125_000, output)
+    assert verdict.result_pusd == 15 * USD, "money does not depend on the basis"
+
+
+def test_the_cheapest_host_is_chosen_per_model() -> None:
+    other = [replace(one, model="code", avoided_pusd=one.avoided_pusd * 2) for one in FOUND]
+    other[1] = replace(other[1], avoided_pusd=1)
+    chosen = chosen_comparisons([*FOUND, *other], Against.SAME_WEIGHTS)
+    assert [(one.model, one.comparator) for one in chosen] == [
+        ("chat", "cheap/host"), ("code", "dear/host"),
+    ]  # fmt: skip

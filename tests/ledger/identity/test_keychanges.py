@@ -1,0 +1,111 @@
+"""Keys are made, rotated and revoked by somebody: rows that nobody edits, an end that holds."""
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session
+
+from ledger.identity.keychanges import Author, find, known_keys, make, revoke, rotate
+from ledger.identity.keys import IdentityError, KeySpec
+from ledger.orm import tables as orm
+from ledger.seals.registers import Registers, changes
+from ledger.verify.registers import registers_hold
+
+NOW_US = 1_780_000_000_000_000
+HOUR_US = 3_600_000_000
+PEPPER = b"p" * 32
+
+
+def ann(at_us: int = NOW_US) -> Author:
+    return Author("ann", "why", at_us)
+
+
+@pytest.fixture
+def session(engine):
+    with Session(engine) as found:
+        yield found
+
+
+@pytest.fixture
+def old(session):
+    spec = KeySpec("app", team="search", scopes=("usage",), models=("chat",), tags=(("a", "b"),))
+    made = make(session, spec, ann(), pepper=PEPPER)
+    session.commit()
+    return made
+
+
+def turned(session, old, **given):
+    ends_us = given.pop("ends_us", NOW_US + HOUR_US)
+    made = rotate(session, old.key_id, ann(), pepper=PEPPER, ends_us=ends_us, **given)
+    session.commit()
+    return made
+
+
+def generation(session) -> int:
+    return session.execute(select(orm.Meta.value)).scalar_one()
+
+
+def test_a_successor_may_do_the_same_and_the_old_one_ends_by_itself(session, old) -> None:
+    before = generation(session)
+    made = turned(session, old)
+    first, second = known_keys(session.connection(), "search")
+    assert {first.id, second.id} == {old.key_id, made.key_id}
+    one, other = (find(session.connection(), key.key_id) for key in (old, made))
+    assert one._replace(id="", ends_us=None) == other._replace(id="")
+    assert (one.state(NOW_US), one.state(NOW_US + HOUR_US)) == ("ending", "expired")
+    assert other.state(NOW_US + HOUR_US) == "active"
+    assert generation(session) > before
+
+
+def test_a_rotated_key_is_still_revoked_at_once(session, old) -> None:
+    turned(session, old)
+    revoke(session, old.key_id, ann(NOW_US + 1))
+    session.commit()
+    assert find(session.connection(), old.key_id).state(NOW_US + 1) == "revoked"
+
+
+def test_only_an_active_key_is_rotated(session, old) -> None:
+    made = turned(session, old)
+    with pytest.raises(IdentityError, match="is ending"):
+        turned(session, old)
+    revoke(session, made.key_id, ann())
+    with pytest.raises(IdentityError, match="is revoked"):
+        turned(session, made)
+    with pytest.raises(IdentityError, match="no key has the id"):
+        find(session.connection(), "none")
+
+
+def test_an_old_keys_expiry_is_the_new_ones_unless_it_is_told_otherwise(session) -> None:
+    ends_us = NOW_US + 3 * HOUR_US
+    spec = KeySpec("app", expires_us=ends_us)
+    first = make(session, spec, ann(), pepper=PEPPER)
+    second = turned(session, first)
+    third = turned(session, second, expires_us=NOW_US + 9 * HOUR_US)
+    found = [find(session.connection(), one.key_id).expires_us for one in (second, third)]
+    assert found == [ends_us, NOW_US + 9 * HOUR_US]
+    assert find(session.connection(), first.key_id).over_us == NOW_US + HOUR_US
+
+
+def test_another_team_has_other_keys(session, old) -> None:
+    assert known_keys(session.connection(), "other") == []
+
+
+def test_the_log_says_who_did_what_and_finds_an_end_that_was_moved(engine, session, old) -> None:
+    made = turned(session, old)
+    revoke(session, old.key_id, ann())
+    revoke(session, old.key_id, Author("bob", None, NOW_US + 5))  # no change, so no entry
+    session.commit()
+    while Registers(engine).follow(at_us=NOW_US + 9):
+        pass
+    with engine.connect() as connection:
+        found = [one for one in changes(connection, 99) if one.register == "key_changes"]
+        said = [{name: new for name, _, new in one.fields} for one in reversed(found)]
+        assert [(one.actor, one.row) for one in reversed(found)] == [
+            ("ann", "1"), ("ann", "2"), ("ann", "3"), ("ann", "4"),
+        ]  # fmt: skip
+        assert [one.get("event") for one in said] == ["made", "made", "rotated", "revoked"]
+        assert said[2]["successor"] == made.key_id
+        assert "secret" not in str(found)
+        assert list(registers_hold(connection)) == []
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE key_changes SET ends_us = ends_us + 1"))
+        assert list(registers_hold(connection)) != []

@@ -1,0 +1,100 @@
+"""Keys are made once, stored hashed, and revoked for good."""
+
+import stat
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session
+
+from ledger.identity.keys import IdentityError, KeySpec, create_key, load_pepper, revoke_key
+from ledger.orm import tables as orm
+
+NOW_US = 1_780_000_000_000_000
+
+
+def make(engine, **changes):
+    with Session(engine) as session, session.begin():
+        spec = KeySpec(**{"name": "laptop", **changes})
+        return create_key(session, spec, pepper=b"p" * 32, now_us=NOW_US)
+
+
+def generation(engine):
+    with Session(engine) as session:
+        return session.execute(select(orm.Meta.value)).scalar_one_or_none()
+
+
+def test_owners_are_made_on_demand_and_reused(engine):
+    make(engine, team="search", org="acme", user="ann")
+    make(engine, team="search", org="acme", user="ann")
+    with Session(engine) as session:
+        assert session.execute(select(orm.Organisation.id)).scalars().all() == ["acme"]
+        team = session.get_one(orm.Team, "search")
+        assert (team.org_id, team.residency, team.isolation) == ("acme", "any", "team")
+        assert len(session.execute(select(orm.Key.id)).all()) == 2
+
+
+def test_the_secret_is_long_shown_once_and_nowhere_in_the_database(engine):
+    key = make(engine)
+    _, key_id, secret = key.token.split("_")
+    assert key_id == key.key_id
+    assert len(bytes.fromhex(secret)) * 8 >= 160
+    assert secret not in repr(key)
+    with engine.connect() as connection:
+        row = connection.execute(text("SELECT * FROM keys")).one()
+    assert secret not in repr(row)
+    assert bytes.fromhex(secret) not in [bytes(value) for value in row if isinstance(value, bytes)]
+
+
+def test_every_change_raises_the_generation(engine):
+    assert generation(engine) is None
+    key = make(engine)
+    assert generation(engine) == 1
+    with Session(engine) as session, session.begin():
+        revoke_key(session, key.key_id, now_us=NOW_US + 1)
+    assert generation(engine) == 2
+    with Session(engine) as session, session.begin():
+        revoke_key(session, key.key_id, now_us=NOW_US + 2)
+        assert session.get_one(orm.Key, key.key_id).revoked_us == NOW_US + 1
+    assert generation(engine) == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"expires_us": NOW_US},
+        {"team": ""},
+        {"user": "a\nb"},
+        {"residency": "moon"},
+        {"name": ""},
+        {"name": "a\0b"},
+        {"name": "x" * 257},
+        {"models": ("a\r\nb",)},
+        {"models": ("x" * 257,)},
+        {"tags": (("app", "a\0b"),)},
+        {"tags": (("a\nb", "web"),)},
+        {"tags": (("a=b", "web"),)},
+    ],
+)
+def test_faulty_specifications_are_refused(engine, changes):
+    with pytest.raises(IdentityError):
+        make(engine, **changes)
+    assert generation(engine) is None
+
+
+def test_a_team_belongs_to_one_organisation(engine):
+    make(engine, team="search", org="acme")
+    with pytest.raises(IdentityError, match="belongs to `acme`"):
+        make(engine, team="search", org="other")
+
+
+def test_an_unknown_key_cannot_be_revoked(engine):
+    with Session(engine) as session, pytest.raises(IdentityError):
+        revoke_key(session, "none", now_us=NOW_US)
+
+
+def test_the_pepper_is_made_once_and_private(tmp_path):
+    first = load_pepper(tmp_path / "state")
+    assert load_pepper(tmp_path / "state") == first
+    assert len(first) == 32
+    (path,) = (tmp_path / "state").iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

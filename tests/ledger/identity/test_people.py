@@ -1,0 +1,77 @@
+"""The access file: who is found, what is refused, and that a change counts at once."""
+
+import pytest
+
+from ledger.identity.people import AccessFile, AccessFileError, Person, Role, parse
+
+FILE = """
+[auth]
+client_id = "c"
+[people."Ada@example.com"]
+role = "admin"
+[people."*@example.com"]
+role = "viewer"
+teams = ["search"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("ada@EXAMPLE.com", Person("ada@example.com", Role.ADMIN)),
+        ("eve@example.com", Person("eve@example.com", Role.VIEWER, ("search",))),
+        ("eve@elsewhere.com", None),
+        ("eve@elsewhere.com@example.com", None),
+        ("*@example.com", None),
+        ("example.com", None),
+        ("", None),
+    ],
+)
+def test_who_is_found(name: str, found: Person | None) -> None:
+    assert parse(FILE).find(name) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (FILE.replace("admin", "king"), "king"),
+        (FILE.replace("teams", "team"), "team"),
+        (FILE.replace('"Ada', '"a*'), "a pattern is `*@domain`"),
+        (FILE + "[people.'ADA@example.com']\nrole='viewer'", "`ada@example.com` twice"),
+        (FILE.replace('["search"]', "[]"), "names at least one"),
+        (FILE.replace('"viewer"', '"finance"'), "a finance sees every team"),
+        (FILE.replace('[auth]\nclient_id = "c"', ""), "either [auth]"),
+        (FILE + "[proxy]\nsecret_file='s'", "either [auth]"),
+        (FILE + "[oidc]\nhours=0", "more than 0"),
+        ("people = 1", "people"),
+        ("[", "the access file"),
+    ],
+)
+def test_what_is_refused(text: str, said: str) -> None:
+    with pytest.raises(AccessFileError) as raised:
+        parse(text)
+    assert said in str(raised.value)
+
+
+def test_a_change_counts_with_the_next_read(tmp_path) -> None:
+    path = tmp_path / "access.toml"
+    path.write_text(FILE)
+    file = AccessFile(path)
+    first = file.read()
+    assert file.read() is first
+    path.write_text(FILE.replace("Ada", "Eve"))
+    assert file.read().find("ada@example.com").role is Role.VIEWER
+    path.unlink()
+    with pytest.raises(AccessFileError):
+        file.read()
+
+
+def test_secrets_are_files_beside_it(tmp_path) -> None:
+    file = AccessFile(tmp_path / "access.toml")
+    (tmp_path / "s").write_text("0123456789abcdef\n")
+    assert file.secret("s") == b"0123456789abcdef"
+    (tmp_path / "s").write_text("short")
+    with pytest.raises(AccessFileError, match="16 bytes"):
+        file.secret("s")
+    with pytest.raises(AccessFileError):
+        file.secret("none")

@@ -1,0 +1,143 @@
+"""An invoice is imported once, compared with the books, and posted once, to the unit."""
+
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import insert, select
+
+from ledger.invoices.books import (
+    InvoiceStateError,
+    Manner,
+    booked,
+    find,
+    lines_of,
+    post,
+    store,
+    stored,
+)
+from ledger.invoices.files import InvoiceFile, InvoiceLine
+from ledger.invoices.reconcile import Cause, by_day_and_model
+from ledger.orm import tables as orm
+from ledger.orm.types import exact_sum
+from ledger.verify.checks import verify
+from ledger.writing.fold import Item
+from ledger.writing.repository import Repository
+
+NOON_US = 1_780_000_000_000_000
+DAY = datetime.fromtimestamp(NOON_US / 1e6, UTC).date()
+
+
+def invoice(*amounts, item="gpt-4o-mini, input", places=12, digest="d"):
+    return InvoiceFile("csv", tuple(InvoiceLine(DAY, item, one) for one in amounts), places, digest)
+
+
+def kept(engine, found, party="provider:openai"):
+    return store(engine, found, party=party, name="nov.csv", by="ana", at_us=9)
+
+
+@pytest.fixture
+def books(engine, opened, settled):
+    """Two attempts of 400, one of them by an estimate, one lost at its bound."""
+    records = [
+        opened(1), settled(1), opened(2), settled(2, basis="estimated", status="client_gone"),
+        opened(3, bound_pusd=70),
+    ]  # fmt: skip
+    items = [Item("j", 1, place, b"", record) for place, record in enumerate(records)]
+    repository = Repository(engine, host="h")
+    repository.apply(items, (), at_us=5)
+    repository.settle_lost("j", at_us=NOON_US + 5)
+    return engine
+
+
+def owed(engine, account="payable:provider:openai"):
+    with engine.connect() as connection:
+        query = select(exact_sum(orm.Posting.amount_pusd)).where(orm.Posting.account == account)
+        return -connection.execute(query).scalar_one()
+
+
+def test_a_file_is_kept_as_it_is_and_once(books):
+    number = kept(books, invoice(500, 300))
+    with books.connect() as connection:
+        assert [one.amount_pusd for one in lines_of(connection, number)] == [500, 300]
+        (one,) = stored(connection)
+        assert (one.id, one.party, one.total_pusd, one.imported_by, one.posted_us) == (
+            number, "provider:openai", 800, "ana", None,
+        )  # fmt: skip
+        with pytest.raises(InvoiceStateError, match="there is no invoice 99"):
+            find(connection, 99)
+    with pytest.raises(InvoiceStateError, match=f"as invoice {number}"):
+        kept(books, invoice(500, 300))
+    assert kept(books, invoice(500, 300), party="provider:other") > number
+
+
+def test_the_books_say_what_is_uncertain_in_them(books):
+    with books.connect() as connection:
+        (one,) = booked(connection, "provider:openai", DAY, DAY)
+    assert (one.booked_pusd, one.attempts) == (870, 3)
+    assert (one.uncertain_pusd, one.uncertain, one.lost_pusd, one.lost) == (400, 1, 70, 1)
+    (row,) = by_day_and_model(invoice(500).lines, [one], places=12)[DAY]
+    assert row.difference_pusd == -370
+    assert row.causes == (Cause.CANCELLED, Cause.LOST)
+
+
+@pytest.mark.parametrize("invoiced", [500, 870, 1000])
+def test_posting_brings_what_is_owed_to_the_invoice(books, invoiced):
+    number = kept(books, invoice(invoiced))
+    posted = post(books, number, by="ben", at_us=11)
+    assert posted == ({DAY: invoiced - 870} if invoiced != 870 else {})
+    assert owed(books) == invoiced
+    assert owed(books, "adjustments:openai") == -(invoiced - 870)
+    with books.connect() as connection:
+        assert find(connection, number).posted_by == "ben"
+        assert "postings_balance" not in {one.check for one in verify(connection).findings}
+    with pytest.raises(InvoiceStateError, match="posted by ben"):
+        post(books, number, by="eve", at_us=12)
+    assert owed(books) == invoiced
+
+
+def test_a_corrected_invoice_counts_what_was_adjusted_before(books):
+    post(books, kept(books, invoice(1000)), by="ben", at_us=11)
+    again = kept(books, invoice(990, digest="e"))
+    with pytest.raises(InvoiceStateError, match="--adds"):
+        post(books, again, by="ben", at_us=12)
+    assert owed(books) == 1000
+    assert post(books, again, by="ben", at_us=12, manner=Manner.REPLACES) == {DAY: -10}
+    assert owed(books) == 990
+
+
+def test_a_credit_note_and_a_part_are_owed_beside_what_is_there(books):
+    note = kept(books, invoice(-50))
+    assert post(books, note, by="ben", at_us=11, manner=Manner.ADDS) == {DAY: -50}
+    assert owed(books) == 870 - 50
+    part = kept(books, invoice(30, digest="e"))
+    assert post(books, part, by="ben", at_us=12, manner=Manner.ADDS) == {DAY: 30}
+    assert owed(books) == 870 - 20
+
+
+def test_a_cloud_bill_is_compared_with_the_hours_of_its_pool(engine):
+    hour = {
+        "pool": "chat", "contract_id": 1, "replicas": 1, "used_pusd": 10, "idle_pusd": 20,
+        "unavailable_pusd": 0, "busy_us": 1, "unavailable_us": 0, "closed_us": 9, "bill_pusd": 30,
+        "correction": 0, "span_us": 3_600_000_000,
+    }  # fmt: skip
+    start = NOON_US // 86_400_000_000 * 86_400_000_000
+    with engine.begin() as connection:
+        connection.execute(
+            insert(orm.GpuHour), [hour | {"hour_us": start + n * 3_600_000_000} for n in (0, 23)]
+        )
+    number = kept(engine, invoice(64, item="vm-1"), party="gpu:chat")
+    with engine.connect() as connection:
+        (one,) = booked(connection, "gpu:chat", DAY, DAY)
+    assert (one.booked_pusd, one.attempts) == (60, 2)
+    assert post(engine, number, by="ben", at_us=11) == {DAY: 4}
+    assert owed(engine, "payable:gpu:chat") == 4
+    assert owed(engine, "adjustments:gpu:chat") == -4
+
+
+def test_of_two_who_post_at_once_one_does(books):
+    number = kept(books, invoice(1000))
+    post(books, number, by="ben", at_us=11)
+    before = owed(books)
+    with pytest.raises(InvoiceStateError):
+        post(books, number, by="ana", at_us=11)
+    assert owed(books) == before

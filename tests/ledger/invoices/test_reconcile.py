@@ -1,0 +1,105 @@
+"""Differences by day and model, and causes that can explain them and no others."""
+
+from datetime import date
+
+import pytest
+
+from ledger.invoices.files import InvoiceLine
+from ledger.invoices.reconcile import (
+    Booked,
+    Cause,
+    by_day_and_model,
+    by_key,
+    mapped,
+    model_of,
+    rounding_pusd,
+)
+
+DAY, NEXT = date(2026, 11, 3), date(2026, 11, 4)
+USD = 10**12
+
+
+def line(pusd, item="gpt-4o, input", day=DAY, project=None):
+    return InvoiceLine(day, item, pusd, project)
+
+
+def booked(pusd, day=DAY, model="gpt-4o", **more):
+    return Booked(day, model, "search", pusd, **{"attempts": 3, **more})
+
+
+def causes(lines, books, *, places=6):
+    rows = by_day_and_model(lines, books, places=places)
+    return [row.causes for row in rows[DAY]]
+
+
+@pytest.mark.parametrize(
+    ("item", "model"),
+    [
+        ("gpt-4o-mini-2024-07-18, input", "gpt-4o-mini"),
+        ("GPT-4o-mini", "gpt-4o-mini"),
+        ("openai/gpt-4o-latest, cached input", "gpt-4o"),
+        ("claude-haiku-4-5-20251001", "claude-haiku-4-5"),
+        ("Web search tool calls", "web search tool calls"),
+    ],
+)
+def test_a_snapshot_and_a_kind_are_no_model_of_their_own(item, model):
+    assert model_of(item) == model
+
+
+def test_lines_of_one_model_are_added_and_compared_with_its_attempts():
+    lines = [line(2 * USD), line(3 * USD, "gpt-4o-2024-08-06, output"), line(7, "other")]
+    rows = by_day_and_model(lines, [booked(5 * USD)], places=6)[DAY]
+    assert [(row.key, row.difference_pusd, row.attempts) for row in rows] == [
+        ("gpt-4o", 0, 3),
+        ("other", 7, 0),
+    ]
+    assert rows[0].causes == ()
+
+
+def test_half_of_the_last_place_a_line_is_rounding():
+    assert rounding_pusd(2, 3) == 3 * USD // 200 + 1
+    assert causes([line(USD)], [booked(USD + USD // 200)], places=2) == [(Cause.ROUNDING,)]
+    assert causes([line(USD)], [booked(USD + USD // 150)], places=2) == [(Cause.UNEXPLAINED,)]
+
+
+@pytest.mark.parametrize(
+    ("invoiced", "books", "expected"),
+    [
+        (9, booked(10, uncertain_pusd=2, uncertain=1), Cause.CANCELLED),
+        (7, booked(10, uncertain_pusd=2, uncertain=1), Cause.UNEXPLAINED),
+        (11, booked(10, uncertain_pusd=2, uncertain=1), Cause.UNEXPLAINED),
+        (9, booked(10, lost_pusd=1, lost=1), Cause.LOST),
+        (11, booked(10, failed=1), Cause.RETRIES),
+        (9, booked(10, failed=1), Cause.UNEXPLAINED),
+        (11, booked(10, unpriced=1), Cause.UNPRICED),
+    ],
+)
+def test_a_cause_explains_one_sign_up_to_its_amount(invoiced, books, expected):
+    assert causes([line(invoiced * 1000)], [scaled(books)], places=12) == [(expected,)]
+
+
+def scaled(one):
+    return Booked(
+        one.day, one.model, one.project, one.booked_pusd * 1000, one.attempts,
+        one.uncertain_pusd * 1000, one.uncertain, one.lost_pusd * 1000, one.lost, one.failed,
+        one.unpriced,
+    )  # fmt: skip
+
+
+def test_traffic_that_passed_elsewhere_and_what_nobody_invoiced():
+    assert causes([line(USD)], []) == [(Cause.NOT_IN_BOOKS,)]
+    assert causes([], [booked(USD)]) == [(Cause.NOT_INVOICED,)]
+
+
+def test_what_one_day_lacks_and_the_next_has_too_much_is_the_clock():
+    lines = [line(8 * USD), line(12 * USD, day=NEXT)]
+    assert causes(lines, [booked(10 * USD), booked(10 * USD, NEXT)]) == [(Cause.DAY,)]
+
+
+def test_sums_by_any_key_with_the_greatest_difference_first():
+    lines = mapped([line(5, project="p1"), line(50, project="p2")], {"p1": "search"})
+    rows = by_key(lines, [booked(4)], (lambda one: one.project, lambda one: one.project))
+    assert [(row.key, row.invoiced_pusd, row.booked_pusd) for row in rows] == [
+        ("p2", 50, 0),
+        ("search", 5, 4),
+    ]

@@ -1,0 +1,168 @@
+"""Reading while others write: nothing twice, nothing skipped, torn tails passed over."""
+
+import pytest
+
+from ledger.journals.frames import decode
+from ledger.journals.journal import JournalWriter, segments
+from ledger.journals.reader import JournalReader, Position, has_owner
+
+
+def only(directory):
+    reader = JournalReader(directory)
+    (journal,) = reader.journals()
+    return reader, journal
+
+
+async def test_tailing_sees_each_record_once(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=3000)
+    reader, journal = only(tmp_path)
+    since, found = Position(), []
+    for number in range(40):
+        writer.append(opened(number))
+        if number % 3 == 0:
+            chunk = reader.read(journal, since)
+            found += [frame.record for frame in chunk.frames]
+            since = chunk.after
+    for _ in range(40):
+        chunk = reader.read(journal, since)
+        found += [frame.record for frame in chunk.frames]
+        since = chunk.after
+    assert found == [opened(number) for number in range(40)]
+    assert reader.backlog_bytes(journal, since) == 0
+    writer.close()
+
+
+async def test_a_torn_tail_is_never_a_record(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0")
+    writer.append(opened(1))
+    reader, journal = only(tmp_path)
+    with segments(journal.home)[-1].open("ab") as file:
+        file.write(b"\x40\x00\x00\x00half")
+    chunk = reader.read(journal, Position())
+    assert [frame.record for frame in chunk.frames] == [opened(1)]
+    assert reader.read(journal, chunk.after).frames == ()
+    writer.close()
+    assert reader.read(journal, chunk.after) == reader.read(journal, chunk.after)
+
+
+async def test_a_torn_tail_in_the_middle_is_passed_over(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=700)
+    for number in range(6):
+        writer.append(opened(number))
+    writer.close()
+    reader, journal = only(tmp_path)
+    first = segments(journal.home)[0]
+    with first.open("ab") as file:
+        file.write(b"\x40\x00\x00\x00half")
+    since, found = Position(), []
+    while (chunk := reader.read(journal, since)).after != since:
+        found += [frame.record for frame in chunk.frames]
+        since = chunk.after
+    assert found == [opened(number) for number in range(6)]
+
+
+async def test_garbage_in_a_sealed_segment_is_a_fault_and_the_next_is_read(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=700)
+    for number in range(6):
+        writer.append(opened(number))
+    writer.close()
+    reader, journal = only(tmp_path)
+    with segments(journal.home)[0].open("ab") as file:
+        file.write(b"\xff" * 100)
+    since, faults, found = Position(), [], []
+    while (chunk := reader.read(journal, since)).after != since:
+        faults += [frame.fault for frame in chunk.frames if frame.fault]
+        found += [frame.record for frame in chunk.frames if frame.record]
+        since = chunk.after
+    assert faults == ["no frame"]
+    assert found == [opened(number) for number in range(6)]
+
+
+async def test_applied_segments_go_and_the_newest_stays(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=2000)
+    for number in range(30):
+        writer.append(opened(number))
+    reader, journal = only(tmp_path)
+    last = segments(journal.home)[-1]
+    assert reader.remove_applied(journal, Position(10**6)) > 3
+    assert segments(journal.home) == [last]
+    writer.close()
+    reader.remove(journal)
+    assert reader.journals() == []
+
+
+async def test_a_small_read_limit_only_takes_more_reads(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0")
+    for number in range(10):
+        writer.append(opened(number))
+    writer.close()
+    reader, journal = only(tmp_path)
+    since, found = Position(), []
+    while chunk := reader.read(journal, since, limit_bytes=700):
+        if chunk.after == since:
+            break
+        found += [frame.record for frame in chunk.frames]
+        since = chunk.after
+    assert found == [opened(number) for number in range(10)]
+
+
+@pytest.mark.parametrize("segment_bytes", [500, 100_000])  # one record a segment; all in one
+async def test_a_record_larger_than_the_read_limit_is_read_and_not_passed_over(
+    tmp_path, opened, segment_bytes
+):
+    """A whole frame that does not fit is no torn tail: what follows it would go with it."""
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=segment_bytes)
+    records = [opened(number, decision=bytes(3000 * (number % 2))) for number in range(6)]
+    for record in records:
+        writer.append(record)
+    writer.close()
+    reader, journal = only(tmp_path)
+    since, found = Position(), []
+    while (chunk := reader.read(journal, since, limit_bytes=700)).after != since:
+        found += [frame.record for frame in chunk.frames]
+        since = chunk.after
+    assert found == records
+
+
+async def test_no_more_frames_are_decoded_than_were_asked_for(tmp_path, opened, monkeypatch):
+    writer = JournalWriter(tmp_path, "w0")
+    for number in range(10):
+        writer.append(opened(number))
+    decoded = []
+
+    def counted(data, base, *, sealed):
+        for frame in decode(data, base, sealed=sealed):
+            decoded.append(frame)
+            yield frame
+
+    monkeypatch.setattr("ledger.journals.reader.decode", counted)
+    reader, journal = only(tmp_path)
+    since, found = Position(), []
+    while (chunk := reader.read(journal, since, most=3)).frames:
+        assert chunk.more is (len(chunk.frames) == 3)
+        found += [frame.record for frame in chunk.frames]
+        since = chunk.after
+    assert found == [opened(number) for number in range(10)]
+    assert len(decoded) == 10
+    writer.close()
+
+
+async def test_more_is_said_where_a_journal_certainly_goes_on(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=2000)
+    for number in range(12):
+        writer.append(opened(number))
+    reader, journal = only(tmp_path)
+    newest = Position(len(segments(journal.home)))
+    assert newest.segment > 2
+    assert reader.read(journal, Position()).more  # a later segment
+    assert reader.read(journal, newest, limit_bytes=700).more  # a full read
+    assert not reader.read(journal, newest).more
+    writer.close()
+
+
+async def test_the_owner_is_seen_while_it_lives(tmp_path):
+    writer = JournalWriter(tmp_path, "w0")
+    _, journal = only(tmp_path)
+    assert has_owner(journal)
+    writer.close()
+    assert not has_owner(journal)

@@ -1,0 +1,18 @@
+"""What stands for rows that went has keys that say of which step it is."""
+
+from ledger.orm import tables as orm
+
+
+def test_lines_belong_to_a_condensing_and_sums_to_a_window() -> None:
+    keys = {
+        table: [column.name for column in table.__table__.primary_key]
+        for table in (
+            orm.Condensing,
+            orm.CondensedPosting,
+            orm.CondensedRefusal,
+            orm.RetiredHolds,
+        )
+    }
+    assert keys[orm.Condensing] == ["number"]
+    assert keys[orm.CondensedPosting] == keys[orm.CondensedRefusal] == ["number", "line"]
+    assert keys[orm.RetiredHolds] == ["budget_id", "window"]

@@ -1,0 +1,200 @@
+import msgspec
+import pytest
+
+from ledger.journals.records import Tokens
+from ledger.prices.book import (
+    STANDARD,
+    Price,
+    PriceBook,
+    PriceError,
+    Schedule,
+    Terms,
+    check,
+    rates_from,
+    tier_cost_pusd,
+    tier_of,
+)
+
+CHEAP = Terms(rates_from({"input": 1, "output": 2}))
+DEAR = Terms(rates_from({"input": 10, "output": 20}))
+DAY_US = 86_400_000_000
+
+
+def price(version, name="openai/gpt-4o", since=0, terms=CHEAP, **fields):
+    return Price(version, name, fields.pop("book", "litellm"), since, terms, **fields)
+
+
+def versions(*found):
+    return [None if one is None else one.version for one in found]
+
+
+def test_the_version_in_force_at_an_instant():
+    book = PriceBook([price(2, since=200, terms=DEAR), price(1, since=100)])
+    assert versions(*(book.find("openai/gpt-4o", at) for at in (99, 100, 199, 200, 10**18))) == [
+        None, 1, 1, 2, 2,
+    ]  # fmt: skip
+    assert book.version(2).terms == DEAR
+    assert book.version(3) is None
+    assert len(book) == 2
+
+
+def test_of_two_versions_from_the_same_instant_the_later_number_counts():
+    book = PriceBook([price(1), price(2, terms=DEAR)])
+    assert book.find("openai/gpt-4o", 0).version == 2
+
+
+def test_a_price_file_overrides_the_bundled_map_while_it_is_in_force():
+    negotiated = price(2, since=100, effective_until_us=200, rank=1, book="deal.yaml", terms=DEAR)
+    book = PriceBook([price(1), price(3, since=150), negotiated])
+    assert versions(*(book.find("openai/gpt-4o", at) for at in (99, 100, 199, 200))) == [1, 2, 2, 3]
+
+
+def test_a_withdrawn_price_gives_way_to_the_book_below():
+    book = PriceBook(
+        [
+            price(1),
+            price(2, rank=1, book="deal.yaml", terms=DEAR),
+            price(3, since=100, rank=1, book="deal.yaml", terms=DEAR, withdrawn=True),
+        ]
+    )
+    assert versions(*(book.find("openai/gpt-4o", at) for at in (99, 100))) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("openai/gpt-4o", "openai/gpt-4o"),
+        ("openai/gpt-4o#eu", "openai/gpt-4o"),
+        ("openai/gpt-5.5#eu", "openai/gpt-5.5#eu"),
+        ("openai/GPT-4o", "openai/gpt-4o"),
+        ("deepinfra/meta-llama/llama-3.3-70b", "deepinfra/meta-llama/Llama-3.3-70B"),
+        ("openai/gpt-4o-2024-08-06", "openai/gpt-4o"),
+        ("openai/gpt-4o-20240806", "openai/gpt-4o"),
+        ("openai/gpt-4o-latest", "openai/gpt-4o"),
+        ("openai/gpt-4o-2024-05-13", "openai/gpt-4o-2024-05-13"),
+        ("openai/ours", "openai/gpt-4o"),
+        ("openai/ours#us", "openai/gpt-4o"),
+        ("openai/gpt-4o-mini", None),
+        ("openai/gpt-4", None),
+        ("gpt-4o", None),
+        ("azure/gpt-4o", None),
+        ("", None),
+    ],
+)
+def test_names_are_found_by_the_documented_rules_only(asked, found):
+    names = [
+        "openai/gpt-4o",
+        "openai/gpt-5.5",
+        "openai/gpt-5.5#eu",
+        "openai/gpt-4o-2024-05-13",
+        "deepinfra/meta-llama/Llama-3.3-70B",
+    ]
+    book = PriceBook(
+        [price(place, name) for place, name in enumerate(names)], {"openai/ours": "openai/gpt-4o"}
+    )
+    price_found = book.find(asked, 0)
+    assert (price_found and price_found.name) == found
+
+
+def test_a_book_that_changed_its_rank_and_ended_is_over():
+    """Two files change places, then the one that is now above is dropped: nothing of it is left."""
+    book = PriceBook(
+        [
+            price(1, book="a.yaml", rank=1), price(2, book="b.yaml", rank=2),
+            price(3, book="a.yaml", rank=2, since=10), price(4, book="b.yaml", rank=1, since=10),
+            price(5, book="a.yaml", rank=2, since=20, withdrawn=True),
+            price(6, book="b.yaml", rank=1, since=30, withdrawn=True),
+        ]
+    )  # fmt: skip
+    found = versions(*(book.find("openai/gpt-4o", at_us) for at_us in (5, 15, 25, 35)))
+    assert found == [2, 3, 4, None]
+
+
+def test_of_two_books_of_one_rank_the_last_version_counts():
+    book = PriceBook(
+        [price(1, book="genai-prices"), price(2), price(3, book="genai-prices", since=9)]
+    )
+    assert versions(*(book.find("openai/gpt-4o", at_us) for at_us in (5, 9))) == [2, 3]
+
+
+def test_in_force_lists_each_name_once():
+    book = PriceBook([price(1), price(2, since=5), price(3, "a/b", since=9)])
+    assert [one.version for one in book.in_force(5)] == [2]
+    assert [one.version for one in book.in_force(9)] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("word", "tier"),
+    [
+        (None, STANDARD), ("", STANDARD), ("default", STANDARD), ("auto", STANDARD),
+        ("standard_only", STANDARD), ("Priority", "priority"), ("flex", "flex"), ("batch", "batch"),
+        ("fast", "priority"),
+    ],
+)  # fmt: skip
+def test_service_tiers_in_the_books_words(word, tier):
+    assert tier_of(word) == tier
+
+
+def scheduled(*places):
+    return Terms(CHEAP.rates, tuple(Schedule(tier, above, CHEAP.rates) for tier, above in places))
+
+
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [
+        (price(1, "gpt-4o"), "provider/model"),
+        (price(1, "openai/"), "provider/model"),
+        (price(1, terms=Terms(rates_from({"input": -1, "output": 1}))), "negative"),
+        (price(1, terms=Terms(CHEAP.rates, request_pusd=-1)), "negative"),
+        (price(1, terms=Terms(CHEAP.rates, uplift_ppm=-1)), "negative"),
+        (price(1, terms=scheduled((STANDARD, 0))), "ascend"),
+        (price(1, terms=scheduled((STANDARD, 200), (STANDARD, 100))), "ascend"),
+        (price(1, terms=scheduled(("flex", 0), ("flex", 0))), "ascend"),
+        (price(1, terms=scheduled(("flex", 100))), "short prompts"),
+        (price(1, since=5, effective_until_us=5), "ends before"),
+        (price(1, terms=Terms(rates_from({"input": 10**11, "output": 1}))), "64-bit"),
+    ],
+)
+def test_the_dry_run_finds_what_cannot_be_used(broken, fault):
+    assert any(fault in line for line in check(broken))
+    with pytest.raises(PriceError, match=fault):
+        PriceBook([broken])
+
+
+def test_a_usable_price_has_no_faults_and_survives_storage():
+    full = price(1, terms=scheduled(("batch", 0), (STANDARD, 100), (STANDARD, 200)), rank=2)
+    assert check(full) == []
+    assert msgspec.json.decode(msgspec.json.encode(full), type=Price) == full
+    assert msgspec.convert(msgspec.to_builtins(full), Price) == full
+
+
+@pytest.mark.parametrize(
+    ("word", "cost", "listed"),
+    [
+        (None, 12, True),
+        ("default", 12, True),
+        ("flex", 6, True),
+        ("Priority", 36, True),
+        ("scale", 12, False),  # booked at standard rates, and said so
+    ],
+)
+def test_an_answers_tier_has_its_own_rates(word, cost, listed):
+    tiers = {"flex": {"input": 1, "output": 2}, "priority": {"input": 6, "output": 12}}
+    terms = Terms(
+        rates_from({"input": 2, "output": 4}),
+        tuple(Schedule(tier, 0, rates_from(rates)) for tier, rates in tiers.items()),
+    )
+    found = tier_cost_pusd(Tokens(input=2, output=2), price(1, terms=terms), word)
+    assert found == (cost, listed)
+
+
+def test_within_an_unchanged_span_every_instant_has_the_same_price():
+    ended = price(2, since=100, effective_until_us=150)
+    above = price(3, since=120, rank=1)
+    book = PriceBook([price(1), ended, above, price(4, since=180, rank=1, withdrawn=True)])
+    spans = {book.unchanged_us(at_us) for at_us in range(-10, 300)}
+    assert sorted(spans)[1:-1] == [(0, 100), (100, 120), (120, 150), (150, 180)]
+    for since_us, until_us in spans:
+        within = [at_us for at_us in range(-10, 300) if since_us <= at_us < until_us]
+        assert len({book.find("openai/gpt-4o", at_us) for at_us in within}) == 1
+        assert all(book.unchanged_us(at_us) == (since_us, until_us) for at_us in within)

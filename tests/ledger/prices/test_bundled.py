@@ -1,0 +1,203 @@
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from importlib.metadata import version
+
+import pytest
+
+from ledger.journals.records import Tokens
+from ledger.prices import bundled as pricebook
+from ledger.prices.book import STANDARD, PriceBook, PriceError, bound_pusd, cost_pusd
+from ledger.prices.bundled import (
+    RELEASE_DATES,
+    bundled_seed,
+    diff,
+    normalised,
+    seed_from_map,
+)
+
+
+@pytest.fixture(scope="module")
+def seed():
+    return bundled_seed()
+
+
+@pytest.fixture(scope="module")
+def book(seed):
+    return PriceBook(diff([], seed.drafts, at_us=0).prices(1))
+
+
+def row(**fields):
+    base = {
+        "litellm_provider": "openai",
+        "mode": "chat",
+        "input_cost_per_token": 3e-06,
+        "output_cost_per_token": 1.5e-05,
+    }
+    return base | fields
+
+
+def seeded(document):
+    return seed_from_map(json.dumps(document), source_date="2026-10-21")
+
+
+@pytest.mark.parametrize(
+    ("key", "provider", "name"),
+    [
+        ("gpt-4o-mini", "openai", "openai/gpt-4o-mini"),
+        ("deepseek/deepseek-chat", "deepseek", "deepseek/deepseek-chat"),
+        ("deepinfra/Qwen/Qwen3-32B", "deepinfra", "deepinfra/Qwen/Qwen3-32B"),
+        ("gemini-2.5-pro", "vertex_ai-language-models", "vertex_ai/gemini-2.5-pro"),
+        ("vertex_ai/claude-haiku-4-5", "vertex_ai-anthropic_models", "vertex_ai/claude-haiku-4-5"),
+        ("anthropic.claude-haiku", "bedrock_converse", "bedrock/anthropic.claude-haiku"),
+        ("davinci-002", "text-completion-openai", "openai/davinci-002"),
+        ("amazon-nova/pro", "amazon_nova", "amazon_nova/amazon-nova/pro"),
+    ],
+)
+def test_names_are_provider_and_model(key, provider, name):
+    assert normalised(key, provider) == name
+
+
+def test_a_row_becomes_a_draft_with_its_source():
+    found = seeded(
+        {"m": row(source="https://x", deprecation_date="2026-12-11"), "n": row(source="hearsay")}
+    )
+    first, second = found.drafts
+    assert (first.name, first.book, first.rank) == ("openai/m", "litellm", 0)
+    assert (first.source, first.source_date, first.retired_on) == (
+        "https://x",
+        "2026-10-21",
+        "2026-12-11",
+    )
+    assert (second.source, second.retired_on) == (None, None)
+
+
+def test_rows_that_are_not_priced_per_token_are_left_out():
+    found = seeded(
+        {
+            "sample_spec": row(mode="one of: chat, embedding"),
+            "picture": row(mode="image_generation"),
+            "note": {"mode": "chat"},
+            "free": row(input_cost_per_token=0, output_cost_per_token=0),
+        }
+    )
+    assert found.drafts == ()
+    assert [one.name for one in found.refused] == ["openai/free"]
+
+
+def test_a_prefixed_key_wins_and_the_contradiction_is_named():
+    found = seeded({"m": row(input_cost_per_token=1e-06), "openai/m": row()})
+    assert [one.terms.rates.input for one in found.drafts] == [3_000_000]
+    assert [one.name for one in found.conflicting] == ["openai/m"]
+    assert seeded({"m": row(), "openai/m": row()}).conflicting == ()
+
+
+def test_regional_surcharges_are_rows_of_their_own():
+    found = seeded(
+        {
+            "a": row(
+                regional_processing_uplift_multiplier_eu=1.1,
+                regional_processing_uplift_multiplier_us=1.0,
+            ),
+            "b": row(regional_endpoint_uplift_multiplier=1.25),
+            "c": row(provider_specific_entry={"us": 1.1}),
+            "d": row(provider_specific_entry={"fast": 2.0}),
+        }
+    )
+    assert {one.name: one.terms.uplift_ppm for one in found.drafts} == {
+        "openai/a": 0, "openai/a#eu": 100_000, "openai/b": 0, "openai/b#regional": 250_000,
+        "openai/c": 0, "openai/c#us": 100_000, "openai/d": 0,
+    }  # fmt: skip
+
+
+def test_noise_and_other_charges_are_listed():
+    found = seeded({"m": row(input_cost_per_image=1)})
+    assert found.rounded == ()
+    text = '{"m": ' + json.dumps(row()).replace("3e-06", "3.0000000000000001e-06") + "}"
+    assert [one.name for one in seed_from_map(text, source_date=None).rounded] == ["openai/m"]
+    assert [one.text for one in found.unmodelled] == ["input_cost_per_image"]
+
+
+def test_the_bundled_map_is_read_without_importing_litellm():
+    script = (
+        "import sys, ledger.prices.bundled as p; seed = p.bundled_seed();"
+        "print(len(seed.drafts), 'litellm' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    count, imported = done.stdout.split()
+    assert int(count) > 3000
+    assert imported == "False"
+
+
+def test_the_pinned_release_has_its_date():
+    assert version("litellm") in RELEASE_DATES
+
+
+def test_a_missing_map_is_said(monkeypatch):
+    monkeypatch.setattr(pricebook, "find_spec", lambda name: None)
+    with pytest.raises(PriceError, match="not installed"):
+        bundled_seed()
+
+
+def test_every_bundled_price_passes_its_dry_run(seed, book):
+    assert len(book) == len(seed.drafts)
+    assert len(seed.refused) < len(seed.drafts) / 10
+    terms = [one.terms for one in seed.drafts]
+    assert all(one.rates.input or one.second_pusd or one.search_pusd for one in terms)
+
+
+@pytest.mark.parametrize(
+    ("name", "usd_per_million"),
+    [  # input, cached, output: providers' price pages as the map of 2026-10-21 states them
+        ("openai/gpt-4o-mini", ("0.15", "0.075", "0.60")),
+        ("openai/gpt-4o", ("2.50", "1.25", "10")),
+        ("openai/gpt-4.1-mini", ("0.40", "0.10", "1.60")),
+        ("openai/gpt-5-mini", ("0.25", "0.025", "2")),
+        ("anthropic/claude-haiku-4-5", ("1", "0.10", "5")),
+        ("anthropic/claude-sonnet-4-5", ("3", "0.30", "15")),
+        ("gemini/gemini-2.5-flash", ("0.30", "0.03", "2.50")),
+    ],
+)
+def test_well_known_prices(book, name, usd_per_million):
+    rates = book.find(name, 0).terms.rates
+    found = (rates.input, rates.cached, rates.output)
+    assert found == tuple(int(Decimal(usd) * 1_000_000) for usd in usd_per_million)
+
+
+def test_a_long_prompt_a_tier_and_a_region_of_one_model(book):
+    tokens = Tokens(input=300_000, output=1000)
+    model = book.find("openai/gpt-5.5", 0)
+    assert cost_pusd(Tokens(input=1000), model) == 1000 * 5_000_000
+    assert cost_pusd(tokens, model) == 300_000 * 10_000_000 + 1000 * 45_000_000
+    assert cost_pusd(tokens, model, tier="flex") * 2 == cost_pusd(tokens, model)
+    regional = book.find("openai/gpt-5.5#eu", 0)
+    assert cost_pusd(tokens, regional) * 10 == cost_pusd(tokens, model) * 11
+
+
+def test_no_bundled_price_can_cost_more_than_its_bound(book):
+    """The whole prompt and the whole output in each kind, at sizes around every threshold."""
+    cases = 0
+    for price in book.in_force(0):
+        steps = {schedule.above_tokens for schedule in price.terms.schedules} | {1000}
+        tiers = {schedule.tier for schedule in price.terms.schedules} | {STANDARD}
+        for size in {step + more for step in steps for more in (0, 1, 5000)}:
+            shapes = [
+                Tokens(input=size, output=size),
+                Tokens(cached=size, output=size, reasoning=size),
+                Tokens(cache_write=size, output=size, audio_output=size),
+                Tokens(cache_write_1h=size),
+                Tokens(audio_input=size),
+            ]
+            bound = bound_pusd(price, prompt_tokens=size, output_tokens=size)
+            for tier in tiers:
+                bound_of_tier = bound_pusd(
+                    price, prompt_tokens=size, output_tokens=size, tiers=(tier,)
+                )
+                assert bound_of_tier <= bound
+                for tokens in shapes:
+                    assert cost_pusd(tokens, price, tier=tier) <= bound_of_tier
+                    cases += 1
+    assert cases >= 100_000

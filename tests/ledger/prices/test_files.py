@@ -1,0 +1,146 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from ledger.journals.records import Tokens
+from ledger.prices.book import PriceBook
+from ledger.prices.drafts import diff
+from ledger.prices.files import load_price_file, parse_price_file
+from ledger.prices.rates import PriceError, bound_pusd, cost_pusd
+
+FILE = """
+source: contract 2026-17
+source_date: 2026-11-01
+aliases: {openai/our-deployment: openai/gpt-4o-mini}
+prices:
+  openai/gpt-4o-mini:
+    - usd_per_million: {input: 0.12, cached: 0.06, output: 0.48}
+      tiers: {batch: {input: 0.06, output: 0.24}}
+      above: [{tokens: 200000, usd_per_million: {input: 0.24, output: 0.96}}]
+      until: 2026-11-30
+    - usd_per_million: {input: 0.10, output: 0.40}
+      from: 2026-12-01
+  stand-in/chat:
+    usd_per_million: {input: 1, reasoning: 3, output: 2}
+    tiers: {flex: {output: 1}}
+    above: [{tokens: 10, tier: flex, usd_per_million: {input: 5}}]
+    usd_per_request: 0.005
+    uplift_ppm: 100_000
+    inclusive: true
+    simulated: true
+    source: made up for the demonstration
+    source_date: 2026-11-20
+"""
+
+
+def us(*day):
+    return int(datetime(*day, tzinfo=UTC).timestamp()) * 1_000_000
+
+
+def book(text=FILE):
+    parsed = parse_price_file(text, book="deal.yaml", rank=1)
+    return PriceBook(diff([], parsed.drafts, at_us=0).prices(1), parsed.aliases)
+
+
+def test_decimals_are_read_as_written():
+    mini = book().find("openai/our-deployment", us(2026, 11, 15))
+    assert cost_pusd(Tokens(input=1, cached=1, output=1), mini) == 120_000 + 60_000 + 480_000
+    assert (mini.source, mini.source_date) == ("contract 2026-17", "2026-11-01")
+    assert (mini.book, mini.rank, mini.simulated) == ("deal.yaml", 1, False)
+
+
+def test_open_kinds_of_a_schedule_are_as_in_the_standard_rates():
+    mini = book().find("openai/gpt-4o-mini", 0)
+    assert cost_pusd(Tokens(input=1, cached=1), mini, tier="batch") == 60_000 + 60_000
+    assert cost_pusd(Tokens(input=200_001), mini) == 200_001 * 240_000
+
+
+def test_dates_are_utc_days_and_until_is_inclusive():
+    prices = book()
+    last = us(2026, 12, 1) - 1
+    assert prices.find("openai/gpt-4o-mini", last).terms.rates.input == 120_000
+    assert prices.find("openai/gpt-4o-mini", last + 1).terms.rates.input == 100_000
+
+
+def test_everything_a_price_can_say():
+    stand_in = book().find("stand-in/chat", 0)
+    assert stand_in.simulated
+    assert stand_in.source == "made up for the demonstration"
+    assert stand_in.source_date == "2026-11-20"
+    fee = 5_000_000_000
+    # At the threshold itself the input costs 5; what is left open is as in the standard rates.
+    long = cost_pusd(Tokens(input=10, output=4, reasoning=4), stand_in, tier="flex")
+    assert long == (fee + 10 * 5_000_000 + 4 * 3_000_000) * 11 // 10
+    # A stated output price is also the price of reasoning.
+    short = cost_pusd(Tokens(output=4, reasoning=4), stand_in, tier="flex")
+    assert short == (fee + 4 * 1_000_000) * 11 // 10
+    assert bound_pusd(stand_in, prompt_tokens=1, output_tokens=1, tiers=("standard",)) == (
+        (fee + 1_000_000 + 3_000_000) * 11 // 10
+    )
+
+
+def price(body):
+    return f"prices:\n  a/b: {{{body}}}"
+
+
+USD = "usd_per_million: {input: 1, output: 1}"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[]", "must be a mapping"),
+        ("{", "not YAML"),
+        ("source_date: 2026-13-01", "not YAML: month must be"),
+        ("[" * 4000, "nested too deeply"),
+        ("prices: {a/b: {usd_per_million: {input: 1:20.5, output: 1}}}", "not YAML"),
+        ("rates: {}", "unknown key rates"),
+        ("prices: 3", "prices: must be a mapping"),
+        ("{}", "prices: must be a mapping"),
+        ("aliases: 3\nprices: {}", "aliases: must be a mapping"),
+        (price("usd_per_million: {input: 1}"), "must be priced"),
+        (price("usd_per_million: {input: cheap, output: 1}"), "'cheap' is not a number"),
+        (price("usd_per_million: {input: true, output: 1}"), "not a number"),
+        (price("usd_per_million: {input: 0.0000001, output: 1}"), "finer"),
+        (price("usd_per_million: {input: 1, output: 1, video: 1}"), "video"),
+        (price(f"{USD}, since: 2026-01-01"), "unknown key since"),
+        (price(f"{USD}, from: next year"), "is not a date"),
+        (price(f"{USD}, source_date: spring"), "is not a date"),
+        (price(f"{USD}, uplift_ppm: 1.1"), "not a whole number"),
+        (price(f"{USD}, above: 5"), "must be a list"),
+        (price(f"{USD}, above: [{{tokens: many, {USD}}}]"), "not a whole number"),
+        (price(f"{USD}, tiers: [batch]"), "tiers: must be a mapping"),
+    ],
+)
+def test_what_is_not_understood_is_an_error_with_its_place(text, fault):
+    with pytest.raises(PriceError, match=fault):
+        parse_price_file(text, book="deal.yaml", rank=1)
+
+
+def test_all_faulty_prices_are_named_together():
+    text = "prices: {a/b: {usd_per_million: {input: 1}}, c/d: 3}"
+    with pytest.raises(PriceError, match=r"deal.yaml: prices.a/b: .*; deal.yaml: prices.c/d: "):
+        parse_price_file(text, book="deal.yaml", rank=1)
+
+
+def test_a_file_is_named_by_its_last_part(tmp_path):
+    path = tmp_path / "deal.yaml"
+    path.write_text(FILE, encoding="utf-8")
+    assert {one.book for one in load_price_file(path, rank=1).drafts} == {"deal.yaml"}
+    with pytest.raises(PriceError, match="No such file"):
+        load_price_file(tmp_path / "none.yaml", rank=1)
+
+
+def test_searches_and_seconds_need_no_price_of_tokens():
+    text = (
+        "prices: {a/r: {usd_per_search: 0.002}, a/s: {usd_per_second: 0.0001},"
+        " a/t: {usd_per_second: 0.0001, usd_per_million: {input: 2.5, output: 10}}}"
+    )
+    found = {one.name: one.terms for one in parse_price_file(text, book="b", rank=1).drafts}
+    assert (found["a/r"].search_pusd, found["a/r"].rates.output) == (2_000_000_000, 0)
+    assert (found["a/s"].second_pusd, found["a/s"].rates.input) == (100_000_000, 0)
+    assert found["a/t"].rates.audio_input == 2_500_000
+    with pytest.raises(PriceError, match="usd_per_million: must be a mapping"):
+        parse_price_file("prices: {a/n: {usd_per_request: 1}}", book="b", rank=1)
+    with pytest.raises(PriceError, match="usd_per_search: 'x' is not a number"):
+        parse_price_file("prices: {a/n: {usd_per_search: x}}", book="b", rank=1)

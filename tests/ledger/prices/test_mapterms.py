@@ -1,0 +1,236 @@
+from decimal import Decimal
+
+import pytest
+
+from ledger.prices.mapterms import other_charges, terms_of
+from ledger.prices.rates import STANDARD, PriceError, Schedule, rates_from
+
+BASE = {
+    "litellm_provider": "openai",
+    "mode": "chat",
+    "input_cost_per_token": Decimal("0.000003"),
+    "output_cost_per_token": Decimal("0.000015"),
+}
+
+
+def terms(**fields):
+    noise = []
+    return terms_of(BASE | fields, noise), noise
+
+
+def rates(**kinds):
+    return rates_from({"input": 3_000_000, "output": 15_000_000} | kinds)
+
+
+def test_plain_rates():
+    found, noise = terms()
+    assert (found.rates, found.schedules, noise) == (rates(), (), [])
+
+
+def test_every_kind_is_read():
+    found, _ = terms(
+        cache_read_input_token_cost=Decimal("3E-7"),
+        cache_creation_input_token_cost=Decimal("3.75E-6"),
+        cache_creation_input_token_cost_above_1hr=Decimal("6E-6"),
+        output_cost_per_reasoning_token=Decimal("2E-5"),
+        input_cost_per_audio_token=Decimal("4E-5"),
+        output_cost_per_audio_token=Decimal("8E-5"),
+        input_cost_per_request=Decimal("0.005"),
+    )
+    assert found.rates == rates(
+        cached=300_000, cache_write=3_750_000, cache_write_1h=6_000_000,
+        reasoning=20_000_000, audio_input=40_000_000, audio_output=80_000_000,
+    )  # fmt: skip
+    assert found.request_pusd == 5_000_000_000
+
+
+def test_tiers_and_thresholds():
+    found, _ = terms(
+        cache_read_input_token_cost=Decimal("3E-7"),
+        input_cost_per_token_above_200k_tokens=Decimal("6E-6"),
+        input_cost_per_token_batches=Decimal("1.5E-6"),
+        output_cost_per_token_priority=Decimal("3E-5"),
+        output_cost_per_token_above_200k_tokens_priority=Decimal("6E-5"),
+    )
+    cached = 300_000
+    assert found.schedules == (
+        Schedule("batch", 0, rates(input=1_500_000, cached=cached)),
+        Schedule("batch", 200_000, rates(input=3_000_000, cached=cached)),  # half, as below it
+        Schedule("priority", 0, rates(output=30_000_000, cached=cached)),
+        Schedule("priority", 200_000, rates(input=6_000_000, output=60_000_000, cached=cached)),
+        Schedule(STANDARD, 200_000, rates(input=6_000_000, cached=cached)),
+    )
+
+
+def test_a_discount_goes_on_above_a_threshold_and_for_an_hours_cache():
+    found, _ = terms(
+        cache_creation_input_token_cost=Decimal("3.75E-6"),
+        cache_creation_input_token_cost_above_1hr=Decimal("6E-6"),
+        cache_creation_input_token_cost_batches=Decimal("1.875E-6"),
+        input_cost_per_token_batches=Decimal("1.5E-6"),
+        input_cost_per_token_priority=Decimal("6E-6"),
+        input_cost_per_token_above_200k_tokens=Decimal("6E-6"),
+    )
+    by_place = {(one.tier, one.above_tokens): one.rates for one in found.schedules}
+    assert by_place["batch", 0].cache_write_1h == 3_000_000
+    assert by_place["batch", 200_000].input == 3_000_000
+    assert by_place["priority", 200_000].input == 6_000_000  # dearer below is no rule above
+
+
+def test_a_stated_output_price_is_also_that_of_reasoning():
+    found, _ = terms(
+        output_cost_per_reasoning_token=Decimal("2E-5"),
+        output_cost_per_token_above_200k_tokens=Decimal("3E-5"),
+        input_cost_per_token_above_272k_tokens=Decimal("6E-6"),
+    )
+    assert [one.rates.reasoning for one in found.schedules] == [30_000_000, 30_000_000]
+
+
+def test_ranges_state_all_their_rates():
+    found, _ = terms(
+        tiered_pricing=[
+            {"range": [0, Decimal("32000.0")], "input_cost_per_token": Decimal("1E-6")},
+            {
+                "range": [Decimal("32000.0"), 128_000],
+                "input_cost_per_token": Decimal("2E-6"),
+                "output_cost_per_token": Decimal("9E-6"),
+            },
+        ],
+    )
+    assert found.rates == rates(input=1_000_000)
+    assert found.schedules == (
+        Schedule(STANDARD, 32_000, rates(input=2_000_000, output=9_000_000)),
+    )
+
+
+def test_ranges_without_an_output_price_of_the_model():
+    row = {
+        "mode": "chat",
+        "tiered_pricing": [
+            {
+                "range": [0, 10],
+                "input_cost_per_token": Decimal("1E-6"),
+                "output_cost_per_token": Decimal("2E-6"),
+            }
+        ],
+    }
+    assert terms_of(row, []).rates == rates_from({"input": 1_000_000, "output": 2_000_000})
+
+
+def test_embeddings_have_no_output():
+    found, _ = terms(mode="embedding", output_cost_per_token=0)
+    assert (found.rates.input, found.rates.output) == (3_000_000, 0)
+
+
+def test_a_free_cache_is_a_cache_without_a_price():
+    found, _ = terms(cache_creation_input_token_cost=Decimal("0.0"), cache_read_input_token_cost=0)
+    assert (found.rates.cache_write, found.rates.cached) == (3_000_000, 3_000_000)
+
+
+def test_float_noise_is_rounded_and_named():
+    found, noise = terms(input_cost_per_token=Decimal("0.0000016000000000000000001"))
+    assert found.rates.input == 1_600_000
+    assert len(noise) == 1
+    assert "input_cost_per_token" in noise[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"input_cost_per_token": Decimal("1.5E-13")}, "finer"),
+        ({"input_cost_per_token": Decimal("-1E-6")}, "no price"),
+        ({"input_cost_per_token": "3e-06"}, "no price"),
+        ({"input_cost_per_token": True}, "no price"),
+        ({"output_cost_per_token": 0}, "output has no price"),
+        ({"output_cost_per_token": None}, "output has no price"),
+        ({"input_cost_per_token": 0}, "must be priced"),
+        ({"input_cost_per_token": None}, "must be priced"),
+    ],
+)
+def test_what_is_not_exact_complete_and_above_zero_is_refused(fields, why):
+    with pytest.raises(PriceError, match=why):
+        terms(**fields)
+
+
+def test_a_provider_whose_requests_are_searches_charges_the_dearest_depth():
+    depths = {"search_context_size_low": Decimal("0.005"), "search_context_size_high": 1}
+    search = {"search_context_cost_per_query": depths}
+    assert terms(**search, litellm_provider="perplexity")[0].request_pusd == 10**12
+    assert terms(**search)[0].request_pusd == 0
+
+
+def test_the_higher_rates_begin_at_xais_threshold_and_above_the_others():
+    assert terms(litellm_provider="xai")[0].inclusive
+    assert not terms()[0].inclusive
+
+
+def test_other_charges_are_named():
+    row = BASE | {
+        "search_context_cost_per_query": {"low": 1},
+        "output_cost_per_image": Decimal("0.1"),
+        "input_cost_per_second": 0,
+        "off_peak_pricing": {"windows": []},
+        "cache_read_input_token_cost_flex": Decimal("1E-7"),
+    }
+    assert list(other_charges(row)) == [
+        "search_context_cost_per_query",
+        "output_cost_per_image",
+        "off_peak_pricing",
+    ]
+
+
+RERANK = {"litellm_provider": "cohere", "mode": "rerank", "output_cost_per_token": 0}
+SOUND = {"litellm_provider": "openai", "mode": "audio_transcription"}
+
+
+@pytest.mark.parametrize(
+    ("row", "search", "second", "listed"),
+    [
+        (RERANK | {"input_cost_per_query": Decimal("0.002")}, 2_000_000_000, 0, (0, 0, 0)),
+        (RERANK | {"input_cost_per_token": Decimal("5E-8")}, 0, 0, (50_000, 50_000, 0)),
+        (
+            SOUND | {"input_cost_per_second": Decimal("0.0001"), "output_cost_per_second": 0},
+            0, 100_000_000, (0, 0, 0),
+        ),
+        (
+            # One charge under both names, as of whisper-1: it is not charged twice.
+            SOUND | dict.fromkeys(
+                ("input_cost_per_second", "output_cost_per_second"), Decimal("0.0001")
+            ),
+            0, 100_000_000, (0, 0, 0),
+        ),
+        (
+            SOUND | {
+                "input_cost_per_audio_token": Decimal("2E-6"),
+                "output_cost_per_token": Decimal("1.2E-5"),
+            },
+            0, 0, (2_000_000, 2_000_000, 12_000_000),
+        ),
+    ],
+)  # fmt: skip
+def test_rankings_and_sound(row, search, second, listed):
+    found = terms_of(row, [])
+    assert (found.search_pusd, found.second_pusd) == (search, second)
+    rates = found.rates
+    assert (rates.input, rates.audio_input, rates.output) == listed
+    assert list(other_charges(row)) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (RERANK | {"input_cost_per_token": 0, "input_cost_per_query": 0}, "neither tokens nor"),
+        (SOUND | {"input_cost_per_second": Decimal("0.000283333333333")}, "finer than a pico-USD"),
+        (SOUND | {"input_cost_per_token": Decimal("2E-6")}, "the output has no price"),
+    ],
+)
+def test_what_nothing_is_charged_for_or_not_exactly_is_refused(row, why):
+    with pytest.raises(PriceError, match=why):
+        terms_of(row, [])
+
+
+def test_a_chats_price_by_the_second_stays_another_charge():
+    """Some rows of chat models list seconds of machines: of those nothing is known."""
+    row = BASE | {"input_cost_per_second": Decimal("0.0001")}
+    assert terms_of(row, []).second_pusd == 0
+    assert list(other_charges(row)) == ["input_cost_per_second"]

@@ -1,0 +1,77 @@
+"""Sums of attempts equal SQL written here and arithmetic over the records, on both databases."""
+
+from sqlalchemy import text
+
+from ledger.queries import reads as queries
+from ledger.queries.reads import DAY_US, HOUR_US, Scope
+
+START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
+SCOPE = Scope(START_US, START_US + 2 * DAY_US)
+
+
+def test_cells_add_up_to_the_same_as_sql(engine, traffic) -> None:
+    with engine.connect() as connection:
+        found = queries.cells(connection, SCOPE, bucket_us=HOUR_US)
+        rows = connection.execute(
+            text(
+                "SELECT backend, count(*), sum(coalesce(output_tokens, 0)),"
+                " sum(coalesce(input_tokens, 0) + coalesce(cached_tokens, 0)"
+                " + coalesce(cache_write_tokens, 0) + coalesce(cache_write_1h_tokens, 0)),"
+                " sum(CASE WHEN settled_us IS NOT NULL AND cost_pusd IS NULL THEN 1 ELSE 0 END)"
+                " FROM attempts WHERE opened_us >= :a AND opened_us < :b GROUP BY backend"
+            ),
+            {"a": SCOPE.start_us, "b": SCOPE.end_us},
+        )
+        wanted = {row[0]: tuple(map(int, row[1:])) for row in rows}
+    for backend, figures in wanted.items():
+        mine = [cell for cell in found if cell.backend == backend]
+        assert figures == (
+            sum(cell.attempts for cell in mine),
+            sum(cell.output_tokens for cell in mine),
+            sum(cell.input_tokens for cell in mine),
+            sum(cell.unpriced for cell in mine),
+        )
+
+
+def test_cells_hold_money_beyond_64_bits_exactly(engine, traffic) -> None:
+    with engine.connect() as connection:
+        found = queries.cells(connection, SCOPE, bucket_us=DAY_US)
+    total = sum(last.cost_pusd or 0 for _, last in traffic.inside())
+    assert total > 2**63
+    assert sum(cell.cost_pusd for cell in found) == total
+    assert all(type(cell.cost_pusd) is int and type(cell.engine_us) is int for cell in found)
+
+
+def test_cells_are_cut_by_bucket_team_and_state(engine, traffic) -> None:
+    scope = Scope(SCOPE.start_us, SCOPE.end_us, "search")
+    with engine.connect() as connection:
+        found = queries.cells(connection, scope, bucket_us=HOUR_US)
+    assert {cell.team for cell in found} == {"search"}
+    assert all(cell.start_us % HOUR_US == 0 for cell in found)
+    (open_cell,) = [cell for cell in found if cell.status is None]
+    assert (open_cell.attempts, open_cell.tokens, open_cell.answered) == (1, 0, False)
+    settled = [cell for cell in found if cell.status is not None]
+    assert sum(cell.attempts for cell in settled) == len(traffic.inside(scope))
+    good = sum(
+        last.tokens.input + last.tokens.cached + last.tokens.cache_write + last.tokens.output
+        for first, last in traffic.inside(scope)
+        if first.backend == "own"
+        and last.status in queries.ANSWERED
+        and last.slo_met is not False
+    )  # fmt: skip
+    assert sum(cell.tokens for cell in found if cell.avoids) == good
+
+
+def test_what_was_spent_by_bucket_and_group(engine, traffic) -> None:
+    with engine.connect() as connection:
+        found = {
+            by: queries.spent(connection, SCOPE, by=by, bucket_us=HOUR_US)
+            for by in ("team", "model", "backend")
+        }
+        cells = queries.cells(connection, SCOPE, bucket_us=HOUR_US)
+    for by, lines in found.items():
+        wanted: dict[tuple[int, str], int] = {}
+        for cell in cells:
+            at = (cell.start_us, getattr(cell, {"backend": "target"}.get(by, by)))
+            wanted[at] = wanted.get(at, 0) + cell.cost_pusd
+        assert {(one.start_us, one.name): one.cost_pusd for one in lines} == wanted

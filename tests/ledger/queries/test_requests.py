@@ -1,0 +1,85 @@
+"""Single attempts: filters, order, limits; one attempt's comparators and decision."""
+
+import pytest
+
+from ledger.journals.records import Compared, Tokens
+from ledger.queries import reads as queries
+from ledger.queries.reads import Scope
+from ledger.writing.repository import Repository
+
+NOON_US = 1_780_000_000_000_000
+SCOPE = Scope(NOON_US, NOON_US + 1_000)
+
+
+@pytest.fixture
+def connection(engine, opened, settled):
+    records = []
+    for n in range(20):
+        records.append(
+            opened(
+                n,
+                team_id="search" if n % 2 else "support",
+                spill_reason="ttft" if n % 5 == 0 else None,
+                ttft_predicted_us=100_000 + n if n % 3 else None,
+            )
+        )
+        records.append(
+            settled(n, compared=(Compared("a/x", 4, n), Compared("b/x", 5, 2 * n, 900_000)))
+        )
+    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    with engine.connect() as connection:
+        yield connection
+
+
+def test_latest_first_and_limited(connection) -> None:
+    found = queries.attempts(connection, SCOPE, limit=3)
+    assert [row.request_id for row in found] == ["r19", "r18", "r17"]
+    row = found[0]
+    assert (row.team, row.input_tokens, row.cached_tokens, row.output_tokens) == (
+        "search", 12, 2, 5,
+    )  # fmt: skip
+    assert (row.cost_pusd, row.compared_with, row.compared_pusd) == (400, "a/x", 19)
+
+
+def test_filters_and_team_scope_narrow(connection) -> None:
+    spilled = queries.attempts(connection, SCOPE, where={"spill_reason": "ttft"})
+    assert [row.request_id for row in spilled] == ["r15", "r10", "r5", "r0"]
+    both = queries.attempts(
+        connection, Scope(NOON_US, NOON_US + 12, "search"), where={"spill_reason": "ttft"}
+    )
+    assert [row.request_id for row in both] == ["r5"]
+    assert queries.attempts(connection, SCOPE, where={"team": "nobody"}) == []
+
+
+def test_an_attempts_comparators_and_decision(connection) -> None:
+    assert queries.compared_costs(connection, "r7.1") == [
+        queries.Compared("a/x", 0, 1_000_000, 7),
+        queries.Compared("b/x", 1, 900_000, 14),
+    ]
+    assert queries.decision(connection, "r7.1") == b"\x80"
+    assert queries.decision(connection, "none") is None
+
+
+def test_pairs_have_both_times(connection) -> None:
+    found = queries.ttft_pairs(connection, SCOPE, limit=4)
+    assert [pair.ttft_predicted_us for pair in found] == [100_019, 100_017, 100_016, 100_014]
+    assert {pair.ttft_us for pair in found} == {120_000}
+
+
+def test_streams_of_each_engine_are_the_latest(engine, opened, settled) -> None:
+    records = []
+    for n in range(24):
+        name = f"pool:p/{n % 2}"
+        own = {"target": name, "backend": "own", "pool": "p", "engine": name[-1]}
+        records.append(opened(n, **own, stream=n != 21))
+        changes = {"status": "client_gone"} if n == 20 else {}
+        tokens = Tokens(input=10, output=1 if n == 18 else 5)
+        records.append(settled(n, ttft_us=100, duration_us=100 + 4 * n, tokens=tokens, **changes))
+    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    with engine.connect() as connection:
+        found = queries.streamed(connection, SCOPE, ["pool:p/0", "pool:p/1", "none"], limit=3)
+    assert [(one.opened_us - NOON_US, one.engine, one.tpot_us) for one in found] == [
+        (16, "pool:p/0", 16), (17, "pool:p/1", 17), (18, "pool:p/0", None),
+        (19, "pool:p/1", 19), (22, "pool:p/0", 22), (23, "pool:p/1", 23),
+    ]  # fmt: skip
+    assert {one.ttft_us for one in found} == {100}

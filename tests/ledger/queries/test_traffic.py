@@ -1,0 +1,28 @@
+"""Recorded traffic comes back in order, answered requests alone."""
+
+from ledger.queries.scope import Scope
+from ledger.queries.traffic import recorded_requests, refused_requests
+
+START_US = 1_780_000_000_000_000
+SPAN = Scope(START_US, START_US + 60_000_000)
+
+
+def test_answered_conversations_in_the_order_of_time(engine, opened, settled, refused, write):
+    write(
+        engine,
+        opened(2, opened_us=START_US + 2_000_000), settled(2),
+        opened(1, opened_us=START_US + 1_000_000), settled(1),
+        opened(3, opened_us=START_US + 3_000_000),
+        opened(4, opened_us=START_US + 4_000_000, kind="embedding"), settled(4),
+        opened(5, opened_us=SPAN.end_us), settled(5),
+        refused(6),
+    )  # fmt: skip
+    with engine.connect() as connection:
+        found = list(recorded_requests(connection, SPAN))
+        everything = refused_requests(connection, Scope(0, 2**62))
+        none = refused_requests(connection, Scope(0, 1))
+    assert [one.opened_us - START_US for one in found] == [1_000_000, 2_000_000]
+    first = found[0]
+    assert first.input_tokens > 0 < first.output_tokens
+    assert first.team == "search"
+    assert (everything, none) == (1, 0)

@@ -1,0 +1,29 @@
+"""The leaves of every table, in order, and alike whichever way the rows are asked for."""
+
+from ledger.seals import sealed
+from ledger.seals.seal import Ranges
+
+
+def test_attempts_come_by_their_number_and_an_open_one_has_no_leaf(books_of_each):
+    with books_of_each.connect() as connection:
+        found = list(sealed.attempts(connection, 0, 99))
+        some = list(sealed.attempts(connection, 0, 99, [2, 3]))
+    assert [one.seq for one in found] == [1, 2, 3]
+    assert [one.leaf is None for one in found] == [False, False, True]
+    assert some == found[1:]
+    assert len({one.leaf for one in found}) == 3
+
+
+def test_ranges_leave_out_their_beginning_and_hold_their_end(books_of_each):
+    with books_of_each.connect() as connection:
+        for read in (sealed.attempts, sealed.postings, sealed.refusals, sealed.prices):
+            whole = [one[0] for one in read(connection, 0, 99)]
+            assert whole, read
+            assert [one[0] for one in read(connection, whole[0], 99)] == whole[1:]
+            assert [one[0] for one in read(connection, 0, whole[0])] == whole[:1]
+
+
+def test_a_step_is_bounded_in_every_table():
+    far = Ranges(100, 100, 1, 0)
+    assert sealed.before(Ranges(), far, 10) == Ranges(10, 20, 1, 0)
+    assert sealed.before(Ranges(95, 95, 1, 0), far, 10) == far

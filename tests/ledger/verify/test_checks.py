@@ -1,0 +1,203 @@
+"""Each check is quiet on sound books and finds what is broken on purpose."""
+
+import msgspec
+import pytest
+from sqlalchemy import event, insert, text, update
+
+from ledger.journals.records import Tokens
+from ledger.orm import tables as orm
+from ledger.prices.book import Price, Schedule, Terms, cost_pusd, rates_from
+from ledger.verify.checks import CHECKS, FINDINGS_PER_CHECK, attempts_are_posted, verify
+from ledger.writing.fold import Item
+from ledger.writing.repository import Repository
+
+TOKENS = Tokens(input=10, cached=2, output=5)
+PRICE = Price(
+    version=1,
+    name="openai/gpt-4o-mini",
+    book="test",
+    effective_from_us=0,
+    terms=Terms(
+        rates_from({"input": 20, "output": 40}),
+        (Schedule("flex", 0, rates_from({"input": 10, "output": 20})),),
+    ),
+)
+COST = cost_pusd(TOKENS, PRICE)
+
+
+@pytest.fixture
+def books(engine, opened, settled):
+    """Two settled attempts under a hard budget, one under way, at a price in the book."""
+    rows = {
+        orm.PriceVersion: {
+            "version": 1, "name": PRICE.name, "since_us": 0, "source": "",
+            "price": msgspec.to_builtins(PRICE), "recorded_us": 0,
+        },
+        orm.Budget: {
+            "id": "team:search@month", "scope": "team:search", "period": "month",
+            "limit_pusd": 10_000, "hard": True, "created_us": 0,
+        },
+        orm.JournalPosition: {
+            "journal": "j", "worker": "w", "host": "h", "segment": 1, "offset": 0,
+            "applied_us": 0,
+        },
+        orm.BudgetWindow: {
+            "budget_id": "team:search@month", "window": 1_778_000_000, "spent_pusd": 0,
+            "granted_pusd": 9_000, "limit_pusd": 10_000,
+        },
+        orm.Grant: {
+            "budget_id": "team:search@month", "window": 1_778_000_000, "host": "h",
+            "granted_pusd": 9_000, "spent_pusd": 0,
+        },
+    }  # fmt: skip
+    with engine.begin() as connection:
+        for table, row in rows.items():
+            connection.execute(insert(table), [row])
+    records = [opened(3), opened(1), settled(1, cost_pusd=COST), opened(2),
+               settled(2, cost_pusd=COST)]  # fmt: skip
+    items = [Item("j", 1, place, b"", record) for place, record in enumerate(records)]
+    Repository(engine, host="h").apply(items, (), at_us=5)
+    return engine
+
+
+def findings(engine):
+    with engine.connect() as connection:
+        return verify(connection)
+
+
+def test_sound_books_have_no_findings(books):
+    result = findings(books)
+    assert result.findings == ()
+    assert result.holds
+    assert result.checks == tuple(check.__name__ for check in CHECKS)
+
+
+def test_empty_books_are_sound(engine):
+    assert findings(engine).holds
+
+
+def test_a_limit_that_is_lowered_below_what_was_spent_is_no_fault(books):
+    with books.begin() as connection:
+        connection.execute(update(orm.Budget).values(limit_pusd=1))
+    assert findings(books).holds
+
+
+def test_grants_of_a_soft_budget_bind_nobody(books):
+    with books.begin() as connection:
+        connection.execute(update(orm.Grant).values(granted_pusd=1, spent_pusd=2))
+        connection.execute(update(orm.Budget).values(hard=False))
+    assert findings(books).holds
+
+
+BROKEN = {
+    "postings_balance": "UPDATE postings SET amount_pusd = amount_pusd + 1 WHERE line = 1 "
+    "AND entry_id = 'r1.1'",
+    "entries_have_a_cause": "INSERT INTO postings (entry_id, line, at_us, account, amount_pusd)"
+    " VALUES ('adj:evil', 0, 0, 'expense:team:a', 1), ('adj:evil', 1, 0, 'expense:team:b', -1)",
+    "attempts_are_posted": "DELETE FROM postings WHERE entry_id = 'r1.1'",
+    "attempts_are_whole": "UPDATE attempts SET basis = NULL WHERE attempt_id = 'r1.1'",
+    "costs_rederive": "UPDATE attempts SET output_tokens = 6 WHERE attempt_id = 'r1.1'",
+    "holds_end": "UPDATE holds SET state = 'held' WHERE attempt_id = 'r1.1'",
+    "grants_are_within_limits": "UPDATE budget_windows SET limit_pusd = '8999'",
+    "totals_equal_sums": "UPDATE holds SET actual_pusd = 1 WHERE attempt_id = 'r1.1'",
+    "grants_are_spent": "UPDATE grants SET spent_pusd = 1",
+    "holds_follow_attempts": "UPDATE holds SET amount_pusd = 999 WHERE attempt_id = 'r1.1'",
+    "windows_are_as_declared": "INSERT INTO budget_versions (budget_id, scope, period, limit_pusd,"
+    " hard, timezone, recorded_us) VALUES ('org:a@day', 'org:a', 'day', 1, true, 'UTC', 0)",
+    "hours_add_up": "INSERT INTO gpu_hours (pool, hour_us, contract_id, replicas, bill_pusd,"
+    " used_pusd, idle_pusd, unavailable_pusd, busy_us, unavailable_us, closed_us)"
+    " VALUES ('chat', 0, 1, 1, 10, 1, 2, 3, 0, 0, 0)",
+    "hours_hold_every_settle": "INSERT INTO gpu_hour_teams (pool, hour_us, team_id, used_pusd,"
+    " provisional_pusd, engine_us) VALUES ('chat', 0, 'ads', 0, 0, 7)",
+    "nothing_is_quarantined": 'INSERT INTO quarantine (journal, segment, "offset", at_us, reason,'
+    " record) VALUES ('j', 1, 9, 0, 'checksum', 'x')",
+    "sums_are_the_rows": "INSERT INTO rollup_position VALUES ('attempts', 9, 1)",
+    "retirements_hold": "INSERT INTO retirements (number, part, ends, retired_us, until_us,"
+    " attempts, posted, input_tokens, output_tokens, engine_us, cost_pusd, gone, left_rows,"
+    " \"left\", chain) VALUES (1, 0, true, 0, 0, 1, 1, 0, 0, 0, '0',"
+    " X'78', 0, X'78', X'79')",
+    "condensings_hold": "INSERT INTO condensings (number, first_link, last_link, condensed_us,"
+    ' entries, postings, refusals, gone, left_rows, "left", chain)'
+    " VALUES (1, 1, 0, 0, 0, 0, 0, X'78', 0, X'78', X'79')",
+    "registers_hold": "INSERT INTO register_entries (number, at_us, register, row, event, said,"
+    " leaf, chain) VALUES (1, 0, 'keys', 'k', 'made', '{}', X'78', X'79')",
+    "seals_hold": "INSERT INTO seals VALUES (1, 0, 9, 0, 0, 0, 2, X'78', X'79')",
+}
+
+
+def test_every_check_is_broken_below():
+    assert set(BROKEN) == {check.__name__ for check in CHECKS}
+
+
+@pytest.mark.parametrize("check", BROKEN)
+def test_what_is_broken_is_found(books, check):
+    statement = BROKEN[check]
+    if books.dialect.name == "postgresql":
+        statement = statement.replace("'8999'", "8999").replace("X'", "'")
+    with books.begin() as connection:
+        connection.execute(text(statement))
+    result = findings(books)
+    assert check in {finding.check for finding in result.findings}
+    assert not result.holds
+
+
+@pytest.mark.parametrize(
+    ("statement", "check"),
+    [
+        ("UPDATE grants SET granted_pusd = 8000", "grants_are_within_limits"),
+        ("UPDATE grants SET spent_pusd = 9001", "grants_are_within_limits"),
+        (
+            "UPDATE budget_windows SET spent_pusd = 10001",
+            "grants_are_within_limits",
+        ),
+        ("UPDATE budget_windows SET spent_pusd = 5", "totals_equal_sums"),
+        ("DELETE FROM budget_windows", "totals_equal_sums"),
+        ("DELETE FROM journal_positions", "holds_end"),
+        ("UPDATE attempts SET price_version = 9 WHERE attempt_id = 'r2.1'", "costs_rederive"),
+        ("UPDATE attempts SET tier = 'flex' WHERE attempt_id = 'r2.1'", "costs_rederive"),
+        ("UPDATE attempts SET request_id = 'r1'", "attempts_are_whole"),
+        ("UPDATE attempts SET cost_pusd = NULL WHERE attempt_id = 'r2.1'", "attempts_are_whole"),
+    ],
+)
+def test_further_ways_to_break_the_books(books, statement, check):
+    with books.begin() as connection:
+        connection.execute(text(statement))
+    assert check in {finding.check for finding in findings(books).findings}
+
+
+def test_rows_that_cannot_be_read_are_a_finding_and_no_crash(books):
+    with books.begin() as connection:
+        for name in ("one", "two"):
+            row = {"name": name, "version": 1, "until_us": 0, "calm": 0}
+            connection.execute(insert(orm.RollupPacking), [row])
+    (found,) = findings(books).findings
+    assert found.check == "sums_are_the_rows"
+    assert "MultipleResultsFound" in found.message
+
+
+def test_findings_are_bounded(books):
+    rows = [
+        {"journal": "j", "segment": 2, "offset": number, "at_us": 0, "reason": "r", "record": b""}
+        for number in range(FINDINGS_PER_CHECK + 5)
+    ]
+    with books.begin() as connection:
+        connection.execute(insert(orm.Quarantined), rows)
+    result = findings(books)
+    assert len(result.findings) == FINDINGS_PER_CHECK
+    assert result.truncated == ("nothing_is_quarantined",)
+
+
+def test_many_attempts_of_one_team_are_checked_by_their_entries(engine, opened, settled):
+    """By the index on entries: by the one on accounts, each attempt would walk its team's lines."""
+    records = [record for n in range(50) for record in (opened(n), settled(n))]
+    Repository(engine, host="h").import_records(records, journal="j", at_us=5)
+    statements = []
+    event.listen(engine, "before_cursor_execute", lambda *given: statements.append(given[2:4]))
+    with engine.connect() as connection:
+        assert list(attempts_are_posted(connection)) == []
+        query, values = statements[-1]  # before it: the connection's own settings
+        if engine.dialect.name == "sqlite":
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", values).all()
+            joined = [row[-1] for row in plan if "postings" in row[-1]]
+            assert joined
+            assert all("entry_id" in step for step in joined)
