@@ -61,9 +61,10 @@ format:  ## rewrite the code in the house format
 	@$(VENV)/ruff format .
 	@$(VENV)/ruff check --fix .
 
-settings:  ## write every setting into deploy/SETTINGS.md
+settings:  ## write every setting into deploy/SETTINGS.md and into the schema of the chart's values
 	@$(BOOTSTRAP) install
 	@$(VENV)/python -m gateway.config.settings_table deploy/SETTINGS.md
+	@$(VENV)/python -m deploy.valuesschema
 
 lock:  ## resolve every lock file again after a change of pyproject.toml
 	@$(BOOTSTRAP) tools

@@ -83,6 +83,7 @@ SETS = (
     ),
     Set("tests/sdk/schemathesis.lock", requirements=("schemathesis==4.32.5",)),
     Set("tests/sdk/cohere.lock", requirements=("cohere==7.3.1",)),
+    Set("tests/sdk/helm.lock", requirements=("helm-python-sdk==0.2.2",)),
     # It needs Python 3.12 and a numpy that has no wheels for later ones. It and pandasql are
     # published as source alone: apart from what they need, to which the tools that build belong.
     Set(

@@ -216,6 +216,10 @@ PARTS: tuple[Part, ...] = (
         "make parts", always,
     ),
     Part(
+        "helm", "Helm, as a library", find_sdk("helm", "helm_python"),
+        "make parts", always,
+    ),
+    Part(
         "focus-validator", "FinOps' own validator of FOCUS files", find_focus_validator,
         "put a python3.12 on PATH && make parts", with_python_312,
     ),

@@ -30,6 +30,7 @@ SDK_LOCKS = {
     "cohere": "cohere",
     "frameworks": "frameworks",
     "schemathesis": "schemathesis",
+    "helm": "helm",
 }
 NODE_LOCKS = {"openai-node": "node", "coding": "coding"}
 

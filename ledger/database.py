@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
@@ -163,8 +163,13 @@ def check_durable(engine: Engine) -> None:
 
 
 def migrate(url: str, revision: str = "head") -> None:
-    """Bring the schema up to `revision`; concurrent callers wait for one another."""
-    _alembic(url, "upgrade", revision)
+    """Bring the schema up to `revision`; concurrent callers wait for one another.
+
+    One that a later version made is left as it is: while hosts are replaced one by one, those of
+    the version before work on it, and start on it again when they fall.
+    """
+    if not _is_of_later_version(url):
+        _alembic(url, "upgrade", revision)
 
 
 def downgrade(url: str, revision: str) -> None:
@@ -192,6 +197,19 @@ def _alembic(url: str, step: Literal["upgrade", "downgrade"], revision: str) -> 
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
     config.attributes["url"] = _with_driver(url).render_as_string(hide_password=False)
     getattr(command, step)(config, revision)
+
+
+def _is_of_later_version(url: str) -> bool:
+    engine = make_engine(url)
+    try:
+        with reading(engine) as connection:
+            if not inspect(connection).has_table("alembic_version"):
+                return False
+            found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    finally:
+        engine.dispose()
+    known = {path.name.partition("_")[0] for path in (_scripts() / "versions").glob("[0-9]*.py")}
+    return found is not None and found.isdecimal() and found > max(known)
 
 
 def _scripts() -> Path:

@@ -89,6 +89,7 @@ PART_OF_FIXTURE = {
     "engine_python": "vllm",
     "focus_validator": "focus-validator",
     "guidellm": "guidellm",
+    "helm": "helm",
     "openai_2": "openai-2",
     "openai_3": "openai-3",
     "openai_node": "openai-node",
@@ -140,6 +141,12 @@ def focus_validator(pytestconfig: pytest.Config) -> Path:
 @pytest.fixture(scope="session")
 def guidellm(pytestconfig: pytest.Config) -> Path:
     return require_part(pytestconfig, "guidellm")
+
+
+@pytest.fixture(scope="session")
+def helm(pytestconfig: pytest.Config) -> Path:
+    """The interpreter of an environment with Helm as a library."""
+    return require_part(pytestconfig, "helm")
 
 
 @pytest.fixture(scope="session")

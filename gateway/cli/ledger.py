@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from gateway.admin import books
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
@@ -22,7 +22,7 @@ from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.host.prepare import ledger_url
-from ledger.database import make_engine
+from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import Flagged, Scope
 from ledger.reports.report import Line, PoolLine, Report
@@ -119,6 +119,24 @@ def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> No
     word = f"{link.number}:{chain.hex()}" + (f":{entry}:{entered.hex()}" if entry else "")
     said = {"seal": word, "sealed_us": link.sealed_us}
     emit(said, as_json=as_json, show=lambda out: out.print(word, soft_wrap=True, highlight=False))
+
+
+@app.command("migrate")
+def migrate_() -> None:
+    """Bring the schema up to this version's; the address comes from BREAKEVEN_LEDGER_URL.
+
+    Hosts do so by themselves when they start, unless their database role must not.
+    """
+    url = os.environ.get(URL_VARIABLE)
+    if not url:
+        fail(f"set {URL_VARIABLE} to the address of the ledger's database")
+    try:
+        migrate(url)
+    except DBAPIError as error:
+        fail(f"the ledger cannot be migrated: {error.orig}")
+    except (ArgumentError, DatabaseError) as error:
+        fail(f"{URL_VARIABLE}: {error}")
+    console().print("the ledger's schema is this version's, or a later one's")
 
 
 @app.command("changes")

@@ -7,6 +7,7 @@ import sys
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.util import CommandError
 from sqlalchemy import event, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
@@ -45,6 +46,21 @@ def test_migrations_go_up_down_and_up(database_url):
     migrate(database_url)
     migrate(database_url)  # a second run changes nothing
     assert tables(database_url) == set(orm.Base.metadata.tables)
+
+
+def test_a_later_versions_schema_is_left_as_it_is(database_url):
+    """A host of the version before may start again while the others are replaced."""
+    migrate(database_url)
+    engine = make_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    migrate(database_url)
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT * FROM alembic_version")).scalar_one() == "9999"
+        connection.execute(text("UPDATE alembic_version SET version_num = 'elsewhere'"))
+    engine.dispose()
+    with pytest.raises(CommandError, match="elsewhere"):  # it is nobody's we know
+        migrate(database_url)
 
 
 def test_the_schema_equals_the_table_definitions(database_url):

@@ -240,3 +240,29 @@ def test_attempts_retire_when_they_are_old_and_nothing_goes_before(ledger, url):
     assert (exported.exit_code, "were retired" in exported.stderr) == (1, True)
     refused = ledger("rebuild")
     assert (refused.exit_code, "cannot be made anew" in refused.stderr) == (1, True)
+
+
+def test_migrate_makes_the_schema_and_is_repeated_for_nothing(tmp_path, monkeypatch) -> None:
+    url = sqlite_url(tmp_path / "new.db")
+    monkeypatch.setenv("BREAKEVEN_LEDGER_URL", url)
+    for _ in range(2):
+        answer = CliRunner().invoke(app, ["ledger", "migrate"])
+        assert answer.exit_code == 0, answer.output
+    engine = make_engine(url)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM postings")).scalar_one() == 0
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [("", "set BREAKEVEN_LEDGER_URL"), ("nonsense", "BREAKEVEN_LEDGER_URL"),
+     ("mysql://u:hush@127.0.0.1/x", "SQLite or PostgreSQL"),
+     ("postgresql://u:hush@127.0.0.1:1/x", "cannot be migrated")],
+)  # fmt: skip
+def test_migrate_says_what_is_wrong_and_no_password(monkeypatch, url: str, said: str) -> None:
+    monkeypatch.setenv("BREAKEVEN_LEDGER_URL", url)
+    answer = CliRunner().invoke(app, ["ledger", "migrate"])
+    assert answer.exit_code == 1
+    assert said in answer.output
+    assert "hush" not in answer.output

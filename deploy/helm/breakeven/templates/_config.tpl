@@ -1,0 +1,33 @@
+{{/* breakeven.yaml: what the values say, and what only the chart knows. As JSON, which is YAML, and keeps whole numbers. */}}
+{{- define "breakeven.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- $_ := set $config "state_dir" "/var/lib/breakeven" -}}
+{{- $_ := set $config "server" (mergeOverwrite (dict) ($config.server | default dict) (dict "host" "0.0.0.0" "port" 8080)) -}}
+{{- $_ := set $config "ledger" (mergeOverwrite (dict) ($config.ledger | default dict) (dict "url_env" "BREAKEVEN_LEDGER_URL")) -}}
+{{- $_ := unset $config "dashboard" -}}
+{{- if .Values.dashboard.enabled -}}
+{{- $_ := set $config "dashboard" (dict "access_file" (include "breakeven.accessPath" .)) -}}
+{{- end -}}
+{{- range $name, $engine := .Values.engines -}}
+{{- $pool := get ($config.pools | default dict) $name -}}
+{{- if not $pool -}}
+{{- fail (printf "engines.%s: config.pools.%s is missing; say there which GPU it is and what it costs" $name $name) -}}
+{{- end -}}
+{{- $service := include "breakeven.engineName" (list $ $name) -}}
+{{- $endpoints := list -}}
+{{- range $index := until (include "breakeven.engineCount" $engine | int) -}}
+{{- $endpoints = append $endpoints (printf "http://%s-%d.%s.%s.svc:8000/v1" $service $index $service $.Release.Namespace) -}}
+{{- end -}}
+{{- $ours := dict "kind" "vllm" "served_name" $name "endpoints" $endpoints -}}
+{{- if $engine.apiKey -}}
+{{- $_ := set $ours "api_key_env" (include "breakeven.engineKey" $name) -}}
+{{- end -}}
+{{- $_ := set $pool "engine" (mergeOverwrite (dict) ($pool.engine | default dict) $ours) -}}
+{{- end -}}
+{{- range $name, $pool := $config.pools -}}
+{{- if not $pool.engine -}}
+{{- fail (printf "config.pools.%s: engine is missing, and so is engines.%s; say where its engines are, or run them here" $name $name) -}}
+{{- end -}}
+{{- end -}}
+{{ $config | toPrettyJson }}
+{{- end }}

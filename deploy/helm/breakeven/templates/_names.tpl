@@ -1,0 +1,44 @@
+{{- define "breakeven.name" -}}
+{{- if eq .Release.Name .Chart.Name }}{{ .Chart.Name }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" }}{{ end -}}
+{{- end }}
+
+{{/* Of one component: (list $ "gateway"). */}}
+{{- define "breakeven.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ $root.Chart.Name }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{- define "breakeven.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "breakeven.selector" . }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* (list $ image): a digest says exactly which one. */}}
+{{- define "breakeven.image" -}}
+{{- $image := index . 1 -}}
+{{- if $image.digest }}{{ printf "%s@%s" $image.repository $image.digest }}
+{{- else }}{{ printf "%s:%s" $image.repository ($image.tag | default (index . 0).Chart.AppVersion) }}{{ end -}}
+{{- end }}
+
+{{- define "breakeven.engineName" -}}
+{{ printf "%s-engine-%s" (include "breakeven.name" (index . 0)) (index . 1) }}
+{{- end }}
+
+{{/* How many engines of a pool there may be: each has its place in the configuration from the start. */}}
+{{- define "breakeven.engineCount" -}}
+{{- if .autoscaling }}{{ .autoscaling.maxReplicas | int }}{{ else }}{{ .replicas | default 1 | int }}{{ end -}}
+{{- end }}
+
+{{/* The variable in which the gateway has the key of a pool's engines. */}}
+{{- define "breakeven.engineKey" -}}
+ENGINE_KEY_{{ . | upper | replace "-" "_" | replace "." "_" }}
+{{- end }}
+
+{{- define "breakeven.accessPath" -}}
+/etc/breakeven/access/{{ .Values.dashboard.access.key }}
+{{- end }}

@@ -1,0 +1,57 @@
+"""The chart's values.schema.json: `python -m deploy.valuesschema`, or `make settings`.
+
+Two schemas joined, each written once: the chart's own (deploy/helm/values.schema.yaml), and as
+`config` that of the gateway's configuration, without what only the chart can know.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gateway.config.settings import json_schema
+
+HELM = Path(__file__).resolve().parent / "helm"
+OWN = HELM / "values.schema.yaml"
+WRITTEN = HELM / "breakeven" / "values.schema.json"
+# Where the pods keep their state, where they listen, who may look, where the database is: an
+# address holds a password. Engines run in pods of their own.
+OURS = {
+    "Settings": ("state_dir", "dashboard"),
+    "Server": ("host", "port"),
+    "Ledger": ("url", "url_env"),
+    "Engine": ("replicas", "port", "environment"),
+}
+
+
+def joined() -> dict[str, Any]:
+    schema: dict[str, Any] = yaml.safe_load(OWN.read_text(encoding="utf-8"))
+    config = json_schema()
+    definitions = config.pop("$defs")
+    del config["$schema"]
+    for name, keys in OURS.items():
+        part = config if name == "Settings" else definitions[name]
+        for key in keys:
+            del part["properties"][key]
+    definitions["Pool"]["required"].remove("engine")  # of a pool under `engines` the chart says it
+    schema["properties"]["config"] = without_defaults(config)
+    schema["$defs"] |= without_defaults(definitions)
+    return schema
+
+
+def without_defaults(value: Any) -> Any:
+    """The defaults are the gateway's affair, and would name what was left out."""
+    if isinstance(value, dict):
+        return {key: without_defaults(item) for key, item in value.items() if key != "default"}
+    if isinstance(value, list):
+        return [without_defaults(item) for item in value]
+    return value
+
+
+def text() -> str:
+    return json.dumps(joined(), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    WRITTEN.write_text(text(), encoding="utf-8")

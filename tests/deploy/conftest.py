@@ -1,0 +1,104 @@
+"""The chart as Helm itself renders it."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "deploy" / "helm" / "breakeven"
+SCRIPT = Path(__file__).with_name("render_chart.py")
+RELEASE, NAMESPACE = "breakeven", "llm"
+
+
+class Refused(Exception):
+    """Helm's own words."""
+
+
+class Chart(NamedTuple):
+    """What Helm makes of the chart; `objects` in the order of its templates."""
+
+    objects: list[dict[str, Any]]
+    notes: str
+    lint: dict[str, Any]
+
+    def of(self, kind: str, name: str = "") -> list[dict[str, Any]]:
+        return [
+            one for one in self.objects
+            if one["kind"] == kind and (not name or one["metadata"]["name"] == name)
+        ]  # fmt: skip
+
+    def one(self, kind: str, name: str) -> dict[str, Any]:
+        (found,) = self.of(kind, name)
+        return found
+
+    @property
+    def pods(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Every pod template by the name of what makes it."""
+        for one in self.objects:
+            template = one.get("spec", {}).get("template")
+            if isinstance(template, dict) and "spec" in template:
+                yield one["metadata"]["name"], template
+
+
+@pytest.fixture(scope="session")
+def render(helm: Path) -> Callable[..., Chart]:
+    """`render(text of a values file)`; raises `Refused`."""
+    known: dict[str, Chart] = {}
+
+    def rendered(values: str = "", *, name: str = RELEASE, chart: Path = CHART) -> Chart:
+        asked = {"chart": str(chart), "values": values, "name": name, "namespace": NAMESPACE,
+                 "upgrade": False}  # fmt: skip
+        key = json.dumps(asked)
+        if chart != CHART or key not in known:
+            answer = subprocess.run(
+                [helm, SCRIPT], input=key, capture_output=True, text=True, check=False, timeout=300
+            )
+            assert answer.returncode == 0, answer.stderr
+            found = json.loads(answer.stdout)
+            if "error" in found:
+                raise Refused(found["error"])
+            known[key] = _chart(found)
+        return known[key]
+
+    return rendered
+
+
+def _chart(found: dict[str, Any]) -> Chart:
+    texts = found["manifests"]
+    (notes,) = (text for name, text in texts.items() if name.endswith("NOTES.txt"))
+    objects = [
+        one
+        for name, text in sorted(texts.items()) if name.endswith(".yaml")
+        for one in yaml.safe_load_all(text) if one is not None
+    ]  # fmt: skip
+    return Chart(objects, notes, found["lint"])
+
+
+EXAMPLES = ("", *sorted(path.name for path in (CHART.parent / "examples").glob("*.yaml")))
+
+
+@pytest.fixture(scope="session", params=EXAMPLES, ids=lambda name: name or "defaults")
+def example(request: pytest.FixtureRequest, render: Callable[..., Chart]) -> Chart:
+    """The chart with its defaults, and with each example."""
+    path = CHART.parent / "examples" / request.param
+    return render(path.read_text(encoding="utf-8") if request.param else "")
+
+
+@pytest.fixture(scope="session")
+def everything(render: Callable[..., Chart]) -> Chart:
+    return render((CHART.parent / "examples" / "everything.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def several(render: Callable[..., Chart]) -> Chart:
+    return render((CHART.parent / "examples" / "several-hosts.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def refused() -> type[Exception]:
+    return Refused

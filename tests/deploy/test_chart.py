@@ -1,0 +1,220 @@
+"""The Helm chart, as Helm renders it: valid objects, a configuration that the gateway takes."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from gateway.cli.app import app
+from gateway.config import settings
+from gateway.host.serve import QUICK_GRACE_S, WRITER_GRACE_S
+from ledger.identity.tokens import PEPPER_FILE
+from ledger.identity.vouched import KEY_FILE
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "deploy" / "helm" / "breakeven"
+# The oldest and the newest that the chart is for, and one between them.
+KUBERNETES = ("1.29", "1.33", "1.37")
+NOT_KUBERNETES = {"ScaledObject", "ServiceMonitor", "PrometheusRule", "HTTPRoute"}
+
+
+def config_of(chart: Any) -> settings.Settings:
+    text = chart.one("ConfigMap", "breakeven-config")["data"]["breakeven.yaml"]
+    return settings.parse(text, name="rendered")
+
+
+def container(template: dict[str, Any]) -> dict[str, Any]:
+    (found,) = template["spec"]["containers"]
+    return found
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+def test_every_object_is_valid(example, version: str) -> None:
+    native = [one for one in example.objects if one["kind"] not in NOT_KUBERNETES]
+    assert len(native) >= 14
+    for one in native:
+        assert kubernetes_validate.validate(one, version, strict=True)
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+def test_control_a_misspelt_member_is_not_valid(several, version: str) -> None:
+    stateful = several.one("StatefulSet", "breakeven-gateway")
+    (spelt,) = stateful["spec"]["template"]["spec"]["containers"]
+    wrong = {**stateful, "spec": {**stateful["spec"], "template": {
+        "metadata": stateful["spec"]["template"]["metadata"],
+        "spec": {"containers": [{**spelt, "readinesProbe": spelt["readinessProbe"]}]},
+    }}}  # fmt: skip
+    with pytest.raises(kubernetes_validate.ValidationError, match="readinesProbe"):
+        kubernetes_validate.validate(wrong, version, strict=True)
+
+
+def test_helm_finds_nothing_to_say_of_it(example) -> None:
+    assert [one for one in example.lint["messages"] if one["severity"] > 1] == []
+    assert example.lint["errors"] == []
+
+
+def test_names_are_unique_and_selectors_find_their_own_pods(example) -> None:
+    names = [(one["kind"], one["metadata"]["name"]) for one in example.objects]
+    assert len(set(names)) == len(names)
+    pods = [template["metadata"]["labels"] for _, template in example.pods]
+    for kind in ("StatefulSet", "Deployment", "Service", "PodDisruptionBudget"):
+        for one in example.of(kind):
+            selector = one["spec"]["selector"]
+            wanted = selector.get("matchLabels", selector)
+            found = [labels for labels in pods if wanted.items() <= labels.items()]
+            assert len(found) == 1, one["metadata"]["name"]
+
+
+def test_its_version_is_the_products() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert chart["version"] == chart["appVersion"] == project["version"]
+
+
+def test_the_gateway_takes_its_configuration(example) -> None:
+    config = config_of(example)
+    assert config.server.host == "0.0.0.0"
+    (gateway,) = example.of("StatefulSet", "breakeven-gateway")
+    one = container(gateway["spec"]["template"])
+    assert config.server.port == one["ports"][0]["containerPort"]
+    assert config.state_dir in {mount["mountPath"] for mount in one["volumeMounts"]}
+
+
+def test_control_a_configuration_that_it_does_not_take_is_noticed(several) -> None:
+    text = several.one("ConfigMap", "breakeven-config")["data"]["breakeven.yaml"]
+    with pytest.raises(settings.ConfigError, match="unknown key"):
+        settings.parse(text.replace('"workers"', '"wokers"'), name="rendered")
+
+
+def test_whole_numbers_stay_whole(several) -> None:
+    assert config_of(several).server.body_limit_bytes == 20_971_520
+    text = several.one("ConfigMap", "breakeven-config")["data"]["breakeven.yaml"]
+    assert "20971520" in text
+    assert "e+" not in text
+
+
+def test_every_variable_that_the_configuration_names_is_given(example) -> None:
+    config = config_of(example)
+    gateway = example.one("StatefulSet", "breakeven-gateway")
+    given = {one["name"] for one in container(gateway["spec"]["template"])["env"]}
+    named = {config.ledger.url_env, config.alerts.webhook_env}
+    named |= {provider.api_key_env for provider in config.providers.values()}
+    named |= {pool.engine.api_key_env for pool in config.pools.values()}
+    assert named - {None} <= given
+
+
+def test_files_that_the_configuration_names_are_mounted(everything) -> None:
+    config = config_of(everything)
+    gateway = everything.one("StatefulSet", "breakeven-gateway")
+    places = [
+        mount["mountPath"] for mount in container(gateway["spec"]["template"])["volumeMounts"]
+    ]
+    for path in (config.providers["openai"].api_key_file, config.dashboard.access_file):
+        assert str(Path(path).parent) in places
+
+
+def test_each_engine_of_a_pool_has_its_address(several) -> None:
+    engines = several.one("StatefulSet", "breakeven-engine-llama-70b")
+    service = several.one("Service", engines["spec"]["serviceName"])
+    assert service["spec"]["clusterIP"] == "None"
+    port = service["spec"]["ports"][0]["port"]
+    name = engines["metadata"]["name"]
+    pool = config_of(several).pools["llama-70b"].engine
+    assert pool.endpoints == tuple(
+        f"http://{name}-{index}.{name}.llm.svc:{port}/v1"
+        for index in range(engines["spec"]["replicas"])
+    )
+    assert (
+        f"--served-model-name={pool.served_name}" in container(engines["spec"]["template"])["args"]
+    )
+
+
+def test_what_may_be_scaled_up_has_its_addresses_from_the_start(everything) -> None:
+    scaled = everything.one("ScaledObject", "breakeven-engine-llama-8b")["spec"]
+    assert (
+        len(config_of(everything).pools["llama-8b"].engine.endpoints) == scaled["maxReplicaCount"]
+    )
+    assert "replicas" not in everything.one("StatefulSet", "breakeven-engine-llama-8b")["spec"]
+
+
+def test_every_host_has_the_same_secrets_and_a_disk_of_its_own(several) -> None:
+    spec = several.one("StatefulSet", "breakeven-gateway")["spec"]
+    assert spec["replicas"] == 3
+    (claim,) = spec["volumeClaimTemplates"]
+    assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
+    state = config_of(several).state_dir
+    mounts = {one["mountPath"]: one for one in container(spec["template"])["volumeMounts"]}
+    assert mounts[state]["name"] == claim["metadata"]["name"]
+    for file in (PEPPER_FILE, KEY_FILE):
+        assert mounts[f"{state}/{file}"]["subPath"] == file
+    assert spec["persistentVolumeClaimRetentionPolicy"] == {
+        "whenDeleted": "Retain", "whenScaled": "Retain",
+    }  # fmt: skip
+
+
+def test_pods_have_longer_than_the_drain_takes(example) -> None:
+    """As `Serving.stop` counts: workers first, then up to four behind them, one by one."""
+    limits = config_of(example).server.timeouts
+    needed = limits.unready_s + limits.drain_s + QUICK_GRACE_S + 4 * WRITER_GRACE_S
+    spec = example.one("StatefulSet", "breakeven-gateway")["spec"]["template"]["spec"]
+    assert spec["terminationGracePeriodSeconds"] >= needed
+
+
+def test_engines_get_gpus_shared_memory_and_time_to_load(everything) -> None:
+    spec = everything.one("StatefulSet", "breakeven-engine-llama-8b")["spec"]["template"]["spec"]
+    (vllm,) = spec["containers"]
+    assert vllm["resources"]["limits"]["nvidia.com/gpu"] == 2
+    assert "--tensor-parallel-size=2" in vllm["args"]
+    shm = next(volume for volume in spec["volumes"] if volume["name"] == "shm")
+    assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": "16Gi"}
+    probe = vllm["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] == 900
+
+
+def test_migrations_come_before_the_pods_with_their_own_role(several) -> None:
+    job = several.one("Job", "breakeven-migrations")
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+    one = container(job["spec"]["template"])
+    (url,) = one["env"]
+    assert url["valueFrom"]["secretKeyRef"]["key"] == "migrations-url"
+    group, command = one["args"]
+    names = {
+        command.name
+        for typer in app.registered_groups if typer.name == group and typer.typer_instance
+        for command in typer.typer_instance.registered_commands
+    }  # fmt: skip
+    assert command in names
+    # What it stands on is there before it.
+    for kind in ("ServiceAccount", "NetworkPolicy"):
+        hook = several.one(kind, "breakeven-migrations")["metadata"]["annotations"]
+        assert int(hook["helm.sh/hook-weight"]) < int(
+            job["metadata"]["annotations"]["helm.sh/hook-weight"]
+        )
+
+
+def test_a_changed_configuration_replaces_the_pods(render) -> None:
+    def digest(values: str) -> str:
+        stateful = render(values).one("StatefulSet", "breakeven-gateway")
+        return stateful["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+
+    more = digest("config: {server: {workers: 3}}")
+    assert digest("") == digest("gateway: {replicas: 2}")
+    assert more != digest("")
+
+
+def test_two_releases_stand_beside_each_other(render) -> None:
+    names = [
+        {(one["kind"], one["metadata"]["name"]) for one in render("", name=release).objects}
+        for release in ("breakeven", "second")
+    ]
+    assert names[0] & names[1] == set()
+
+
+def test_the_notes_name_what_is_there(several) -> None:
+    for kind, name in re.findall(r"(svc|statefulset)/([\w-]+)", several.notes):
+        assert several.of({"svc": "Service", "statefulset": "StatefulSet"}[kind], name), name
+    assert re.search(r"exec breakeven-gateway-0 -- breakeven keys create", several.notes)

@@ -1,0 +1,131 @@
+"""Who reaches whom by the chart's NetworkPolicies, worked out as a cluster does."""
+
+import copy
+from typing import Any
+
+import pytest
+
+GATEWAY, DASHBOARD = "breakeven-gateway", "breakeven-dashboard"
+MIGRATIONS, ENGINE = "breakeven-migrations", "breakeven-engine-llama-70b"
+PORTS = {GATEWAY: 8080, DASHBOARD: 8501, ENGINE: 8000}
+
+
+def selects(selector: dict[str, Any], labels: dict[str, str]) -> bool:
+    return selector.get("matchLabels", {}).items() <= labels.items()
+
+
+def allows(
+    policies: list[dict[str, Any]], way: str, pod: dict[str, str], peer: dict[str, str], port: int
+) -> bool:
+    """Whether a pod of this release may speak with another one: both in the release's namespace.
+
+    As the API has it: a pod that no policy selects for this way is open; else one rule of one of
+    them has to allow it; a rule without peers allows everybody, one without ports every port.
+    """
+    own = [
+        one["spec"] for one in policies
+        if way.title() in one["spec"]["policyTypes"] and selects(one["spec"]["podSelector"], pod)
+    ]  # fmt: skip
+    if not own:
+        return True
+    for spec in own:
+        for rule in spec.get(way, []):
+            peers = rule.get("from" if way == "ingress" else "to", [])
+            ports = [one["port"] for one in rule.get("ports", [])]
+            named = not peers or any(
+                selects(one["podSelector"], peer)
+                for one in peers
+                if "podSelector" in one and "namespaceSelector" not in one
+            )
+            if named and (not ports or port in ports):
+                return True
+    return False
+
+
+def reached(chart: Any, policies: list[dict[str, Any]] | None = None) -> set[tuple[str, str]]:
+    """Pairs (from, to) by the pods' own labels, at the port on which `to` listens."""
+    policies = chart.of("NetworkPolicy") if policies is None else policies
+    pods = {name: pod["metadata"]["labels"] for name, pod in chart.pods}
+    return {
+        (one, other)
+        for one in pods
+        for other, port in PORTS.items()
+        if one != other
+        and allows(policies, "egress", pods[one], pods[other], port)
+        and allows(policies, "ingress", pods[other], pods[one], port)
+    }
+
+
+def test_engines_are_reached_from_the_gateway_alone(several) -> None:
+    assert reached(several) == {(GATEWAY, ENGINE), (DASHBOARD, GATEWAY)}
+
+
+def test_control_without_policies_everybody_reaches_everybody(several) -> None:
+    assert len(reached(several, [])) == 4 * 3 - 3
+
+
+def test_control_an_engine_that_admits_all_is_noticed(several) -> None:
+    policies = copy.deepcopy(several.of("NetworkPolicy"))
+    for one in policies:
+        if one["metadata"]["name"] == ENGINE:
+            one["spec"]["ingress"][0]["from"] = []
+        if one["metadata"]["name"] in (DASHBOARD, "breakeven-nothing-else"):
+            one["spec"]["policyTypes"] = ["Ingress"]
+    assert (DASHBOARD, ENGINE) in reached(several, policies)
+
+
+def test_a_policy_selects_every_pod_both_ways(example) -> None:
+    everything = example.one("NetworkPolicy", "breakeven-nothing-else")["spec"]
+    assert everything["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in everything
+    assert "egress" not in everything
+    for _, pod in example.pods:
+        assert selects(everything["podSelector"], pod["metadata"]["labels"])
+
+
+def test_each_policy_is_about_one_kind_of_pod_that_is_there(example) -> None:
+    for policy in example.of("NetworkPolicy"):
+        if policy["metadata"]["name"] != "breakeven-nothing-else":
+            chosen = [
+                name for name, pod in example.pods
+                if selects(policy["spec"]["podSelector"], pod["metadata"]["labels"])
+            ]  # fmt: skip
+            assert chosen == [policy["metadata"]["name"]]
+
+
+def test_an_engine_goes_nowhere(several) -> None:
+    spec = several.one("NetworkPolicy", ENGINE)["spec"]
+    assert "Egress" in spec["policyTypes"]
+    assert "egress" not in spec
+
+
+def egress_ports(chart: Any, name: str) -> set[int]:
+    spec = chart.one("NetworkPolicy", name)["spec"]
+    return {port["port"] for rule in spec["egress"] for port in rule["ports"]}
+
+
+def test_the_dashboard_asks_gateway_database_and_names_alone(several, everything) -> None:
+    assert egress_ports(several, DASHBOARD) == {53, 5432, 8080}
+    assert egress_ports(several, MIGRATIONS) == {53, 5432}
+    assert egress_ports(everything, DASHBOARD) == {53, 5432, 8080, 443}  # signed in elsewhere
+
+
+def test_the_database_is_where_the_values_say(several) -> None:
+    for name in (GATEWAY, DASHBOARD, MIGRATIONS):
+        rules = several.one("NetworkPolicy", name)["spec"]["egress"]
+        (database,) = [rule for rule in rules if rule["ports"][0]["port"] == 5432]
+        assert database["to"] == [{"ipBlock": {"cidr": "10.20.0.0/24"}}]
+
+
+def test_outside_means_no_address_of_the_house(several) -> None:
+    rules = several.one("NetworkPolicy", GATEWAY)["spec"]["egress"]
+    (outside,) = [rule for rule in rules if rule["ports"][0]["port"] == 443]
+    (block,) = outside["to"]
+    for private in ("10.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"):
+        assert private in block["ipBlock"]["except"]
+
+
+@pytest.mark.parametrize("peers", ["clients", "viewers"])
+def test_nobody_named_is_refused_for_it_would_be_everybody(render, refused, peers: str) -> None:
+    with pytest.raises(refused, match=f"/networkPolicy/{peers}"):
+        render(f"networkPolicy: {{{peers}: []}}")
