@@ -220,6 +220,12 @@ PARTS: tuple[Part, ...] = (
         "make parts", always,
     ),
     Part(
+        "crds", "the schemas of what KEDA, the Prometheus operator and the Gateway API add",
+        find_node("crds", "@kubernetes-models/keda", "@kubernetes-models/gateway-api"),
+        "sudo apt-get install nodejs npm && make parts", with_npm,
+        apt=("nodejs", "npm"),
+    ),
+    Part(
         "focus-validator", "FinOps' own validator of FOCUS files", find_focus_validator,
         "put a python3.12 on PATH && make parts", with_python_312,
     ),

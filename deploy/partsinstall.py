@@ -32,7 +32,7 @@ SDK_LOCKS = {
     "schemathesis": "schemathesis",
     "helm": "helm",
 }
-NODE_LOCKS = {"openai-node": "node", "coding": "coding"}
+NODE_LOCKS = {"openai-node": "node", "coding": "coding", "crds": "crds"}
 
 
 class Unavailable(Exception):

@@ -1,0 +1,194 @@
+"""What the chart asks of KEDA, Prometheus and the Gateway API: valid, about metrics that exist."""
+
+import copy
+import json
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from deploy import parts
+from gateway.clock import Clock
+from gateway.metrics.host import HostMetrics
+from gateway.metrics.requests import Metrics
+from gateway.targets.slots import Board, Layout
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+SCRIPT = Path(__file__).with_name("validate_crds.mjs")
+ADDED = ("ScaledObject", "ServiceMonitor", "PrometheusRule", "HTTPRoute")
+TARGET_LABELS = {"namespace", "service", "pod"}  # the operator gives them to what it scrapes
+RULES = """\
+rule_files: [{rules}]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series: {series}
+    promql_expr_test:
+      - expr: {query}
+        eval_time: 1m
+        exp_samples: [{{labels: "{{}}", value: {value}}}]
+"""
+
+
+def faults(objects: Iterable[dict[str, Any]]) -> list[str | None]:
+    folder = parts.by_name("crds").find()
+    lines = "".join(json.dumps(one) + "\n" for one in objects)
+    done = subprocess.run(
+        ["node", SCRIPT, str(folder)], input=lines, check=True, capture_output=True, text=True
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def queries(chart: Any) -> dict[str, str]:
+    return {
+        one["metadata"]["name"]: trigger["metadata"]["query"]
+        for one in chart.of("ScaledObject")
+        for trigger in one["spec"]["triggers"]
+    }
+
+
+@pytest.fixture(scope="module")
+def gauges(tmp_path_factory) -> dict[str, set[str]]:
+    """Name -> labels, of the gauges on /metrics."""
+    place = tmp_path_factory.mktemp("run")
+    registry = CollectorRegistry()
+    Metrics(registry, models=(), targets=())
+    board = Board(place / "board", Layout(workers=1, engines=(), apis=()))
+    registry.register(HostMetrics(place, board, stale_s=1.0, clock=Clock()))
+    found = {
+        family.name: set(getattr(family, "_labelnames", ()))
+        for family in registry.collect() if family.type == "gauge"
+    }  # fmt: skip
+    board.close()
+    return found
+
+
+@pytest.mark.part("crds")
+def test_every_added_object_is_valid(everything) -> None:
+    objects = [one for kind in ADDED for one in everything.of(kind)]
+    counted = Counter(one["kind"] for one in objects)
+    assert counted == dict.fromkeys(ADDED, 1) | {"ScaledObject": 2, "HTTPRoute": 2}
+    assert faults(objects) == [None] * 6
+
+
+@pytest.mark.part("crds")
+@pytest.mark.parametrize(
+    ("kind", "way", "value", "named"),
+    [
+        ("ScaledObject", ("spec", "triggers", 0, "metadata", "threshold"), 200, "threshold"),
+        ("ServiceMonitor", ("spec", "endpoints", 0, "interval"), "soon", "interval"),
+        ("PrometheusRule", ("spec", "groups", 0, "rules", 0, "expr"), None, "expr"),
+        ("HTTPRoute", ("spec", "rules", 0, "timeouts", "request"), "ever", "timeouts"),
+    ],
+)
+def test_control_a_wrong_one_is_not(everything, kind: str, way, value: object, named: str) -> None:
+    wrong = copy.deepcopy(everything.of(kind)[0])
+    *steps, last = way
+    place: Any = wrong
+    for step in steps:
+        place = place[step]
+    place[last] = value
+    (fault,) = faults([wrong])
+    assert named in str(fault)
+
+
+def unknown(query: str, gauges: dict[str, set[str]]) -> list[str]:
+    found = []
+    for name, filters in re.findall(r"(breakeven_\w+)(?:\{(.*?)\})?", query):
+        if name not in gauges:
+            found.append(name)
+            continue
+        labels = set(re.findall(r"(\w+)=~?\"", filters)) - TARGET_LABELS
+        found += sorted(labels - gauges[name])
+    return found
+
+
+def test_scaling_goes_by_gauges_that_the_gateway_exports(everything, gauges) -> None:
+    asked = queries(everything)
+    assert set(asked) == {"breakeven-gateway", "breakeven-engine-llama-8b"}
+    for query in asked.values():
+        assert "breakeven_" in query
+        assert unknown(query, gauges) == []
+
+
+def test_control_a_gauge_that_is_none_is_noticed(everything, gauges) -> None:
+    query = queries(everything)["breakeven-engine-llama-8b"]
+    assert unknown(query.replace("kv_usage_ratio", "kv_usage"), gauges) == [
+        "breakeven_engine_kv_usage"
+    ]
+    assert unknown(query.replace("engine=~", "pool=~"), gauges) == ["pool"]
+
+
+def test_through_the_adapter_it_is_the_same_gauge(render, gauges) -> None:
+    values = "autoscaling: {gateway: {enabled: true, through: adapter}}"
+    chart = render(values)
+    metric = chart.one("HorizontalPodAutoscaler", "breakeven-gateway")["spec"]["metrics"][0]
+    assert metric["pods"]["metric"]["name"] in gauges
+    assert "replicas" not in chart.one("StatefulSet", "breakeven-gateway")["spec"]
+    assert chart.of("ScaledObject") == []
+
+
+def series(engine: str, host: str, value: float) -> dict[str, str]:
+    labels = f'engine="{engine}",pod="{host}",namespace="llm",service="breakeven-gateway"'
+    return {"series": f"breakeven_engine_kv_usage_ratio{{{labels}}}", "values": f"{value} {value}"}
+
+
+@pytest.mark.part("promtool")
+@pytest.mark.parametrize(("value", "right"), [(1.25, True), (2.5, False)])
+def test_an_engine_that_two_hosts_see_counts_once(
+    everything, tmp_path: Path, value: float, right: bool
+) -> None:
+    """As Prometheus computes it. The second figure is the control: both hosts added up."""
+    seen = [
+        series(f"pool:llama-8b/{index}", f"host-{host}", used)
+        for index, used in enumerate((0.75, 0.5)) for host in (0, 1)
+    ]  # fmt: skip
+    seen.append(series("pool:other/0", "host-0", 0.9))
+    (tmp_path / "rules.yml").write_text("groups: []\n")
+    query = json.dumps(queries(everything)["breakeven-engine-llama-8b"])
+    text = RULES.format(
+        rules=tmp_path / "rules.yml", series=json.dumps(seen), query=query, value=value
+    )
+    (tmp_path / "test.yml").write_text(text)
+    program = parts.by_name("promtool").find()
+    done = subprocess.run(
+        [program, "test", "rules", tmp_path / "test.yml"], check=False, capture_output=True
+    )
+    assert (done.returncode == 0) is right, done.stdout.decode()
+
+
+def test_engines_are_not_taken_away_from_their_open_answers(everything) -> None:
+    spec = everything.one("ScaledObject", "breakeven-engine-llama-8b")["spec"]
+    behaviour = spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+    assert behaviour["scaleDown"]["selectPolicy"] == "Disabled"
+    assert spec["triggers"][0]["metadata"]["threshold"] == "0.75"
+
+
+def test_the_alerts_are_the_very_file_that_prometheus_reads(everything) -> None:
+    (rule,) = everything.of("PrometheusRule")
+    path = DEPLOY / "prometheus" / "rules.yml"
+    assert rule["spec"] == yaml.safe_load(path.read_text(encoding="utf-8"))
+    link = DEPLOY / "helm" / "breakeven" / "files" / "rules.yml"
+    assert link.is_symlink()
+    assert link.resolve() == path
+
+
+def test_the_board_is_the_very_file_that_grafana_reads(everything) -> None:
+    text = everything.one("ConfigMap", "breakeven-grafana")["data"]["breakeven.json"]
+    path = DEPLOY / "grafana" / "dashboards" / "breakeven.json"
+    assert json.loads(text) == json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_hosts_are_scraped_once_each(everything) -> None:
+    (monitor,) = everything.of("ServiceMonitor")
+    wanted = monitor["spec"]["selector"]["matchLabels"].items()
+    found = [one for one in everything.of("Service") if wanted <= one["metadata"]["labels"].items()]
+    assert [one["metadata"]["name"] for one in found] == ["breakeven-gateway"]
+    ports = {port["name"] for port in found[0]["spec"]["ports"]}
+    assert {one["port"] for one in monitor["spec"]["endpoints"]} <= ports
