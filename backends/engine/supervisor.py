@@ -5,7 +5,8 @@ compiles and allocates, and a port that answers `/health` may still fail it. Nob
 is ever taken for it: the port must be free at each start, the kernel must say that the listener is
 ours, and while a stranger shares the port the replica is blocked. Crashes are answered by waiting
 twice as long each time, visibly. The next life begins when the last process of the one before is
-gone (the guard ends last), because memory and ports are free only then.
+gone (the guard ends last), because memory and ports are free only then. Of engines that share a
+GPU one at a time loads (`turns`), whether it starts, comes back from a crash or wakes.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from backends.engine import ports
 from backends.engine.environment import CpuOptions
 from backends.engine.flags import BadFlags, Launch, command, known_flags
 from backends.engine.process import EngineProcess, free_port, log_tail
+from backends.engine.turns import Turns
 from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
 
 
@@ -63,7 +65,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """`port` 0 takes a free one at every start; `port_setting` is where a person changes it."""
+    """`port` 0 takes a free one at every start; `port_setting` is where a person changes it.
+
+    `gpus` are those whose memory it takes; `turns` is one for all engines of a host.
+    """
 
     name: str
     launch: Launch
@@ -72,6 +77,8 @@ class EngineSpec:
     port_setting: str = "another port"
     cpu: CpuOptions = field(default_factory=CpuOptions)
     limits: Limits = field(default_factory=Limits)
+    gpus: frozenset[str] = frozenset()
+    turns: Turns = field(default_factory=Turns)
 
 
 class Supervisor:
@@ -143,8 +150,12 @@ class Supervisor:
         taken, reason, served_s = await self._taken(self._spec.port), "", 0.0
         if self._stop.is_set():
             return
-        if taken is None:
-            reason, served_s = await self._live(known, client)
+        lives = taken is None and await self._alone()
+        if lives:
+            try:
+                reason, served_s = await self._live(known, client)
+            finally:
+                self._spec.turns.leave(self._spec.name)
         crashed = not (self._stop.is_set() or self._restart.is_set())
         self._restart.clear()
         if self._stop.is_set():
@@ -152,7 +163,7 @@ class Supervisor:
         row = 0
         if crashed:
             row = 1 if served_s > self._spec.limits.settled_s else self._status.crashes_in_a_row + 1
-        restarts = self._status.restarts + (taken is None)
+        restarts = self._status.restarts + lives
         if not crashed:
             self._set(
                 Phase.STARTING, reason=reason, restarts=restarts, crashes_in_a_row=0,
@@ -166,6 +177,20 @@ class Supervisor:
             restarts=restarts, crashes_in_a_row=row, retry_in_s=delay_s, pid=None, base_url=None,
         )  # fmt: skip
         await _either(self._stop.wait(), asyncio.sleep(delay_s))
+
+    async def _alone(self) -> bool:
+        """Until no other engine loads into its GPUs; false where it is asked to end before."""
+        spec, waits = self._spec, False
+        while not self._ending():
+            if spec.turns.take(spec.name, spec.gpus):
+                return True
+            if not waits:
+                self._set(Phase.STARTING, reason="another engine loads into its GPU first")
+                waits = True
+            await _either(
+                self._stop.wait(), self._restart.wait(), asyncio.sleep(spec.limits.poll_s)
+            )
+        return False
 
     async def _live(self, known: frozenset[str], client: httpx.AsyncClient) -> tuple[str, float]:
         """From start to the end of the last process; why it ended and how long it served."""
@@ -186,6 +211,7 @@ class Supervisor:
             )
             if problem is None and not exited.done() and not self._ending():
                 served_since = loop.time()
+                spec.turns.leave(spec.name)
                 self._set(Phase.SERVING)
                 problem = await _first(
                     exited, self._stop.wait(), self._restart.wait(), self._watch(port, client)

@@ -2,8 +2,8 @@
 
 vLLM takes the first GPUs that it sees: replicas that are told nothing load into the same ones, and
 the second finds no memory free. So each is told its own, in the order of the file. Pools that name
-one `machine` share its GPUs, and their memory as they share its rate: vLLM takes nine tenths of
-what a GPU has, whoever else is on it.
+one `machine` share its GPUs, and their memory as they share its rate: vLLM takes over nine tenths
+of what a GPU has, whoever else is on it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,9 @@ from gateway.config.settings import Pool
 from gateway.runtime import EngineSeat
 
 MEMORY = "--gpu-memory-utilization"
-USUAL = 900  # thousandths of a GPU's memory: vLLM's default
+# Thousandths of a GPU's memory. vLLM's default is 920 (0.25.1), of one engine alone: each engine
+# has a CUDA context of its own beside its part. Two of 420 on an H200 had their whole KV cache.
+USUAL = 900
 # Over how many GPUs flags spread one engine; the long form and the short one.
 _SPREAD = (
     ("--tensor-parallel-size", "-tp"),
@@ -53,7 +55,7 @@ def assigned(
 def memory(part: Part, flags: Sequence[str]) -> tuple[str, ...]:
     """The flag that leaves the others on a shared GPU their part; a person's own flag goes before.
 
-    Thousandths, rounded down: together no more than one engine alone would take.
+    Rounded down: together less than one engine alone would take.
     """
     if part.share_ppm == PPM or any(word.partition("=")[0] == MEMORY for word in flags):
         return ()

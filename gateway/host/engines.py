@@ -22,6 +22,7 @@ from backends.engine.adapters import flags as adapter_flags
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.flags import BadFlags, Launch, kind_of
 from backends.engine.supervisor import EngineSpec, Phase, Status, Supervisor
+from backends.engine.turns import Turns
 from backends.environ import plain
 from gateway.clock import Clock
 from gateway.config.machines import parts
@@ -64,6 +65,8 @@ class EngineSupervision:
         self._children: list[Child] = []
         self._lives: dict[int, Supervisor | Child] = {}  # by row
         self._gpus: dict[str, tuple[str, ...]] = {}  # by engine
+        self._visible: tuple[str, ...] = ()  # which those take that are told none
+        self._turns = Turns()
         self._resting: set[int] = set()  # rows that upkeep wants stopped
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending = False
@@ -84,8 +87,8 @@ class EngineSupervision:
             return
         await self._ready()
         if flavour_here() == "cuda":
-            seen = await asyncio.to_thread(gpus.visible)
-            self._gpus = assigned(self._runtime.engines, self._settings.pools, seen)
+            self._visible = await asyncio.to_thread(gpus.visible)
+            self._gpus = assigned(self._runtime.engines, self._settings.pools, self._visible)
         for row, seat in real:
             if self._ending:
                 return
@@ -183,6 +186,7 @@ class EngineSupervision:
     def _spec(self, seat: EngineSeat) -> EngineSpec:
         engine = self._settings.pools[seat.pool].engine
         assert engine.model is not None  # checked with the configuration
+        own_gpus = self._gpus.get(seat.name, ())
         place = engine.environment or str(Path(self._runtime.state_dir) / "engine")
         return EngineSpec(
             name=seat.name,
@@ -194,11 +198,13 @@ class EngineSupervision:
                 kind=kind_of(engine.kinds),
                 flags=self._flags(seat, engine),
                 drain_s=self._settings.server.timeouts.drain_s,
-                gpus=self._gpus.get(seat.name, ()),
+                gpus=own_gpus,
             ),
             log=log_of(self._runtime, seat),
             port=port_of(seat),
             port_setting=self._port_setting(seat),
+            gpus=frozenset(own_gpus or self._visible),
+            turns=self._turns,
         )
 
     def _flags(self, seat: EngineSeat, engine: Engine) -> tuple[str, ...]:

@@ -241,6 +241,10 @@ async def test_replicas_are_told_their_own_gpus(supervision, monkeypatch, flavou
         engines._supervisors[number].is_in(Phase.SERVING)
     await asyncio.wait_for(run, 30)
     assert [one.spec.launch.gpus for one in engines._supervisors] == told
+    first, second = (one.spec for one in engines._supervisors)
+    # Where there are too few, both take all of them, one after the other.
+    assert [first.gpus, second.gpus] == [frozenset(gpus or seen) for gpus in told]
+    assert first.turns is second.turns
     await engines.stop()
 
 
