@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test screenshots test-long soak chaos hosts security check format settings lock clean
+.PHONY: help install run demo parts test screenshots test-long soak chaos hosts security check format settings sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,10 @@ settings:  ## write every setting into deploy/SETTINGS.md and into the schema of
 	@$(BOOTSTRAP) install
 	@$(VENV)/python -m gateway.config.settings_table deploy/SETTINGS.md
 	@$(VENV)/python -m deploy.valuesschema
+
+sbom:  ## what each locked environment may hold, with hashes and licences: build/sbom/*.cdx.json (CycloneDX)
+	@$(BOOTSTRAP) tools
+	@$(VENV)/python -m deploy.sbom
 
 lock:  ## resolve every lock file again after a change of pyproject.toml
 	@$(BOOTSTRAP) tools

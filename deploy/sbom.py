@@ -1,0 +1,163 @@
+"""What may be installed, as CycloneDX 1.6: `python -m deploy.sbom` writes build/sbom/NAME.cdx.json.
+
+One document for each locked environment. A lock admits several files of one version (a wheel for
+each platform): the hashes of all stand in the component's reference `distribution`. A licence is
+what an installed package of that version says, or npm's lock; where none is installed here it is
+left out. The same input makes the same bytes: the time is SOURCE_DATE_EPOCH or none, and the serial
+number follows from the contents.
+"""
+
+import base64
+import json
+import os
+import re
+import sys
+import tomllib
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from cyclonedx.contrib.hash.factories import HashTypeFactory
+from cyclonedx.contrib.license.factories import LicenseFactory
+from cyclonedx.model import ExternalReference, ExternalReferenceType, Property, XsUri
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.output import make_outputter
+from cyclonedx.schema import OutputFormat, SchemaVersion
+from packageurl import PackageURL
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from deploy import parts
+from deploy.lock import NODE, SETS
+from deploy.supply import packages
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build" / "sbom"
+EPOCH = "SOURCE_DATE_EPOCH"  # reproducible-builds.org
+UNKNOWN = "unknown"
+Licences = Mapping[tuple[str, str], str]  # of (name, version), as installed
+
+
+class Locked(NamedTuple):
+    """`hashes`: lines of `algorithm:hexadecimal`, of every file that the lock admits."""
+
+    kind: str  # as in package URLs
+    name: str
+    version: str
+    hashes: tuple[str, ...]
+    marker: str = ""
+    licence: str = ""
+
+
+def environments() -> dict[str, tuple[Path, ...]]:
+    """Name -> its lock files."""
+    found: dict[str, tuple[Path, ...]] = {_name(one.path): (ROOT / one.path,) for one in SETS}
+    cpu = ROOT / "deploy" / "engine-cpu"
+    found["engine-cpu"] = (cpu / "requirements.lock", cpu / "torch.lock")
+    for folder in NODE:
+        found[_name(folder.relative_to(ROOT).as_posix())] = (folder / "package-lock.json",)
+    return found
+
+
+def _name(path: str) -> str:
+    words = path.removesuffix(".lock").removesuffix("requirements").strip("/")
+    return words.removeprefix("deploy/").replace("/", "-") or "gateway"
+
+
+def locked(path: Path) -> Iterator[Locked]:
+    """Everything that one lock file names."""
+    text = path.read_text(encoding="utf-8")
+    yield from (_of_npm if path.suffix == ".json" else _of_pip)(text)
+
+
+def _of_pip(text: str) -> Iterator[Locked]:
+    lines = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE)
+    for block in filter(str.strip, re.split(r"\n(?=[A-Za-z0-9])", lines)):
+        head, *rest = (line.strip().removesuffix("\\").strip() for line in block.splitlines())
+        wanted = Requirement(head)
+        (pin,) = wanted.specifier
+        hashes = tuple(line.removeprefix("--hash=") for line in rest if line)
+        name, marker = canonicalize_name(wanted.name), str(wanted.marker or "")
+        yield Locked("pypi", name, pin.version, hashes, marker)
+
+
+def _of_npm(text: str) -> Iterator[Locked]:
+    for path, one in json.loads(text)["packages"].items():
+        if path:
+            algorithm, _, digest = one["integrity"].partition("-")
+            hashes = (f"{algorithm}:{base64.b64decode(digest).hex()}",)
+            name = path.rpartition("node_modules/")[2]
+            yield Locked("npm", name, one["version"], hashes, licence=one.get("license", ""))
+
+
+def installed(sites: Iterable[Path]) -> dict[tuple[str, str], str]:
+    """What packages in these folders say of their licence; the first one that says so counts."""
+    found: dict[tuple[str, str], str] = {}
+    for site in sites:
+        for one in packages(site):
+            if one.licence != UNKNOWN:
+                found.setdefault((canonicalize_name(one.name), one.version), one.licence)
+    return found
+
+
+def document(name: str, found: Iterable[Locked], licences: Licences, at: datetime | None) -> str:
+    """The environment's bill of materials as text."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    licence = LicenseFactory().make_from_string
+    root = Component(
+        name=project["name"] if name == "gateway" else f"{project['name']}-{name}",
+        version=project["version"], type=ComponentType.APPLICATION, bom_ref="root",
+        licenses=[licence(project["license"])],
+    )  # fmt: skip
+    components = {one.purl: one for one in (_component(each, licences) for each in found)}
+    bom = Bom(components=components.values())
+    bom.metadata.component = root
+    bom.register_dependency(root, components.values())
+    made = json.loads(make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string())
+    del made["metadata"]["timestamp"], made["serialNumber"]  # of this run
+    if at is not None:
+        made["metadata"]["timestamp"] = at.isoformat()
+    serial = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(made, sort_keys=True))
+    return json.dumps(made | {"serialNumber": serial.urn}, indent=1, sort_keys=True) + "\n"
+
+
+def _component(one: Locked, licences: Licences) -> Component:
+    group, _, name = one.name.rpartition("/")  # npm's scopes
+    url = PackageURL(one.kind, group or None, name, one.version)
+    stated = licences.get((one.name, one.version), "") if one.kind == "pypi" else one.licence
+    files = ExternalReference(
+        type=ExternalReferenceType.DISTRIBUTION, url=XsUri(url.to_string()),
+        hashes=[HashTypeFactory().from_composite_str(text) for text in one.hashes],
+    )  # fmt: skip
+    return Component(
+        name=name, group=group or None, version=one.version, purl=url, bom_ref=url.to_string(),
+        external_references=[files],
+        licenses=[LicenseFactory().make_from_string(stated)] if stated else [],
+        properties=[Property(name="breakeven:marker", value=one.marker)] if one.marker else [],
+    )  # fmt: skip
+
+
+def sites() -> list[Path]:
+    """Where packages of any of these environments lie on this machine."""
+    homes = [Path(sys.prefix), parts.engine_folder(), parts.FOCUS, *sorted(parts.SDK.glob("*"))]
+    return [site for home in homes for site in home.glob("lib/python3*/site-packages")]
+
+
+def main() -> int:
+    epoch = os.environ.get(EPOCH)
+    at = datetime.fromtimestamp(int(epoch), UTC) if epoch else None
+    licences = installed(sites())
+    OUT.mkdir(parents=True, exist_ok=True)
+    for name, files in environments().items():
+        every = [one for file in files for one in locked(file)]
+        (OUT / f"{name}.cdx.json").write_text(document(name, every, licences, at), encoding="utf-8")
+        said = sum(bool(one.licence or licences.get((one.name, one.version))) for one in every)
+        print(f"{name:28} {len(every):4} packages, {said:4} with a licence")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
