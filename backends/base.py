@@ -11,6 +11,8 @@ from typing import Protocol
 
 import msgspec
 
+from backends.secret import Secret
+
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
@@ -63,7 +65,7 @@ class Backend(Protocol):
     """
 
     @property
-    def secrets(self) -> Sequence[str]: ...
+    def secrets(self) -> Sequence[Secret]: ...
 
     async def open(self, call: Call) -> Exchange: ...
 

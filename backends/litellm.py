@@ -8,6 +8,7 @@ only what owns the sockets can end the work upstream when a client leaves.
 
 import asyncio
 import importlib
+import logging
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -36,6 +37,7 @@ from backends.reach import PUBLIC, Reach
 
 # Their clients are SDKs with connections of their own; closing the stream closes those.
 _OWN_CLIENTS = frozenset({"azure", "openai", "azure_ai", "text-completion-openai"})
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _JSON = {"content-type": "application/json"}
 _EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
 
@@ -48,6 +50,10 @@ def load() -> Any:
     litellm.disable_streaming_logging = True
     litellm.turn_off_message_logging = True
     litellm.num_retries = 0
+    for name in _LOGGERS:  # they quote prompts and answers, on a handler of their own
+        log = logging.getLogger(name)
+        log.handlers.clear()
+        log.setLevel(logging.WARNING)
     return litellm
 
 
@@ -151,11 +157,11 @@ class LiteLLMBackend:
         }
         if call.path not in functions:
             raise BadAnswer(f"{self._prefix} is not reached through {call.path}")
-        body = msgspec.json.decode(call.body, type=dict[str, Any])
+        body, key = msgspec.json.decode(call.body, type=dict[str, Any]), self._credentials.api_key
         arguments = {name: body[name] for name in PARAMETERS if body.get(name) is not None}
         arguments |= {
             "model": f"{self._prefix}/{body['model']}",
-            "api_key": self._credentials.api_key,
+            "api_key": key.reveal() if key is not None else None,
             "api_base": self._base_url,
             "num_retries": 0,
             "max_retries": 0,
@@ -163,7 +169,9 @@ class LiteLLMBackend:
             "drop_params": True,  # sampling hints only: features are matched before dispatch
         }
         if self._credentials.headers:
-            arguments["extra_headers"] = dict(self._credentials.headers)
+            arguments["extra_headers"] = {
+                name: value.reveal() for name, value in self._credentials.headers.items()
+            }
         if call.path == "/chat/completions":
             # Otherwise tools make it load, and talk to, servers of tools.
             arguments["_skip_mcp_handler"] = True

@@ -21,6 +21,7 @@ from backends.errors import (
     Unreachable,
 )
 from backends.ratelimit import parse_rate_limit, parse_retry_after
+from backends.secret import HIDDEN, Secret, struck_out
 
 DONE = b"data: [DONE]\n\n"
 
@@ -138,16 +139,13 @@ def _causes(error: BaseException) -> Iterable[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def redact(text: str, secrets: Iterable[str]) -> str:
+def redact(text: str, secrets: Iterable[Secret]) -> str:
     """The provider's message without LiteLLM's words around it, and without secrets."""
     text = _PREFIX.sub("", text)
     found = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"', text)
     if found is not None:
         text = found[1]
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "***")
-    return _SECRET.sub("***", text)[:_MESSAGE_LIMIT]
+    return _SECRET.sub(HIDDEN, struck_out(text, secrets))[:_MESSAGE_LIMIT]
 
 
 def refusal_body(status: int, message: str) -> bytes:

@@ -21,6 +21,7 @@ from backends.http import HttpClient, Origin
 from backends.http_connection import HttpExchange
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.reach import PUBLIC, Reach
+from backends.secret import Secret
 
 # Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the
 # providers' own references.
@@ -54,12 +55,12 @@ _PATHS_KEPT = 32
 class Credentials:
     """What is sent to prove who we are; never shown."""
 
-    api_key: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_key: Secret | None = None
+    headers: Mapping[str, Secret] = field(default_factory=dict)
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        return (self.api_key or "", *self.headers.values())
+    def secrets(self) -> tuple[Secret, ...]:
+        return (*([] if self.api_key is None else [self.api_key]), *self.headers.values())
 
 
 class OpenAIBackend:
@@ -115,9 +116,9 @@ class OpenAIBackend:
             "accept-encoding: identity",
             "user-agent: breakeven",
         ]
-        own = dict(self._credentials.headers)
+        own = {name: value.reveal() for name, value in self._credentials.headers.items()}
         if self._credentials.api_key:
-            own["authorization"] = f"Bearer {self._credentials.api_key}"
+            own["authorization"] = f"Bearer {self._credentials.api_key.reveal()}"
         for name, value in own.items():
             if not _SAFE_VALUE.fullmatch(value) or not re.fullmatch(r"[A-Za-z0-9\-]+", name):
                 raise ValueError(f"header {name!r} has characters that do not belong there")

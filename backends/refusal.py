@@ -7,17 +7,18 @@ So are keys: ours, and whatever looks like one.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
+
+from backends.secret import HIDDEN, Secret, struck_out
 
 INVALID = "invalid_request_error"
 CONTEXT_LENGTH = "context_length_exceeded"
 TOO_LONG = "maximum context length"  # in vLLM's and OpenAI's refusals alike
 MESSAGE_LIMIT = 2000
 DETAILS_LIMIT = 8
-SECRET_CHARACTERS = 4  # what is shorter is no secret, and would strike out words
 
 KEY_LIKE = re.compile(
     r"(?i)\bbearer\s+[\w.~+/*=\-]{6,}|\bsk-[\w*.\-]{6,}"
@@ -39,7 +40,7 @@ _INSIDES = re.compile(
 )
 
 
-def openai_refusal(body: bytes, status: int, secrets: Iterable[str] = ()) -> bytes:
+def openai_refusal(body: bytes, status: int, secrets: Collection[Secret] = ()) -> bytes:
     """The body that OpenAI would have sent; a body that cannot be read is replaced, not quoted.
 
     `secrets`: what we sent to prove who we are.
@@ -48,10 +49,8 @@ def openai_refusal(body: bytes, status: int, secrets: Iterable[str] = ()) -> byt
     text = found.get("message")
     if not isinstance(text, str) or not text.strip():
         text = _details(found.get("detail")) or f"The target refused the request with {status}."
-    for secret in secrets:
-        if len(secret) >= SECRET_CHARACTERS:
-            text = text.replace(secret, "***")
-            found = {name: value for name, value in found.items() if value != secret}
+    text, known = struck_out(text, secrets), [one.reveal() for one in secrets]
+    found = {name: value for name, value in found.items() if value not in known}
     code = _word(found.get("code"), _CODE)
     if code is None and TOO_LONG in text:
         code = CONTEXT_LENGTH
@@ -72,7 +71,7 @@ def names_model(body: bytes) -> bool:
 
 
 def _struck(text: str) -> str:
-    return _INSIDES.sub("***", KEY_LIKE.sub("***", text))
+    return _INSIDES.sub(HIDDEN, KEY_LIKE.sub(HIDDEN, text))
 
 
 def _members(body: bytes) -> dict[str, Any]:

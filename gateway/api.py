@@ -25,6 +25,7 @@ from gateway.http.connection import Connection, Header, connection_of
 from gateway.http.fields import Fields, read_fields
 from gateway.idempotency.submissions import Sent
 from gateway.intake import PATHS, Asked, read
+from gateway.logs import REQUEST
 from gateway.measured.requests import RANKING, READERS, Arrived
 from gateway.relay import error_event
 from gateway.reply import JSON, Reply
@@ -92,6 +93,7 @@ class HotApi:
             connection_of(scope),
         )
         request_id = self.new_id()
+        REQUEST.set(request_id)
         if dialect is None:
             reply = Reply(
                 send, request_id=request_id, clock=now_s, task=task, connection=connection

@@ -22,6 +22,7 @@ from sqlalchemy import Engine
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from backends.secret import Secret
 from gateway.access import caller
 from gateway.api import (
     CHALLENGE,
@@ -41,6 +42,7 @@ from gateway.dialects.messages import MESSAGES
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.lastword import with_last_word
+from gateway.logs import REQUEST
 from gateway.openapi import POLICY, described, page
 from gateway.organization.pages import add_organization
 from gateway.organization.reads import LedgerReads
@@ -68,6 +70,7 @@ class Gateway(FastAPI):
     origins: tuple[str, ...] = ()
     max_n: int
     entrance: Entrance | None = None
+    secrets: tuple[Secret, ...] = ()  # what its targets are sent: no line of a log has it
 
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
         if is_hot(scope):
@@ -89,6 +92,7 @@ class Gateway(FastAPI):
                 await self.hot(scope, receive, send)
                 return
         request_id = self.hot.new_id()
+        REQUEST.set(request_id)
         answer = Answer(send, scope, request_id)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         named, serve = {**scope, "method": method, REQUEST_ID: request_id}, super().__call__

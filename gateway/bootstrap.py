@@ -27,6 +27,7 @@ from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
 from backends.reach import INSIDE, Reach
+from backends.secret import Secret
 from gateway.access import guard
 from gateway.admin.desk import AdminDesk
 from gateway.admin.enginehost import EngineHost
@@ -36,7 +37,7 @@ from gateway.api import HotApi
 from gateway.app import Gateway, Operations, create_app
 from gateway.batches.serving import Host, serve_batches
 from gateway.clock import Clock
-from gateway.config.environ import secret
+from gateway.config.credentials import provider_key
 from gateway.config.settings import Pool, Provider, Settings
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
@@ -159,6 +160,7 @@ def build(
     operations = Operations(render, partial(readiness, hot, desk, recording))
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot = hot
+    app.secrets = tuple(one for back in fleet.backends.values() for one in back.secrets)
     batches.attach(app)
     return _administered(app, settings, runtime, ledger, board, clock)
 
@@ -311,9 +313,10 @@ def _backends(
     def make(name: str, what: Pool | Provider, base_url: str | None) -> Backend:
         if isinstance(what, Pool):
             assert base_url is not None  # every seat has an address
-            key = environ.get(what.engine.api_key_env) if what.engine.api_key_env else None
-            return OpenAIBackend(base_url, Credentials(key), client=clients.engines, reach=INSIDE)
-        key, reach = secret(what, name, environ), Reach(what.networks)
+            sent = environ.get(what.engine.api_key_env or "")
+            proof = Credentials(Secret(sent) if sent else None)
+            return OpenAIBackend(base_url, proof, client=clients.engines, reach=INSIDE)
+        key, reach = provider_key(what, name, environ), Reach(what.networks)
         if what.kind == "litellm":
             # With httpx, which a worker without such a provider does not need: 6 MB.
             from backends.litellm import LiteLLMBackend  # noqa: PLC0415  (as above)

@@ -22,9 +22,11 @@ import uvicorn
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from gateway import logs
 from gateway.app import Gateway
 from gateway.bootstrap import Exposition, build
 from gateway.clock import Clock
+from gateway.config.credentials import known_secrets
 from gateway.config.settings import Server, Settings, Timeouts, load
 from gateway.http.cors import Cors
 from gateway.http.protocol import bounded
@@ -88,7 +90,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--fd", type=int, required=True, help="the inherited listening socket")
     given = parser.parse_args(arguments)
     settings = load(given.config)
+    secrets = known_secrets(settings, os.environ)
+    sink = logs.start(f"worker-{given.worker}", settings.logs, secrets)
     app = compose(settings, Runtime.load(given.runtime), given.worker)
+    sink.hide(app.secrets)
     serve(app, socket.socket(fileno=given.fd), settings.server)
 
 
@@ -124,7 +129,7 @@ def server(app: Gateway, timeouts: Timeouts, *, most: float = math.inf) -> uvico
         proxy_headers=False,
         access_log=False,
         server_header=False,
-        log_level="warning",
+        log_config=None,  # as everything else is logged
         timeout_keep_alive=timeouts.keep_alive_s,  # type: ignore[arg-type]  # it adds it to a time
         timeout_graceful_shutdown=max(1, round(timeouts.drain_s)),
     )

@@ -15,6 +15,7 @@ from backends.chunks import parse_answer
 from backends.errors import BackendError
 from backends.refusal import openai_refusal
 from backends.said import said_in_answer
+from backends.secret import Secret
 from gateway.batches.handing import BATCH_TIER
 from gateway.batches.judging import MOST_FAILURES, PASSING
 from gateway.batches.shapes import NO_ANSWER, answered, unanswered
@@ -77,7 +78,7 @@ class Booking:
     batch_id: str
     prices: Mapping[int, Price]
     now_us: int
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[Secret, ...] = ()
 
     def ended(self, line: OutLine, opening: Opening, result: Result) -> Ended:
         """How the line ended, by its result."""

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from sqlalchemy.exc import DBAPIError
 
+from backends.secret import Secret
 from gateway.batches.booking import Booking, result_of
 from gateway.batches.remote import Away, Busy, Refused, Remote, RemoteBatch
 from gateway.batches.taking import Taking
@@ -268,7 +269,7 @@ class Courier:
         )  # fmt: skip
 
     def _book_some(
-        self, record: OutgoingRecord, texts: list[bytes], secrets: tuple[str, ...]
+        self, record: OutgoingRecord, texts: list[bytes], secrets: tuple[Secret, ...]
     ) -> None:
         results = [one for one in map(result_of, texts) if one is not None]
         pairs = []
@@ -309,7 +310,7 @@ class Courier:
         )
 
     def _booking(
-        self, record: OutgoingRecord, lines: list[OutLine], secrets: tuple[str, ...]
+        self, record: OutgoingRecord, lines: list[OutLine], secrets: tuple[Secret, ...]
     ) -> tuple[Booking, Mapping[str, Any]]:
         openings = self.store.opened([line.attempt_id for line in lines])
         versions = {one.price_version or 0 for one in openings.values()}

@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import msgspec
 
+from backends.secret import Secret
+
 MARK = "breakeven_batch"  # the name in a batch's metadata under which ours is known
 LISTED = 100
 PAGES = 50  # of a list that is searched
@@ -52,12 +54,15 @@ class Remote:
     """One provider. Its key is in the client's headers and in nothing that is ever shown."""
 
     def __init__(
-        self, base_url: str, api_key: str | None, transport: httpx.AsyncBaseTransport | None = None
+        self,
+        base_url: str,
+        api_key: Secret | None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._client = httpx.AsyncClient(
             base_url=base_url,
             headers={"user-agent": "breakeven"}
-            | ({} if api_key is None else {"authorization": f"Bearer {api_key}"}),
+            | ({} if api_key is None else {"authorization": f"Bearer {api_key.reveal()}"}),
             timeout=TIMEOUT,
             transport=transport,
             verify=ssl.create_default_context() if base_url.startswith("https:") else False,

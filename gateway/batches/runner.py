@@ -19,6 +19,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from gateway import logs
 from gateway.batches.authority import load_authority
 from gateway.batches.carrying import Carrier
 from gateway.batches.collecting import Collector
@@ -34,6 +35,7 @@ from gateway.batches.turns import in_turn
 from gateway.batches.validating import LeaseLost, Validation
 from gateway.batches.wake import Bell
 from gateway.clock import Clock
+from gateway.config.credentials import known_secrets
 from gateway.config.settings import Settings, load, resolve_model
 from gateway.runtime import Runtime
 from ledger.batches.files import FileStore
@@ -254,12 +256,15 @@ class Runner:
             pass
 
 
-async def _main(settings: Settings, runtime: Runtime, address: str, host: str) -> None:
+async def _main(
+    settings: Settings, runtime: Runtime, sink: logs.Sink, address: str, host: str
+) -> None:
     engine = make_engine(runtime.ledger_url, keep_open=True)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     taking = taking_batches(settings, runtime, os.environ)
+    sink.hide(one for each in taking.values() for one in each.secrets)
     await Runner(settings, runtime, engine, address, host, providers=taking).run(stop)
     engine.dispose()
 
@@ -271,9 +276,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--address", required=True, help="where this host's workers listen")
     parser.add_argument("--host", default=socket.gethostname(), help="this host's stable name")
     given = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
-    runtime = Runtime.load(given.runtime)
-    asyncio.run(_main(load(given.config), runtime, given.address, given.host))
+    settings, runtime = load(given.config), Runtime.load(given.runtime)
+    sink = logs.start("batches", settings.logs, known_secrets(settings, os.environ))
+    asyncio.run(_main(settings, runtime, sink, given.address, given.host))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from backends.openai import BASE_URLS
 from backends.pinned import PinnedTransport
 from backends.reach import Reach
+from backends.secret import Secret
 from gateway.batches.onward import batch_providers
 from gateway.batches.remote import Remote
-from gateway.config.environ import secret
+from gateway.config.credentials import provider_key
 from gateway.config.settings import Settings
 from gateway.errors import ConfigError
 from gateway.runtime import Runtime
@@ -19,10 +20,7 @@ class Taking:
     """`secrets` may stand in nothing that clients read."""
 
     remote: Remote
-    secrets: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return "Taking()"
+    secrets: tuple[Secret, ...] = ()
 
 
 def taking_batches(
@@ -32,7 +30,7 @@ def taking_batches(
     found: dict[str, Taking] = {}
     for name in sorted(batch_providers(settings)):
         provider = settings.providers[name]
-        key = secret(provider, name, environ)
+        key = provider_key(provider, name, environ)
         address = runtime.providers[name] or BASE_URLS.get(name)
         if address is None:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, make_url
 from gateway.admin.remote import GATEWAY
 from gateway.cli.output import fail
 from gateway.clock import Clock
+from gateway.config.credentials import provider_key
 from gateway.config.settings import Settings, examine, load
 from gateway.config.statedir import plainly
 from gateway.errors import ConfigError
@@ -82,11 +83,6 @@ def start_or_fail(path: Path) -> Settings:
 
 def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     """Keys that a start cannot do without. `check` needs none: it may run where no secret is."""
-    providers = [
-        (f"providers.{name}", one.api_key_env)
-        for name, one in settings.providers.items()
-        if one.api_key_file is None
-    ]
     pools = [
         (f"pools.{name}.engine", one.engine.api_key_env) for name, one in settings.pools.items()
     ]
@@ -100,10 +96,15 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     named = [
         kept,
         *sampled,
-        *((f"{place}.api_key_env", variable) for place, variable in (*providers, *pools)),
+        *((f"{place}.api_key_env", variable) for place, variable in pools),
         ("alerts.webhook_env", alerts.webhook_env),
         ("alerts.secret_env", alerts.secret_env),
     ]
+    for name, provider in settings.providers.items():
+        try:
+            provider_key(provider, name, environ)
+        except ConfigError as error:
+            yield from error.faults
     for place, variable in named:
         if variable is None:
             continue

@@ -26,6 +26,7 @@ from backends.errors import BackendError
 from backends.http import HttpClient, Limits
 from backends.metrics import ProbeFailed, parse
 from backends.openai import Credentials, OpenAIBackend
+from backends.secret import Secret
 from backends.simulator.measurements import MeasurementError, read
 from gateway.cli.output import AsJson, emit, fail, table
 
@@ -183,7 +184,9 @@ async def _run(
     quiet: bool,
 ) -> tuple[Run, ...]:
     http = HttpClient(Limits(connections=CONNECTIONS, waiters=CONNECTIONS))
-    client = BenchClient(OpenAIBackend(url, Credentials(api_key=key), client=http), target)
+    client = BenchClient(
+        OpenAIBackend(url, Credentials(Secret(key) if key else None), client=http), target
+    )
     try:
         prompts = await client.calibrate(shape.shared, rng)
         runs = []

@@ -21,6 +21,7 @@ from ledger.unixsocket import PATH_BYTES
 from router.types import Feature
 
 LAST_PORT = 65535
+_KEYS = ("api_key_env", "api_key_file", "api_key_exec")
 KV_ADDRESS = re.compile(r"tcp://[^/\s]+:\d{1,5}|ipc:///\S+")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
@@ -113,8 +114,9 @@ def providers(settings: Settings) -> Iterator[Fault]:
             yield Fault((*here, "start"), words)
         if provider.start and provider.base_url is not None:
             yield Fault((*here, "base_url"), "`start` chooses the address: leave out one of them")
-        if provider.api_key_env and provider.api_key_file:
-            yield Fault((*here, "api_key_file"), "set either `api_key_env` or `api_key_file`")
+        named = [one for one in _KEYS if getattr(provider, one)]
+        for other in named[1:]:
+            yield Fault((*here, other), f"set either `{named[0]}` or `{other}`")
         if provider.batch and provider.kind != "openai":
             words = "only providers of `kind: openai` are given batches here"
             yield Fault((*here, "batch"), words)
@@ -294,10 +296,9 @@ def _known_otherwise(name: str) -> str:
 
 
 def _lacks_key(name: str, provider: Provider) -> bool:
-    named = provider.api_key_env or provider.api_key_file
     stands_in = provider.simulated or provider.start
     at_home = provider.base_url is None and name in BASE_URLS and provider.kind == "openai"
-    return at_home and not stands_in and not named
+    return at_home and not stands_in and not provider.names_a_key
 
 
 def kept_answers(settings: Settings) -> Iterator[Fault]:

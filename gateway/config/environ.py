@@ -8,8 +8,7 @@ get none.
 What installs the engine fetches packages: it gets what names the index and the way there.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 
 from backends.environ import plain
 from gateway.config.settings import Provider, Settings
@@ -78,11 +77,12 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
     vendor's own variables (`AWS_...`, `AZURE_...`): with one, nothing can be left out.
     """
     providers = settings.providers.values()
-    if any(p.kind == "litellm" and not (p.api_key_env or p.api_key_file) for p in providers):
+    if any(p.kind == "litellm" and not p.names_a_key for p in providers):
         return {**base, URL_VARIABLE: url}
     named = {provider.api_key_env for provider in providers}
     named |= {pool.engine.api_key_env for pool in settings.pools.values()}
     named.add(settings.server.idempotency.replay.key_env)
+    named |= _of_commands(providers)
     kept = {
         name: value
         for name, value in base.items()
@@ -91,30 +91,17 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
     return ledger_reader(base, url) | kept
 
 
-def secret(provider: Provider | None, name: str, environ: Mapping[str, str]) -> str | None:
-    """A provider's key from the named environment variable or file."""
-    if provider is None:
-        return None
-    if provider.api_key_file is not None:
-        try:
-            return Path(provider.api_key_file).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise ConfigError([f"providers.{name}.api_key_file: {error.strerror}"]) from error
-    if provider.api_key_env is not None:
-        value = environ.get(provider.api_key_env)
-        if not value:
-            raise ConfigError(
-                [f"providers.{name}.api_key_env: `{provider.api_key_env}` is not set"]
-            )
-        return value
-    return None
-
-
 def batches(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
     """The runner calls the providers that take batches: with their keys."""
     taking = [provider for provider in settings.providers.values() if provider.batch]
-    named = {provider.api_key_env for provider in taking}
+    named = {provider.api_key_env for provider in taking} | _of_commands(taking)
     return ledger_reader(base, url) | {key: value for key, value in base.items() if key in named}
+
+
+def _of_commands(providers: Iterable[Provider]) -> set[str | None]:
+    """What commands that print keys may see."""
+    commands = [one.api_key_exec for one in providers if one.api_key_exec is not None]
+    return {name for command in commands for name in command.env}
 
 
 def _trust(base: Mapping[str, str]) -> dict[str, str]:

@@ -13,9 +13,11 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from gateway.config.schema_dashboard import Dashboard
 from gateway.config.schema_policies import Match, PolicyRule, PolicySlo
+from gateway.config.schema_reports import Alerts, Logs
 from gateway.config.schema_upkeep import Sampling, Upkeep
 from gateway.config.sections import (
     NAME,
+    KeyCommand,
     KvEvents,
     Named,
     Origin,
@@ -268,6 +270,7 @@ class Provider(Section):
     base_url: str | None = Field(None, description="default: the provider's public address")
     api_key_env: Variable | None = Field(None, description="environment variable with the key")
     api_key_file: str | None = Field(None, description="file with the key")
+    api_key_exec: KeyCommand | None = None
     networks: tuple[str, ...] = Field(
         (),
         description="private networks that its name may lead to, as 10.0.0.0/8; others are refused",
@@ -291,6 +294,10 @@ class Provider(Section):
         ("chat", "completion", "embedding"),
         description="which endpoints: also `rerank`, `transcription`",
     )
+
+    @property
+    def names_a_key(self) -> bool:
+        return any((self.api_key_env, self.api_key_file, self.api_key_exec))
 
 
 class Model(Section):
@@ -347,15 +354,6 @@ class RateLimit(Section):
     )
 
 
-class Alerts(Section):
-    webhook_env: Variable | None = Field(
-        None, description="environment variable with the address that budget alerts are posted to"
-    )
-    secret_env: Variable | None = Field(
-        None, description="environment variable with the secret that signs them"
-    )
-
-
 ModelEntry = Annotated[
     Annotated[Model, Tag("section")] | Annotated[Literal["passthrough"], Tag("word")],
     Discriminator(_word_or_section),
@@ -379,6 +377,7 @@ class Settings(Section):
     budgets: tuple[Budget, ...] = Field((), description="limits on spend")
     limits: tuple[RateLimit, ...] = Field((), description="limits on requests and tokens, a host")
     alerts: Alerts = Alerts()
+    logs: Logs = Logs()
     prices: tuple[str, ...] = Field(
         (), description="further price files (YAML), applied over the bundled book"
     )

@@ -42,6 +42,18 @@ class Section(BaseModel):
         return value
 
 
+class KeyCommand(Section):
+    argv: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="program and words, no shell: it prints the secret and ends with 0"
+    )
+    env: tuple[Variable, ...] = Field(
+        (), description="variables that it may see beside PATH, HOME and the like: VAULT_ADDR"
+    )
+    timeout_s: Annotated[float, Field(gt=0.0, le=60.0)] = Field(
+        10.0, description="it is ended after that, and the start fails"
+    )
+
+
 def section_of(annotation: Any) -> tuple[type[BaseModel] | None, str]:
     """The section that a field holds, and how its path goes on: `.NAME` in maps, `[]` in lists."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

@@ -29,8 +29,10 @@ import msgspec
 
 from backends.engine.evalclient import NoAnswer, Side
 from backends.engine.evalfigures import LIMITS, Item, figures, forced, freely, verdict
+from gateway import logs
 from gateway.admin.enginehost import EngineHost
 from gateway.clock import Clock
+from gateway.config.credentials import known_secrets
 from gateway.config.schema_upkeep import Sampling
 from gateway.config.settings import Settings, load, resolve_model
 from gateway.drift.drawing import SOCKET, Drawn
@@ -218,10 +220,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--runtime", type=Path, required=True)
     parser.add_argument("--address", required=True)
     given = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings, runtime = load(given.config), Runtime.load(given.runtime)
+    logs.start("drift", settings.logs, known_secrets(settings, os.environ))
     board, clock = Board(runtime.run_dir / "board", runtime.layout), Clock()
     host = EngineHost(settings, runtime, board)
     sampler = Sampler(settings, runtime, host, f"http://{given.address}/v1", clock)

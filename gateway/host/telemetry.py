@@ -14,6 +14,7 @@ A telemetry that is started again goes on with what the board says of the life t
 import argparse
 import asyncio
 import logging
+import os
 import signal
 import socket
 from collections.abc import Sequence
@@ -30,8 +31,10 @@ from backends.metrics import VLLM, ProbeFailed, is_json, parse, path_of
 from backends.pinned import PinnedTransport
 from backends.reach import INSIDE
 from backends.roundtrip import round_trip_s
+from gateway import logs
 from gateway.alerts import Alerts
 from gateway.clock import Clock
+from gateway.config.credentials import known_secrets
 from gateway.config.settings import Settings, load
 from gateway.demanded import Markets
 from gateway.host.ratedesk import RateDesk
@@ -312,9 +315,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--runtime", type=Path, required=True)
     given = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    asyncio.run(_main(load(given.config), Runtime.load(given.runtime)))
+    settings = load(given.config)
+    logs.start("telemetry", settings.logs, known_secrets(settings, os.environ))
+    asyncio.run(_main(settings, Runtime.load(given.runtime)))
 
 
 if __name__ == "__main__":

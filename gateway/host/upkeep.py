@@ -11,6 +11,7 @@ what is under way there. A restart that is due waits so, for as long as the pool
 
 import argparse
 import logging
+import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,11 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backends.engine.decay import Pace, Reading, pace
+from gateway import logs
 from gateway.admin.enginehost import EngineHost, Seen
 from gateway.clock import Clock
 from gateway.config import schedules
+from gateway.config.credentials import known_secrets
 from gateway.config.settings import Pool, Settings, load
 from gateway.following import FOLLOW_S
 from gateway.host import rolling, sparing
@@ -275,9 +278,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--runtime", type=Path, required=True)
     given = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings, runtime = load(given.config), Runtime.load(given.runtime)
+    logs.start("upkeep", settings.logs, known_secrets(settings, os.environ))
     board = Board(runtime.run_dir / "board", runtime.layout)
     try:
         Upkeep(settings, runtime, board, make_engine(runtime.ledger_url), Clock()).run()

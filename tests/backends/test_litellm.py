@@ -21,6 +21,7 @@ from backends.errors import (
 from backends.exchange import read_all
 from backends.litellm import LiteLLMBackend
 from backends.openai import Credentials
+from backends.secret import Secret
 
 KEY = "sk-ant-api03-canary-0123456789abcdef"
 USAGE = {"input_tokens": 10, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 30}
@@ -68,7 +69,7 @@ def answer() -> bytes:
 
 @pytest.fixture
 async def target(upstream):
-    made = LiteLLMBackend("anthropic", Credentials(KEY), base_url=upstream.url)
+    made = LiteLLMBackend("anthropic", Credentials(Secret(KEY)), base_url=upstream.url)
     yield made
     await made.aclose()
 
@@ -163,7 +164,7 @@ async def test_the_tier_asked_for_is_sent_and_the_tier_served_is_told(
     whole = [wire.respond(text, headers=told)]
     parts = [head, wire.chunked(b"data: " + text + b"\r\n\r\n")]
     upstream.script = lambda n: parts if stream else whole
-    target = LiteLLMBackend("gemini", Credentials(KEY), base_url=upstream.url)
+    target = LiteLLMBackend("gemini", Credentials(Secret(KEY)), base_url=upstream.url)
     exchange = await target.open(call(stream=stream, model="gemini-2.5-flash", **asked))
     answer = await read_all(exchange, 100_000)
     served = data(answer)[-1] if stream else json.loads(answer)
@@ -296,7 +297,9 @@ async def test_refused_credentials_are_not_the_clients_to_read(upstream, wire, t
 
 
 async def test_nobody_listens(free_port):
-    target = LiteLLMBackend("anthropic", Credentials(KEY), base_url=f"http://127.0.0.1:{free_port}")
+    target = LiteLLMBackend(
+        "anthropic", Credentials(Secret(KEY)), base_url=f"http://127.0.0.1:{free_port}"
+    )
     with pytest.raises(Unreachable):
         await target.open(call())
     await target.aclose()
@@ -332,7 +335,7 @@ async def test_embeddings_go_the_same_way(upstream, wire):
     value = {"id": "e", "embeddings": {"float": [[0.5, 0.25]]}, "texts": ["hi"],
              "meta": {"billed_units": {"input_tokens": 3}}}  # fmt: skip
     upstream.script = lambda n: [wire.respond(json.dumps(value).encode())]
-    target = LiteLLMBackend("cohere", Credentials(KEY), base_url=upstream.url)
+    target = LiteLLMBackend("cohere", Credentials(Secret(KEY)), base_url=upstream.url)
     body = json.dumps({"model": "embed-english-v3.0", "input": ["hi"]}).encode()
     exchange = await target.open(Call("/embeddings", body, stream=False))
     got = json.loads(await read_all(exchange, 10_000))

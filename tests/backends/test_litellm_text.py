@@ -5,6 +5,7 @@ import pytest
 
 from backends.errors import BadAnswer, HeadTimeout, Overloaded, ServerError, Unreachable
 from backends.litellm_text import StreamWriter, redact, refusal_body, translate_error, whole_answer
+from backends.secret import Secret
 
 
 class Dumps:
@@ -110,7 +111,7 @@ def test_the_wire_decides_over_the_exception(error, wire, expected):
     ],
 )  # fmt: skip
 def test_messages_lose_their_wrapping_and_their_secrets(text, shown):
-    assert redact(text, ["my-own-secret", ""]) == shown
+    assert redact(text, [Secret("my-own-secret"), Secret("")]) == shown
 
 
 @pytest.mark.parametrize(("status", "told"), [(400, True), (404, True), (401, False), (403, False)])

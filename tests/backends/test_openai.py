@@ -10,6 +10,7 @@ from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
 from backends.ratelimit import Allowance, RateLimit
+from backends.secret import Secret
 
 KEY = "sk-test-0123456789"
 
@@ -23,7 +24,7 @@ async def client():
 
 def backend(upstream, client, **credentials) -> OpenAIBackend:
     return OpenAIBackend(
-        upstream.url + "/base/v1/", Credentials(KEY, **credentials),
+        upstream.url + "/base/v1/", Credentials(Secret(KEY), **credentials),
         client=client, wall_clock=lambda: 1_700_000_000.0,
     )  # fmt: skip
 
@@ -41,7 +42,7 @@ async def test_the_request_has_what_is_listed_and_nothing_else(upstream, wire, c
         "cookie": "c", "x-forwarded-for": "1.2.3.4", "openai-organization": "theirs",
         "tracestate": "a\r\nx-evil: 1", "host": "evil",
     })  # fmt: skip
-    exchange = await backend(upstream, client, headers={"X-Team": "a"}).open(sent)
+    exchange = await backend(upstream, client, headers={"X-Team": Secret("a")}).open(sent)
     assert await read_all(exchange, 100) == b'{"id":1}'
     head, body = upstream.requests[0].split(b"\r\n\r\n")
     host = upstream.url.removeprefix("http://")
@@ -90,13 +91,13 @@ async def test_odd_paths_are_refused(upstream, client, path):
 
 
 async def test_a_key_with_line_ends_is_refused(upstream, client):
-    broken = OpenAIBackend(upstream.url, Credentials("a\r\nb"), client=client)
+    broken = OpenAIBackend(upstream.url, Credentials(Secret("a\r\nb")), client=client)
     with pytest.raises(ValueError):
         await broken.open(call())
 
 
 def test_keys_are_not_shown():
-    assert KEY not in repr(Credentials(KEY, {"api-key": KEY}))
+    assert KEY not in repr(Credentials(Secret(KEY), {"api-key": Secret(KEY)}))
 
 
 @pytest.mark.parametrize(

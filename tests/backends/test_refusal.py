@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backends.refusal import MESSAGE_LIMIT, names_model, openai_refusal
+from backends.secret import Secret
 
 
 def told(body: bytes | dict | list, status: int = 400) -> dict:
@@ -102,9 +103,12 @@ OURS = "4f0c9e-our-own"
 def test_our_own_key_is_struck_out() -> None:
     said = {"message": f"key {OURS} may not", "code": OURS, "type": OURS, "param": OURS}
     body = json.dumps({"error": said}).encode()
-    assert OURS not in openai_refusal(body, 400, [OURS, ""]).decode()
+    assert OURS not in openai_refusal(body, 400, [Secret(OURS), Secret("")]).decode()
     assert openai_refusal(body, 400).decode().count(OURS) == 3
-    assert json.loads(openai_refusal(body, 400, ["key"]))["error"]["message"] == said["message"]
+    assert (
+        json.loads(openai_refusal(body, 400, [Secret("key")]))["error"]["message"]
+        == said["message"]
+    )
 
 
 @pytest.mark.parametrize(

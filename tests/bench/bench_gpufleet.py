@@ -42,6 +42,7 @@ from backends.engine.benchfigures import Sample
 from backends.engine.profiles import hardware
 from backends.http import HttpClient, Limits
 from backends.openai import Credentials, OpenAIBackend
+from backends.secret import Secret
 
 STAGES = ("ttft", "rate", "affinity", "teams")
 TTFT_MS, TPOT_MS = 1000, 50  # promised, which is what a prefix that is found is weighed against
@@ -100,7 +101,7 @@ class Sides:
         return BenchClient(OpenAIBackend(url, client=self._http), Target("m", chat=False))
 
     def through(self, team: str = "bench") -> BenchClient:
-        key = Credentials(self.serve.keys[team])
+        key = Credentials(Secret(self.serve.keys[team]))
         backend = OpenAIBackend(self.serve.base_url, credentials=key, client=self._http)
         return BenchClient(backend, Target(MODEL, chat=False))
 

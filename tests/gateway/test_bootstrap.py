@@ -8,7 +8,8 @@ import pytest
 
 from backends.litellm import LiteLLMBackend
 from backends.openai import OpenAIBackend
-from gateway.bootstrap import Clients, _backends, known_lengths, readiness, secret
+from backends.secret import Secret
+from gateway.bootstrap import Clients, _backends, known_lengths, readiness
 from gateway.config.settings import Provider, parse
 from gateway.errors import ConfigError
 from ledger.lengths import Length
@@ -19,19 +20,6 @@ from router.forecast import OUTPUTS_TRUSTED
 def make_backend():
     clients = Clients(engines=object(), apis=object())
     return lambda name, what, url=None, **environ: _backends(clients, environ)(name, what, url)
-
-
-def test_secrets_come_from_the_environment_or_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    path.write_text("sk-file\n")
-    assert secret(Provider(api_key_env="K"), "p", {"K": "sk-env"}) == "sk-env"
-    assert secret(Provider(api_key_file=str(path)), "p", {}) == "sk-file"
-    assert secret(Provider(), "p", {}) is None
-    assert secret(None, "p", {}) is None
-    with pytest.raises(ConfigError, match=r"providers\.p\.api_key_env: `K` is not set"):
-        secret(Provider(api_key_env="K"), "p", {"K": ""})
-    with pytest.raises(ConfigError, match=r"providers\.p\.api_key_file: No such file"):
-        secret(Provider(api_key_file=str(tmp_path / "none")), "p", {})
 
 
 def test_each_kind_of_target_gets_its_wire(make_backend) -> None:
@@ -52,7 +40,7 @@ def test_an_engines_key_is_optional(make_backend) -> None:
     """
     pool = parse(text, name="t").pools["a"]
     with_key = make_backend("pool:a/0", pool, "http://127.0.0.1:1/v1", ENGINE_KEY="sk-engine")
-    assert with_key._credentials.api_key == "sk-engine"
+    assert with_key._credentials.api_key == Secret("sk-engine")
     assert make_backend("pool:a/0", pool, "http://127.0.0.1:1/v1")._credentials.api_key is None
 
 

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from backends.errors import BackendError, HeadTimeout, Reported, UpstreamBroken, WrongAddress
+from backends.secret import Secret
 from gateway import delivery
 from gateway.delivery import _usd, relay_for
 from gateway.measured.hearing import TranscriptRelay
@@ -322,7 +323,7 @@ def told_of(monkeypatch):
             sent.append(text)
 
         Answer.status = status
-        target = SimpleNamespace(backend=SimpleNamespace(secrets=(OUR_KEY,)))
+        target = SimpleNamespace(backend=SimpleNamespace(secrets=(Secret(OUR_KEY),)))
         attempt = SimpleNamespace(
             plan=SimpleNamespace(asked=SimpleNamespace(kind=Kind.CHAT, stream=False)),
             step=SimpleNamespace(frozen=SimpleNamespace(target=target)),

@@ -25,7 +25,7 @@ from ledger.prices.files import parse_price_file
 from ledger.prices.negotiated import parse_price_csv
 
 SEEDS = Path(__file__).with_name("corpus") / "fuzz"
-FULL, QUICK = 1_000_000, 2_000
+FULL, QUICK = 1_000_000, 500
 LONGEST = 4096
 WORDS = (
     b"\r\n", b"\n\n", b"\r", b"data:", b"data: [DONE]", b'"usage":', b"null", b"{}", b"[]", b'"\\',

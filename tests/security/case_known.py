@@ -9,6 +9,10 @@ CAPS = "tests/gateway/limits/test_caps.py"
 HEADERS = "tests/gateway/faults/test_headers.py"
 SIGN_IN = "tests/dashboard/test_signin.py"
 LOCK = "tests/deploy/test_lock.py"
+SUPPLY = "tests/deploy/test_supply.py"
+CONFINED, NETWORK = "tests/deploy/test_chart_confined.py", "tests/deploy/test_chart_network.py"
+FILES = ["tests/deploy/test_compose.py", "tests/deploy/test_dockerfile.py"]
+GROWTH = "tests/gateway/faults/test_growth.py"
 
 CASES = (
     proved(
@@ -42,8 +46,22 @@ CASES = (
     ),
     proved(
         "S11", "packages without a hash or a lock, connections of the tests to elsewhere",
-        [LOCK, "tests/tidy/test_conftest.py"],
-        [f"{LOCK}::test_an_address_would_be_found",
+        [LOCK, SUPPLY, "tests/tidy/test_conftest.py"],
+        [f"{LOCK}::test_an_address_would_be_found", f"{SUPPLY}::test_a_planted_file_is_named",
+         f"{SUPPLY}::test_a_package_that_calls_home_when_imported_is_seen",
          "tests/tidy/test_conftest.py::test_the_world_cannot_be_reached"],
+    ),
+    proved(
+        "S14", "rules that a manifest breaks: chart, compose, image",
+        [CONFINED, NETWORK, *FILES],
+        [f"{CONFINED}::test_control_each_freedom_is_noticed",
+         f"{CONFINED}::test_control_a_secret_as_a_value_is_noticed",
+         f"{NETWORK}::test_control_without_policies_everybody_reaches_everybody",
+         f"{NETWORK}::test_control_an_engine_that_admits_all_is_noticed"],
+    ),
+    proved(
+        "E7", "things that grow under two minutes of load",
+        [f"{GROWTH}::test_nothing_grows_but_the_ledger"],
+        [f"{GROWTH}::test_a_planted_leak_is_seen"],
     ),
 )  # fmt: skip

@@ -28,15 +28,18 @@ import case_doors
 import case_fuzz
 import case_keys
 import case_known
+import case_secrets
 import case_smuggling
 import case_targets
+import case_tenants
 import case_texts
 from case import Case, Given, Measured, Missing
 from parts import ROOT
 
 CASES: tuple[Case, ...] = (
     *case_known.CASES, *case_targets.CASES, *case_smuggling.CASES, *case_texts.CASES,
-    *case_doors.CASES, *case_fuzz.CASES, *case_keys.CASES,
+    *case_doors.CASES, *case_fuzz.CASES, *case_keys.CASES, *case_secrets.CASES,
+    *case_tenants.CASES,
 )  # fmt: skip
 OUT = ROOT / "build" / "security.json"
 HEAD = ("goal", "figure", "bar", "measured", "control", "seconds", "")

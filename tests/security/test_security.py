@@ -10,6 +10,7 @@ QUICK = (
     "conditions that escape", "cells that a spreadsheet runs", "statements made of texts",
     "engine paths that answer",
     "findings in sse", "findings in json", "findings in prices", "findings in pricecsv",
+    "another team's prompts, told by answers",
 )  # fmt: skip
 QUICK_CASES = [case for case in security.CASES if case.figure in QUICK]
 

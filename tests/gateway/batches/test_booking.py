@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from backends.secret import Secret
 from gateway.batches.booking import Booking, Result, result_of
 from ledger.batches.outgoing import Opening, OutLine, Terms
 from ledger.journals.records import Tokens
@@ -25,7 +26,7 @@ LINE = OutLine(
     Terms(n=1, most=50, told=True, prompt_bound=100, compared=(2,)),
 )  # fmt: skip
 OPENING = Opening(1_000_000, 1, 10**9)
-BOOKING = Booking("batch_1", {1: PRICE, 2: COMPARED}, 5_000_000, ("sk-verysecretkey",))
+BOOKING = Booking("batch_1", {1: PRICE, 2: COMPARED}, 5_000_000, (Secret("sk-verysecretkey"),))
 
 
 def result(status: int | None, body: Any = None, code: str | None = None) -> Result:

@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import Engine, insert, text
 from sqlalchemy.event import listen
 
+from backends.secret import Secret
 from backends.simulator.jobs import Jobs
 from gateway.batches.courier import Courier, Waits
 from gateway.batches.remote import Remote
@@ -134,7 +135,7 @@ class World:
         store.take_over("seat")
         transport = httpx.ASGITransport(app=self.jobs)
         remote = Mortal(
-            self.remote("http://provider/v1", "key", transport), fate,
+            self.remote("http://provider/v1", Secret("key"), transport), fate,
             ("upload", "create", "find_file", "find_batch", "batch", "cancel", "delete"),
         )  # fmt: skip
         stored = Mortal(store, fate, ("move", "book"))

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from backends.secret import Secret
 from backends.simulator.jobs import Jobs
 from gateway.batches.remote import Away, Busy, Refused, Remote
 
@@ -27,7 +28,7 @@ def jobs() -> Jobs:
 
 @pytest.fixture
 def remote(jobs: Jobs) -> Remote:
-    return Remote("http://provider/v1", "sk-secret", httpx.ASGITransport(app=jobs))
+    return Remote("http://provider/v1", Secret("sk-secret"), httpx.ASGITransport(app=jobs))
 
 
 def answering(status: int, body: bytes = b"{}") -> Remote:
@@ -35,14 +36,14 @@ def answering(status: int, body: bytes = b"{}") -> Remote:
         assert request.headers["authorization"] == "Bearer sk-secret"
         return httpx.Response(status, content=body)
 
-    return Remote("http://provider/v1", "sk-secret", httpx.MockTransport(handle))
+    return Remote("http://provider/v1", Secret("sk-secret"), httpx.MockTransport(handle))
 
 
 def failing(error: type[httpx.HTTPError]) -> Remote:
     def handle(request: httpx.Request) -> httpx.Response:
         raise error("sk-secret")
 
-    return Remote("http://provider/v1", "sk-secret", httpx.MockTransport(handle))
+    return Remote("http://provider/v1", Secret("sk-secret"), httpx.MockTransport(handle))
 
 
 async def test_a_batch_from_its_file_to_its_answers(remote: Remote, jobs: Jobs) -> None:

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from backends.secret import Secret
 from gateway.batches.taking import taking_batches
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
@@ -21,7 +22,7 @@ async def test_only_those_that_say_so_and_with_their_key() -> None:
     runtime = SimpleNamespace(providers={"openai": None, "groq": None})
     found = taking_batches(settings, runtime, {"KEY": "sk-1234567890"})
     assert list(found) == ["openai"]
-    assert found["openai"].secrets == ("sk-1234567890",)
+    assert found["openai"].secrets == (Secret("sk-1234567890"),)
     assert "sk-" not in repr(found)
     await found["openai"].remote.aclose()
     with pytest.raises(ConfigError):

@@ -31,6 +31,16 @@ def test_a_worker_gets_the_keys_that_the_configuration_names() -> None:
     }  # fmt: skip
 
 
+def test_a_command_that_prints_a_key_finds_what_it_may_see() -> None:
+    settings = _settings(
+        base_url="https://x.example/v1", batch=True,
+        api_key_exec={"argv": ["vault"], "env": ["STANDIN_CRED"]},
+    )  # fmt: skip
+    for process in (environ.worker, environ.batches):
+        assert process(SECRETS, "db", settings) == {"STANDIN_CRED": "s-1", URL: "db"}
+    assert environ.telemetry(SECRETS, "db", settings) == {URL: "db"}
+
+
 def test_a_worker_gets_the_secret_of_kept_answers_and_nobody_else() -> None:
     replay = {"replay": {"enabled": True, "key_env": "STANDIN_CRED"}}
     settings = parse(json.dumps({"server": {"idempotency": replay}}), name="test")

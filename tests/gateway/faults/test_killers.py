@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import time
 
 import httpx
 import pytest
@@ -14,6 +13,7 @@ from gateway.http.body import DENIED
 CHAT = "/v1/chat/completions"
 ASK = {"model": "own", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
 DEEP = 100_000
+HANGS_S = 60.0  # what a body costs is counted in `test_blocking` and `test_amplification`
 
 
 def bombs() -> list[bytes]:
@@ -38,19 +38,15 @@ def bombs() -> list[bytes]:
     return [*shapes, *cut, *turned]
 
 
-def test_no_body_is_a_crash_or_takes_long(faulty) -> None:
+def test_no_body_is_a_crash_or_a_hang(faulty) -> None:
     url, headers = faulty.stack.url + CHAT, faulty.stack.headers()
     headers["content-type"] = "application/json"
-    times = []
-    with httpx.Client(trust_env=False) as client:
+    with httpx.Client(trust_env=False, timeout=HANGS_S) as client:
         for body in bombs():
-            start_s = time.perf_counter()
             answer = client.post(url, content=body, headers=headers)
-            times.append(time.perf_counter() - start_s)
             assert answer.status_code in (200, 400, 404, 413), body[:100]
             if answer.status_code != 200:
                 assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
-    assert sorted(times)[len(times) * 9 // 10] <= 0.05, "a tenth may be late on a busy machine"
 
 
 @pytest.fixture

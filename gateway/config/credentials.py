@@ -1,0 +1,102 @@
+"""Secrets that the configuration refers to: by an environment variable, a file, or a command.
+
+A command is asked the way container and cluster tools ask their credential helpers: words, no
+shell; it prints the secret and ends with 0. It sees of the environment what holds no secret, and
+the variables that its section names. It is asked when a process starts that needs the key; what it
+says on either side is never shown, for that may be the secret.
+"""
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from backends.environ import plain
+from backends.secret import Secret
+from gateway.config.sections import KeyCommand
+from gateway.config.settings import Provider, Settings
+from gateway.errors import ConfigError
+from ledger.database import URL_VARIABLE
+
+LONGEST = 16 * 1024
+
+
+def provider_key(provider: Provider | None, name: str, environ: Mapping[str, str]) -> Secret | None:
+    """Raises `ConfigError`, which names the field and never what it found."""
+    if provider is None:
+        return None
+    place = f"providers.{name}"
+    if provider.api_key_exec is not None:
+        return _printed(provider.api_key_exec, f"{place}.api_key_exec", environ)
+    if provider.api_key_file is not None:
+        return _kept(Path(provider.api_key_file), f"{place}.api_key_file")
+    if provider.api_key_env is not None:
+        value = environ.get(provider.api_key_env)
+        if not value:
+            raise ConfigError(
+                [f"{place}.api_key_env: `{provider.api_key_env}` is not set in the environment"]
+            )
+        return Secret(value)
+    return None
+
+
+def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Secret]:
+    """What this process may have in its hands from the start: what no line of its log may say."""
+    for name, provider in settings.providers.items():
+        if provider.api_key_exec is None:
+            try:
+                key = provider_key(provider, name, environ)
+            except ConfigError:
+                continue  # it is not this process's, or is missed where it is needed
+            if key is not None:
+                yield key
+    alerts, replay = settings.alerts, settings.server.idempotency.replay
+    named = [alerts.webhook_env, alerts.secret_env, replay.key_env]
+    named += [pool.engine.api_key_env for pool in settings.pools.values()]
+    named += [one.sampling.key_env for one in settings.pools.values() if one.sampling is not None]
+    yield from (Secret(environ[name]) for name in named if name is not None and name in environ)
+    variables = (settings.ledger.url_env, settings.dashboard.reader_url_env, URL_VARIABLE)
+    for url in (settings.ledger.url, *(environ.get(name or "") for name in variables)):
+        yield from _passwords(url)
+
+
+def _passwords(url: str | None) -> Iterator[Secret]:
+    """As the address is written, and as it is meant."""
+    try:
+        password = make_url(url).password if url else None
+    except (ArgumentError, ValueError):
+        return
+    if url and password:
+        yield from (Secret(str(password)), Secret(url))
+
+
+def _kept(path: Path, place: str) -> Secret:
+    try:
+        return Secret(path.read_text(encoding="utf-8").strip())
+    except OSError as error:
+        raise ConfigError([f"{place}: {error.strerror}"]) from error
+    except UnicodeDecodeError:
+        raise ConfigError([f"{place}: not a text"]) from None
+
+
+def _printed(command: KeyCommand, place: str, environ: Mapping[str, str]) -> Secret:
+    seen = plain(environ) | {name: environ[name] for name in command.env if name in environ}
+    try:
+        done = subprocess.run(  # noqa: S603  (no shell; its words are the operator's)
+            list(command.argv), stdin=subprocess.DEVNULL, capture_output=True, env=seen,
+            timeout=command.timeout_s, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise ConfigError([f"{place}: no secret within {command.timeout_s:g} s"]) from None
+    except OSError as error:
+        words = f"`{command.argv[0]}` cannot be run: {error.strerror}"
+        raise ConfigError([f"{place}.argv: {words}"]) from None
+    if done.returncode:
+        words = f"`{command.argv[0]}` ended with {done.returncode}; run it by hand to see why"
+        raise ConfigError([f"{place}: {words}"])
+    text = done.stdout[: LONGEST + 1].decode("utf-8", "replace").strip()
+    if not text or len(text) > LONGEST or not text.isascii() or not text.isprintable():
+        raise ConfigError([f"{place}: must print one line, the secret and nothing else"])
+    return Secret(text)

@@ -1,0 +1,87 @@
+"""The log of every process that `serve` starts: a line each, of no secret, with its request's id.
+
+`text` is for people, `json` for what collects logs: an object a line with `time` (UTC), `level`,
+`logger`, `process` and `message`, and where there are any `request_id` and `error`. Whatever is
+logged, by us or by a library, passes one sink, which strikes out the secrets that the process has
+in its hands and whatever looks like a key. Prompts and answers are logged nowhere.
+"""
+
+import json
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Iterable
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
+
+from backends.refusal import KEY_LIKE
+from backends.secret import HIDDEN, Secret, struck_out
+from gateway.config.schema_reports import Logs
+
+REQUEST: ContextVar[str | None] = ContextVar("request", default=None)  # whose work this is
+_OURS = ("breakeven", "gateway", "ledger", "backends")  # what libraries say is a warning at least
+# What ends a line somewhere, or moves a terminal's cursor.
+_CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class Sink(logging.StreamHandler[Any]):
+    """Standard error, which `serve` keeps in the process's own file."""
+
+    def __init__(self, process: str, wanted: Logs, secrets: Iterable[Secret] = ()) -> None:
+        super().__init__(sys.stderr)
+        self._process = process
+        self._as_json = wanted.format == "json"
+        self._secrets = set(secrets)
+
+    def hide(self, secrets: Iterable[Secret]) -> None:
+        """These, too: they were found after the start."""
+        self._secrets.update(secrets)
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(), "logger": record.name, "process": self._process,
+            "message": self._struck(record.getMessage()),
+        }  # fmt: skip
+        if (request := REQUEST.get()) is not None:
+            said["request_id"] = request
+        if record.exc_info is not None and record.exc_info[0] is not None:
+            said["error"] = self._struck("".join(traceback.format_exception(*record.exc_info)))
+        return json.dumps(said) if self._as_json else _line(said)
+
+    def _struck(self, text: str) -> str:
+        return KEY_LIKE.sub(HIDDEN, struck_out(text, self._secrets))
+
+
+def _line(said: dict[str, str]) -> str:
+    whose = f" [{said['request_id']}]" if "request_id" in said else ""
+    message = _CONTROLS.sub(lambda found: repr(found[0])[1:-1], said["message"])
+    first = f"{said['time']} {said['level']} {said['logger']}{whose} {message}"
+    # A traceback's lines are set in, so that no text within begins a line of its own.
+    return "\n  ".join([first, *said.get("error", "").splitlines()])
+
+
+def start(process: str, wanted: Logs, secrets: Iterable[Secret] = ()) -> Sink:
+    """Everything that this process logs goes through the sink from here on, its last words too."""
+    sink = Sink(process, wanted, secrets)
+    root = logging.getLogger()
+    for one in root.handlers[:]:
+        root.removeHandler(one)
+    root.addHandler(sink)
+    root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[wanted.level.upper()]))
+    for name in _OURS:
+        logging.getLogger(name).setLevel(wanted.level.upper())
+    logging.captureWarnings(capture=True)
+    sys.excepthook = _last_words
+    return sink
+
+
+def _last_words(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    logging.getLogger("breakeven").critical("ended by an error", exc_info=(kind, error, trace))

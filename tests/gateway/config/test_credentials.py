@@ -1,0 +1,90 @@
+"""References to secrets: what each finds, and that no refusal says what it found."""
+
+import sys
+
+import pytest
+
+from backends.secret import Secret
+from gateway.config.credentials import known_secrets, provider_key
+from gateway.config.settings import Provider, parse
+from gateway.errors import ConfigError
+
+CANARY = "sk-canary-0123456789"
+
+
+def helper(code: str, **more: object) -> Provider:
+    return Provider.model_validate({"api_key_exec": {"argv": [sys.executable, "-c", code], **more}})
+
+
+def test_from_the_environment_or_a_file(tmp_path) -> None:
+    path = tmp_path / "key"
+    path.write_text("sk-file\n")
+    assert provider_key(Provider(api_key_env="K"), "p", {"K": "sk-env"}) == Secret("sk-env")
+    assert provider_key(Provider(api_key_file=str(path)), "p", {}) == Secret("sk-file")
+    assert provider_key(Provider(), "p", {}) is None
+    assert provider_key(None, "p", {}) is None
+    with pytest.raises(ConfigError, match=r"providers\.p\.api_key_env: `K` is not set"):
+        provider_key(Provider(api_key_env="K"), "p", {"K": ""})
+    with pytest.raises(ConfigError, match=r"providers\.p\.api_key_file: No such file"):
+        provider_key(Provider(api_key_file=str(tmp_path / "none")), "p", {})
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="not a text"):
+        provider_key(Provider(api_key_file=str(path)), "p", {})
+
+
+def test_from_a_command_that_sees_what_it_is_given() -> None:
+    said = "import os; print(os.environ.get('TOKEN', 'none'), os.environ.get('OTHER', 'none'))"
+    environ = {"TOKEN": CANARY, "OTHER": "seen"}
+    assert provider_key(helper(said), "p", environ) == Secret("none none")
+    assert provider_key(helper(said, env=["TOKEN"]), "p", environ) == Secret(f"{CANARY} none")
+
+
+def test_no_shell_reads_its_words() -> None:
+    echo = Provider.model_validate({"api_key_exec": {"argv": ["echo", "$(id)", ";", "`id`"]}})
+    assert provider_key(echo, "p", {"PATH": "/usr/bin:/bin"}) == Secret("$(id) ; `id`")
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (f"import sys; print('{CANARY}'); sys.exit('{CANARY}')", "ended with 1"),
+        ("", "must print one line"),
+        (f"print('{CANARY}'); print('{CANARY}')", "must print one line"),
+        (f"print('{CANARY}\\x1b[2J')", "must print one line"),
+        ("print('x' * 20000)", "must print one line"),
+        (f"print('{CANARY}', flush=True); import time; time.sleep(60)", "no secret within 0.2 s"),
+    ],
+)
+def test_a_command_that_fails_is_named_and_not_quoted(code, told) -> None:
+    with pytest.raises(ConfigError, match=rf"^providers\.p\.api_key_exec: .*{told}") as raised:
+        provider_key(helper(code, timeout_s=0.2 if "sleep" in code else 30), "p", {})
+    shown = raised.value
+    while shown is not None:  # and nothing that a traceback would show
+        assert CANARY not in str(shown).partition(": ")[2].replace(code, "")
+        assert CANARY not in str(getattr(shown, "output", ""))
+        shown = None if shown.__suppress_context__ else shown.__context__
+
+
+def test_a_command_that_is_not_there_is_named() -> None:
+    missing = Provider.model_validate({"api_key_exec": {"argv": ["/no/such/helper"]}})
+    with pytest.raises(ConfigError, match=r"api_key_exec\.argv: `/no/such/helper` cannot be run"):
+        provider_key(missing, "p", {})
+
+
+CONFIG = """
+models: {api: {targets: [openai/gpt-4o-mini, told/m]}}
+providers:
+  openai: {api_key_env: PROVIDER}
+  told: {base_url: "https://told.example/v1", api_key_exec: {argv: [/no/such/helper]}}
+ledger: {url_env: LEDGER}
+alerts: {webhook_env: WEBHOOK, secret_env: SIGNING}
+"""
+
+
+def test_what_a_process_holds_is_known_for_its_log() -> None:
+    url = "postgresql+psycopg://ledger:p%40ssw0rd@db.example/breakeven"
+    environ = {"PROVIDER": "sk-1", "LEDGER": url, "WEBHOOK": "https://x/y", "SIGNING": "signing"}
+    found = set(known_secrets(parse(CONFIG, name="test"), environ))
+    wanted = ("sk-1", "p@ssw0rd", url, "https://x/y", "signing")
+    assert found == {Secret(one) for one in wanted}
+    assert set(known_secrets(parse(CONFIG, name="test"), {})) == set()

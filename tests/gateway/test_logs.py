@@ -1,0 +1,136 @@
+"""One sink for every log: no secret passes it, each line is one, and it names its request."""
+
+import asyncio
+import io
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from backends.secret import Secret
+from gateway import logs
+from gateway.config.schema_reports import Logs
+
+KEY = "canary-0123456789"
+SHAPED = "gw_0123456789abcdef_0123456789abcdef"  # as a client's key looks
+
+
+HELD = (Secret(KEY),)
+
+
+@pytest.fixture
+def logged():
+    """What a sink of that form writes of a call."""
+
+    def write(form: str, say, secrets=HELD) -> str:
+        sink, out = logs.Sink("worker-0", Logs(format=form), secrets), io.StringIO()
+        sink.setStream(out)
+        log = logging.Logger("gateway.test")  # noqa: LOG001  (one of its own, with this sink alone)
+        log.addHandler(sink)
+        say(log)
+        return out.getvalue()
+
+    return write
+
+
+def fails(log: logging.Logger) -> None:
+    try:
+        raise ValueError(f"sent {KEY} and {SHAPED}\nFORGED: a line")  # noqa: TRY301  (its traceback is looked at)
+    except ValueError:
+        log.exception("with %s", KEY)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_secret_passes(logged, form) -> None:
+    for say in (fails, lambda log: log.error("key %s, %s", KEY, {"authorization": SHAPED})):
+        assert KEY not in logged(form, say)
+        assert SHAPED not in logged(form, say)
+        assert KEY in logged(form, say, secrets=()), "the control"
+
+
+def test_secrets_that_are_found_later_are_struck_out_too(logged) -> None:
+    def say(log: logging.Logger) -> None:
+        log.error("before: %s", KEY)
+        log.handlers[0].hide([Secret(KEY)])
+        log.error("after: %s", KEY)
+
+    first, second = logged("text", say, secrets=()).splitlines()
+    assert KEY in first
+    assert second.endswith("after: ***")
+
+
+def test_json_is_an_object_a_line(logged) -> None:
+    (line,) = logged("json", fails).splitlines()
+    said = json.loads(line)
+    assert set(said) == {"time", "level", "logger", "process", "message", "error"}
+    assert said["process"] == "worker-0"
+    assert said["time"].endswith("+00:00")
+    assert said["error"].startswith("Traceback")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x0b", "\x85", "\u2028"])
+def test_a_text_makes_no_line_of_its_own(logged, end) -> None:
+    said = logged("text", lambda log: log.error("model %s", f"x{end}FORGED: y\x1b[2J"))
+    assert len(said.splitlines()) == 1
+    assert "\x1b" not in said
+    assert not any(line.startswith("FORGED") for line in logged("text", fails).splitlines())
+
+
+async def test_lines_name_the_request_that_they_are_of(logged) -> None:
+    def say(log: logging.Logger) -> None:
+        log.error("x")
+
+    async def one(name: str) -> str:
+        logs.REQUEST.set(name)
+        await asyncio.sleep(0)
+        return json.loads(logged("json", say))["request_id"]
+
+    assert await asyncio.gather(one("req_1"), one("req_2")) == ["req_1", "req_2"]
+    assert "request_id" not in json.loads(logged("json", say))
+
+
+def test_lines_of_a_running_gateway_name_the_request_that_was_answered(stack, monkeypatch) -> None:
+    def defect(*_: object, **__: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("gateway.api.read", defect)
+    monkeypatch.setattr("gateway.app.cards", defect)
+    sink, out = logs.Sink("worker-0", Logs(format="json")), io.StringIO()
+    sink.setStream(out)
+    logging.getLogger().addHandler(sink)
+    try:
+        answers = [stack.chat("own"), stack.get("/v1/models"), stack.chat("own")]
+    finally:
+        logging.getLogger().removeHandler(sink)
+    assert [one.status_code for one in answers] == [500] * 3
+    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    told = [one["request_id"] for one in said if "a defect" in one.get("error", "")]
+    assert told == [one.headers["x-request-id"] for one in answers]
+
+
+PROGRAM = """
+import logging
+from backends.secret import Secret
+from gateway import logs
+from gateway.config.schema_reports import Logs
+logs.start("x", Logs(format="json", level="{level}"), [Secret("{key}")])
+logging.getLogger("gateway.x").info("ours")
+logging.getLogger("library").info("theirs")
+logging.getLogger("library").warning("theirs, and worse")
+raise RuntimeError("{key}")
+"""
+
+
+@pytest.mark.parametrize(("level", "ours"), [("debug", ["ours"]), ("warning", [])])
+def test_a_process_logs_through_it_to_its_last_word(level, ours) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(level=level, key=KEY)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    wanted = [*ours, "theirs, and worse", "ended by an error"]
+    assert [one["message"] for one in said] == wanted
+    assert said[-1]["error"].splitlines()[-1] == "RuntimeError: ***"
