@@ -85,7 +85,7 @@ def main() -> int:
                  "--max-model-len", str(CONTEXT))  # fmt: skip
         engines = (
             None if options.endpoint
-            else Engines(options.engine, model, 1, options.files / "logs", flags)
+            else Engines(options.engine, model, (0,), options.files / "logs", flags)
         )  # fmt: skip
         try:
             url = options.endpoint or engines.urls[0]

@@ -93,7 +93,8 @@ def jobs(engine: Path, folder: Path) -> tuple[Job, ...]:
         Job("one: 70B", (0,), 190, 90, scale("scale1", 8421, 180, "fp8 on 1")),
         Job("fit", (0,), 330, 150, bench(
             here, "gpufit", "--engine", str(engine), "--files", str(folder / "fit"))),
-        Job("bursts", (0,), 220, 120, scale("bursts", 8431, 210, "budget 2048", "budget 960")),
+        Job("bursts", (0,), 330, 120, scale(
+            "bursts", 8431, 320, "budget default", "budget 2048", "budget 960")),
         Job("autotune", (0,), 330, 150, bench(
             inside, "gpuladder", *ladder, "--seconds", "320")),
         Job("fleet", (0, 1), 330, 150, bench(

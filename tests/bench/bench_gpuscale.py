@@ -8,6 +8,7 @@ processor.
 """
 
 import argparse
+import random
 import shlex
 import sys
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from bench_gpurows import GRAPHS, MIX, Rows, Setup, asked, brief, serve
 
 from backends.engine import benchload
 from backends.engine.benchfigures import Sample
-from backends.engine.benchload import Ask, Loop
+from backends.engine.benchload import Ask, Loop, Shape
 
 FLAGS = ("--max-model-len", "4096", "--max-num-seqs", "256")
 NCCL = "--disable-custom-all-reduce"
@@ -44,6 +45,8 @@ TIMES = 1.5  # requests of a closed loop, in times of how many are at once
 # Steady streams, and prompts that come all at once while they are written.
 STREAMS, STREAM = 32, (256, 500)
 BURST, BURST_PROMPT, BURST_AT_S = 24, 2000, 2.0
+# Short answers to prompts that come faster than they are read: rate and seconds of each run.
+CROWDED, RATES = Shape(1000, 64), ((30.0, 8.0), (110.0, 10.0))
 
 
 async def loads(rows: Rows, stage: str, server: gpufork.Served) -> None:
@@ -84,6 +87,15 @@ def of_streams(samples: list[Sample]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+async def overload(rows: Rows, stage: str, server: gpufork.Served) -> None:
+    """Open loops: what the engine keeps up with, and about three times that."""
+    for rate, seconds in RATES:
+        if rows.left() < 4 * seconds:
+            return
+        run = benchload.poisson(rate, round(rate * seconds), CROWDED, random.Random(0))
+        rows.keep(stage, f"{rate:g} a second", brief((await asked(server, [run]))[0]))
+
+
 def spread(rows: Rows, name: str) -> None:
     """Again without vLLM's own all-reduce where the GPUs cannot reach each other's memory."""
     weights, how = SPREAD[name]
@@ -102,17 +114,19 @@ def spread(rows: Rows, name: str) -> None:
 
 
 def bursts(rows: Rows, budget: int) -> None:
-    flags = (*FLAGS, "--max-num-batched-tokens", str(budget), "--no-enable-prefix-caching")
-    setup = Setup(rows.options.small, None, flags, {}, ("burst",), 130, 60)
-    serve(rows, f"budget {budget}", setup)
+    said = ("--max-num-batched-tokens", str(budget)) if budget else ()
+    flags = (*FLAGS, *said, "--no-enable-prefix-caching")
+    setup = Setup(rows.options.small, None, flags, {}, ("burst", "overload"), 130, 60)
+    serve(rows, f"budget {budget or 'default'}", setup)
 
 
-engine_rows.MEASURES.update(loads=loads, burst=burst)
+engine_rows.MEASURES.update(loads=loads, burst=burst, overload=overload)
 
 
 def stages(rows: Rows) -> dict[str, Callable[[], None]]:
     made = {name: partial(spread, rows, name) for name in SPREAD}
-    return made | {f"budget {one}": partial(bursts, rows, one) for one in rows.options.budgets}
+    budgets = {f"budget {one or 'default'}": one for one in rows.options.budgets}
+    return made | {name: partial(bursts, rows, one) for name, one in budgets.items()}
 
 
 def main() -> int:
@@ -134,7 +148,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--only", nargs="*", help="names of stages; default: all")
     parser.add_argument("--at-once", nargs="*", type=int, default=[32, 128, 256])
-    parser.add_argument("--budgets", nargs="*", type=int, default=[2048, 960])
+    parser.add_argument(
+        "--budgets", nargs="*", type=int, default=[0, 2048, 960], help="0: vLLM's own"
+    )
     parser.add_argument("--port", type=int, default=8321)
     parser.add_argument("--flags", type=shlex.split, default=[], help="of every server")
     parser.add_argument("--folder", type=Path, default=build / "gpuscale")

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -152,14 +152,19 @@ class Serve:
 
 
 class Engines:
-    """Replicas by the engine's interpreter, a GPU each, ended with whoever started them."""
+    """Replicas by the engine's interpreter, ended with whoever started them."""
 
     def __init__(
-        self, environment: Path, model: Path, count: int, logs: Path, flags: tuple[str, ...]
+        self,
+        environment: Path,
+        model: Path,
+        gpus: Sequence[int],
+        logs: Path,
+        flags: tuple[str, ...],
     ) -> None:
         words = [environment / "bin" / "python", Path(__file__).with_name("gpuengines.py"), model,
-                 "--ports", *free_ports(count), "--logs", logs, "--enable-prompt-tokens-details",
-                 *flags]  # fmt: skip
+                 "--ports", *free_ports(len(gpus)), "--gpus", *gpus, "--logs", logs,
+                 "--enable-prompt-tokens-details", *flags]  # fmt: skip
         self._process = subprocess.Popen(
             [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

@@ -44,10 +44,10 @@ def test_a_70b_on_an_h200(planned, quantization, weight_bytes, kv_tokens, decode
 
 
 def test_prompts_in_a_step_leave_the_promised_time_for_the_next_token(planned):
-    """By the floors: 50 ms less 8.7 of weights and 9.9 of half a cache, at 0.17 ms a token."""
+    """50 ms are 38.5 by the floors, less 8.7 of weights and 9.9 of half a cache, 0.17 a token."""
     made = planned(AWQ, tpot_ms=50.0)
     left_s = (
-        0.050
+        0.050 / 1.3
         - made["decode_floor_s"]
         - made["kv_tokens"] / 2 * 327_680 / (made["bandwidth"] * 1e12)
     )

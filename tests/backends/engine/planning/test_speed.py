@@ -3,6 +3,7 @@
 import pytest
 
 from backends.engine.loadfloor import Load
+from backends.engine.planning.speed import OVER_FLOORS
 
 
 def test_stages_hold_the_model_and_make_one_request_no_faster(planned):
@@ -41,3 +42,16 @@ def test_sequences_that_keep_the_promised_time_become_a_flag(planned):
     place = made.flags.index("--max-num-seqs")
     assert made.flags[place + 1] == f"{made['sequences_in_promise']:g}"
     assert "--max-num-seqs" not in planned("70b-fp8", "H200", tpot_ms=30.0).flags
+
+
+@pytest.mark.parametrize(
+    ("tokens", "context", "took_s"),
+    [(960, 32 * 400, 0.0288), (2048, 32 * 400, 0.0522), (8192, 248 * 1030, 0.1993)],
+)
+def test_a_step_full_of_prompts_takes_what_was_measured(planned, shapes, tokens, context, took_s):
+    """`tests/bench/results/h200-one-2026-11-23.json`: gaps beside bursts, at overload."""
+    shapes["8b"] |= {"vocab_size": 32_000}
+    made = planned("8b", "H200")
+    read_s = context * made["kv_bytes_per_token"] / (made["bandwidth"] * 1e12)
+    floor_s = made["decode_floor_s"] + read_s + tokens * made["prefill_floor_s"] / 512
+    assert OVER_FLOORS * floor_s == pytest.approx(took_s, rel=0.06)
