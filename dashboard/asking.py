@@ -57,6 +57,10 @@ class Desk:
         """Raises `Refused`, `Unanswered`, and `NotAllowed` where nobody looks any more."""
         return self._ask(self._client.build_request("GET", PREFIX + path, params=query), b"")
 
+    def delete(self, path: str, **query: str | int) -> dict[str, Any]:
+        """The same."""
+        return self._ask(self._client.build_request("DELETE", PREFIX + path, params=query), b"")
+
     def post(self, path: str, **given: Any) -> dict[str, Any]:
         """The same; members that are None are left out."""
         said = {name: value for name, value in given.items() if value is not None}

@@ -11,6 +11,7 @@ import streamlit as st
 from dashboard import changing, words
 from dashboard.data import View
 from ledger.invoices.books import Manner, Stored
+from ledger.money import usd_text
 
 MANNERS = {
     Manner.WHOLE: "it says all that is owed for its days",
@@ -46,7 +47,7 @@ def bring(view: View, providers: Sequence[str], pools: Sequence[str]) -> None:
         found = changing.done(desk, "/invoices/import", **given)
         if found is not None:
             lines = words.plural(found["lines"], "line")
-            total = words.usd(found["total_pusd"])
+            total = usd_text(found["total_pusd"])
             said = f"Bill {found['invoice']} is read: {lines}, {total}. Nothing is posted yet."
             changing.tell(BILLS, said)
 
@@ -74,11 +75,11 @@ def post(view: View, invoice: Stored) -> bool:
         "by another bill. It would post:",
         icon=":material/warning:",
     )
-    st.code("\n".join(f"{day}  {words.usd(pusd, sign=True)}" for day, pusd in days.items()), None)
+    st.code("\n".join(f"{day}  {usd_text(pusd, sign=True)}" for day, pusd in days.items()), None)
     if changing.confirmed(BILLS, "Yes, post it", ready=bool(days)):
         done = changing.done(desk, "/invoices/post", **given)
         if done is not None:
-            total = words.usd(sum(done["posted_pusd"].values()), sign=True)
+            total = usd_text(sum(done["posted_pusd"].values()), sign=True)
             said = f"Bill {invoice.id} is posted: {total} of adjustments, by {desk.viewer.name}."
             changing.tell(BILLS, said)
     return True

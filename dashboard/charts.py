@@ -3,14 +3,28 @@
 Charts draw what they are given; the only arithmetic here is choosing an axis format.
 """
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import altair as alt
 
 from dashboard import words
+from dashboard.axes import (
+    LEGEND_LINE,
+    Chart,
+    Records,
+    amount,
+    axis_of,
+    clean,
+    coloured,
+    dollar_text,
+    in_money,
+    inline,
+    legend_height,
+    priced,
+    time_axis,
+)
 from dashboard.look import (
     API,
     DOWN,
@@ -20,7 +34,6 @@ from dashboard.look import (
     SUBSTITUTE,
     inks,
 )
-from ledger.money import PUSD_PER_USD
 from ledger.reports.series import Line
 
 MONEY_COLOURS: Mapping[str, str] = {
@@ -31,19 +44,12 @@ MONEY_COLOURS: Mapping[str, str] = {
 }
 # Told apart by every kind of colour vision: tests/dashboard/test_look.py computes it.
 PALETTE = (OWN, API, SUBSTITUTE, SAME_WEIGHTS, "#745820", "#C8ACE4", "#20C890", "#902090")
-Records = Sequence[Mapping[str, Any]]
-Chart = Any  # Altair's charts, layers and concatenations have no common public type
 SHARE = ".0%"
 SHORT = ".3~s"  # 1.2M
-LONG = 20  # characters of a legend's name; two of them fit beside each other on a phone
 FEW = 0.04  # four ticks of whole percents need more
 HEIGHT = 300
-LEGEND_LINE = 20  # pixels
 GAP = 0.12  # of a bar, between it and the next
 _TIME = "%d %b %H:%M"
-MOST_TICKS = 10
-_STEPS_S = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200,
-            86_400, 172_800, 432_000, 864_000)  # fmt: skip
 
 
 def money_colours(own: str) -> dict[str, str]:
@@ -67,18 +73,23 @@ def stacked(
     order = {kind: place for place, kind in enumerate(colours)}
     ends = [record["at"] for record in records] + [record["until"] for record in records]
     chart = (
-        alt.Chart(inline(_piled(records, value, order, money=money)), height=HEIGHT)
+        alt.Chart(
+            inline(_piled(records, value, order, money=money)),
+            height=HEIGHT + legend_height(colours),
+        )
         .mark_rect(cornerRadius=1)
         .encode(
             x=time_axis("left", ends),
             x2="right:T",
-            y=alt.Y("low:Q", title=title, axis=axis_of(money=money)),
+            y=alt.Y("low:Q", title=_titled(title, money=money), axis=axis_of(money=money)),
             y2="high:Q",
             color=coloured(colours),
             tooltip=[
-                alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="from (UTC)", format=_TIME),
+                alt.Tooltip(
+                    "utcyearmonthdatehoursminutes(at):T", title=words.zoned("from"), format=_TIME
+                ),
                 alt.Tooltip("kind:N", title="what"),
-                alt.Tooltip("shown:N", title=title),
+                alt.Tooltip("shown:N", title=_titled(title, money=money)),
             ],
         )
     )
@@ -94,7 +105,9 @@ def _marked(chart: Chart, marks: Records, instants: Sequence[datetime]) -> Chart
     base = alt.Chart(inline(seen)).encode(
         x=time_axis("at", instants),
         tooltip=[
-            alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="at (UTC)", format=_TIME),
+            alt.Tooltip(
+                "utcyearmonthdatehoursminutes(at):T", title=words.zoned("at"), format=_TIME
+            ),
             alt.Tooltip("told:N", title="what"),
         ],
     )
@@ -117,7 +130,7 @@ def _piled(
     for record in sorted(records, key=lambda one: order[one["kind"]]):
         gap = (record["until"] - record["at"]) * GAP / 2
         low = heights.get(record["at"], 0.0)
-        heights[record["at"]] = high = low + record[value]
+        heights[record["at"]] = high = low + (amount(record[value]) if money else record[value])
         found.append(
             {
                 **record,
@@ -130,6 +143,10 @@ def _piled(
             }
         )
     return found
+
+
+def _titled(title: str, *, money: bool) -> str:
+    return in_money(title) if money else title
 
 
 def lines(
@@ -152,7 +169,7 @@ def lines(
     axis = alt.Axis(format=form, tickCount=4, tickMinStep=step)
     names = list(kinds) or sorted({record["kind"] for record in records})
     chart = (
-        alt.Chart(inline(records), height=210)
+        alt.Chart(inline(records), height=190 + legend_height(names))
         .mark_line(strokeWidth=2, interpolate="monotone")
         .encode(
             x=time_axis("at", instants),
@@ -160,7 +177,9 @@ def lines(
             color=coloured(dict(zip(names, PALETTE, strict=False)), columns=2),
             tooltip=[
                 alt.Tooltip(
-                    "utcyearmonthdatehoursminutesseconds(at):T", title="at (UTC)", format=_TIME
+                    "utcyearmonthdatehoursminutesseconds(at):T",
+                    title=words.zoned("at"),
+                    format=_TIME,
                 ),
                 alt.Tooltip("kind:N", title="which"),
                 alt.Tooltip(f"{value}:Q", title=title, format=form),
@@ -223,7 +242,7 @@ def break_even(
         axis=alt.Axis(labelExpr="replace(format(datum.value, '~s'), 'G', 'B')", tickCount=8),
         scale=alt.Scale(nice=False),
     )
-    axis_y = alt.Y("usd:Q", title="dollars a month", axis=axis_of(money=True))
+    axis_y = alt.Y("usd:Q", title=in_money("dollars a month"), axis=axis_of(money=True))
     end = max(record["volume"] for record in costs)
     layers: list[Any] = []
     if limit is not None and limit < end:
@@ -233,7 +252,7 @@ def break_even(
             .encode(x=alt.X("from:Q"), x2="to:Q")
         )
     layers.append(
-        alt.Chart(inline(_priced(costs)))
+        alt.Chart(inline(priced(costs)))
         .mark_line(strokeWidth=2.5, clip=True)
         .encode(
             x=axis_x,
@@ -250,7 +269,7 @@ def break_even(
         )
     )
     now = inks()
-    points = alt.Chart(inline(_priced(marks))).encode(x=axis_x, y=axis_y)
+    points = alt.Chart(inline(priced(marks))).encode(x=axis_x, y=axis_y)
     dots = points.mark_point(size=150, filled=True, color=inks().ink, opacity=1).encode(
         shape=alt.Shape(
             "sort:N",
@@ -275,80 +294,3 @@ def break_even(
     ]
     height = 400 + LEGEND_LINE * len(colours)  # the plot keeps its height below its legend
     return clean(alt.layer(*layers, dots, *texts).properties(height=height))
-
-
-def _priced(records: Records) -> Records:
-    return [{**record, "shown": dollar_text(record["usd"])} for record in records]
-
-
-def dollar_text(usd: float) -> str:
-    """An amount in a tooltip, where a format of Vega would round a small one to nothing."""
-    return words.usd(round(usd * PUSD_PER_USD))
-
-
-def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
-    """Inline values; instants as epoch milliseconds, which Vega reads alike on both ends."""
-    values = [
-        {
-            name: value.timestamp() * 1000 if isinstance(value, datetime) else value
-            for name, value in record.items()
-        }
-        for record in records
-    ]
-    return alt.InlineData(values=values)
-
-
-def coloured(colours: Mapping[str, str], *, columns: int = 2) -> alt.Color:
-    """A legend does not wrap by itself: long names stand below each other, or a phone cuts them."""
-    columns = 1 if any(len(name) > LONG for name in colours) else columns
-    return alt.Color(
-        "kind:N",
-        title=None,
-        scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-        legend=alt.Legend(orient="top", labelLimit=320, symbolType="square", columns=columns),
-    )
-
-
-def axis_of(*, money: bool) -> alt.Axis:
-    """Thousands are k; below one in full, because a milli would read as a million."""
-    sign = "$" if money else ""
-    small = f"abs(datum.value) < 1 ? format(datum.value, '{sign}.2~r')"
-    return alt.Axis(labelExpr=f"{small} : format(datum.value, '{sign}~s')", tickCount=6)
-
-
-def time_axis(field: str, instants: Sequence[datetime]) -> alt.X:
-    """A UTC axis whose labels are as fine as its ticks: no two of them read the same."""
-    low, high = (edge(instants).timestamp() for edge in (min, max))
-    high = max(high, low + 1)  # a single instant has room, too
-    step = next((one for one in _STEPS_S if high - low <= MOST_TICKS * one), None)
-    step = step or _STEPS_S[-1] * math.ceil((high - low) / (MOST_TICKS * _STEPS_S[-1]))
-    form = "%d %b" if step >= 86_400 else "%H:%M" if step >= 60 else "%H:%M:%S"
-    if step < 86_400 and high - low > 86_400:
-        form = f"%d %b {form}"
-    ticks = range(math.ceil(low / step) * step, math.floor(high) + 1, step)
-    values = [_moment(tick) for tick in ticks]
-    axis = alt.Axis(grid=False, labelOverlap=True, values=values, format=form)
-    scale = alt.Scale(type="utc", domain=[_moment(low), _moment(high)], nice=False)
-    return alt.X(f"{field}:T", title=None, axis=axis, scale=scale)
-
-
-def _moment(at_s: float) -> alt.DateTime:
-    """An instant of an axis; a bare number would be read as a year."""
-    at = datetime.fromtimestamp(at_s, UTC)
-    return alt.DateTime(
-        year=at.year, month=at.month, date=at.day, hours=at.hour, minutes=at.minute,
-        seconds=at.second, milliseconds=at.microsecond // 1000, utc=True,
-    )  # fmt: skip
-
-
-def clean(chart: Any) -> Any:
-    """Without frames, in the theme's inks."""
-    now = inks()
-    return (
-        chart.configure_view(strokeWidth=0)
-        .configure_axis(
-            labelColor=now.muted, titleColor=now.muted, gridColor=now.grid, domainColor=now.line,
-            labelFontSize=12, titleFontSize=12, titleFontWeight="normal",
-        )
-        .configure_legend(labelFontSize=12.5, labelColor=now.ink)
-    )  # fmt: skip

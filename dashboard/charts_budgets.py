@@ -2,7 +2,7 @@
 
 import altair as alt
 
-from dashboard.charts import Chart, Records, clean, coloured, inline
+from dashboard.axes import Chart, Records, clean, coloured, in_money, inline
 from dashboard.look import API, DOWN, IDLE, OWN, inks
 
 SPENT, HELD, OVER = "spent", "held", "over the limit"
@@ -26,7 +26,7 @@ def bars(records: Records) -> Chart:
     told = [
         alt.Tooltip("name:N", title="budget"),
         alt.Tooltip("kind:N", title="what"),
-        alt.Tooltip("shown:N", title="dollars"),
+        alt.Tooltip("shown:N", title=in_money("dollars")),
         alt.Tooltip("limit:N", title="limit"),
         alt.Tooltip("told:N", title="forecast to the window's end"),
     ]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from dashboard.charts import Chart, Records, axis_of, clean, coloured, dollar_text, inline
+from dashboard.axes import Chart, Records, axis_of, clean, coloured, in_money, inline, priced
 from dashboard.look import API, OWN
 
 
@@ -12,8 +12,7 @@ def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
     """`month`, `usd`, `kind`: what was paid until the end of each month."""
     kinds = list(colours)
     data = inline(
-        {**record, "shown": dollar_text(record["usd"]), "dash": str(kinds.index(record["kind"]))}
-        for record in records
+        {**record, "dash": str(kinds.index(record["kind"]))} for record in priced(records)
     )
     dashes = [[1, 0], [6, 3], [2, 3], [8, 3, 2, 3], [10, 4], [4, 4]]
     chart = (
@@ -26,7 +25,7 @@ def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
                 axis=alt.Axis(tickMinStep=1),
                 scale=alt.Scale(nice=False),
             ),
-            y=alt.Y("usd:Q", title="dollars paid until then", axis=axis_of(money=True)),
+            y=alt.Y("usd:Q", title=in_money("dollars paid until then"), axis=axis_of(money=True)),
             color=coloured(colours, columns=2),
             strokeDash=alt.StrokeDash(
                 "dash:N",
@@ -48,10 +47,7 @@ def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
 def tornado(records: Records, *, share: int) -> Chart:
     """`name`, `end` (`-20 %` or `+20 %`), `usd` (change of the result), `order`: widest first."""
     names = [record["name"] for record in sorted(records, key=lambda one: one["order"])]
-    data = inline(
-        {**record, "shown": dollar_text(record["usd"]), "kind": f"{record['end']} of the input"}
-        for record in records
-    )
+    data = inline({**record, "kind": f"{record['end']} of the input"} for record in priced(records))
     colours = {f"-{share} % of the input": API, f"+{share} % of the input": OWN}
     chart = (
         alt.Chart(data, height=alt.Step(17))
@@ -65,7 +61,9 @@ def tornado(records: Records, *, share: int) -> Chart:
             ),
             yOffset=alt.YOffset("kind:N", sort=list(colours)),
             x=alt.X(
-                "usd:Q", title="change of the result, dollars a month", axis=axis_of(money=True)
+                "usd:Q",
+                title=in_money("change of the result, dollars a month"),
+                axis=axis_of(money=True),
             ),
             color=coloured(colours, columns=2),
             tooltip=[

@@ -8,18 +8,22 @@ from typing import Any
 
 import altair as alt
 
-from dashboard.charts import (
-    PALETTE,
+from dashboard import words
+from dashboard.axes import (
     Chart,
     Records,
+    amount,
     axis_of,
     clean,
     coloured,
-    dollar_text,
+    in_money,
     inline,
+    priced,
     time_axis,
 )
+from dashboard.charts import PALETTE
 from dashboard.look import API, OWN, inks
+from ledger.money import PUSD_PER_USD
 
 NEW = "#B14FC5"
 FIXED, CHARGED = "fixed: own hardware", "APIs"
@@ -33,30 +37,32 @@ def of_sets(names: Sequence[str]) -> dict[str, str]:
 
 def dollars(records: Records, names: Sequence[str]) -> Chart:
     """`set`, `kind` (fixed or APIs), `usd`: one bar a set, cut in two."""
-    data = inline(
-        {**one, "shown": dollar_text(one["usd"]), "order": int(one["kind"] == CHARGED)}
-        for one in records
-    )
+    data = inline({**one, "order": int(one["kind"] == CHARGED)} for one in priced(records))
     totals = {name: sum(one["usd"] for one in records if one["set"] == name) for name in names}
     y = alt.Y("set:N", sort=list(names), title=None, axis=_names())
-    top = alt.Scale(domain=[0, 1.18 * max(*totals.values(), 1e-9)])  # with room for the figure
+    top = alt.Scale(
+        domain=[0, 1.18 * amount(max(*totals.values(), 1e-9))]
+    )  # with room for the figure
     bars = (
         alt.Chart(data, height=alt.Step(BAR + 14))
         .mark_bar(height=BAR, cornerRadius=2)
         .encode(
-            x=alt.X("usd:Q", title="dollars in that time", axis=axis_of(money=True), scale=top),
+            x=alt.X(
+                "usd:Q", title=in_money("dollars in that time"), axis=axis_of(money=True), scale=top
+            ),
             y=y,
             color=coloured({FIXED: OWN, CHARGED: API}),
             order="order:O",
             tooltip=[
                 alt.Tooltip("set:N", title="policies"),
                 alt.Tooltip("kind:N", title="what"),
-                alt.Tooltip("shown:N", title="dollars"),
+                alt.Tooltip("shown:N", title=in_money("dollars")),
             ],
         )
     )
     ends = inline(
-        {"set": name, "end": usd, "shown": dollar_text(usd)} for name, usd in totals.items()
+        {"set": name, "end": amount(usd), "shown": words.money(round(usd * PUSD_PER_USD))}
+        for name, usd in totals.items()
     )
     texts = (
         alt.Chart(ends)
@@ -154,7 +160,7 @@ def marked(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> 
                     axis=alt.Axis(format=".1%" if top < 0.04 else ".0%", tickCount=4)),
             color=coloured(dict(zip(names, (API, *PALETTE[2:]), strict=False))),
             tooltip=[
-                alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="from (UTC)"),
+                alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=words.zoned("from")),
                 alt.Tooltip("kind:N", title="what"),
                 alt.Tooltip("value:Q", title=title, format=".1%"),
             ],
@@ -190,7 +196,7 @@ def flows(records: Records) -> Chart:
             alt.Tooltip("from:N", title="went to"),
             alt.Tooltip("to:N", title="would go to"),
             alt.Tooltip("requests:Q", format=",.0f"),
-            alt.Tooltip("shown:N", title="API dollars"),
+            alt.Tooltip("shown:N", title=in_money("API dollars")),
         ],
     )  # fmt: skip
     bars = base.mark_bar(color=NEW, cornerRadiusEnd=3, height=BAR)

@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from dashboard.charts import Chart, Records, clean, inline
+from dashboard.axes import Chart, Records, clean, inline
 from dashboard.look import API, OWN, inks
 
 MOST = 16  # bars

@@ -4,35 +4,37 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from dashboard.charts import (
+from dashboard import words
+from dashboard.axes import (
     Chart,
     Records,
     axis_of,
     clean,
     coloured,
-    dollar_text,
+    in_money,
     inline,
+    priced,
     time_axis,
 )
 
 
 def steps(records: Records, *, colours: Mapping[str, str], now: object) -> Chart:
     """One record at least: `at`, `kind` (the pool), `usd` of one GPU an hour; `now` is a line."""
-    data = inline({**record, "shown": dollar_text(record["usd"])} for record in records)
+    records = priced(records)
     instants = [record["at"] for record in records]
-    base = alt.Chart(data, height=240).encode(
+    base = alt.Chart(inline(records), height=240).encode(
         x=time_axis("at", instants),
         y=alt.Y(
             "usd:Q",
-            title="dollars an hour of one GPU",
+            title=in_money("dollars an hour of one GPU"),
             axis=axis_of(money=True),
             scale=alt.Scale(domain=[0, 1.2 * max(record["usd"] for record in records)]),
         ),
         color=coloured(colours),
         tooltip=[
             alt.Tooltip("kind:N", title="pool"),
-            alt.Tooltip("shown:N", title="dollars an hour of one GPU"),
-            alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title="from (UTC)"),
+            alt.Tooltip("shown:N", title=in_money("dollars an hour of one GPU")),
+            alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=words.zoned("from")),
             alt.Tooltip("by:N", title="entered by"),
         ],
     )

@@ -4,8 +4,19 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from dashboard.charts import Chart, Records, axis_of, clean, coloured, dollar_text, inline
-from dashboard.look import API, OWN
+from dashboard import words
+from dashboard.axes import (
+    Chart,
+    Records,
+    axis_of,
+    clean,
+    coloured,
+    in_money,
+    inline,
+    priced,
+    small_money,
+)
+from dashboard.look import API, LIGHT, OWN, inks
 
 DAYS: Sequence[str] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MORE, LESS = "more than before", "less than before"
@@ -14,12 +25,7 @@ MORE, LESS = "more than before", "less than before"
 def changes(records: Records) -> Chart:
     """`name`, `usd` (change): bars to both sides of nothing, the longest first."""
     data = inline(
-        {
-            **record,
-            "shown": dollar_text(record["usd"]),
-            "kind": MORE if record["usd"] > 0 else LESS,
-        }
-        for record in records
+        {**record, "kind": MORE if record["usd"] > 0 else LESS} for record in priced(records)
     )
     names = [record["name"] for record in records]
     axis = alt.Axis(labelLimit=220, ticks=False)
@@ -28,7 +34,7 @@ def changes(records: Records) -> Chart:
         .mark_bar(cornerRadius=2, height=17)
         .encode(
             y=alt.Y("name:N", sort=names, title=None, axis=axis),
-            x=alt.X("usd:Q", title="change, dollars", axis=axis_of(money=True)),
+            x=alt.X("usd:Q", title=in_money("change, dollars"), axis=axis_of(money=True)),
             color=coloured({MORE: API, LESS: OWN}),
             tooltip=[
                 alt.Tooltip("name:N", title="what"),
@@ -41,27 +47,24 @@ def changes(records: Records) -> Chart:
 
 def week(records: Records) -> Chart:
     """`day` (0 is Monday), `hour`, `usd`: one square an hour."""
-    data = inline(
-        {**record, "name": DAYS[record["day"]], "shown": dollar_text(record["usd"])}
-        for record in records
-    )
+    data = inline({**record, "name": DAYS[record["day"]]} for record in priced(records))
     chart = (
         alt.Chart(data, height=alt.Step(24))
         .mark_rect(cornerRadius=2)
         .encode(
-            x=alt.X("hour:O", title="hour of the day (UTC)", axis=alt.Axis(labelAngle=0,
+            x=alt.X("hour:O", title=words.zoned("hour of the day"), axis=alt.Axis(labelAngle=0,
                     labelOverlap=True)),
             y=alt.Y("name:O", sort=list(DAYS), title=None),
             color=alt.Color(
                 "usd:Q",
-                title="dollars an hour",
-                scale=alt.Scale(scheme="viridis", reverse=True),
-                legend=alt.Legend(orient="top", gradientLength=180, format="$.2~r"),
+                title=in_money("dollars an hour"),
+                scale=alt.Scale(scheme="viridis", reverse=inks() is LIGHT),  # much stands out
+                legend=alt.Legend(orient="top", gradientLength=180, format=small_money()),
             ),
             tooltip=[
                 alt.Tooltip("name:N", title="day"),
                 alt.Tooltip("hour:O", title="hour"),
-                alt.Tooltip("shown:N", title="dollars an hour"),
+                alt.Tooltip("shown:N", title=in_money("dollars an hour")),
             ],
         )
     )  # fmt: skip

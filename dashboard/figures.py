@@ -5,10 +5,12 @@ Money stays integer until its last step, where a chart needs a float of dollars.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dashboard import words
+import streamlit as st
+
+from dashboard import reading, words
 from ledger.money import PUSD_PER_USD
 from ledger.queries.reads import Cell, Spent
 from ledger.reports.facts import Moment
@@ -16,10 +18,16 @@ from ledger.reports.series import Line, spend
 from ledger.reports.survey import Survey
 
 HALF_A_CENT = 0.005
+PRESETS = {reading.USD: "dollar", "EUR": "euro", "JPY": "yen"}  # of Streamlit: as each is written
 
 
 def dollars(pusd: float) -> float:
     return float(pusd) / PUSD_PER_USD
+
+
+def shown(pusd: float) -> float:
+    """For a table: in the money that is read."""
+    return dollars(pusd) * float(reading.now().per_usd)
 
 
 def labels(survey: Survey) -> list[str]:
@@ -29,10 +37,13 @@ def labels(survey: Survey) -> list[str]:
     pools = [contract.pool for contract in survey.contracts if contract.simulated]
     if not simulated and not pools:
         return []
-    share = f"{words.percent(simulated / total)} of these requests" if total else "Some engines"
-    what = f"SIMULATED: {share} were answered by simulated engines or providers"
-    if pools:
-        what += f" (pools: {', '.join(pools)})"
+    named = f" (pools: {', '.join(pools)})" if pools else ""
+    if not simulated:
+        return [
+            f"SIMULATED: own engines are simulated{named}, though none answered in this period."
+        ]
+    share = f"{words.percent(simulated / total)} of these requests"
+    what = f"SIMULATED: {share} were answered by simulated engines or providers{named}"
     return [f"{what}. The arithmetic is real, the traffic is not."]
 
 
@@ -107,11 +118,28 @@ def refused_rows(cells: Iterable[Cell], refused: int) -> list[tuple[str, str, No
 
 
 def money_format(amounts: Iterable[float | None]) -> str:
-    """A table column's format: cents, or the places that its least amount needs to be seen."""
+    """A table column's format: cents, or the places that its least amount needs to be seen.
+
+    Other money than dollars, euros and yen is named by its code before each amount.
+    """
+    code = reading.now().code
     least = min((abs(one) for one in amounts if one), default=1.0)
     if least >= HALF_A_CENT:
-        return "dollar"
-    return f"$%.{min(1 - math.floor(math.log10(least)), 12)}f"
+        return PRESETS.get(code, f"{code} %.2f")
+    sign = "$" if code == reading.USD else f"{code} "
+    return f"{sign}%.{min(1 - math.floor(math.log10(least)), 12)}f"
+
+
+def money_columns(table: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
+    """One format for all of a table's money, so that columns can be compared."""
+    names = tuple(names)
+    form = money_format(row[name] for row in table for name in names)
+    return {name: st.column_config.NumberColumn(format=form) for name in names}
+
+
+def time_column(form: str = "D MMM HH:mm") -> Any:
+    """Of instants, in the zone that is read."""
+    return st.column_config.DatetimeColumn(format=form, timezone=reading.now().zone)
 
 
 def own_cost_by_team(survey: Survey) -> dict[str, int]:
@@ -130,12 +158,15 @@ __all__ = [
     "Line",
     "dollars",
     "labels",
+    "money_columns",
     "money_format",
     "money_over_time",
     "over_time",
     "own_cost_by_team",
     "own_hardware",
     "refused_rows",
+    "shown",
     "slo_share",
     "spent_over_time",
+    "time_column",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import data, gate, words
+from dashboard import choosing, data, gate, reading, words
 from dashboard.data import View
 from dashboard.viewer import Reach, Who
 from ledger.queries.reads import Freshness
@@ -73,11 +73,12 @@ def _framed(place: Place, base: View) -> None:
             _away(url, error)
             return
         team = st.selectbox("Team", options, key="team", bind="query-params")
+        how = choosing.reading_of(replace(base, period=period, now_us=now_us))
         live = st.toggle("Refresh by itself", value=True, key="live", bind="query-params")
 
     @st.fragment(run_every=REFRESH_S if live else None)
     def body() -> None:
-        with gate.kept():
+        with gate.kept(), reading.read_as(how):
             drawn()
 
     def drawn() -> None:
@@ -117,7 +118,10 @@ def _as_of(view: View) -> None:
     fresh = data.survey(view).freshness
     applied = standing_of_books(fresh, data.lag(), view.now_us)
     held = f"; {fresh.quarantined} records quarantined" if fresh.quarantined else ""
-    st.caption(f"As of {words.moment(view.now_us)}; {applied}{held}. The ledger is only read here.")
+    st.caption(
+        f"As of {words.moment(view.now_us)}; {applied}{held}. The ledger is only read here."
+        + "".join(f" {one}" for one in choosing.said(view))
+    )
 
 
 def standing_of_books(fresh: Freshness, lag: Lag | None, now_us: int) -> str:

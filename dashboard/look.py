@@ -10,6 +10,7 @@ from html import escape
 import streamlit as st
 
 from dashboard.terms import TERMS
+from dashboard.words import Money
 
 OWN, IDLE, DOWN, API = "#0F766E", "#A7D3CD", "#C8553D", "#E0912F"
 SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#66736E"
@@ -117,7 +118,7 @@ def _defined(title: str, about: str) -> str:
 
 
 def big(text: str, *, tone: str = "", size: str = "big") -> str:
-    return f'<div class="be-{size} {tone}">{escape(text)}</div>'
+    return f'<div class="be-{size} {tone}"{_exact(text)}>{escape(text)}</div>'
 
 
 def small(*lines: str) -> str:
@@ -128,10 +129,15 @@ def small(*lines: str) -> str:
 def rows(*pairs: tuple[str, str, str | None]) -> str:
     """(name, figure, colour of its key)."""
     cells = "".join(
-        f"<tr><td>{_key(colour)}{escape(name)}</td><td>{escape(figure)}</td></tr>"
+        f"<tr><td>{_key(colour)}{escape(name)}</td><td{_exact(figure)}>{escape(figure)}</td></tr>"
         for name, figure, colour in pairs
     )
     return f'<table class="be-rows">{cells}</table>'
+
+
+def _exact(text: str) -> str:
+    """What an amount is in the books, to whoever points at it."""
+    return f' title="{escape(text.exact)} in the books"' if isinstance(text, Money) else ""
 
 
 def shares(*parts: tuple[float, str]) -> str:

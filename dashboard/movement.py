@@ -2,14 +2,13 @@
 
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
 from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import charts_spend, data, look, words
+from dashboard import charts_spend, data, look, reading, words
 from dashboard.data import View
-from dashboard.figures import dollars
+from dashboard.figures import dollars, money_columns, shown
 from dashboard.unitcosts import unit_costs
 from ledger.economics.cost import TokenBasis
 from ledger.queries.reads import DAY_US, HOUR_US
@@ -30,7 +29,7 @@ def unit_costs_of(survey: Survey) -> None:
     for column, basis in zip(st.columns(2), TokenBasis, strict=True):
         with column:
             look.card(
-                f"Dollars per 1M tokens, {basis}",
+                f"Cost per 1M tokens, {basis}",
                 look.rows(*((one.name, _price(one.per_token[basis]), None) for one in found)),
                 about="unit",
             )
@@ -38,7 +37,7 @@ def unit_costs_of(survey: Survey) -> None:
 
 
 def _price(pusd: Fraction | None) -> str:
-    return "enter the rate" if pusd is None else words.usd(pusd * MILLION)
+    return "enter the rate" if pusd is None else words.money(pusd * MILLION)
 
 
 def moved(view: View, by: str) -> None:
@@ -57,8 +56,8 @@ def moved(view: View, by: str) -> None:
     top = found[0]
     st.caption(
         f"Change of spending against the {span} before, by {by}; own engines at their provisional "
-        f"charge. The most: {top.name}, from {words.usd(top.before_pusd)} to "
-        f"{words.usd(top.now_pusd)}.".replace("$", r"\$")
+        f"charge. The most: {top.name}, from {words.money(top.before_pusd)} to "
+        f"{words.money(top.now_pusd)}.".replace("$", r"\$")
     )
 
 
@@ -85,14 +84,13 @@ def unusual(view: View, by: str) -> None:
     if not found:
         st.caption(f"No {name} of any {by} is far above its usual one.")
     else:
-        form = "%d %b" if width == DAY_US else "%d %b %H:%M"
         look.card(
             f"Far above their usual {name}",
             look.rows(
                 *(
                     (
-                        f"{one.name}, {words.instant(one.start_us).strftime(form)}",
-                        f"{words.usd(one.pusd)} (usual {words.usd(one.usual_pusd)})",
+                        f"{one.name}, {_when(one.start_us, width)}",
+                        f"{words.money(one.pusd)} (usual {words.money(one.usual_pusd)})",
                         None,
                     )
                     for one in found[:SHOWN]
@@ -105,17 +103,20 @@ def unusual(view: View, by: str) -> None:
     )
 
 
+def _when(start_us: int, width_us: int) -> str:
+    """A day is one of the books, an hour is the reader's."""
+    return f"{words.instant(start_us):%d %b}" if width_us == DAY_US else words.moment(start_us)
+
+
 def by_hour(view: View) -> None:
-    """Spending by weekday and hour (UTC), the mean of each."""
+    """Spending by the reader's weekday and hour, the mean of each."""
     sums = Counter[tuple[int, int]]()
     counts = Counter[tuple[int, int]]()
-    at = words.instant(view.scope.start_us)
-    end = words.instant(view.scope.end_us)
-    while at < end:
+    for at_us in range(view.scope.start_us, view.scope.end_us, HOUR_US):
+        at = words.local(at_us)
         counts[at.weekday(), at.hour] += 1
-        at += timedelta(hours=1)
     for one in data.spent(view, "backend", HOUR_US):
-        moment = words.instant(one.start_us)
+        moment = words.local(one.start_us)
         sums[moment.weekday(), moment.hour] += one.cost_pusd
     records = [
         {"day": day, "hour": hour, "usd": dollars(sums[day, hour] / count)}
@@ -126,7 +127,8 @@ def by_hour(view: View) -> None:
         return
     st.altair_chart(charts_spend.week(records), width="stretch")
     st.caption(
-        "Mean spending of each hour of the week, UTC; own engines at their provisional charge."
+        f"Mean spending of each hour of the week, {reading.now().zone}; own engines at their "
+        "provisional charge."
     )
 
 
@@ -143,21 +145,20 @@ def by_tag(view: View) -> None:
             icon=":material/sell:",
         )
         return
-    st.dataframe(
-        [
-            {
-                "tag": one.tag,
-                "spend": dollars(one.cost_pusd),
-                "attempts": one.attempts,
-                "input tokens": one.input_tokens,
-                "output tokens": one.output_tokens,
-            }
-            for one in found
-        ],
-        hide_index=True,
-        width="stretch",
-        column_config={"spend": st.column_config.NumberColumn(format="$%.4f")},
-    )
+    table = [
+        {
+            "tag": one.tag,
+            "spend": shown(one.cost_pusd),
+            "attempts": one.attempts,
+            "input tokens": one.input_tokens,
+            "output tokens": one.output_tokens,
+        }
+        for one in found
+    ]
+    counts = st.column_config.NumberColumn(format="localized")
+    columns = dict.fromkeys(("attempts", "input tokens", "output tokens"), counts)
+    columns |= money_columns(table, ("spend",))
+    st.dataframe(table, hide_index=True, width="stretch", column_config=columns)
     st.caption(
         "A request with two tags counts under each; own engines at their provisional charge."
     )

@@ -9,11 +9,10 @@ from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import changing, data_entered, words
+from dashboard import changing, choosing, words
 from dashboard.data import View
-from ledger.currencies import FRESH_DAYS, Currency, currencies
+from ledger.currencies import FRESH_DAYS, Currency
 from ledger.economics.cost import Exact
-from ledger.entered import seen_us
 
 CURRENCIES = "currencies"  # the change's name
 
@@ -21,25 +20,26 @@ CURRENCIES = "currencies"  # the change's name
 def lines(view: View, pusd: Exact) -> list[str]:
     """The amount in each currency that has a rate."""
     today = words.instant(view.now_us).date()
-    return [line(one, pusd, today) for one in _known(view)]
+    return [line(one, pusd, today) for one in choosing.quoted(view)]
 
 
 def line(one: Currency, pusd: Exact, today: date) -> str:
     amount = Fraction(pusd) * one.per_usd / 10**12
-    said = f"{float(one.per_usd):g} a dollar on {one.day:%d %b %Y}, says {one.source}"
-    old = f"; **{one.age_days(today)} days old**: enter a newer rate" if one.stale(today) else ""
-    return f"**{one.code} {float(amount):,.2f}** ({said}{old})"
+    return f"**{one.code} {float(amount):,.2f}** ({choosing.of_rate(one, today)})"
 
 
 def show(view: View) -> None:
     """The rates, and how to enter one."""
     st.subheader("Other currencies", anchor=False)
     changing.told(CURRENCIES)
-    known, today = _known(view), words.instant(view.now_us).date()
+    known, today = choosing.quoted(view), words.instant(view.now_us).date()
     if known:
         st.dataframe(rows(known, today), hide_index=True, width="stretch")
     else:
-        st.caption("Amounts are in dollars. With a rate they stand in another currency, too.")
+        st.caption(
+            "Amounts are in dollars. With a rate here, `Money in` in the sidebar offers its "
+            "currency."
+        )
     desk = changing.desk_for(view)
     if desk is None:
         return
@@ -70,8 +70,3 @@ def rows(known: Sequence[Currency], today: date) -> list[dict[str, object]]:
         }
         for one in known
     ]
-
-
-def _known(view: View) -> list[Currency]:
-    found = data_entered.quotes(view)
-    return currencies(found, seen_us(found, view.now_us))

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import charts, data, look, othermoney, team, words
+from dashboard import charts, data, look, othermoney, reading, team, words
 from dashboard.data import View
 from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
 from dashboard.sentences import capacity, cures, headline, trend
@@ -100,12 +100,12 @@ def _verdict(survey: Survey, verdict: Verdict) -> None:
     word, tone = ("made", "be-gain") if result >= 0 else ("lost", "be-loss")
     month = standing.per_month(result)
     parts = [
-        look.big(f"{words.usd(abs(result))} {word}", tone=tone),
+        look.big(words.money(abs(result)) + f" {word}", tone=tone),
         look.small(
-            f"**{words.usd(verdict.avoided_pusd)}** avoided at API prices, less "
-            f"**{words.usd(standing.fixed.total_pusd)}** for own {own_hardware(survey)} and their "
-            "ops",
-            f"At this pace **{words.usd(month or Fraction(0), sign=True)}** a month (720 h)",
+            f"**{words.money(verdict.avoided_pusd)}** avoided at API prices, less "
+            f"**{words.money(standing.fixed.total_pusd)}** for own {own_hardware(survey)} and "
+            "their ops",
+            f"At this pace **{words.money(month or Fraction(0), sign=True)}** a month (720 h)",
         ),
         _gauge(standing, verdict),
         look.small(*_notes(survey, verdict)),
@@ -155,7 +155,7 @@ def _notes(survey: Survey, verdict: Verdict) -> list[str]:
 
 
 def _per_million(price: UnitPrice) -> str:
-    return words.usd(Fraction(price.pusd_per_token) * 10**6)
+    return words.money(Fraction(price.pusd_per_token) * 10**6)
 
 
 def _rates(standing: Standing) -> None:
@@ -176,7 +176,7 @@ def _rates(standing: Standing) -> None:
                 cost = Fraction(str(rate)) * bill.gpu_hours * 10**12
                 for verdict in standing.verdicts:
                     gain = verdict.avoided_pusd - cost - bill.ops_pusd
-                    text = f"At ${rate:.2f} an hour: **{words.usd(gain, sign=True)}**"
+                    text = f"At ${rate:.2f} an hour: **{words.money(gain, sign=True)}**"
                     left.html(look.small(f"{text} against the {verdict.against}"))
 
 
@@ -190,16 +190,16 @@ def _spend(view: View, survey: Survey) -> None:
     rated = any(bill.rated for bill in bills)
     unknown, own = "enter the rate", f"Own {own_hardware(survey)}"
     parts = [
-        look.big(words.usd(used + idle + down + api), size="mid"),
+        look.big(words.money(used + idle + down + api), size="mid"),
         look.shares((used, look.OWN), (idle, look.IDLE), (down, look.DOWN), (api, look.API)),
         look.rows(
-            (f"{own}, used", words.usd(used) if rated else unknown, look.OWN),
-            (f"{own}, idle", words.usd(idle) if rated else unknown, look.IDLE),
-            (f"{own}, unavailable", words.usd(down) if rated else unknown, look.DOWN),
-            ("APIs", words.usd(api), look.API),
+            (f"{own}, used", words.money(used) if rated else unknown, look.OWN),
+            (f"{own}, idle", words.money(idle) if rated else unknown, look.IDLE),
+            (f"{own}, unavailable", words.money(down) if rated else unknown, look.DOWN),
+            ("APIs", words.money(api), look.API),
         ),
     ]
-    if others := othermoney.lines(view, used + idle + down + api):
+    if reading.now().money is None and (others := othermoney.lines(view, used + idle + down + api)):
         parts.append(look.small(*others))
     if survey.unpriced:
         parts.append(

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from dashboard import billing, charts_audit, data, look, words
 from dashboard.data import Bill, View
-from dashboard.figures import dollars
+from dashboard.figures import dollars, money_columns, shown, time_column
 from ledger.invoices.books import GPU, Stored
 from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import Booked, Cause, Row, by_day_and_model, by_key, model_of
@@ -25,7 +25,6 @@ from ledger.verify.checks import Finding
 CHANGES = 200
 RUNS = 5
 SHORT = 80  # characters of a value
-MONEY = st.column_config.NumberColumn
 CAUSES = {
     Cause.ROUNDING: "rounding: the bill has fewer places",
     Cause.CANCELLED: "answers cut short, booked by estimate or bound",
@@ -157,7 +156,7 @@ def _bills(view: View) -> None:
 
 def named(one: Stored) -> str:
     state = "posted" if one.posted_us is not None else "not posted"
-    total = words.usd(one.total_pusd)
+    total = words.money(one.total_pusd)
     return f"{one.id}: {one.party}, {one.first_day} to {one.last_day}, {total}, {state}"
 
 
@@ -176,13 +175,13 @@ def _bill(view: View, found: Bill) -> None:
     first, second, third = st.columns(3)
     with first:
         look.card(
-            "Invoiced", look.big(words.usd(found.invoice.total_pusd), size="mid"), about="bill"
+            "Invoiced", look.big(words.money(found.invoice.total_pusd), size="mid"), about="bill"
         )
     with second:
-        look.card("In the books", look.big(words.usd(booked), size="mid"), about="bill")
+        look.card("In the books", look.big(words.money(booked), size="mid"), about="bill")
     with third:
         look.card(
-            "Difference", look.big(words.usd(difference, sign=True), size="mid"), about="bill"
+            "Difference", look.big(words.money(difference, sign=True), size="mid"), about="bill"
         )
     if difference and found.invoice.posted_us is None and not billing.post(view, found.invoice):
         st.caption(f"To bring the books to it: `breakeven invoices post {found.invoice.id}`.")
@@ -240,16 +239,16 @@ def _project_of_booked(one: Booked) -> str:
 def _told(row: Row, name: str) -> dict[str, Any]:
     return {
         name: row.key or "(none said)",
-        "invoiced": dollars(row.invoiced_pusd),
-        "booked": dollars(row.booked_pusd),
-        "difference": dollars(row.difference_pusd),
+        "invoiced": shown(row.invoiced_pusd),
+        "booked": shown(row.booked_pusd),
+        "difference": shown(row.difference_pusd),
         "attempts": row.attempts,
         "may be explained by": "; ".join(CAUSES[one] for one in row.causes),
     }
 
 
 def _rows(rows: list[dict[str, Any]]) -> None:
-    form = {name: MONEY(format="$%.4f") for name in ("invoiced", "booked", "difference")}
+    form = money_columns(rows, ("invoiced", "booked", "difference"))
     st.dataframe(rows, hide_index=True, width="stretch", column_config=form)
 
 
@@ -261,13 +260,16 @@ def _adjustments(view: View) -> None:
         )
         return
     rows = [
-        {"day": words.instant(one.start_us).date(), "owed to": one.party, "usd": dollars(one.pusd)}
+        {
+            "day (UTC)": words.instant(one.start_us).date(),
+            "owed to": one.party,
+            "amount": shown(one.pusd),
+        }
         for one in found
     ]
-    total = words.usd(sum(one.pusd for one in found), sign=True)
-    st.dataframe(
-        rows, hide_index=True, width="stretch", column_config={"usd": MONEY(format="$%.4f")}
-    )
+    total = words.money(sum(one.pusd for one in found), sign=True)
+    columns = money_columns(rows, ("amount",))
+    st.dataframe(rows, hide_index=True, width="stretch", column_config=columns)
     st.caption(f"{total} in all, on nobody's expense: no team is charged for them.")
 
 
@@ -290,7 +292,7 @@ def _changes(view: View) -> None:
         rows,
         hide_index=True,
         width="stretch",
-        column_config={"entered (UTC)": st.column_config.DatetimeColumn(format="D MMM HH:mm")},
+        column_config={words.zoned("entered"): time_column()},
     )
     st.caption(
         f"The newest {len(found)} entries of the log of changes; `breakeven ledger changes` has "
@@ -302,7 +304,7 @@ def change_row(one: Change) -> dict[str, Any]:
     told = "; ".join(f"{name}: {_short(old)} to {_short(new)}" if old is not None
                      else f"{name}: {_short(new)}" for name, old, new in one.fields)  # fmt: skip
     return {
-        "entered (UTC)": words.instant(one.at_us),
+        words.zoned("entered"): words.instant(one.at_us),
         "by": one.actor or "not said",
         "what": f"{one.register.replace('_', ' ')} {one.row[:16]}",
         "event": one.event,

@@ -12,7 +12,7 @@ import streamlit as st
 
 from dashboard import charts, data, look, words
 from dashboard.data import View
-from dashboard.figures import dollars, labels
+from dashboard.figures import labels
 from dashboard.ladder import Ladder, Meeting, Reach, curves, ladder, marks
 from dashboard.scenario_form import show_scenario
 from dashboard.sentences import cures
@@ -144,12 +144,12 @@ def _advice(steps: Ladder, basis: TokenBasis) -> None:
         f"Cheapest at the present {words.tokens(steps.volume * steps.scale)} tokens a month asked",
         look.big(text, size="mid"),
         look.small(
-            f"costs **{words.usd(best.total_pusd * steps.scale)}** a month, overflow included; "
+            f"costs **{words.money(best.total_pusd * steps.scale)}** a month, overflow included; "
             + (
                 f"that is what runs{steps.and_spares}."
                 if best.gpus == steps.gpus
                 else f"what runs{steps.and_spares} ({steps.paid(steps.gpus)}) costs "
-                f"**{words.usd(steps.configured_pusd * steps.scale)}**."
+                f"**{words.money(steps.configured_pusd * steps.scale)}**."
             ),
             _next_step(steps),
             f"Tokens a month ({basis}) and the number that is cheapest there:",
@@ -178,7 +178,7 @@ def _prices(pool: str, steps: Ladder, basis: TokenBasis) -> None:
     rows = [
         (
             "Own, allocation basis (whole bill over tokens served)",
-            "nothing served" if own is None else words.usd(Fraction(own.pusd_per_token) * 10**6),
+            "nothing served" if own is None else words.money(Fraction(own.pusd_per_token) * 10**6),
             look.OWN,
         )
     ]
@@ -186,11 +186,11 @@ def _prices(pool: str, steps: Ladder, basis: TokenBasis) -> None:
     for meeting in steps.meetings:
         verdict = meeting.verdict
         if verdict.average is not None:
-            price = words.usd(Fraction(verdict.average.pusd_per_token) * 10**6)
+            price = words.money(Fraction(verdict.average.pusd_per_token) * 10**6)
             rows.append((f"{', '.join(verdict.comparators)}", price, COLOURS[verdict.against]))
         notes += met(steps, meeting)
     look.card(
-        f"Dollars per 1M tokens, {basis}, pool {pool}",
+        f"Cost per 1M tokens, {basis}, pool {pool}",
         look.rows(*rows),
         look.small(*notes),
         about="unit",
@@ -216,7 +216,7 @@ def met(steps: Ladder, meeting: Meeting) -> list[str]:
 
 
 def _named(price: OverflowPrice, basis: TokenBasis) -> str:
-    each = f"{words.usd(Fraction(price.average.pusd_per_token) * 10**6)} per 1M tokens, {basis}"
+    each = f"{words.money(Fraction(price.average.pusd_per_token) * 10**6)} per 1M tokens, {basis}"
     if price.name == AS_BOUGHT:
         return f"{AS_BOUGHT}: {each}"
     return f"{', '.join(price.comparators)} ({price.name}): {each}"
@@ -226,15 +226,15 @@ def _nothing(survey: Survey) -> None:
     if survey.standing.unrated:
         pools = ", ".join(f"`{pool}`" for pool in survey.standing.unrated)
         st.info(
-            f"Enter your GPU rate for {pools} (`pools.NAME.gpu.usd_per_hour`): without it there is "
-            "no own cost to draw.",
+            f"Enter your GPU rate for {pools} on [Rates and teams](rates): without it there is no "
+            "own cost to draw.",
             icon=":material/price_change:",
         )
         return
-    cost = dollars(survey.own_pusd)
+    cost = words.money(survey.own_pusd).replace("$", "\\$")
     st.info(
         "A break-even chart needs own engines that have answered requests, and a comparator "
-        f"(`models.NAME.compare_with`). In this period own GPUs cost \\${cost:,.2f} and answered "
+        f"(`models.NAME.compare_with`). In this period own GPUs cost {cost} and answered "
         "nothing that can be compared.",
         icon=":material/show_chart:",
     )

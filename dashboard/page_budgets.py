@@ -7,7 +7,7 @@ import streamlit as st
 
 from dashboard import charts_budgets, data_entered, look, words
 from dashboard.data import View
-from dashboard.figures import dollars
+from dashboard.figures import money_columns, shown, time_column
 from ledger.budgets.states import BudgetState
 
 DRAWN = 24  # bars that one can still read
@@ -59,9 +59,9 @@ def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
     made = []
     for one in found:
         forecast = one.forecast_pusd(at_us)
-        told = "too early in the window" if forecast is None else words.usd(forecast)
+        told = "too early in the window" if forecast is None else words.money(forecast)
         name = f"{one.scope}, {one.line.period}"
-        whole = {"name": name, "limit": words.usd(one.line.limit_pusd), "told": told}
+        whole = {"name": name, "limit": words.money(one.line.limit_pusd), "told": told}
         spent = _share(one.spent_pusd, one)
         held = _share(one.spent_pusd + one.held_pusd, one)
         ahead = None if forecast is None else _share(forecast, one)
@@ -73,7 +73,7 @@ def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
             if tick is not None or high > low or kind == charts_budgets.SPENT:
                 made.append(
                     {**whole, "kind": kind, "low": low, "high": max(low, high),
-                     "shown": words.usd(pusd), "forecast": tick}
+                     "shown": words.money(pusd), "forecast": tick}
                 )  # fmt: skip
     return made
 
@@ -107,13 +107,11 @@ def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
 
 
 def _table(spent: Sequence[BudgetState], at_us: int) -> None:
-    money = st.column_config.NumberColumn(format="dollar")
-    moment = st.column_config.DatetimeColumn(format="D MMM HH:mm")
     rows = [row(one, at_us) for one in spent]
     names = ("limit", "spent", "held", "left", "forecast")
     st.dataframe(
         rows, hide_index=True, width="stretch",
-        column_config={**dict.fromkeys(names, money), "window ends (UTC)": moment},
+        column_config={**money_columns(rows, names), words.zoned("window ends"): time_column()},
     )  # fmt: skip
 
 
@@ -122,12 +120,12 @@ def row(one: BudgetState, at_us: int) -> dict[str, Any]:
     return {
         "budget": one.scope,
         "a": one.line.period,
-        "limit": dollars(one.line.limit_pusd),
-        "spent": dollars(one.spent_pusd),
-        "held": dollars(one.held_pusd),
-        "left": dollars(one.left_pusd),
-        "forecast": None if forecast is None else dollars(forecast),
-        "window ends (UTC)": words.instant(one.window.end_s * 10**6),
+        "limit": shown(one.line.limit_pusd),
+        "spent": shown(one.spent_pusd),
+        "held": shown(one.held_pusd),
+        "left": shown(one.left_pusd),
+        "forecast": None if forecast is None else shown(forecast),
+        words.zoned("window ends"): words.instant(one.window.end_s * 10**6),
         "at the limit": "refuses" if one.line.hard else "tells",
         "alerts": ", ".join(words.percent(ppm / PPM) for ppm in one.alerts),
         "by": "its own" if one.default is None else f"the default {one.default}",
@@ -142,7 +140,7 @@ def _defaults(found: Sequence[BudgetState], spent: Sequence[BudgetState]) -> Non
     for one in found:
         bound = sum(each.default == one.account for each in spent)
         st.markdown(
-            f"* `{one.scope}`: **{words.usd(one.line.limit_pusd)}** a {one.line.period} for each "
+            f"* `{one.scope}`: **{words.money(one.line.limit_pusd)}** a {one.line.period} for each "
             f"without a budget of their own; {bound:,} of them spent in this "
             "window.".replace("$", r"\$")
         )

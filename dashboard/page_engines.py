@@ -105,7 +105,7 @@ def _engine(
     row: EngineRow, now_us: int, more: list[tuple[str, str, str | None]], rtt_us: int | None
 ) -> None:
     stale = now_us - row.at_us > STALE_US
-    health = f"no sample since {words.ago(row.at_us, now_us)}" if stale else row.health
+    health = f"last sampled {words.ago(row.at_us, now_us)}" if stale else row.health
     kv = None if row.kv_usage_ppm is None else row.kv_usage_ppm / 1e6
     hits = None if row.prefix_hit_ppm is None else row.prefix_hit_ppm / 1e6
     colour = look.LOSS if stale else HEALTH.get(row.health, look.LOSS)
@@ -138,7 +138,7 @@ def kept(note: Note | None) -> list[tuple[str, str, str | None]]:
     if note is None:
         return []
     times = [
-        (f"{what} by the calendar", f"{words.instant(at_us):%a %d %b %H:%M} UTC", None)
+        (f"{what} by the calendar", words.moment(at_us, "%a %d %b %H:%M"), None)
         for what, at_us in (
             ("Restarts", note.restart_us), ("Stops", note.stops_us), ("Starts", note.starts_us)
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import charts_plan, data, look, words
+from dashboard import charts_plan, data, look, reading, words
 from dashboard.data import View
 from dashboard.figures import labels
 from dashboard.planform import figures_of, inputs_of, is_of_plan, pick_gpu
@@ -71,10 +71,12 @@ def show(view: View) -> None:
         _ways(found, chosen.gpu)
     with right:
         _break_even(traffic, figures, chosen.gpu)
-    made = f"Made {words.moment(view.now_us)} from the traffic of {traffic.name}."
+    with reading.read_as(reading.BOOKS):  # it leaves the page, as exports do
+        made = f"Made {words.moment(view.now_us)} from the traffic of {traffic.name}."
+        printed = report(found, chosen.gpu, inputs_of(traffic, figures, chosen), made)
     st.download_button(
         "Report to print (HTML)",
-        report(found, chosen.gpu, inputs_of(traffic, figures, chosen), made),
+        printed,
         file_name="breakeven-plan.html",
         mime="text/html",
         icon=":material/print:",
@@ -140,8 +142,8 @@ def _uploaded(view: View) -> Traffic | None:
 
 
 def _asked(traffic: Traffic) -> None:
-    each = words.usd(Fraction(traffic.average.pusd_per_token) * 10**6)
-    month = words.usd(traffic.per_month * Fraction(traffic.average.pusd_per_token))
+    each = words.money(Fraction(traffic.average.pusd_per_token) * 10**6)
+    month = words.money(traffic.per_month * Fraction(traffic.average.pusd_per_token))
     columns = st.columns(3)
     for column, (name, figure) in zip(
         columns,
@@ -173,8 +175,8 @@ def _ways(found: Plan, gpu: str) -> None:
         name = one.option.name
         if one.option.way is not Way.STAY:
             name += f", {number_of(one.option.gpus)} x {gpu}"
-        tail = "" if one is found.ways[0] else f" ({words.usd(one.saved_pusd, sign=True)})"
-        rows.append((name, f"{words.usd(one.npv_pusd)}{tail}", None))
+        tail = "" if one is found.ways[0] else f" ({words.money(one.saved_pusd, sign=True)})"
+        rows.append((name, f"{words.money(one.npv_pusd)}{tail}", None))
     back = [f"{one.option.name}: {_paid_back(one)}" for one in found.ways[1:]]
     look.card(
         "NPV of all costs, and what is saved against staying",
@@ -199,7 +201,7 @@ def _break_even(traffic: Traffic, figures: Figures, gpu: str) -> None:
             "Break-even of one GPU", look.big("Enter your GPU rate", size="mid"), about="breakeven"
         )
         return
-    rate = (figures.pusd_per_hour or 0) / 1e12
+    rate = figures.pusd_per_hour or 0
     if found.volume is None:
         look.card(
             "Break-even of one GPU",
@@ -210,7 +212,10 @@ def _break_even(traffic: Traffic, figures: Figures, gpu: str) -> None:
     can = words.tokens(found.capacity.tokens)
     needs = words.tokens(found.volume.tokens)
     notes = [
-        f"One {gpu} at ${rate:.2f} an hour and its ops, over the API's price per token ({BASIS}).",
+        (
+            f"One {gpu} at {words.money(rate)} an hour and its ops, over the API's price per token "
+            f"({BASIS})."
+        ),
         (
             f"It can serve **{can}** a month inside the promise; asked are "
             f"**{words.tokens(traffic.per_month)}**."
@@ -229,12 +234,12 @@ def _cure(lever: Lever, needed: Any) -> str | None:
     if needed is None:
         return None
     if lever is Lever.GPU_RATE:
-        return f"a rate of at most **{words.usd(needed)}** an hour"
+        return f"a rate of at most **{words.money(needed)}** an hour"
     if lever is Lever.API_PRICE:
-        return f"an API price of at least **{words.usd(Fraction(needed) * 10**6)}** per 1M tokens"
+        return f"an API price of at least **{words.money(Fraction(needed) * 10**6)}** per 1M tokens"
     if lever is Lever.GPUS:
         return f"**{needed}** GPUs, if the traffic is there"
     if lever is Lever.CAPACITY:
         per_s = Fraction(needed) / HOURS_OF_A_MONTH / SECONDS_PER_HOUR
         return f"**{words.tokens(per_s)}** tokens a second of one GPU"
-    return f"ops of at most **{words.usd(needed)}** a month"
+    return f"ops of at most **{words.money(needed)}** a month"

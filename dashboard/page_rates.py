@@ -121,14 +121,14 @@ def _card(one: RateVersion, entry: Entered | None, later: Sequence[Entered]) -> 
     hours = Fraction(one.ops_seconds_per_week, SECONDS)
     ops = "none entered"
     if hours:
-        ops = f"{float(hours):g} h a week at {words.usd(one.ops_pusd_per_hour)}"
+        ops = f"{float(hours):g} h a week at {words.money(one.ops_pusd_per_hour)}"
     shared = "" if one.machine is None else f", its part of {one.machine}"
     look.card(
         f"Pool {one.pool}: {words.hardware_count(one.gpu_type, one.gpus)} ({one.gpu_type})",
-        look.big(NO_RATE if rate is None else f"{words.usd(rate)} an hour", size="mid"),
+        look.big(NO_RATE if rate is None else words.money(rate) + " an hour", size="mid"),
         look.rows(
             (f"Source of the rate{shared}", one.source or "no source given", None),
-            ("All GPUs, 720 h", "unknown" if rate is None else words.usd(720 * rate * one.gpus),
+            ("All GPUs, 720 h", "unknown" if rate is None else words.money(720 * rate * one.gpus),
              look.OWN),
             ("People who run it", ops, None),
         ),
@@ -141,8 +141,8 @@ def _coming(one: Entered) -> str:
     rate = rate_of(one)
     what = "as configured"
     if rate is not None and rate.pusd_per_hour is not None:
-        what = f"{words.usd(rate.pusd_per_hour)} an hour"
-    return f"From {words.instant(one.from_us):%d %b %Y}: **{what}**, by {one.actor}."
+        what = f"{words.money(rate.pusd_per_hour)} an hour"
+    return f"From {words.instant(one.from_us):%d %b %Y} (UTC): **{what}**, by {one.actor}."
 
 
 def _form(

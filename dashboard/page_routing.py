@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import charts, data, data_fleet, look, words
+from dashboard import axes, charts, data, data_fleet, look, words
 from dashboard.data import View
 from dashboard.enginelines import gauge
 from dashboard.figures import labels, over_time, slo_share
@@ -71,11 +71,12 @@ def _policies(view: View) -> list[dict[str, Any]]:
 def _room(view: View, marks: list[dict[str, Any]]) -> None:
     """What a place on the own engines was worth, and how much of their memory was free."""
     _, history, _ = data_fleet.engines(view)
-    prices = gauge(history, "bid_price_pusd_per_s", SECONDS_OF_AN_HOUR / PUSD_PER_USD)
+    an_hour = axes.amount(SECONDS_OF_AN_HOUR / PUSD_PER_USD)
+    prices = gauge(history, "bid_price_pusd_per_s", an_hour)
     free = gauge(history, "kv_usage_ppm", -1e-6, offset=1.0)
     left, right = st.columns(2)
     for column, title, records, unit, form in (
-        (left, "Bid price of an engine's time", prices, "dollars an hour", "$.2~f"),
+        (left, "Bid price of an engine's time", prices, axes.in_money("dollars an hour"), "~g"),
         (right, "KV cache headroom, at its lowest", free, "share that is free", charts.SHARE),
     ):
         with column:
@@ -152,7 +153,7 @@ def _spills(survey: Survey) -> None:
         charts.ranked(records, value="value", title="requests", form=",.0f", colour=look.API),
         width="stretch",
     )
-    paid = words.usd(sum(money.values())).replace("$", "\\$")
+    paid = words.money(sum(money.values())).replace("$", "\\$")
     st.caption(f"Spilled requests cost {paid} at APIs.")
 
 

@@ -14,13 +14,14 @@ import streamlit as st
 from dashboard import charts, data, downloads, look, movement, team, timeline, words
 from dashboard.data import View
 from dashboard.figures import (
-    dollars,
     labels,
-    money_format,
+    money_columns,
     money_over_time,
     own_cost_by_team,
     own_hardware,
+    shown,
     spent_over_time,
+    time_column,
 )
 from ledger.queries.reads import AttemptRow, Cell
 from ledger.reports.survey import Survey
@@ -88,13 +89,13 @@ def _totals(survey: Survey) -> None:
     if one is not None:  # idle time is nobody's
         used, idle = team.own_pusd(survey), 0
     figures = [
-        ("Total", words.usd(used + idle + survey.api_pusd)),
-        ("APIs", words.usd(survey.api_pusd)),
-        (f"Own {own}, used by {one or 'teams'}", words.usd(used)),
+        ("Total", words.money(used + idle + survey.api_pusd)),
+        ("APIs", words.money(survey.api_pusd)),
+        (f"Own {own}, used by {one or 'teams'}", words.money(used)),
         ("Answers without a price", words.count(survey.unpriced)),
     ]
     if one is None:
-        figures.insert(3, (f"Own {own}, idle or unavailable", words.usd(idle)))
+        figures.insert(3, (f"Own {own}, idle or unavailable", words.money(idle)))
     for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
             look.card(name, look.big(figure, size="mid"), about="spend")
@@ -146,9 +147,9 @@ def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
         (
             {
                 name: group,
-                "spend": dollars(row["api"] + row["own"]),
-                "APIs": dollars(row["api"]),
-                own: dollars(row["own"]),
+                "spend": shown(row["api"] + row["own"]),
+                "APIs": shown(row["api"]),
+                own: shown(row["own"]),
                 "answers": row["requests"],
                 "input tokens": row["input"],
                 "output tokens": row["output"],
@@ -158,18 +159,12 @@ def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
         ),
         key=lambda row: -row["spend"],
     )
-    money = _dollar_columns(table, ("spend", "APIs", own))
+    money = money_columns(table, ("spend", "APIs", own))
     counts = {
         one: NUMBER(format="localized") for one in ("answers", "input tokens", "output tokens")
     }
     st.dataframe(table, hide_index=True, column_config={**money, **counts}, width="stretch")
     st.caption(f"O{own[1:]}: {_charged(survey, name)}. Input tokens include cached ones.")
-
-
-def _dollar_columns(table: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, Any]:
-    """One format for all of a table's dollars, so that columns can be compared."""
-    form = money_format(row[name] for row in table for name in names)
-    return {name: NUMBER(format=form) for name in names}
 
 
 def _charged(survey: Survey, name: str) -> str:
@@ -216,8 +211,9 @@ def _requests(view: View, survey: Survey) -> None:
         selection_mode="single-row",
         key="requests",
         column_config={
-            "at (UTC)": st.column_config.DatetimeColumn(format="D MMM HH:mm:ss"),
-            **_dollar_columns(frame, ("cost", "at the comparator")),
+            words.zoned("at"): time_column("D MMM HH:mm:ss"),
+            **money_columns(frame, ("cost", "at the comparator")),
+            **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
         },
     )
     st.caption(
@@ -256,14 +252,14 @@ def _choices(survey: Survey) -> dict[str, list[str]]:
 def _frame(found: list[AttemptRow]) -> list[dict[str, Any]]:
     return [
         {
-            "at (UTC)": words.instant(row.opened_us),
+            words.zoned("at"): words.instant(row.opened_us),
             "team": row.team,
             "model": row.model,
             "went to": row.target,
             "input": row.input_tokens,
             "output": row.output_tokens,
-            "cost": None if row.cost_pusd is None else dollars(row.cost_pusd),
-            "at the comparator": None if row.compared_pusd is None else dollars(row.compared_pusd),
+            "cost": None if row.cost_pusd is None else shown(row.cost_pusd),
+            "at the comparator": None if row.compared_pusd is None else shown(row.compared_pusd),
             "why": words.reason(row.spill_reason or row.reason),
             "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,
             "status": row.status or "open",
@@ -276,7 +272,7 @@ def _frame(found: list[AttemptRow]) -> list[dict[str, Any]]:
 
 def _detail(view: View, row: AttemptRow) -> None:
     compared, blob = data.details(view, row.attempt_id)
-    cost = "unpriced" if row.cost_pusd is None else words.usd(row.cost_pusd)
+    cost = "unpriced" if row.cost_pusd is None else words.money(row.cost_pusd)
     with st.container(border=True):
         left, right = st.columns(2)
         with left:
@@ -289,7 +285,7 @@ def _detail(view: View, row: AttemptRow) -> None:
                     ("Tokens counted", row.basis or "not settled", None),
                     ("Cached input tokens", words.count(row.cached_tokens), None),
                     *(
-                        (f"Would cost at {one.comparator}", words.usd(one.cost_pusd), None)
+                        (f"Would cost at {one.comparator}", words.money(one.cost_pusd), None)
                         for one in compared
                     ),
                 ),

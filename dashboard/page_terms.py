@@ -7,7 +7,10 @@ from dashboard.terms import TERMS
 
 
 def show(view: View) -> None:  # noqa: ARG001 - pages have one signature; this one reads no books
-    st.caption("Figures on the other pages link here. Amounts are in dollars, windows in UTC.")
+    st.caption(
+        "Figures on the other pages link here. The books are in dollars, their days and months "
+        "in UTC."
+    )
     for name, term in sorted(TERMS.items(), key=lambda one: one[1].title.lower()):
         st.subheader(term.title, anchor=name)
         st.write(term.means)

@@ -201,12 +201,12 @@ def _pusd(usd: float | None) -> int | None:
 
 
 def inputs_of(traffic: Traffic, figures: Figures, chosen: Chosen) -> list[tuple[str, str]]:
-    each = words.usd(Fraction(traffic.average.pusd_per_token) * 10**6)
+    each = words.money(Fraction(traffic.average.pusd_per_token) * 10**6)
     rows = [
         ("Traffic", f"{traffic.name}: {words.tokens(traffic.per_month)} tokens a month ({BASIS})"),
         ("API price", f"{each} per 1M tokens ({BASIS}), the average of this traffic"),
         ("GPU rate", "not given" if figures.pusd_per_hour is None else
-         f"{words.usd(figures.pusd_per_hour)} an hour ({chosen.rate_source})"),
+         f"{words.money(figures.pusd_per_hour)} an hour ({chosen.rate_source})"),
         ("One GPU serves", "not given" if figures.tokens_per_s is None else
          f"{float(figures.tokens_per_s):,.0f} tokens a second ({BASIS}) x "
          f"{words.percent(figures.duty)} duty ({chosen.speed_source})"),
@@ -214,7 +214,7 @@ def inputs_of(traffic: Traffic, figures: Figures, chosen: Chosen) -> list[tuple[
         ("Growth", f"{words.percent(figures.growth, digits=1)} a month"),
         ("Interest", f"{words.percent(figures.discount_per_year, digits=1)} a year"),
         ("Operations", (f"{float(figures.ops_hours_per_week):g} h a week at "
-         f"{words.usd(figures.ops_pusd_per_hour)} an hour")),
+         f"{words.money(figures.ops_pusd_per_hour)} an hour")),
         ("Spares", str(figures.spares)),
         *((f"Reserved {term.months} months", f"{words.percent(term.discount)} off the rate")
           for term in figures.terms),
@@ -225,11 +225,11 @@ def inputs_of(traffic: Traffic, figures: Figures, chosen: Chosen) -> list[tuple[
             (
                 "Bought",
                 (
-                    f"{words.usd(bought.price_pusd)} a GPU, amortised over "
+                    f"{words.money(bought.price_pusd)} a GPU, amortised over "
                     f"{bought.life_months} months "
                     f"to {words.percent(bought.residual)} "
-                    f"({words.usd(bought.amortised_pusd_per_month)} a month), "
-                    f"{words.usd(bought.power_pusd_per_hour)} an hour to run"
+                    f"({words.money(bought.amortised_pusd_per_month)} a month), "
+                    f"{words.money(bought.power_pusd_per_hour)} an hour to run"
                 ),
             )
         )

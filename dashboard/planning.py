@@ -273,13 +273,13 @@ def verdict(found: Plan, gpu: str) -> tuple[str, str, bool]:
         others = max(real, key=lambda one: one.saved_pusd)
         more = (
             f"The next best way, {others.option.name} ({number_of(others.option.gpus)} x {gpu}), "
-            f"costs {words.usd(-others.saved_pusd)} more in today's money."
+            f"costs {words.money(-others.saved_pusd)} more in today's money."
         )
         return text, more, False
     text = f"{_sentence(best.option.name)}: {number_of(best.option.gpus)} x {gpu}."
     back = "never pays back" if best.payback is None else f"pays back in month {best.payback}"
     more = (
-        f"{words.usd(best.saved_pusd)} less than staying over {months}, in today's money; {back}."
+        f"{words.money(best.saved_pusd)} less than staying over {months}, in today's money; {back}."
     )
     return text, more, True
 

@@ -61,8 +61,8 @@ def _ways(found: Plan, gpu: str) -> str:
         best = ' class="b"' if one is found.best else ""
         cells = (
             number_of(one.option.gpus),
-            words.usd(one.npv_pusd),
-            words.usd(one.saved_pusd, sign=True),
+            words.money(one.npv_pusd),
+            words.money(one.saved_pusd, sign=True),
             "-" if one.payback is None or one is found.ways[0] else str(one.payback),
         )
         numbers = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
@@ -79,7 +79,7 @@ def _table(rows: Sequence[Row]) -> str:
 
 def _tick(usd: float, top: float) -> str:
     """`$250k` on a long axis, `$2.50` on a short one."""
-    return f"${words.tokens(round(usd))}" if top >= SHORT_USD else words.usd(round(usd * 10**12))
+    return f"${words.tokens(round(usd))}" if top >= SHORT_USD else words.money(round(usd * 10**12))
 
 
 def round_top(usd: float) -> float:

@@ -81,6 +81,9 @@ def shown(desk: Desk) -> bool:
         st.info(f"{refused} Play it once more.", icon=":material/history:")
         st.session_state.pop(_JOB, None)
         return False
+    if found["state"] == "cancelled":
+        st.info(f"No figures: {found['fault']}.", icon=":material/cancel:")
+        return True
     if found["state"] == "failed":
         st.error(_in_the_pages_words(found["fault"]), icon=":material/error:")
         return True
@@ -179,11 +182,17 @@ def _begin(desk: Desk, draft: Draft, asked: Mapping[str, Any]) -> None:
 
 def _waited(desk: Desk, job: str) -> dict[str, Any]:
     """Once it has ended; a bar says how far it is. A refresh of the page only begins it anew."""
-    place = st.empty()
+    found = desk.get(SIMULATE, job=job)
+    if found["state"] != "running":
+        return found
+    place, way_out = st.empty(), st.empty()
+    if way_out.button("Cancel it", key="policies-cancel", icon=":material/cancel:"):
+        desk.delete(SIMULATE, job=job)
     while True:
         found = desk.get(SIMULATE, job=job)
         if found["state"] != "running":
             place.empty()
+            way_out.empty()
             return found
         now = found["progress"]
         of = now["of"]

@@ -4,6 +4,7 @@ import streamlit as st
 
 from dashboard import changing, data, data_entered, words
 from dashboard.data import View
+from dashboard.figures import time_column
 from ledger.entered import in_force, seen_us
 from ledger.invoices.books import PROVIDER
 
@@ -24,14 +25,14 @@ def show(view: View) -> None:
                     "project": one.name.partition("/")[2],
                     "team": (one.says or {})["team"],
                     "entered by": one.actor,
-                    "on (UTC)": words.instant(one.recorded_us),
+                    words.zoned("on"): words.instant(one.recorded_us),
                     "why": one.note or "",
                 }
                 for one in standing
             ],
             hide_index=True,
             width="stretch",
-            column_config={"on (UTC)": st.column_config.DatetimeColumn(format="D MMM YYYY HH:mm")},
+            column_config={words.zoned("on"): time_column("D MMM YYYY HH:mm")},
         )
     else:
         st.caption(

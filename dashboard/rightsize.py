@@ -10,8 +10,8 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import charts, look, words
-from dashboard.figures import dollars
+from dashboard import axes, charts, look, words
+from dashboard.figures import shown
 from ledger.economics.staircase import load_curve, windowed
 from ledger.economics.standing import HOURS_OF_A_MONTH
 from ledger.fleet.bills import PoolBill
@@ -33,7 +33,8 @@ def show(survey: Survey, known: Sequence[Hardware]) -> None:
         st.subheader(f"Would other GPUs carry this load for less?{name}", anchor=False)
         st.altair_chart(
             charts.ranked(
-                _bars(bill, found), value="value", title="dollars a month", form="$,.0f",
+                _bars(bill, found), value="value", title=axes.in_money("dollars a month"),
+                form=axes.whole_money(),
                 colour=look.OWN,
             ),
             width="stretch",
@@ -67,9 +68,9 @@ def monthly_pusd(bill: PoolBill) -> int:
 
 def _bars(bill: PoolBill, found: Sequence[Size]) -> list[dict[str, Any]]:
     now = f"{bill.gpus} x {bill.gpu_type} (now)"
-    bars = [{"name": now, "value": dollars(monthly_pusd(bill))}]
+    bars = [{"name": now, "value": shown(monthly_pusd(bill))}]
     return bars + [
-        {"name": f"{one.gpus} x {one.gpu.name}", "value": dollars(month)}
+        {"name": f"{one.gpus} x {one.gpu.name}", "value": shown(month)}
         for one in found
         if (month := one.pusd_per_month) is not None
     ]
@@ -88,6 +89,6 @@ def sentence(bill: PoolBill, found: Sequence[Size]) -> str:
     saved = monthly_pusd(bill) - (best.pusd_per_month or 0)
     verb = "would save" if saved > 0 else "would cost more by"
     seen = f", {best.gpu.price_source} of {best.gpu.price_seen}" if best.gpu.price_source else ""
-    amount = words.usd(abs(saved)).replace("$", "\\$")
+    amount = words.money(abs(saved)).replace("$", "\\$")
     what = f"{best.gpus} x {best.gpu.name}"
     return f"{what} {verb} {amount} a month (the lowest public rate{seen}). {basis}"

@@ -51,7 +51,7 @@ def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
     st.altair_chart(chart, width="stretch")
     st.caption(
         f"Against {', '.join(verdict.comparators)}, at "
-        f"{words.usd(Fraction(case.avoided.pusd_per_token) * 10**6)} per 1M tokens ({BASIS}): "
+        f"{words.money(Fraction(case.avoided.pusd_per_token) * 10**6)} per 1M tokens ({BASIS}): "
         + ("its listed prices at this mix. " if base.listed else
            "the price book has no prices by kind for it, so mix and cache hits move nothing. ")
         + "Shaded: beyond capacity, bought. The address of this page is the scenario: bookmark it, "
@@ -155,10 +155,10 @@ def _answers(base: Base, case: Case, name: str | None) -> None:
         was_word = "made" if before.result_pusd >= 0 else "lost"
         look.card(
             "A month of 720 h against the API",
-            look.big(f"{words.usd(abs(Fraction(after.result_pusd)))} {word}", size="mid",
+            look.big(words.money(abs(Fraction(after.result_pusd))) + f" {word}", size="mid",
                      tone="be-gain" if good else "be-loss"),
             look.small(
-                f"As it is today: **{words.usd(abs(Fraction(before.result_pusd)))}** {was_word}"
+                f"As it is today: **{words.money(abs(Fraction(before.result_pusd)))}** {was_word}"
             ),
         about="verdict")  # fmt: skip
 
@@ -189,8 +189,8 @@ def _needed(one: Threshold, case: Case, *, pays: bool) -> str:
     bound = "at most" if one.at_most else "at least"
     price = Fraction(case.avoided.pusd_per_token) * 10**6
     needed, now = {
-        Input.GPU_RATE: (words.usd(one.needed), words.usd(one.now)),
-        Input.API_PRICE: (words.usd(one.needed * price), words.usd(price)),
+        Input.GPU_RATE: (words.money(one.needed), words.money(one.now)),
+        Input.API_PRICE: (words.money(one.needed * price), words.money(price)),
         Input.VOLUME: (words.tokens(one.needed), words.tokens(one.now)),
         Input.OPS_HOURS: (f"{float(one.needed):.1f} h", f"{float(one.now):.1f} h"),
     }.get(one.name, (words.percent(one.needed), words.percent(one.now)))

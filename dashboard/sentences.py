@@ -130,12 +130,12 @@ def _unknown(standing: Standing, question: str) -> Headline:
         below = [rate for rate in rates if rate is not None and rate > 0]
         more = f"The {own} run, but what an hour of them costs is not in the books"
         if below:
-            more += f"; below {words.usd(max(below))} per GPU-hour they would pay"
+            more += f"; below {words.money(max(below))} per GPU-hour they would pay"
         return Headline(question, text, f"{more}.", UNKNOWN)
     if not standing.bills:
         more = "No pool of own engines is configured, so there is nothing to break even."
         return Headline(question, "No own GPUs in these books.", more, UNKNOWN)
-    cost = words.usd(standing.fixed.total_pusd)
+    cost = words.money(standing.fixed.total_pusd)
     more = f"Own {own} cost {cost} and have answered nothing that an API could be compared with."
     return Headline(question, "Not so far: nothing was served.", more, LOSS)
 
@@ -144,7 +144,7 @@ def _part(verdict: Verdict) -> str:
     word = "made" if _result(verdict) >= 0 else "lost"
     names = verdict.comparators
     against = f"{names[0]} ({verdict.against})" if len(names) == 1 else _names(verdict)
-    return f"{words.usd(abs(_result(verdict)))} {word} against {against}"
+    return f"{words.money(abs(_result(verdict)))} {word} against {against}"
 
 
 def _names(verdict: Verdict) -> str:
@@ -161,7 +161,7 @@ def _result(verdict: Verdict) -> Fraction:
 
 def _needed(lever: Lever, value: int | Fraction) -> str:
     if lever is Lever.API_PRICE:
-        return words.usd(Fraction(value) * 10**6)
+        return words.money(Fraction(value) * 10**6)
     if lever is Lever.CAPACITY:
         return words.tokens(value)
-    return str(value) if lever is Lever.GPUS else words.usd(value)
+    return str(value) if lever is Lever.GPUS else words.money(value)

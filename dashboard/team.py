@@ -31,15 +31,15 @@ def spent(survey: Survey) -> None:
     hardware = own_hardware(survey)
     rated = any(bill.rated for bill in survey.standing.bills)
     parts = [
-        look.big(words.usd(own + api), size="mid"),
+        look.big(words.money(own + api), size="mid"),
         look.shares((own, look.OWN), (api, look.API)),
         look.rows(
             (
                 f"Own {hardware}, its used share",
-                words.usd(own) if rated else "enter the rate",
+                words.money(own) if rated else "enter the rate",
                 look.OWN,
             ),
-            ("APIs", words.usd(api), look.API),
+            ("APIs", words.money(api), look.API),
         ),
     ]
     if survey.unpriced:
@@ -51,7 +51,7 @@ def spent(survey: Survey) -> None:
 def compared(survey: Survey) -> None:
     """What the comparators would have charged for what own engines answered."""
     rows = [
-        (f"{', '.join(verdict.comparators)}", words.usd(verdict.avoided_pusd), None)
+        (f"{', '.join(verdict.comparators)}", words.money(verdict.avoided_pusd), None)
         for verdict in survey.standing.verdicts
     ]
     if not rows:
@@ -66,7 +66,11 @@ def compared(survey: Survey) -> None:
     look.card(
         "The same answers at an API",
         look.rows(
-            (f"Own {own_hardware(survey)}, its used share", words.usd(own_pusd(survey)), look.OWN),
+            (
+                f"Own {own_hardware(survey)}, its used share",
+                words.money(own_pusd(survey)),
+                look.OWN,
+            ),
             *rows,
         ),
         look.small("Answered by own engines inside the SLO, at the comparators' prices."),

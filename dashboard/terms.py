@@ -59,7 +59,7 @@ TERMS: dict[str, Term] = {
         "met / (met + missed)",
     ),
     "unit": Term(
-        "Dollars per 1M tokens",
+        "Cost per 1M tokens",
         "Always with its token basis: input + output, or output only; the two are never compared. "
         "The allocation basis divides the whole bill by tokens served: APIs are compared with it. "
         "The usage basis counts busy time alone.",

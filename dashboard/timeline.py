@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 import streamlit as st
 
-from dashboard import charts, look
+from dashboard import axes, look
 from ledger.reports.waterfall import Try
 
 COLOURS = {
@@ -23,13 +23,13 @@ def show(tries: Sequence[Try]) -> None:
     kinds = {record["kind"] for record in records}
     used = {what: colour for what, colour in COLOURS.items() if what in kinds}
     chart = (
-        alt.Chart(charts.inline(records), height=alt.Step(26))
+        alt.Chart(axes.inline(records), height=alt.Step(26))
         .mark_bar(cornerRadius=1, height=14)
         .encode(
             x=alt.X("from:Q", title="ms", axis=alt.Axis(format=",.0f", tickCount=6)),
             x2="to:Q",
             y=alt.Y("row:N", sort=None, title=None, axis=alt.Axis(labelLimit=320, ticks=False)),
-            color=charts.coloured(used),
+            color=axes.coloured(used),
             tooltip=[
                 alt.Tooltip("kind:N", title="what"),
                 alt.Tooltip("ms:Q", title="ms", format=",.1f"),
@@ -38,7 +38,7 @@ def show(tries: Sequence[Try]) -> None:
             ],
         )
     )
-    st.altair_chart(charts.clean(chart), width="stretch")
+    st.altair_chart(axes.clean(chart), width="stretch")
     for one in tries:
         if one.warning:
             st.warning(f"{one.warning[0].upper()}{one.warning[1:]}.", icon=":material/route:")

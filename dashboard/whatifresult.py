@@ -9,7 +9,8 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import charts, charts_policies, look, words
+from dashboard import charts_policies, look, words
+from ledger.money import PUSD_PER_USD
 
 Document = Mapping[str, Any]
 MOST_FLOWS = 8
@@ -27,7 +28,7 @@ def draw(document: Document) -> None:
     _cards(document)
     left, right = st.columns(2)
     with left:
-        st.subheader("Dollars", anchor=False)
+        st.subheader("Cost", anchor=False)
         st.altair_chart(charts_policies.dollars(dollars(results), names), width="stretch")
         _lacking(results)
     with right:
@@ -74,7 +75,7 @@ def spilled(results: Sequence[Document]) -> list[dict[str, Any]]:
     found = []
     for one in results:
         spill = one["spill"]
-        usd = f"{charts.dollar_text(spill['spilled_value_usd'])} at API prices"
+        usd = f"{_money(spill['spilled_value_usd'])} at API prices"
         count = f"{words.count(spill['spilled'])} of {words.count(spill['requests'])} requests"
         for row, name, more in (
             ("by requests", "share_by_count", count), ("by value", "share_by_value", usd),
@@ -158,10 +159,10 @@ def _total(_: Document, new: Document, old: Document | None) -> None:
     if old is not None:
         before = old["dollars"]["total_usd"]
         tone = "be-gain" if usd < before else "be-loss" if usd > before else ""
-        lines = [f"**{_change(usd - before)}** against {charts.dollar_text(before)} in force"]
+        lines = [f"**{_change(usd - before)}** against {_money(before)} in force"]
     if new["dollars"]["fixed_unknown_pools"]:
         lines.append("without own hardware whose rate nobody entered")
-    look.card("Dollars in that time", look.big(charts.dollar_text(usd), tone=tone, size="mid"),
+    look.card("Cost in that time", look.big(_money(usd), tone=tone, size="mid"),
               look.small(*lines), about="whatif")  # fmt: skip
 
 
@@ -206,8 +207,8 @@ def _lacking(results: Sequence[Document]) -> None:
     lacks = sorted({pool for one in results for pool in one["dollars"]["fixed_unknown_pools"]})
     if lacks:
         st.caption(
-            f"Without own hardware of {', '.join(lacks)}: enter your GPU rate "
-            "(`pools.NAME.gpu.usd_per_hour`)."
+            f"Without own hardware of {', '.join(lacks)}: enter your GPU rate on "
+            "[Rates and teams](rates)."
         )
 
 
@@ -265,7 +266,11 @@ def _promises(each: Document) -> bool:
     return each["slo"]["ttft_ms"] is not None or each["slo"]["tpot_ms"] is not None
 
 
+def _money(usd: float) -> words.Money:
+    return words.money(round(usd * PUSD_PER_USD))
+
+
 def _change(usd: float) -> str:
     """With its sign: more, or less."""
-    text = charts.dollar_text(abs(usd))
+    text = _money(abs(usd))
     return f"-{text}" if usd < 0 else f"+{text}" if usd > 0 else text

@@ -7,10 +7,11 @@ router has a sentence. Nothing here computes: a figure is only shown.
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+from dashboard import reading
 from ledger.economics.cost import Exact
-from ledger.money import usd_text
+from ledger.money import format_usd
 from ledger.overrides import API, DISABLED, EVERY, OWN, Override
 
 REASONS = {
@@ -80,9 +81,30 @@ def reason(code: str | None) -> str:
     return REASONS.get(code, code.replace("_", " "))
 
 
-def usd(pusd: Exact, *, sign: bool = False) -> str:
-    """`$1,235`, `$12.35`, `$0.0123`; a minus before the dollar, a plus if asked for."""
-    return usd_text(pusd, sign=sign)
+class Money(str):
+    """An amount as it is read; `exact`: what the books have, in dollars, to the last digit."""
+
+    exact: str
+
+    __slots__ = ("exact",)
+
+    def __new__(cls, text: str, exact: str) -> Self:
+        made = super().__new__(cls, text)
+        made.exact = exact
+        return made
+
+    def __add__(self, more: str) -> Self:
+        return type(self)(str(self) + more, self.exact)
+
+
+def money(pusd: Exact, *, sign: bool = False) -> Money:
+    """`$1,235`, `$12.35`, `$0.0123`; a minus before the dollar, a plus if asked for.
+
+    Where other money is read: `EUR 1,108`.
+    """
+    units, _, fraction = format_usd(round(pusd), 12).partition(".")
+    exact = f"{units}.{fraction.rstrip('0').ljust(2, '0')}"
+    return Money(reading.now().text(pusd, sign=sign), exact)
 
 
 def tokens(count: Exact) -> str:
@@ -118,12 +140,24 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def moment(at_us: int) -> str:
-    return f"{instant(at_us):%d %b %H:%M} UTC"
+def moment(at_us: int, form: str = "%d %b %H:%M") -> str:
+    """In the zone that is read, which is named."""
+    at = local(at_us)
+    return f"{at.strftime(form)} {at.tzname()}"
 
 
 def instant(at_us: int) -> datetime:
     return datetime.fromtimestamp(at_us / 1e6, tz=UTC)
+
+
+def local(at_us: int) -> datetime:
+    """In the zone that is read."""
+    return reading.now().local(instant(at_us))
+
+
+def zoned(what: str) -> str:
+    """A name of times, as `from (UTC)`."""
+    return f"{what} ({reading.now().zone})"
 
 
 def held(one: Override) -> str:
@@ -135,7 +169,7 @@ def held(one: Override) -> str:
         OWN: f"{whose} to own engines alone",
         API: f"{whose} to APIs alone",
     }.get(one.says, f"{kind} {name}: {one.says}")
-    end = "" if one.until_us is None else f" until {instant(one.until_us):%d %b %H:%M} UTC"
+    end = "" if one.until_us is None else f" until {moment(one.until_us)}"
     why = f" ({one.note})" if one.note else ""
     return f"{what}{end}, says {one.actor}{why}."
 

@@ -73,6 +73,7 @@ ROUTES: dict[str, str] = {
     f"POST {_FOR}/policies/rollback": APPLY_POLICIES,
     f"POST {_FOR}/policies/simulate": USAGE + EVERY_TEAM,
     f"GET {_FOR}/policies/simulate": USAGE + EVERY_TEAM,
+    f"DELETE {_FOR}/policies/simulate": USAGE + EVERY_TEAM,
     f"GET {_FOR}/targets": OPERATIONS,
     f"POST {_FOR}/targets/disable": OPERATIONS + APPLY,
     f"POST {_FOR}/targets/enable": OPERATIONS + APPLY,

@@ -32,8 +32,10 @@ LIMIT_S = 600.0
 REQUESTS, REQUESTS_MOST = 20_000, 200_000
 IN_FORCE = "in-force"
 _LOCK, _ASKED, _TOLD, _PROGRESS, _LOG = "lock", "asked.json", "told.json", "progress.json", "log"
+_CANCELLED = "cancelled.json"
 
 _TRIES, _PAUSE_S = 20, 0.01
+_LOOK_S = 0.2  # how often its starter looks whether it is to end
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +73,10 @@ class Told(msgspec.Struct, frozen=True):
 
     result: dict[str, Any] | None = None
     fault: str | None = None
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    by: str
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -130,7 +136,7 @@ class WhatIfs:
         told, known = find(place / _TOLD, Told), find(place / _PROGRESS, Progress)
         if told is None and not self._runs(asked.job):
             told = find(place / _TOLD, Told) or Told(fault="its process has ended: ask once more")
-        state = "running" if told is None else "failed" if told.result is None else "done"
+        state = "running" if told is None else self._ended(asked.job, told)
         return {
             "job": asked.job,
             "state": state,
@@ -141,6 +147,23 @@ class WhatIfs:
             "fault": None if told is None else told.fault,
             "result": None if told is None else told.result,
         }
+
+    def _ended(self, job: str, told: Told) -> str:
+        if told.result is not None:
+            return "done"
+        return "cancelled" if (self.folder / job / _CANCELLED).exists() else "failed"
+
+    def cancel(self, job: str, by: str) -> dict[str, Any] | None:
+        """Have it end, whichever worker started it; one that has ended stays as it is.
+
+        The worker that started it sees the word within `_LOOK_S` and ends its process. None: there
+        is no such job.
+        """
+        found = self.look(job)
+        if found is None or found["state"] != "running":
+            return found
+        leave(self.folder / job / _CANCELLED, Cancelled(by))
+        return self.look(job)
 
     def _runs(self, job: str) -> bool:
         """Only the newest can be under way."""
@@ -189,19 +212,31 @@ def _watched(process: "subprocess.Popen[bytes]", given: bytes, place: Path) -> N
         with suppress(BrokenPipeError):
             process.stdin.write(given)
             process.stdin.flush()
-        if process.wait(LIMIT_S):
+        fault = _awaited(process, place)
+        if fault is not None:
+            process.kill()
+            process.wait()
+        elif process.returncode:
             fault = "it failed; the host's operator finds why in its log"
             log.error("a what-if ended with %s: see %s", process.returncode, place / _LOG)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        fault = f"it took longer than {LIMIT_S:g} s and was ended: ask for fewer requests"
     finally:
         with suppress(BrokenPipeError):
             process.stdin.close()
     if fault is not None and not (place / _TOLD).exists():
         with suppress(FileNotFoundError):
             tell(place, Told(fault=fault))
+
+
+def _awaited(process: "subprocess.Popen[bytes]", place: Path) -> str | None:
+    """Until it has ended; or why it has to."""
+    until_s = time.monotonic() + LIMIT_S
+    while time.monotonic() < until_s:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(min(_LOOK_S, LIMIT_S))
+            return None
+        if (word := find(place / _CANCELLED, Cancelled)) is not None:
+            return f"it was cancelled by {word.by}"
+    return f"it took longer than {LIMIT_S:g} s and was ended: ask for fewer requests"
 
 
 def _take(lock: int) -> None:

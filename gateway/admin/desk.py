@@ -82,13 +82,13 @@ class AdminDesk:
     async def _given(self, verb: Verb[Any], request: Request) -> Any:
         """Within the size limit and the receive deadline; every member known, and storable."""
         try:
-            if verb.method == "GET":
+            if verb.in_query:
                 return _storable(msgspec.convert(_query(request), verb.given, strict=False))
             body = await self._body(request, verb.largest)
             return _storable(msgspec.json.decode(body, type=verb.given))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             found = _AT_FAULT.search(str(error))
-            where = "The query" if verb.method == "GET" else "The body"
+            where = "The query" if verb.in_query else "The body"
             param = (found[1] or found[2]) if found else None
             raise RequestError("bad_request", f"{where}: {error}.", param=param) from error
 

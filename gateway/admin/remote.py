@@ -25,7 +25,7 @@ class Remote:
         said = {
             name: value for name, value in msgspec.to_builtins(given).items() if value is not None
         }
-        sent: dict[str, Any] = {"params": said} if verb.method == "GET" else {"json": said}
+        sent: dict[str, Any] = {"params": said} if verb.in_query else {"json": said}
         try:
             answer = self._client.request(verb.method, PREFIX + verb.path, **sent)
         except (httpx.HTTPError, httpx.InvalidURL) as error:

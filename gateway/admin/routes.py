@@ -29,7 +29,7 @@ def described(verb: Verb[Any]) -> dict[str, Any]:
     """The query's parameters, or the body."""
     schema = msgspec.json.schema(verb.given)
     shape = _whole(schema["$defs"][verb.given.__name__], schema["$defs"])
-    if verb.method == "POST":
+    if not verb.in_query:
         shape["additionalProperties"] = False
         return {
             "requestBody": {"required": True, "content": {"application/json": {"schema": shape}}}

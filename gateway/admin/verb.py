@@ -65,12 +65,17 @@ class Verb(Generic[G]):
     """`path`: below `/v1/organization`. `name`: the operation's, in the OpenAPI document."""
 
     name: str
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "DELETE"]
     path: str
     summary: str
     given: type[G]
     work: Callable[[Place, G], dict[str, Any]]
     largest: int = 1024 * 1024  # bytes of a body
+
+    @property
+    def in_query(self) -> bool:
+        """Whether what it is given stands in the query; else it is the body."""
+        return self.method != "POST"
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):

@@ -69,6 +69,10 @@ class Job(msgspec.Struct, forbid_unknown_fields=True):
     job: _Job | None = None
 
 
+class Cancelling(msgspec.Struct, forbid_unknown_fields=True):
+    job: Annotated[str, msgspec.Meta(max_length=32, description="as named")]
+
+
 def _simulate(place: Place, given: Supposing) -> dict[str, Any]:
     sets = [(given.name, given.policies)]
     if given.against is not None:
@@ -104,6 +108,15 @@ def _simulated(place: Place, given: Job) -> dict[str, Any]:
     return found
 
 
+def _cancel(place: Place, given: Cancelling) -> dict[str, Any]:
+    with _what_ifs(place) as what_ifs:
+        found = what_ifs.cancel(given.job, place.by)
+    if found is None:
+        words = "there is no such what-if: a host forgets them with its next start"
+        raise Refused(words, kind="no_what_if")
+    return found
+
+
 @contextmanager
 def _what_ifs(place: Place) -> Iterator[WhatIfs]:
     """Of this host, which has to run."""
@@ -122,4 +135,8 @@ SIMULATED = Verb(
     "How far a what-if is, and what came out: dollars, promises kept, spill, load, differences",
     Job, _simulated,
 )  # fmt: skip
-VERBS = (SIMULATE, SIMULATED)
+CANCEL = Verb(
+    "policies_simulate_cancel", "DELETE", "/policies/simulate",
+    "Cancel a what-if: its process ends, and the next one may be asked for", Cancelling, _cancel,
+)  # fmt: skip
+VERBS = (SIMULATE, SIMULATED, CANCEL)

@@ -15,6 +15,7 @@ from gateway.config.settings import Settings, resolve_model
 from gateway.whatif.house import House, Modelled, Seen, engine_models, pools_asked
 from gateway.whatif.past import past, span_of
 from gateway.whatif.traffic import Arrival
+from ledger.fleet.paidrates import read_rates
 from ledger.prices.book import PriceBook
 from ledger.queries.fleet import capacities
 
@@ -100,9 +101,11 @@ def house_of(
 ) -> House:
     """Where it takes place; engines as `named`, else as measured. Raises `HouseError`."""
     measured = []
+    entered: Mapping[str, int | None] = {}
     if books is not None:
         with books.connect() as connection:
             measured = capacities(connection)
+        entered = read_rates(books)
     pools = pools_asked(settings, iter({one.model for one in arrivals}))
     models = engine_models(settings, pools, named, measured)
-    return House(settings, prices, models, traffic.seen, traffic.start_us)
+    return House(settings, prices, models, traffic.seen, traffic.start_us, entered)

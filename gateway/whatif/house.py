@@ -56,11 +56,14 @@ class House:
         engines: Mapping[str, Modelled],
         seen: Mapping[str, Seen],
         start_us: int,
+        entered: Mapping[str, int | None] | None = None,
     ) -> None:
+        """`entered`: by pool, what the books have an hour of one GPU at, in pico-USD."""
         self.settings = settings
         self.prices = prices
         self.engines = engines
         self.start_us = start_us
+        self._entered = entered or {}
         self.runtime: Runtime = unstarted(settings)
         self.fleet = Fleet(settings, self.runtime, nobody)
         self.seen = {
@@ -83,10 +86,14 @@ class House:
         return [price for price in known if price is not None]
 
     def fixed_pusd_per_hour(self) -> tuple[int, list[str]]:
-        """All replicas of the pools in use, and the pools whose rate nobody entered."""
+        """All replicas of the pools in use, and the pools whose rate nobody entered.
+
+        What stands in the books counts before the configuration: rates are entered there.
+        """
         total, unknown, paid = 0, [], parts(self.settings)
         for name in self.engines:
-            rate, pool = paid[name].pusd_per_hour, self.settings.pools[name]
+            rate, pool = self._entered.get(name), self.settings.pools[name]
+            rate = paid[name].pusd_per_hour if rate is None else rate
             seats = sum(seat.pool == name for seat in self.runtime.engines)
             if rate is None:
                 unknown.append(name)

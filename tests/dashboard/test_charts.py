@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dashboard import charts, look
-from ledger.reports.series import Line
 
 DAY = datetime(2026, 6, 1, tzinfo=UTC)
 RECORDS = [
@@ -48,31 +47,6 @@ def test_a_pile_has_no_gap_and_keeps_to_its_time() -> None:
         assert row["at"] < row["left"] < row["right"] < row["until"]
 
 
-@pytest.mark.parametrize("bars", [1, 2, 5, 10, 59, 60, 61, 120, 300, 1439, 5000, 43_200, 500_000])
-def test_no_two_ticks_of_a_time_axis_read_the_same(bars: int) -> None:
-    """Labels were minutes while ticks were seconds: the same minute stood there several times."""
-    first = DAY + timedelta(hours=11, minutes=58)
-    records = [
-        {"at": at, "until": at + timedelta(minutes=1), "kind": Line.API.value, "usd": 1.0}
-        for at in (first, first + timedelta(minutes=bars - 1))
-    ]
-    chart = charts.stacked(records, value="usd", colours=charts.MONEY_COLOURS, title="dollars")
-    x = chart.to_dict()["encoding"]["x"]
-    ticks = [instant(tick) for tick in x["axis"]["values"]]
-    labels = [f"{tick:{x['axis']['format']}}" for tick in ticks]
-    assert len(labels) == len(set(labels))
-    assert 1 <= len(labels) <= charts.MOST_TICKS + 1
-    low, high = map(instant, x["scale"]["domain"])
-    assert (low, high) == (first, first + timedelta(minutes=bars))
-    assert all(low <= tick <= high for tick in ticks)
-
-
-def test_one_instant_has_an_axis() -> None:
-    spec = charts.lines([{"at": DAY, "kind": "a", "value": 1}], value="value", title="x").to_dict()
-    low, high = map(instant, spec["encoding"]["x"]["scale"]["domain"])
-    assert low < high
-
-
 def test_tooltips_show_small_amounts() -> None:
     """A format of cents showed what a request cost as nothing."""
     records = [{**RECORDS[0], "usd": 3.3e-8}, {**RECORDS[1], "usd": 12.5}]
@@ -80,12 +54,6 @@ def test_tooltips_show_small_amounts() -> None:
     assert spec["encoding"]["tooltip"][-1]["field"] == "shown"
     (values,) = spec["datasets"].values()
     assert [row["shown"] for row in values] == ["$0.000000033", "$12.50"]
-
-
-def test_an_axis_never_counts_in_milli() -> None:
-    spec = charts.stacked(RECORDS, value="usd", colours=charts.MONEY_COLOURS, title="").to_dict()
-    label = spec["encoding"]["y"]["axis"]["labelExpr"]
-    assert label.startswith("abs(datum.value) < 1 ? format(datum.value, '$.2~r')")
 
 
 def test_lines_name_every_kind() -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 from sqlalchemy import create_engine, text
 
-from dashboard.words import usd
+from dashboard.words import money
 from ledger.queries.reads import DAY_US
 
 
@@ -28,7 +28,7 @@ def test_movers_are_the_difference_to_the_period_before(page, books, text_of) ->
     named = re.search(r"The most: (\w+), from \S+ to \\?(\S+)\.", shown)
     start = (filled.now_us - 7 * DAY_US) // (3600 * 10**6) * 3600 * 10**6
     now = spent(filled.url, named.group(1), start, filled.now_us + DAY_US)
-    assert named.group(2) == usd(now)
+    assert named.group(2) == money(now)
 
 
 def test_the_first_period_has_nothing_to_compare_with(page, month, text_of) -> None:

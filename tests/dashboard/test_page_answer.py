@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from sqlalchemy import create_engine, text
 
-from dashboard.words import usd
+from dashboard.words import money
 from ledger.database import migrate
 
 USD = 10**12
@@ -171,11 +171,11 @@ def test_a_team_is_not_charged_the_fleet(page, month, text_of) -> None:
     assert "Cannot break even" not in shown
     used = scalar(month.url, "SELECT sum(used_pusd) FROM gpu_hour_teams WHERE team_id = 'finance'")
     assert used > 0
-    assert len(re.findall(rf"its used share\s+{re.escape(usd(used))}", shown)) == 2
+    assert len(re.findall(rf"its used share\s+{re.escape(money(used))}", shown)) == 2
     elsewhere = scalar(
         month.url,
         "SELECT sum(c.cost_pusd) FROM compared c JOIN attempts a USING (attempt_id)"
         " WHERE a.backend = 'own' AND a.slo_met AND a.team_id = 'finance'"
         " AND c.comparator = 'anthropic/claude-haiku-4-5'",
     )
-    assert re.search(rf"anthropic/claude-haiku-4-5\s+{re.escape(usd(elsewhere))}", shown)
+    assert re.search(rf"anthropic/claude-haiku-4-5\s+{re.escape(money(elsewhere))}", shown)

@@ -53,7 +53,7 @@ def test_a_difference_stands_where_it_is(page, billed, text_of) -> None:
     test = page("audit", billed.url)
     shown = text_of(test)
     booked = sum(booked_by_day(billed).values())
-    assert re.search(rf"In the books\s+{re.escape(words.usd(booked))}", shown)
+    assert re.search(rf"In the books\s+{re.escape(words.money(booked))}", shown)
     assert re.search(r"Difference\s+\+\$1\.25", shown)
     assert "breakeven invoices post 1" in shown
     table = test.dataframe[0].value

@@ -26,7 +26,7 @@ def test_staying_costs_what_the_formula_says(page, month, text_of) -> None:
     first = traffic_of(month.url, data.rounded_now_us(30 * DAY_US))[0]
     assert "anthropic/claude-haiku-4-5 (substitute model)" in first.name
     alone = stay(Demand(load_curve(first.minutes), first.hours, first.average), months=36)
-    npv = words.usd(alone.npv_pusd(Fraction(8, 100)))
+    npv = words.money(alone.npv_pusd(Fraction(8, 100)))
     assert re.search(rf"stay with the API\s+{re.escape(npv)}", shown)
 
 

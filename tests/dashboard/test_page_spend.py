@@ -7,7 +7,7 @@ import pytest
 import streamlit as st
 from sqlalchemy import create_engine, text
 
-from dashboard.words import usd
+from dashboard.words import money
 from ledger.database import migrate
 
 USD = 10**12
@@ -125,7 +125,7 @@ def test_a_team_is_charged_its_share_and_no_idle_time(page, month, text_of) -> N
     with engine.connect() as connection:
         used = connection.execute(text(statement)).scalar_one()
     engine.dispose()
-    assert re.search(rf"Own GPUs, used by finance\s+{re.escape(usd(used))}", shown)
+    assert re.search(rf"Own GPUs, used by finance\s+{re.escape(money(used))}", shown)
     assert "idle or unavailable" not in shown
     assert "idle or unavailable" in text_of(page("spend", month.url))
 

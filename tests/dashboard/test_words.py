@@ -22,12 +22,12 @@ USD = 10**12
     ],
 )  # fmt: skip
 def test_usd(pusd: int | Fraction, shown: str) -> None:
-    assert words.usd(pusd) == shown
+    assert words.money(pusd) == shown
 
 
 def test_a_gain_has_its_sign_when_asked() -> None:
-    assert words.usd(2 * USD, sign=True) == "+$2.00"
-    assert words.usd(-2 * USD, sign=True) == "-$2.00"
+    assert words.money(2 * USD, sign=True) == "+$2.00"
+    assert words.money(-2 * USD, sign=True) == "-$2.00"
 
 
 @pytest.mark.parametrize(

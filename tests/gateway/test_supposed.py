@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -141,3 +142,25 @@ def test_control_a_lock_ends_with_its_process(tmp_path) -> None:
     assert not supposed.is_locked(path)
     process.stdin.close()
     process.stdout.close()
+
+
+def test_one_that_is_cancelled_ends_and_makes_room(what_ifs, patiently) -> None:
+    found, elsewhere = what_ifs(WAITS), what_ifs(ENDS)  # another worker of the host is asked
+    job = found.begin(ORDER, "ada")
+    pid = int(patiently(lambda: (found.folder / job / "pid").exists() and
+                        (found.folder / job / "pid").read_text()))  # fmt: skip
+    elsewhere.cancel(job, "eve")
+    told = ended(elsewhere, job, patiently)
+    assert (told["state"], told["result"]) == ("cancelled", None)
+    assert patiently(lambda: elsewhere.look(job)["fault"] == "it was cancelled by eve")
+    assert patiently(lambda: not Path(f"/proc/{pid}").exists()), "its process is gone"
+    assert patiently(lambda: begun(elsewhere, ORDER, "eve"))
+
+
+def test_what_has_ended_or_never_was_is_not_cancelled(what_ifs, patiently) -> None:
+    found = what_ifs(ENDS)
+    job = found.begin(ORDER, "ada")
+    assert ended(found, job, patiently)["state"] == "done"
+    assert found.cancel(job, "eve")["state"] == "done"
+    assert found.look(job)["state"] == "done"
+    assert found.cancel("0" * 32, "eve") is None

@@ -19,6 +19,7 @@ def test_what_changes_something_asks_for_more_than_to_look() -> None:
         "policies_check",
         "policies_diff",
         "policies_simulate",
+        "policies_simulate_cancel",
         "prices_diff",
         "invoices_compare",
     }

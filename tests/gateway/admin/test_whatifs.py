@@ -1,5 +1,6 @@
 """What-ifs over HTTP: who may ask, what comes out, one at a time; people, known by name."""
 
+import httpx
 import pytest
 
 PATH = "/v1/organization/policies"
@@ -82,6 +83,26 @@ def test_one_that_nobody_asked_for_is_not_found(stack, token) -> None:
     for job in ("0" * 32, "..", "%2e%2e", "a/b"):
         answer = stack.get(f"{SIMULATE}?job={job}", token)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "what_if_not_found")
+
+
+def test_one_is_cancelled_and_the_next_may_be_asked_for(stack, token, ended, patiently) -> None:
+    def begun() -> str | None:
+        answer = stack.post(SIMULATE, {"policies": LOOSE}, token)
+        assert answer.status_code in (200, 409), answer.text
+        return answer.json().get("job")
+
+    def cancelled(query: str) -> httpx.Response:
+        return stack.client.delete(f"{stack.url}{SIMULATE}{query}", headers=stack.headers(token))
+
+    job = patiently(begun)
+    answer = cancelled(f"?job={job}")
+    assert answer.status_code == 200, answer.text
+    assert ended(job)["state"] in ("cancelled", "done"), "it may have been faster"
+    assert cancelled(f"?job={job}").json()["state"] != "running"
+    assert ended(patiently(begun))["state"] == "done"
+    unknown = cancelled(f"?job={'0' * 32}")
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "what_if_not_found")
+    assert cancelled("").status_code == 400
 
 
 # ---------------------------------------------------------------- people

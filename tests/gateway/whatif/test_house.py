@@ -59,6 +59,15 @@ def test_engines_cost_by_the_hour_and_unknown_rates_are_named() -> None:
     engines = engine_models(SETTINGS, ["sim", "real"], {}, [MEASURED])
     house = House(SETTINGS, PriceBook([]), engines, {}, 0)
     assert house.fixed_pusd_per_hour() == (12 * 10**12, ["real"])
+
+
+def test_a_rate_that_was_entered_counts_before_the_configured_one() -> None:
+    engines = engine_models(SETTINGS, ["sim", "real"], {}, [MEASURED])
+    entered = {"sim": 5 * 10**12, "real": 10**12, "gone": 9 * 10**12}
+    house = House(SETTINGS, PriceBook([]), engines, {}, 0, entered)
+    assert house.fixed_pusd_per_hour() == (4 * 5 * 10**12 + 10**12, [])
+    unsaid = House(SETTINGS, PriceBook([]), engines, {}, 0, {"sim": None, "real": None})
+    assert unsaid.fixed_pusd_per_hour() == (12 * 10**12, ["real"])
     assert [seat.name for seat in house.runtime.engines] == [
         "pool:sim/0", "pool:sim/1", "pool:real/0",
     ]  # fmt: skip

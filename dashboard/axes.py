@@ -1,0 +1,149 @@
+"""What all charts share: the money and the zone that are read, axes, legends, inks."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import altair as alt
+
+from dashboard import reading, words
+from dashboard.look import inks
+from ledger.money import PUSD_PER_USD
+
+Records = Sequence[Mapping[str, Any]]
+Chart = Any  # Altair's charts, layers and concatenations have no common public type
+LONG = 22  # characters of a legend's name; two of them fit beside each other on a phone
+LEGEND_LINE = 20  # pixels
+MOST_TICKS = 10
+LETTER = 3.2  # pixels, half of one in a label: so near to an end it would be cut off
+_STEPS_S = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200,
+            86_400, 172_800, 432_000, 864_000)  # fmt: skip
+
+
+def priced(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Dollars (`usd`) in the money that is read, and `shown` as tooltips say them."""
+    return [
+        {**record, "usd": amount(record["usd"]), "shown": dollar_text(record["usd"])}
+        for record in records
+    ]
+
+
+def amount(usd: float) -> float:
+    """Dollars in the money that is read, for an axis."""
+    return usd * float(reading.now().per_usd)
+
+
+def in_money(unit: str) -> str:
+    """The unit of an axis: `dollars a month`, or other money a month."""
+    return reading.now().named(unit)
+
+
+def whole_money() -> str:
+    """The format of an axis of large amounts."""
+    return "$,.0f" if reading.now().money is None else ",.0f"
+
+
+def small_money() -> str:
+    """The same of amounts of which two digits tell enough."""
+    return "$.2~r" if reading.now().money is None else ".2~r"
+
+
+def dollar_text(usd: float) -> str:
+    """An amount in a tooltip, where a format of Vega would round a small one to nothing.
+
+    Other money has its dollars beside it.
+    """
+    text = words.money(round(usd * PUSD_PER_USD))
+    return text if reading.now().money is None else f"{text} ({text.exact})"
+
+
+def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
+    """Inline values; instants as the milliseconds at which a UTC axis has their wall time."""
+    drawn_s = reading.now().drawn_s
+    values = [
+        {
+            name: drawn_s(value) * 1000 if isinstance(value, datetime) else value
+            for name, value in record.items()
+        }
+        for record in records
+    ]
+    return alt.InlineData(values=values)
+
+
+def coloured(colours: Mapping[str, str], *, columns: int = 2) -> alt.Color:
+    """A legend does not wrap by itself: long names stand below each other, or a phone cuts them."""
+    columns = _legend_columns(colours, columns)
+    return alt.Color(
+        "kind:N",
+        title=None,
+        scale=alt.Scale(domain=list(colours), range=list(colours.values())),
+        legend=alt.Legend(orient="top", labelLimit=320, symbolType="square", columns=columns),
+    )
+
+
+def _legend_columns(names: Iterable[str], columns: int = 2) -> int:
+    return 1 if any(len(name) > LONG for name in names) else columns
+
+
+def legend_height(names: Iterable[str]) -> int:
+    """What a legend takes of a chart's height, in pixels: the plot keeps its own below it."""
+    named = list(names)
+    return LEGEND_LINE * math.ceil(len(named) / _legend_columns(named))
+
+
+def axis_of(*, money: bool) -> alt.Axis:
+    """Thousands are k; below one in full, because a milli would read as a million."""
+    sign = "$" if money and reading.now().money is None else ""
+    small = f"abs(datum.value) < 1 ? format(datum.value, '{sign}.2~r')"
+    return alt.Axis(labelExpr=f"{small} : format(datum.value, '{sign}~s')", tickCount=6)
+
+
+def time_axis(field: str, instants: Sequence[datetime]) -> alt.X:
+    """Wall time of the zone that is read; labels as fine as ticks: no two of them read the same."""
+    low, high = (reading.now().drawn_s(edge(instants)) for edge in (min, max))
+    high = max(high, low + 1)  # a single instant has room, too
+    step = next((one for one in _STEPS_S if high - low <= MOST_TICKS * one), None)
+    step = step or _STEPS_S[-1] * math.ceil((high - low) / (MOST_TICKS * _STEPS_S[-1]))
+    form = "%d %b" if step >= 86_400 else "%H:%M" if step >= 60 else "%H:%M:%S"
+    if step < 86_400 and high - low > 86_400:
+        form = f"%d %b {form}"
+    ticks = range(math.ceil(low / step) * step, math.floor(high) + 1, step)
+    values = [_moment(tick) for tick in ticks]
+    axis = alt.Axis(
+        grid=False,
+        labelOverlap=True,
+        labelFlush=LETTER * len(_moment_text(low, form)),
+        values=values,
+        format=form,
+    )
+    scale = alt.Scale(type="utc", domain=[_moment(low), _moment(high)], nice=False)
+    return alt.X(f"{field}:T", title=None, axis=axis, scale=scale)
+
+
+def _moment_text(at_s: float, form: str) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime(form)
+
+
+def _moment(at_s: float) -> alt.DateTime:
+    """An instant of an axis; a bare number would be read as a year."""
+    at = datetime.fromtimestamp(at_s, UTC)
+    return alt.DateTime(
+        year=at.year, month=at.month, date=at.day, hours=at.hour, minutes=at.minute,
+        seconds=at.second, milliseconds=at.microsecond // 1000, utc=True,
+    )  # fmt: skip
+
+
+def clean(chart: Any) -> Any:
+    """Without frames, in the theme's inks."""
+    now = inks()
+    return (
+        chart.configure_view(strokeWidth=0)
+        .configure_axis(
+            labelColor=now.muted, titleColor=now.muted, gridColor=now.grid, domainColor=now.line,
+            labelFontSize=12, titleFontSize=12, titleFontWeight="normal",
+        )
+        .configure_legend(
+            labelFontSize=12.5, labelColor=now.ink, titleColor=now.muted, offset=6, padding=0
+        )
+    )  # fmt: skip

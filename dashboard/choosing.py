@@ -1,0 +1,72 @@
+"""In the sidebar: the zone in which times are read, and the money in which amounts are.
+
+Both stand in the address. Nobody has to choose: times begin in the browser's zone, which an address
+without one leaves to each reader; money is dollars, and other money is offered once somebody has
+entered what a dollar is in it.
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from zoneinfo import available_timezones
+
+import streamlit as st
+
+from dashboard import data_entered, reading, words
+from dashboard.data import View
+from dashboard.reading import USD, UTC_NAME, Reading
+from ledger.currencies import Currency, currencies
+from ledger.entered import seen_us
+
+
+def reading_of(view: View) -> Reading:
+    """What the sidebar says."""
+    left, right = st.columns([1.6, 1])
+    with left:
+        zone = st.selectbox(
+            "Times in", _zones(st.context.timezone), key="zone", bind="query-params",
+            help="The browser's zone, unless chosen. Days and months are cut in UTC, as the books'"
+            " are.",
+        )  # fmt: skip
+    known = {one.code: one for one in quoted(view)}
+    with right:
+        code = st.selectbox(
+            "Money in", [USD, *known], key="money", bind="query-params",
+            help="Other money is offered once its rate is entered, on Rates and teams.",
+        )  # fmt: skip
+    return Reading(zone or UTC_NAME, known.get(code))
+
+
+def quoted(view: View) -> list[Currency]:
+    """The currencies whose rate somebody entered."""
+    found = data_entered.quotes(view)
+    return currencies(found, seen_us(found, view.now_us))
+
+
+def said(view: View) -> list[str]:
+    """What must be known to whoever reads a page otherwise than the books have it."""
+    how = reading.now()
+    lines = []
+    if how.zone != UTC_NAME:
+        lines.append(f"Times are those of {how.zone}; days and months are cut in UTC.")
+    if how.money is not None:
+        today = words.instant(view.now_us).date()
+        lines.append(f"Amounts are in {how.code}: {of_rate(how.money, today)}. {_DOLLARS}")
+    return lines
+
+
+_DOLLARS = "The books, exports, reports and whatever is entered stay in dollars."
+
+
+def of_rate(one: Currency, today: date) -> str:
+    """The rate with its day and source; an old one says so."""
+    told = f"{float(one.per_usd):g} a dollar on {one.day:%d %b %Y}, says {one.source}"
+    if one.stale(today):
+        told += f"; **{one.age_days(today)} days old**: enter a newer rate"
+    return told
+
+
+def _zones(browser: str | None) -> Sequence[str]:
+    """The browser's first, then the books', then all that this host knows."""
+    first = list(dict.fromkeys([reading.known_zone(browser), UTC_NAME]))
+    places = sorted(one for one in available_timezones() if "/" in one and one not in first)
+    return [*first, *(one for one in places if not one.startswith(("Etc/", "SystemV/")))]
