@@ -115,6 +115,17 @@ def defaults(space: Sequence[Dimension]) -> Arm:
     return tuple(one.choices[0].name for one in space)
 
 
+def chosen(space: Sequence[Dimension], choices: Mapping[str, str]) -> Arm:
+    """The arm with these choices by dimension; raises `ValueError` at one that is not there."""
+    names = {one.name: [choice.name for choice in one.choices] for one in space}
+    for name, choice in choices.items():
+        if name not in names:
+            raise ValueError(f"no dimension is named {name}; there are {', '.join(names)}")
+        if choice not in names[name]:
+            raise ValueError(f"{name} is one of {', '.join(names[name])}, not {choice}")
+    return tuple(choices.get(one.name, one.choices[0].name) for one in space)
+
+
 def flags_of(space: Sequence[Dimension], arm: Arm) -> tuple[str, ...]:
     return tuple(flag for choice in _choices(space, arm) for flag in choice.flags)
 

@@ -116,9 +116,19 @@ class Outcome:
 
 
 async def tune(
-    tuning: Tuning, log: WorkLog, say: Callable[[str], None], *, until_s: float
+    tuning: Tuning,
+    log: WorkLog,
+    say: Callable[[str], None],
+    *,
+    until_s: float,
+    arm: Arm | None = None,
 ) -> Outcome:
-    """Searches until `until_s` of the monotonic clock; raises `NothingServes`."""
+    """Searches until `until_s` of the monotonic clock; raises `NothingServes`.
+
+    With `arm` nothing is searched: it is compared with the defaults.
+    """
+    if arm is not None:
+        return await _compared(tuning, log, say, arm, 0, until_s)
     looking = search(tuning.space, tuning.effort)
     best, ask, trials = defaults(tuning.space), next(looking), 0
     while True:

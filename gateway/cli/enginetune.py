@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,8 +17,18 @@ from backends.engine import ladderrun, tuned, tunerun, tunespace
 from backends.engine.benchfigures import Promise
 from backends.engine.benchload import Shape
 from backends.engine.environment import Environment, flavour_here, vllm_version
+from backends.engine.ladder import Host
 from backends.engine.profiles import hardware
-from backends.engine.tune import NothingServes, described, flags_of, is_exact
+from backends.engine.tune import (
+    Arm,
+    Dimension,
+    NothingServes,
+    chosen,
+    defaults,
+    described,
+    flags_of,
+    is_exact,
+)
 from backends.engine.tunerun import Goal, Objective, Outcome, Tuning
 from backends.engine.worklog import OtherWork, WorkLog
 from gateway.cli.engineprobe import ENVIRONMENT
@@ -55,6 +66,9 @@ def tune(
     only: Annotated[
         str | None, typer.Option(help=f"Dimensions, by commas: {', '.join(tunespace.ORDER)}.")
     ] = None,
+    compare: Annotated[
+        str | None, typer.Option(help="Search nothing: so much better are weights=fp8,kv=fp8.")
+    ] = None,
     flags: Annotated[
         str, typer.Option(help="Of every engine, the defaults' too, e.g. '--max-model-len 4096'.")
     ] = "",
@@ -69,35 +83,38 @@ def tune(
     """Search vLLM's flags for the best TTFT, TPOT, throughput or cost at an SLO; write a profile.
 
     `serve` starts engines with it: `pools.NAME.engine.profile`. In the end defaults and best run in
-    turn, twice each, and the profile says by how much it is better. Status 1 until a search ended.
+    turn, twice each, and the profile says by how much it is better; `--compare` does that alone.
+    Status 1 until it has ended.
     """
     place, flavour = _place(model, environment), flavour_here()
     goal = _goal(objective, slo_tpot_ms, slo_ttft_ms, usd_per_hour)
     host = ladderrun.host_of(model, place, flavour)
     space = tunespace.space(host, exact=exact, names=_names(only))
+    arm = _arm(space, compare)
     path = log or TUNINGS / f"{model.resolve().name}-{objective}.jsonl"
     first = at_once or (USERS[flavour] if goal.by_load else 1)
-    dummy = ("--load-format", "dummy") if host.random_weights else ()
     tuning = Tuning(
         model.resolve(), place, flavour, Shape(prompt_tokens, output_tokens, shared_tokens), goal,
         first, path.parent / f"{path.stem}-logs", space,
-        base=(*dummy, *shlex.split(flags)), start_limit_s=start_limit,
+        base=(*_dummy(host), *shlex.split(flags)), start_limit_s=start_limit,
     )  # fmt: skip
     about = _about(tuning)
     try:
-        kept = WorkLog(path, about)
-        found = _search(tuning, kept, seconds, quiet=as_json)
+        found = _search(tuning, WorkLog(path, about), seconds, arm, quiet=as_json)
     except (OtherWork, NothingServes) as error:
-        words = "vLLM's defaults could not be measured: see" if not str(error) else str(error)
-        fail(f"{words} {path if not str(error) else ''}".strip())
+        fail(str(error) or f"vLLM's defaults could not be measured: see {path}")
     told = _told(tuning, found, about)
     profile = out or path.with_suffix(".profile.json")
     if found.ended:
-        kept_flags = flags_of(tuning.space, found.best) if found.gain > 1 else ()
+        kept_flags = flags_of(space, found.best) if found.gain > 1 else ()
         tuned.write(profile, (*shlex.split(flags), *kept_flags), model, told)
     emit(told, as_json=as_json, show=lambda to: _show(to, told, profile, path))
     if not found.ended:
         raise typer.Exit(1)
+
+
+def _dummy(host: Host) -> tuple[str, ...]:
+    return ("--load-format", "dummy") if host.random_weights else ()
 
 
 def _place(model: Path, environment: Path) -> Environment:
@@ -139,10 +156,25 @@ def _goal(
     return Goal(objective, promise, hourly)  # type: ignore[arg-type]  # (checked above)
 
 
-def _search(tuning: Tuning, log: WorkLog, seconds: float | None, *, quiet: bool) -> Outcome:
+def _arm(space: Sequence[Dimension], words: str | None) -> Arm | None:
+    if words is None:
+        return None
+    pairs = [word.strip().partition("=") for word in words.split(",")]
+    try:
+        arm = chosen(space, {name: choice for name, _, choice in pairs})
+    except ValueError as error:
+        fail(f"--compare: {error}")
+    if arm == defaults(space):
+        fail("--compare: these are vLLM's defaults")
+    return arm
+
+
+def _search(
+    tuning: Tuning, log: WorkLog, seconds: float | None, arm: Arm | None, *, quiet: bool
+) -> Outcome:
     until_s = float("inf") if seconds is None else time.monotonic() + seconds
     with Console(stderr=True, quiet=quiet).status("tune") as status:
-        return asyncio.run(tunerun.tune(tuning, log, status.update, until_s=until_s))
+        return asyncio.run(tunerun.tune(tuning, log, status.update, until_s=until_s, arm=arm))
 
 
 def _told(tuning: Tuning, found: Outcome, about: dict[str, Any]) -> dict[str, Any]:

@@ -72,6 +72,16 @@ async def test_it_finds_the_better_flag_outlives_a_crash_and_compares_in_turn(tu
     assert again == found, "from the log alone, without time for another trial"
 
 
+async def test_an_arm_is_compared_in_turn_without_a_search(tuning, tmp_path):
+    log = WorkLog(tmp_path / "work.jsonl", {})
+    found = await tune(tuning, log, lambda _: None, until_s=float("inf"), arm=("8",))
+    assert (found.best, found.trials, found.ended) == (("8",), 0, True)
+    assert found.gain > 1
+    assert list(log.done) == ["final 0: default", "final 1: 8", "final 2: default", "final 3: 8"]
+    none = await tune(tuning, WorkLog(tmp_path / "n", {}), lambda _: None, until_s=0.0, arm=("8",))
+    assert (none.ended, none.finals) == (False, ())
+
+
 async def test_without_time_it_stops_and_says_so(tuning, tmp_path):
     log = WorkLog(tmp_path / "work.jsonl", {})
     found = await tune(tuning, log, lambda _: None, until_s=time.monotonic() - 1)

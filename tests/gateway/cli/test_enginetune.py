@@ -66,6 +66,22 @@ def test_what_is_no_better_in_the_end_is_not_put_into_a_profile(words, ends_with
     assert tuned.read(tmp_path / "log.profile.json").flags == ()
 
 
+def test_named_choices_are_compared_without_a_search(words, monkeypatch):
+    asked = []
+
+    async def searched(*_: object, arm, **__: object) -> Outcome:
+        asked.append(arm)
+        return Outcome(arm or ("fp8", "default"), True, 0, (100.0, 150.0, 100.0, 150.0), 1.5)
+
+    monkeypatch.setattr(tunerun, "tune", searched)
+    only = ("--only", "kv,budget")
+    answer = tune(*words, *only, "--compare", "kv=fp8, budget=512")
+    assert answer.exit_code == 0, answer.output
+    assert tune(*words, *only).exit_code == 0
+    assert asked == [("fp8", "512"), None]
+    assert "1.500 times better" in answer.stdout
+
+
 def test_a_search_that_has_not_ended_writes_none(words, ends_with, tmp_path):
     ends_with(Outcome(BEST, False, 3))
     answer = tune(*words)
@@ -82,6 +98,10 @@ def test_a_search_that_has_not_ended_writes_none(words, ends_with, tmp_path):
         (("--objective", "joy"), "no objective is named joy; there are ttft, tpot"),
         (("--objective", "cost"), "--usd-per-hour 3.50"),
         (("--only", "colour"), "no dimension is named colour"),
+        (("--compare", "colour=red"), "--compare: no dimension is named colour; there are"),
+        (("--compare", "kv=red"), "--compare: kv is one of default, fp8, not red"),
+        (("--compare", "kv"), "--compare: kv is one of default, fp8, not "),
+        (("--compare", "kv=default"), "--compare: these are vLLM's defaults"),
         (("--engine", "nowhere"), "breakeven engine install"),
     ],
 )
