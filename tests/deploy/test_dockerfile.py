@@ -1,5 +1,7 @@
 """The Dockerfile: clean under hadolint, from locks, unprivileged, with all that it copies."""
 
+import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "deploy" / "Dockerfile"
 TEXT = FILE.read_text(encoding="utf-8")
 COMMANDS = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", TEXT, flags=re.MULTILINE)).splitlines()
+NAMES = ("PYC_INVALIDATION_MODE", "UV_NO_INSTALLER_METADATA", "SOURCE_DATE_EPOCH")
+SAID = dict(re.findall(rf"({'|'.join(NAMES)})=(\S+)", TEXT))
+PLAIN = {name: value for name, value in os.environ.items() if name not in NAMES}
 
 
 def hadolint(text: str) -> subprocess.CompletedProcess[str]:
@@ -47,13 +52,79 @@ def test_it_runs_as_nobody_in_particular() -> None:
     assert users == ["10001:10001"]
 
 
-def test_base_images_have_a_tag_and_a_suitable_python() -> None:
+def test_the_base_is_an_argument_that_both_stages_take() -> None:
     images = {line.split()[1] for line in COMMANDS if line.startswith("FROM")}
-    assert len(images) == 1
-    version = re.match(r"python:(3\.\d+)-slim", images.pop())
-    assert version is not None
-    assert version.group(1) in {"3.11", "3.12", "3.13"}
-    assert f"lib/python{version.group(1)}/" in (ROOT / "deploy/compose.yaml").read_text()
+    assert images == {"${BASE}"}
+    first = next(line for line in COMMANDS if line)
+    found = re.fullmatch(r"ARG BASE=python:(3\.\d+)-slim-\w+", first)
+    assert found is not None, "before the first FROM, with a tag for whoever names none"
+    assert found[1] in {"3.11", "3.12", "3.13"}
+    for other in ("deploy/compose.yaml", "deploy/helm/breakeven/templates/dashboard.yaml"):
+        assert f"lib/python{found[1]}/" in (ROOT / other).read_text(encoding="utf-8")
+
+
+def installed(wheel: Path, place: Path, environ: dict[str, str]) -> dict[str, str]:
+    """Path -> hash of every file that the Dockerfile's last installation makes."""
+    words = next(line for line in COMMANDS if "dist/*.whl" in line).split("&& ")[1].split()
+    words[words.index("--python") + 1] = sys.executable
+    words[words.index("dist/*.whl") :] = [str(wheel), "--target", str(place), "--quiet"]
+    program = Path(sys.executable).parent / words[0]
+    subprocess.run([program, *words[1:]], check=True, env={**PLAIN, **environ})
+    found = {
+        path.relative_to(place).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in place.rglob("*") if path.is_file()
+    }  # fmt: skip
+    shutil.rmtree(place)
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The same one built twice, its sources' times another hour's."""
+    made = []
+    for hour in (1, 2):
+        folder = tmp_path_factory.mktemp("build")
+        for line in COMMANDS:
+            if line.startswith("COPY") and "--from" not in line:
+                *sources, target = line.split()[1:]
+                for source in sources:
+                    to = folder / (source if target == "./" else target)
+                    to.parent.mkdir(parents=True, exist_ok=True)
+                    kind = shutil.copytree if (ROOT / source).is_dir() else shutil.copyfile
+                    kind(ROOT / source, to)
+        for path in folder.rglob("*"):
+            os.utime(path, (hour * 3600, hour * 3600))
+        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
+        subprocess.run(build, check=True, cwd=folder, capture_output=True, env={**PLAIN, **SAID})
+        (wheel,) = (folder / "dist").glob("*.whl")
+        made.append(wheel)
+    return made
+
+
+def test_what_it_installs_is_the_same_bytes_whenever(wheels: list[Path], tmp_path: Path) -> None:
+    assert set(SAID) == set(NAMES)
+    assert wheels[0].read_bytes() == wheels[1].read_bytes()
+    first, second = (installed(wheel, tmp_path / "site", SAID) for wheel in wheels)
+    assert any(name.endswith(".pyc") for name in first)
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("without", "differs"),
+    [
+        ("PYC_INVALIDATION_MODE", "gateway/__pycache__/"),
+        ("UV_NO_INSTALLER_METADATA", "uv_cache.json"),
+    ],
+)
+def test_control_without_what_it_says_bytes_differ(
+    wheels: list[Path], tmp_path: Path, without: str, differs: str
+) -> None:
+    said = {
+        name: value for name, value in SAID.items() if name not in (without, "SOURCE_DATE_EPOCH")
+    }
+    first, second = (installed(wheel, tmp_path / "site", said) for wheel in wheels)
+    other = {name for name in first if first[name] != second.get(name)}
+    assert any(differs in name for name in other)
 
 
 def test_what_is_copied_exists_and_is_not_ignored() -> None:
