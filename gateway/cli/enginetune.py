@@ -87,16 +87,15 @@ def tune(
     Status 1 until it has ended.
     """
     place, flavour = _place(model, environment), flavour_here()
-    goal = _goal(objective, slo_tpot_ms, slo_ttft_ms, usd_per_hour)
     host = ladderrun.host_of(model, place, flavour)
     space = tunespace.space(host, exact=exact, names=_names(only))
     arm = _arm(space, compare)
     path = log or TUNINGS / f"{model.resolve().name}-{objective}.jsonl"
-    first = at_once or (USERS[flavour] if goal.by_load else 1)
+    goal = _goal(objective, slo_tpot_ms, slo_ttft_ms, usd_per_hour)
     tuning = Tuning(
         model.resolve(), place, flavour, Shape(prompt_tokens, output_tokens, shared_tokens), goal,
-        first, path.parent / f"{path.stem}-logs", space,
-        base=(*_dummy(host), *shlex.split(flags)), start_limit_s=start_limit,
+        at_once or (USERS[flavour] if goal.by_load else 1), path.with_name(f"{path.stem}-logs"),
+        space, base=(*_dummy(host), *shlex.split(flags)), start_limit_s=start_limit,
     )  # fmt: skip
     about = _about(tuning)
     try:
