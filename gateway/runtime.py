@@ -44,6 +44,7 @@ class Runtime(msgspec.Struct, frozen=True):
     engines: tuple[EngineSeat, ...]
     apis: tuple[str, ...]  # "openai/gpt-4o-mini", "openai/*"
     providers: dict[str, str | None]  # resolved base URLs, with /v1
+    host: str  # what it is called in the books
 
     @property
     def run_dir(self) -> Path:
@@ -85,7 +86,9 @@ class Ports:
     providers: dict[str, int]
 
 
-def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version: str) -> Runtime:
+def resolve(
+    settings: Settings, ports: Ports, *, ledger_url: str, policy_version: str, host: str = "host"
+) -> Runtime:
     """Join settings with the ports found for what `serve` starts itself."""
     seats: list[EngineSeat] = []
     for pool_name, pool in settings.pools.items():
@@ -129,6 +132,7 @@ def resolve(settings: Settings, ports: Ports, *, ledger_url: str, policy_version
         engines=tuple(seats),
         apis=_apis(settings),
         providers=providers,
+        host=host,
     )
 
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
+from ledger import hosts
 from ledger.budgets.desk_server import BudgetDesk, Seen
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.fleet.hours import close_hours
@@ -288,17 +289,22 @@ async def _main(given: argparse.Namespace) -> None:
         await asyncio.to_thread(check_durable, engine)
     gc.freeze()  # a batch has many rows that live shortly: a collection would walk them in vain
     gc.set_threshold(50_000, 50, 1000)  # `_tidy` collects more often, between batches
+    claim = hosts.claim_of(given.state_dir)
+    host = await asyncio.to_thread(hosts.take, engine, claim, socket.gethostname())
     writer = LedgerWriter(
         engine,
         journals=given.journals,
         run_dir=given.run_dir,
-        host=given.host,
+        host=host,
         retention=Retention(given.retain_days, given.retain_entries_days),
     )
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await writer.run(stop)
+    async with asyncio.TaskGroup() as tasks:
+        keeping = tasks.create_task(hosts.keep(engine, claim))
+        await writer.run(stop)
+        keeping.cancel()
     engine.dispose()
 
 
@@ -311,7 +317,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--journals", type=Path, required=True, help="directory of all journals")
     parser.add_argument("--run-dir", type=Path, required=True, help="sockets and shared memory")
-    parser.add_argument("--host", default=socket.gethostname(), help="this host's stable name")
+    parser.add_argument("--state-dir", type=Path, required=True, help="where the host's id lies")
     parser.add_argument(
         "--allow-unsafe-database",
         action="store_true",
@@ -324,7 +330,10 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if not given.url:
         parser.error(f"name the ledger with --url or {URL_VARIABLE}")
-    asyncio.run(_main(given))
+    try:
+        asyncio.run(_main(given))
+    except* hosts.HostTaken as taken:
+        parser.exit(1, f"{taken.exceptions[0]}\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from gateway.roles import ROLES, Role, Scope, lacking, role_of
 from gateway.routes import allowed
 from ledger.identity import keychanges
 from ledger.identity.keychanges import Author, KnownKey
-from ledger.identity.keys import CreatedKey, Identity, IdentityError, KeySpec, load_pepper
+from ledger.identity.keys import CreatedKey, Identity, IdentityError, KeySpec
+from ledger.identity.pepper import agreed_pepper
 
 DAY_US = 86_400_000_000
 OVERLAP = "1h"
@@ -119,7 +120,8 @@ def _create_any(place: Place, given: AnyKey) -> dict[str, Any]:
         _refuse_unknown(place, name)
     _refuse_excess(place.identity, spec.scopes, spec.models, spec.residency)
     with Session(place.ledger) as session, session.begin():
-        made = keychanges.make(session, spec, _author(place, given.note), pepper=_pepper(place))
+        author, pepper = _author(place, given.note), _pepper(place, session)
+        made = keychanges.make(session, spec, author, pepper=pepper)
     return _shown_once(made, spec.team, spec.org)
 
 
@@ -132,7 +134,7 @@ def _rotate(place: Place, given: Rotating) -> dict[str, Any]:
         _refuse_excess(place.identity, old.scopes, models, old.residency)
         made = keychanges.rotate(
             session, given.key_id, _author(place, given.note),
-            pepper=_pepper(place), ends_us=ends_us, expires_us=expires_us,
+            pepper=_pepper(place, session), ends_us=ends_us, expires_us=expires_us,
         )  # fmt: skip
         after = keychanges.find(session.connection(), given.key_id)
     told = _shown_once(made, old.team, old.org)
@@ -211,8 +213,8 @@ def _author(place: Place, note: str | None) -> Author:
     return Author(place.by, note, place.now_us)
 
 
-def _pepper(place: Place) -> bytes:
-    return load_pepper(place.settings.state.resolve())
+def _pepper(place: Place, session: Session) -> bytes:
+    return agreed_pepper(session.connection(), place.settings.state.resolve())
 
 
 def _shown_once(made: CreatedKey, team: str, org: str) -> dict[str, Any]:

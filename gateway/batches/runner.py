@@ -11,7 +11,6 @@ import logging
 import os
 import secrets
 import signal
-import socket
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -73,17 +72,16 @@ class Runner:
         runtime: Runtime,
         engine: Engine,
         address: str,
-        host: str,
         *,
         providers: Mapping[str, Taking] | None = None,
     ) -> None:
-        """`host` is this host's stable name: what its last runner had in hand is this one's.
+        """What the last runner of the runtime's `host` had in hand is this one's.
 
         `providers` take batches.
         """
         providers, clock = providers or {}, Clock()
         limits = settings.batches
-        self._seat = f"{host}:{runtime.state_dir}"
+        self._seat = f"{runtime.host}:{runtime.state_dir}"
         self._owner = f"{self._seat}/{secrets.token_hex(8)}"
         self._settings, self._run_dir, self._clock = settings, runtime.run_dir, clock
         self._batches = BatchStore(engine)
@@ -256,16 +254,14 @@ class Runner:
             pass
 
 
-async def _main(
-    settings: Settings, runtime: Runtime, sink: logs.Sink, address: str, host: str
-) -> None:
+async def _main(settings: Settings, runtime: Runtime, sink: logs.Sink, address: str) -> None:
     engine = make_engine(runtime.ledger_url, keep_open=True)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     taking = taking_batches(settings, runtime, os.environ)
     sink.hide(one for each in taking.values() for one in each.secrets)
-    await Runner(settings, runtime, engine, address, host, providers=taking).run(stop)
+    await Runner(settings, runtime, engine, address, providers=taking).run(stop)
     engine.dispose()
 
 
@@ -274,11 +270,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--runtime", type=Path, required=True)
     parser.add_argument("--address", required=True, help="where this host's workers listen")
-    parser.add_argument("--host", default=socket.gethostname(), help="this host's stable name")
     given = parser.parse_args(arguments)
     settings, runtime = load(given.config), Runtime.load(given.runtime)
     sink = logs.start("batches", settings.logs, known_secrets(settings, os.environ))
-    asyncio.run(_main(settings, runtime, sink, given.address, given.host))
+    asyncio.run(_main(settings, runtime, sink, given.address))
 
 
 if __name__ == "__main__":

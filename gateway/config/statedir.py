@@ -88,10 +88,18 @@ def plainly(settings: Settings) -> Iterator[None]:
     except OSError as error:
         raise ConfigError([f"state_dir: {_trouble(state, error)}"]) from error
     except DBAPIError as error:
+        words = f"cannot be used: {error.orig}{_unlike(error)}"
         if settings.ledger.url or settings.ledger.url_env:
-            raise DatabaseError(f"the ledger cannot be used: {error.orig}") from error
-        path = state / LEDGER
-        raise ConfigError([f"state_dir: the ledger {path} cannot be used: {error.orig}"]) from error
+            raise DatabaseError(f"the ledger {words}") from error
+        raise ConfigError([f"state_dir: the ledger {state / LEDGER} {words}"]) from error
+
+
+def _unlike(error: DBAPIError) -> str:
+    """What to do about tables that are not as this version has them."""
+    words, state = str(error.orig), getattr(error.orig, "sqlstate", None)
+    if words.startswith(("no such table", "no such column")) or state in ("42P01", "42703"):
+        return "; another version made it: `breakeven serve` brings it up to this one"
+    return ""
 
 
 def _trouble(state: Path, error: OSError) -> str:

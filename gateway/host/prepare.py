@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy import Engine
+
 from backends.engine.ports import stranger
 from gateway.batches.authority import make_secret
 from gateway.clock import Clock
@@ -28,7 +30,8 @@ from gateway.worker import METRICS_DIR
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
 from ledger.declared import declare
 from ledger.fleet.market import record_market
-from ledger.identity.keys import load_pepper
+from ledger.hosts import HostTaken, claim_of, take
+from ledger.identity.pepper import OtherPepper, agreed_pepper
 from ledger.identity.secretfile import kept_secret
 from ledger.identity.vouched import KEY_FILE
 
@@ -66,8 +69,8 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
         at_us=at_us,
     )
     record_market(engine, hardware(), at_us=at_us)
+    host = _agreed(engine, state)
     engine.dispose()
-    load_pepper(state)
     kept_secret(state / KEY_FILE)
     ports = find_ports(settings)
     runtime = resolve(
@@ -75,8 +78,19 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
         ports,
         ledger_url=url,
         policy_version=version(settings),
+        host=host,
     )
     return Prepared(runtime, ports, runtime.save(), changes.waiting)
+
+
+def _agreed(engine: Engine, state: Path) -> str:
+    """With all that share the ledger: whose keys it has, and what this host is called."""
+    try:
+        with engine.begin() as connection:
+            agreed_pepper(connection, state)
+        return take(engine, claim_of(state), socket.gethostname())
+    except (OtherPepper, HostTaken) as error:
+        raise ConfigError([f"state_dir: {error}"]) from error
 
 
 def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:

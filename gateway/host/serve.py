@@ -172,6 +172,7 @@ class Serving:
                     *_python("ledger.writer"),
                     *("--journals", str(self.runtime.journal_dir)),
                     *("--run-dir", str(self.runtime.run_dir)),
+                    *("--state-dir", self.runtime.state_dir),
                     *(
                         word
                         for name, days in retained.items()

@@ -16,7 +16,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -101,8 +100,8 @@ class Telemetry:
             tasks.create_task(self._price())
             tasks.create_task(self._alerts.run())
             if self._settings.limits and are_shared(self._runtime.ledger_url):
-                run_dir = self._runtime.run_dir
-                desk = RateDesk(self._ledger, socket.gethostname(), run_dir, self._clock)
+                here = self._runtime
+                desk = RateDesk(self._ledger, here.host, here.run_dir, self._clock)
                 tasks.create_task(desk.run())
 
     async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:

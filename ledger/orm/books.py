@@ -172,6 +172,20 @@ class JournalPosition(Base):
     applied_us: Mapped[int] = mapped_column(BigInteger)
 
 
+class HostName(Base):
+    """What a state directory, by its id, is called as a host; who writes for it, and since when.
+
+    `place`: the directory on its kernel that wrote last; null: a file's ledger, or not yet.
+    """
+
+    __tablename__ = "hosts"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    holder: Mapped[str] = mapped_column(unique=True)
+    place: Mapped[str | None]
+    said_us: Mapped[int] = mapped_column(BigInteger)  # by the database's clock
+
+
 class Quarantined(Base):
     """A record that could not be applied, alone, with its reason: for a person to decide."""
 

@@ -75,7 +75,10 @@ class KeyChange(Base):
 
 
 class Meta(Base):
-    """Named counters; `key_generation` rises with every change to keys, teams or users."""
+    """Named numbers: `key_generation` rises with every change to keys, teams or users.
+
+    `pepper_fingerprint` tells whose pepper the keys are hashed with.
+    """
 
     __tablename__ = "meta"
 

@@ -7,6 +7,7 @@ or in a PostgreSQL server that flushes, and a simulated provider that keeps its 
 import importlib.util
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -23,6 +24,7 @@ from broken import DIES_OFTEN, TEXTS
 from scene import Given
 
 from deploy import parts
+from ledger.identity.tokens import PEPPER_FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,7 +94,7 @@ class Stage:
         self.folder = folder or Path(tempfile.mkdtemp(prefix="breakeven-chaos-"))
         self._sabotage = TEXTS[sabotage] if given.broken else ""
         self._ended = ExitStack()
-        self._hosts = 0
+        self._hosts, self._pepper = 0, secrets.token_bytes(32)
 
     def __enter__(self) -> Self:
         self._ended.callback(shutil.rmtree, self.folder, ignore_errors=True)
@@ -139,6 +141,7 @@ class Stage:
                 **changes,
             },
         )
+        (host.state / PEPPER_FILE).write_bytes(self._pepper)  # hosts of a ledger share it
         place = host.state / "site"
         place.mkdir(exist_ok=True)
         (place / "sitecustomize.py").write_text(DIES_OFTEN + self._sabotage)

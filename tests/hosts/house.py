@@ -20,11 +20,11 @@ from network import DATABASE, NETWORK, TARGETS, address_of
 from stage import MODEL, PRICED_AS, ROOT, Host, Missing, PostgresServer, Upstream, eventually
 
 from deploy import parts
+from ledger.identity.tokens import PEPPER_FILE
 
 PORT = 8080
 ENGINE = "h200-llama-3.1-8b-fp8"
 SERVED = "llama"
-PEPPER = "pepper"
 
 
 class Engine:
@@ -105,7 +105,7 @@ class House:
         first, *others = self.hosts
         first.start()
         for host in others:
-            shutil.copy(first.state / PEPPER, host.state / PEPPER)
+            shutil.copy(first.state / PEPPER_FILE, host.state / PEPPER_FILE)
             host.token = first.token
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda host: host.start(), others))
@@ -139,7 +139,7 @@ class House:
         site.mkdir()
         (site / "sitecustomize.py").write_text(DIES_OFTEN + self._sabotage)
         host.environ["PYTHONPATH"] = str(site)
-        # A name of its own: it is what the books know a host by.
+        # A name of its own, as machines have.
         named = f'hostname host-{number} && exec "$@"'
         inside = ["ip", "netns", "exec", self.namespaces[number]]
         host.within = [*inside, "unshare", "--uts", "sh", "-c", named, "host"]

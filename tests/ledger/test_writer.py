@@ -347,7 +347,7 @@ WORKERS, KILLS = 2, 4
 def start_writer(url, directory):
     command = [sys.executable, "-m", "ledger.writer", "--url", url, "--allow-unsafe-database"]
     places = ["--journals", str(directory / "journal"), "--run-dir", str(directory / "run")]
-    return subprocess.Popen([*command, *places, "--host", "h1"])
+    return subprocess.Popen([*command, *places, "--state-dir", str(directory)])
 
 
 def start_worker(directory, name):

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from gateway.batches.runner import Runner
 from ledger.database import migrate, sqlite_url
@@ -85,7 +86,8 @@ def running_runner(stack: Any, host: str = "test", **given: Any) -> Iterator[Run
 
     async def start() -> tuple[Runner, asyncio.Event, asyncio.Task[None]]:
         address = f"127.0.0.1:{stack.port}"
-        runner = Runner(stack.settings, stack.runtime, stack.database, address, host, **given)
+        runtime = replace(stack.runtime, host=host)
+        runner = Runner(stack.settings, runtime, stack.database, address, **given)
         stop = asyncio.Event()
         return runner, stop, asyncio.create_task(runner.run(stop))
 

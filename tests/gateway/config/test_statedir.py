@@ -172,3 +172,12 @@ def test_what_somebody_else_owns_keeps_its_modes(tmp_path: Path, monkeypatch) ->
     hold(settings).release()
     os.umask(before)
     assert state.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_ledger_of_another_version_says_what_brings_it_up(tmp_path: Path) -> None:
+    """Empty, it is one of before the first."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "ledger.db").touch()
+    said = refused(tmp_path, REPORT, lambda: None)
+    assert "no such table" in said
+    assert "another version made it: `breakeven serve` brings it up" in said

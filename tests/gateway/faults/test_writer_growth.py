@@ -125,7 +125,7 @@ class Hours:
         told = {"speed": CHORES, "clock": str(home / "clock"), "control": control,
                 "bytes": LEAK_BYTES, "cache_kib": CACHE_KIB}  # fmt: skip
         self.process = subprocess.Popen(
-            [sys.executable, "-c", HURRIED, "--url", url, "--host", "h1", "--journals",
+            [sys.executable, "-c", HURRIED, "--url", url, "--state-dir", str(home), "--journals",
              str(home / "journal"), "--run-dir", str(home / "run")],
             env={**os.environ, "HURRIED": json.dumps(told)},
         )  # fmt: skip

@@ -43,6 +43,7 @@ UNSEEN: dict[str, dict[str, str]] = {
     "kept_answers": {ALL: LIVE}, "submissions": {ALL: LIVE}, "meta": {ALL: LIVE},
     "journal_positions": {ALL: LIVE}, "budget_alerts": {ALL: LIVE}, "rollup_waiting": {ALL: LIVE},
     "rate_hosts": {ALL: LIVE}, "rate_accounts": {ALL: LIVE}, "rate_parts": {ALL: LIVE},
+    "hosts": {ALL: LIVE},
     "rollup_position": {ALL: LIVE}, "rollup_packing": {ALL: LIVE},
     "decisions": {ALL: EVIDENCE}, "refusals": {"decision": EVIDENCE, ADDED: LATER},
     "engine_samples": {ALL: MEASURED}, "engine_sample_hours": {ALL: MEASURED},

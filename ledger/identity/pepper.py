@@ -1,0 +1,79 @@
+"""The pepper that keys are hashed with: a file on each host, the same on all hosts of a ledger.
+
+A host with another one would answer 401 to every key that was made elsewhere, and the keys made
+there would work nowhere else. So the ledger keeps a fingerprint of the pepper (63 bits of an HMAC,
+of 32 random bytes), and who starts or makes a key with another one is told. One that is lost for
+good takes its keys with it: with all of them revoked a new one begins.
+"""
+
+import hmac
+from pathlib import Path
+
+from sqlalchemy import Connection, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ledger.budgets.rateparts import database_us
+from ledger.identity.keys import IdentityError, load_pepper
+from ledger.identity.tokens import PEPPER_FILE
+from ledger.orm.identity import Key, Meta
+
+FINGERPRINT = "pepper_fingerprint"
+
+
+class OtherPepper(IdentityError):
+    """The keys of this ledger are not hashed with what lies in this state directory."""
+
+
+def agreed_pepper(connection: Connection, state_dir: Path) -> bytes:
+    """The installation's pepper; made where the ledger has no keys. Raises `OtherPepper`."""
+    path = state_dir / PEPPER_FILE
+    known = _known(connection)
+    begins = (path.exists() and known is None) or not _keys_in_force(connection)
+    if not path.exists() and not begins:
+        raise OtherPepper(
+            f"{path} is missing, and the ledger has keys: copy the file from the state directory "
+            f"of a host that made them{_OR_BEGIN}"
+        )
+    pepper = load_pepper(state_dir)
+    mine = fingerprint(pepper)
+    if begins and known != mine:
+        known = _store(connection, known, mine)
+    if known != mine:
+        raise OtherPepper(
+            f"{path} is not what the keys in the ledger are hashed with, and each of them would "
+            f"get 401: copy the file from the state directory of a host that made them{_OR_BEGIN}"
+        )
+    return pepper
+
+
+def fingerprint(pepper: bytes) -> int:
+    """Tells peppers apart, and says nothing of them."""
+    digest = hmac.digest(pepper, FINGERPRINT.encode(), "sha256")
+    return int.from_bytes(digest[:8]) >> 1
+
+
+def _known(connection: Connection) -> int | None:
+    query = select(Meta.value).where(Meta.name == FINGERPRINT)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def _keys_in_force(connection: Connection) -> bool:
+    lasting = or_(Key.expires_us.is_(None), Key.expires_us > database_us(connection))
+    query = select(Key.id).where(Key.revoked_us.is_(None), lasting).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def _store(connection: Connection, known: int | None, mine: int) -> int | None:
+    """The first wins, of those that begin at once; returns whose it is."""
+    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    row = {"name": FINGERPRINT, "value": mine}
+    connection.execute(add(Meta).on_conflict_do_nothing(), [row])
+    same = Meta.value == known
+    connection.execute(update(Meta).where(Meta.name == FINGERPRINT, same).values(value=mine))
+    return _known(connection)
+
+
+_OR_BEGIN = (
+    "; is it lost for good, revoke them all (`breakeven keys list`, `keys revoke`), "
+    "and new keys begin with a new one"
+)
