@@ -206,6 +206,17 @@ def test_a_changed_configuration_replaces_the_pods(render) -> None:
     assert more != digest("")
 
 
+def test_without_dashboard_and_policies_it_is_valid_too(render) -> None:
+    values = "dashboard: {enabled: false}\nnetworkPolicy: {enabled: false}\n"
+    chart = render(values + "ingress: {enabled: true, host: llm.example.com, tlsSecret: tls}")
+    assert chart.of("Deployment") == chart.of("NetworkPolicy") == []
+    assert chart.one("Ingress", "breakeven")["spec"]["tls"][0]["hosts"] == ["llm.example.com"]
+    for one in chart.objects:
+        assert kubernetes_validate.validate(one, KUBERNETES[-1], strict=True)
+    assert config_of(chart).dashboard.access_file is None
+    assert "WARNING: networkPolicy.enabled is false" in chart.notes
+
+
 def test_two_releases_stand_beside_each_other(render) -> None:
     names = [
         {(one["kind"], one["metadata"]["name"]) for one in render("", name=release).objects}
