@@ -50,10 +50,8 @@ def load() -> Any:
     litellm.disable_streaming_logging = True
     litellm.turn_off_message_logging = True
     litellm.num_retries = 0
-    for name in _LOGGERS:  # they quote prompts and answers, on a handler of their own
-        log = logging.getLogger(name)
-        log.handlers.clear()
-        log.setLevel(logging.WARNING)
+    for name in _LOGGERS:  # even their errors quote prompts and answers; what failed is raised, too
+        logging.getLogger(name).disabled = True
     return litellm
 
 

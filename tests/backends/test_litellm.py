@@ -1,15 +1,18 @@
 import asyncio
 import json
+import logging
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from backends.base import Call, Deadlines
 from backends.errors import (
+    BackendError,
     BadAnswer,
     HeadTimeout,
     IdleTimeout,
@@ -19,7 +22,7 @@ from backends.errors import (
     UpstreamBroken,
 )
 from backends.exchange import read_all
-from backends.litellm import LiteLLMBackend
+from backends.litellm import _LOGGERS, LiteLLMBackend, load
 from backends.openai import Credentials
 from backends.secret import Secret
 
@@ -376,3 +379,20 @@ def test_importing_never_touches_the_network():
     seen_by_the_wall, by_litellm = map(int, done.stdout.split())
     assert seen_by_the_wall > 0
     assert by_litellm == 0
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+async def test_its_log_quotes_no_answer(upstream, wire, caplog, monkeypatch, quiet):
+    target = LiteLLMBackend("ollama", Credentials(Secret(KEY)), base_url=upstream.url)
+    upstream.script = lambda n: [wire.respond(b'{"error":{"message":"a canary"}}\n')]
+    load()
+    if not quiet:  # the control
+        monkeypatch.setattr("backends.litellm._LOGGERS", ())
+        for name in _LOGGERS:
+            monkeypatch.setattr(logging.getLogger(name), "disabled", False)
+    body = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}'
+    with caplog.at_level(logging.DEBUG), suppress(BackendError):
+        exchange = await target.open(Call("/chat/completions", body, stream=True))
+        await read_all(exchange, 10_000, timeout_s=20)
+    said = [one for one in caplog.records if one.name in _LOGGERS and "canary" in one.getMessage()]
+    assert bool(said) is not quiet

@@ -23,8 +23,7 @@ from parts import ROOT, Host, eventually
 
 LEAST = 12
 ITS_OWN = {"pepper", "dashboard.key"}  # files that are secrets, beside what they open
-# In every process of the host: what goes to standard output and error is kept beside, and no
-# library's logger is quieter than debug, but LiteLLM's as the gateway leaves it: it quotes prompts.
+# In every process of the host: what goes to standard output and error is kept beside.
 SITE = """
 import logging, os, sys
 class Both:
@@ -38,10 +37,6 @@ class Both:
 for name in ("stdout", "stderr"):
     kept = open(f"{KEPT}/{os.getpid()}.{name}", "a", buffering=1)
     setattr(sys, name, Both(getattr(sys, name), kept))
-usual = logging.Logger.setLevel
-def louder(self, level):
-    usual(self, level if self.name.startswith("LiteLLM") else logging.DEBUG)
-logging.Logger.setLevel = louder
 """
 # What a careless line of a log would be, with a sink that lets all of it through.
 CARELESS = """
@@ -49,7 +44,7 @@ def careless():
     import gateway.api, gateway.auth, gateway.logs
     heard = gateway.auth.sent
     def sent(token):
-        logging.getLogger("careless").debug("asked with %s", token)
+        logging.getLogger("gateway.careless").debug("asked with %s", token)
         return heard(token)
     gateway.auth.sent = gateway.api.sent = sent
     gateway.logs.Sink._struck = lambda self, text: text
@@ -120,12 +115,13 @@ def leaked(given: Given) -> Measured:
             host.close()
             target.shutdown()
             target.server_close()
-    hits = [
-        f"{name} in {place}"
-        for name, text in found.items()
-        for place, data in said.items()
-        if text.encode() in data and not (place == "answers" and name in _OWN_WORDS)
-    ]
+    hits = []
+    for name, text in found.items():
+        for place, data in said.items():
+            before, seen, _ = data.partition(text.encode())
+            if seen and not (place == "answers" and name in _OWN_WORDS):
+                hits.append(f"{name} in {place}")
+                given.say(f"  {hits[-1]}, behind {before[-200:]!r}")
     size = f"{len(found)} secrets, {len(answers)} answers, {sum(map(len, said.values())):,} bytes"
     return Measured(len(hits), f"{size}{': ' * bool(hits)}{'; '.join(hits[:6])}")
 

@@ -24,7 +24,7 @@ from gateway import routes
 from gateway.routes import cache_salt
 from ledger.identity.keys import KeySpec
 
-PAIRS, QUICK_PAIRS = 1_000, 12
+PAIRS, TIMED_PAIRS, QUICK_PAIRS = 200, 1_000, 12
 WORDS = 2_500  # a prompt whose prefill takes the engine long enough to be told from none
 SAME_LEAST = 0.9
 ASKED, QUICK_ASKED = 2_000, 100
@@ -41,22 +41,22 @@ def area(near: list[float], far: list[float]) -> float:
 
 def told(given: Given) -> Measured:
     """By what an answer says of its prompt: cached tokens."""
-    return _asked(given, lambda usage, _: usage["prompt_tokens_details"]["cached_tokens"])
+    return _asked(given, PAIRS, lambda usage, _: usage["prompt_tokens_details"]["cached_tokens"])
 
 
 def timed(given: Given) -> Measured:
     """By seconds to the first token."""
-    return _asked(given, lambda _, first_s: first_s)
+    return _asked(given, TIMED_PAIRS, lambda _, first_s: first_s)
 
 
-def _asked(given: Given, seen: Callable[[Any, float], float]) -> Measured:
-    usual, pairs = routes.cache_salt, PAIRS if given.full else QUICK_PAIRS
+def _asked(given: Given, full: int, seen: Callable[[Any, float], float]) -> Measured:
+    usual, pairs = routes.cache_salt, full if given.full and not given.broken else QUICK_PAIRS
     if given.broken:
         routes.cache_salt = lambda _: None
     try:
         with tempfile.TemporaryDirectory() as folder, Stack(Path(folder), {}) as stack:
             others = _areas(stack, "rivals", pairs, given.seed, seen)
-            own = _areas(stack, "search", pairs // 4, given.seed, seen)
+            own = _areas(stack, "search", min(pairs, 50), given.seed, seen)
     finally:
         routes.cache_salt = usual
     faults = () if own >= SAME_LEAST else (f"a team's own prompts are told by {own:.3f} only",)
