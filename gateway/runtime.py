@@ -46,6 +46,10 @@ class Runtime(msgspec.Struct, frozen=True):
     providers: dict[str, str | None]  # resolved base URLs, with /v1
     host: str  # what it is called in the books
 
+    def __repr__(self) -> str:
+        """Without the ledger's address, which may hold a password."""
+        return f"Runtime(state_dir={self.state_dir!r})"
+
     @property
     def run_dir(self) -> Path:
         return Path(self.state_dir) / "run"

@@ -1,7 +1,7 @@
 """The few fields of a request's head that the hot paths read, found in one walk over it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 BEARER = b"bearer "
 JSON = b"application/json"
@@ -23,7 +23,7 @@ class Fields:
     `Idempotency-Key`, as it was sent; `encoding`: how the body is compressed.
     """
 
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     session: str | None = None
     length: int = 0
     media: str | None = None

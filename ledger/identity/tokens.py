@@ -16,6 +16,9 @@ class TokenParts(NamedTuple):
     key_id: str
     secret: str
 
+    def __repr__(self) -> str:
+        return f"TokenParts(key_id={self.key_id!r})"
+
 
 def token_text(key_id: str, secret: str) -> str:
     return f"{PREFIX}_{key_id}_{secret}"

@@ -62,6 +62,7 @@ SLOW_PACE = Latency(ttft_s=0.02, ttft_sigma=0.0, tpot_s=0.05, tpot_sigma=0.0)
 PROVIDERS = {"alpha": QUICK, "beta": QUICK, "late": SLOW_START, "steady": SLOW_PACE}
 PRICED_AS = {"beta": "openai/gpt-4o"}
 PATIENCE_S = 20.0
+START_S = 180.0  # of a host, on a machine with much else to do
 
 
 def eventually(check: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
@@ -479,11 +480,11 @@ class Host:
                 break
         self._drain = threading.Thread(target=self.process.stdout.read, daemon=True)
         self._drain.start()
-        eventually(self._ready, 60)
-        eventually(lambda: len(self.pids("gateway.worker")) == self.workers, 60)
+        eventually(self._ready, START_S)
+        eventually(lambda: len(self.pids("gateway.worker")) == self.workers, START_S)
         if not hasattr(self, "token"):
             self.token = self.key("test")
-        eventually(lambda: self.ask().status_code == 200, 60)
+        eventually(lambda: self.ask().status_code == 200, START_S)
 
     def ask(self, model: str = "own", **members: Any) -> httpx.Response:
         body = {"model": model, "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}

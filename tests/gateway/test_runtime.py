@@ -99,3 +99,11 @@ def test_a_profile_gives_flags_and_limits_that_the_settings_overrule(
     engine = Engine(**{"model": "m", "replicas": 1, "profile": str(path), **changes})
     assert tuned_flags(engine) == flags
     assert batch_limits(engine, tuned_flags(engine)) == limits
+
+
+def test_the_ledgers_password_is_in_no_representation(tmp_path: Path) -> None:
+    url = "postgresql+psycopg://ledger:s3cret@db.example/breakeven"
+    settings = parse(f"state_dir: {tmp_path}", name="t")
+    made = resolve(settings, Ports({}, {}), ledger_url=url, policy_version="v")
+    assert made.ledger_url == url
+    assert "s3cret" not in f"{made!r} {made}"

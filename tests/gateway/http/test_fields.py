@@ -35,3 +35,9 @@ from gateway.http.fields import Fields, read_fields
 )
 def test_what_is_read(headers, found: Fields) -> None:
     assert read_fields(headers) == found
+
+
+def test_a_token_is_in_no_representation() -> None:
+    found = read_fields([(b"authorization", b"Bearer gw_id_s3cret")])
+    assert "s3cret" in str(found.token)
+    assert "s3cret" not in repr(found)

@@ -25,3 +25,7 @@ def test_a_hash_is_bound_to_pepper_id_and_secret():
     assert not matches(stored, b"pepper", TokenParts("id", "secreT"))
     assert not matches(stored, b"pepper", TokenParts("other", "secret"))
     assert not matches(stored, b"Pepper", TokenParts("id", "secret"))
+
+
+def test_a_secret_is_in_no_representation():
+    assert "s3cret" not in f"{TokenParts('id', 's3cret')!r} {TokenParts('id', 's3cret')}"
