@@ -26,6 +26,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ledger import hosts
 from ledger.budgets.desk_server import BudgetDesk, Seen
+from ledger.budgets.grants import leave
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.fleet.hours import close_hours
 from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates, newest_contract
@@ -101,7 +102,8 @@ class LedgerWriter:
     ) -> None:
         run_dir.mkdir(parents=True, exist_ok=True)
         self._lock = _own(run_dir / LOCK_FILE)
-        self._engine, self._run_dir, self._now_us = engine, run_dir, now_us
+        self._engine, self._host = engine, host
+        self._run_dir, self._now_us = run_dir, now_us
         self._tail = Tail(Repository(engine, host=host), JournalReader(journals), now_us)
         self._sealer, self._rollups = Sealer(engine), Rollups(engine)
         self._registers = Registers(engine)
@@ -133,6 +135,7 @@ class LedgerWriter:
                 await self._tail_until(stop)
                 for chore in chores:
                     chore.cancel()
+            await self._leave()
         finally:
             await self._desk.stop()
             self._generation.close()
@@ -172,6 +175,14 @@ class LedgerWriter:
         self._desk.applied(step.applied.spent)
         for journal in step.buried:
             self._desk.bury(journal)
+
+    async def _leave(self) -> None:
+        """A host that ends may not come back: others have its idle money, if no worker has it."""
+        await self._desk.stop()
+        if not self._tail.journals():
+            with contextlib.suppress(DBAPIError):
+                seen = await asyncio.to_thread(self._desk.look, self._now_us())
+                await asyncio.to_thread(leave, self._engine, self._host, seen.standings)
 
     async def _restore(self, stop: asyncio.Event) -> None:
         """Read the grants before anything is applied, however long the database is away."""

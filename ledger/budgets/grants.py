@@ -30,6 +30,8 @@ from ledger.orm.books import Attempt
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindow, Grant, HoldRow
 from ledger.orm.types import exact_sum
 
+LEFT_AT_ONCE = 100  # accounts: whoever wants one of them waits for the others
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Account:
@@ -83,6 +85,17 @@ def shrink(engine: Engine, host: str, account: Account, amount_pusd: int) -> Sta
         found = _locked(connection, host, account)
         back = min(amount_pusd, max(0, found.mine_pusd - found.mine_spent_pusd))
         return _raise(connection, host, account, found, -back)
+
+
+def leave(engine: Engine, host: str, accounts: Iterable[Account]) -> None:
+    """Give back all that was not spent, for a host that lent nothing of it and lends no more."""
+    ordered = sorted(accounts, key=lambda one: (scope_order(one.budget_id), one.window))
+    for start in range(0, len(ordered), LEFT_AT_ONCE):
+        with engine.begin() as connection:
+            for account in ordered[start : start + LEFT_AT_ONCE]:
+                found = _locked(connection, host, account)
+                idle = max(0, found.mine_pusd - found.mine_spent_pusd)
+                _raise(connection, host, account, found, -idle)
 
 
 def standing(connection: Connection, host: str, account: Account) -> Standing:

@@ -11,7 +11,7 @@ from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from ledger.budgets.desk import DeskClient
@@ -308,6 +308,38 @@ async def test_a_dead_workers_money_comes_back_once_its_journal_is_in_the_books(
         assert not isinstance(await other.hold("r5.1", ["team:a"], 1), tuple)
         assert writer.lag().quarantined == 0
         await other.aclose()
+
+
+@pytest.mark.parametrize("ended", [True, False])
+async def test_a_host_that_ends_leaves_what_nobody_there_can_spend(
+    engine, tmp_path, opened, settled, ended
+):
+    """One that never comes back kept it from all others until the window's end."""
+    with engine.begin() as connection:
+        row = {"id": "team:a@day", "scope": "team:a", "period": "day", "limit_pusd": 10**6,
+               "hard": True, "created_us": 0}  # fmt: skip
+        connection.execute(insert(orm.Budget), [row])
+    journal = JournalWriter(tmp_path / "journal", "w0")
+    async with Running(engine, tmp_path):
+        socket = tmp_path / "run" / DESK_SOCKET
+        worker = DeskClient(socket, worker="w0", journal=journal.name, now_us=lambda: NOW_US)
+        await worker.connect()
+        holds = await worker.hold("r1.1", ["team:a"], 600)
+        journal.append(opened(1, holds=holds, bound_pusd=600))
+        await journal.append_durable(settled(1, cost_pusd=400))
+        if ended:
+            await worker.aclose()
+            journal.close()
+    with engine.connect() as connection:
+        query = select(orm.Grant.granted_pusd, orm.Grant.spent_pusd)
+        granted, spent = connection.execute(query).one()
+        of_all = connection.execute(select(orm.BudgetWindow.granted_pusd)).scalar_one()
+    assert spent == 400
+    assert granted == of_all
+    assert (granted == 400) is ended  # else a worker that lives may still spend it
+    if not ended:
+        await worker.aclose()
+        journal.close()
 
 
 WORKER = """
