@@ -75,6 +75,22 @@ def figures(
     return found
 
 
+def saturated(runs: Runs) -> bool:
+    """Whether a run asked for clearly more than was served; true where no run says its rate.
+
+    Without one a fit cannot tell how long full steps are: to 30 requests/s alone it put an H200's
+    saturation at 53 instead of 37, to 110 alone at 36.5 (8B in bf16, 1,000 in 64 out, 2026-11-23).
+    """
+    rated = [runs[name] for name in _rates(runs)]
+    return not rated or any(_is_crowded(one) for one in rated)
+
+
+def _is_crowded(run: Sequence[Measured]) -> bool:
+    starts = [one.start_s for one in run]
+    ended_s = max(one.start_s + one.e2e_s for one in run)
+    return max(starts) - min(starts) < UNSATURATED * (ended_s - min(starts))
+
+
 def worst(found: Sequence[Figure]) -> list[Figure]:
     """Of what is judged, the largest errors first."""
     judged = [one for one in found if one.bar is not None]

@@ -12,10 +12,14 @@ from backends.simulator.measurements import MeasurementError, read
 from backends.simulator.profiles import DATA, PROFILES
 from backends.simulator.shape import Shape
 from backends.simulator.shapefile import save
-from backends.simulator.validate import Figure, figures, halves, worst
+from backends.simulator.validate import Figure, figures, halves, saturated, worst
 from gateway.cli.output import AsJson, emit, fail, table
 
 SHIPPED = "h200-llama-3.1-8b-fp8"
+CALM = (
+    "warning: no run that was fitted asks for clearly more than was served, so what the model says"
+    " of more load is a guess: add a run of `engine bench` at twice the rate"
+)
 FILE_HELP = (
     "Measured requests, CSV or .csv.gz, one a row: start_s,input_tokens,output_tokens,ttft_s,e2e_s"
     " and offered_rate, which tells the runs apart; queue_s where known. Or the JSON of `engine"
@@ -77,10 +81,11 @@ def fit(
     document = {
         "fitted_to": list(fitted_to),
         "held_out": held_out,
+        "saturated": as_is or saturated(fitted_to),
         "model": asdict(shape),
         "figures": [{**asdict(one), "error": one.error, "good": one.good} for one in found],
     }
-    emit(document, as_json=as_json, show=lambda to: _show(to, found, shape))
+    emit(document, as_json=as_json, show=lambda to: _show(to, document, found, shape))
     if (validate or as_is) and not all(one.good for one in found):
         raise typer.Exit(1)
 
@@ -99,7 +104,7 @@ def _runs(files: list[Path] | None) -> Runs:
     return runs
 
 
-def _show(out: Console, found: list[Figure], shape: Shape) -> None:
+def _show(out: Console, document: dict[str, Any], found: list[Figure], shape: Shape) -> None:
     columns = (">run", "figure", ">observed", ">simulated", ">error", ">bar", "")
     out.print(table("Runs by offered requests/s", columns, [_row(one) for one in found]))
     out.print()
@@ -114,6 +119,8 @@ def _show(out: Console, found: list[Figure], shape: Shape) -> None:
         f" + {1e6 * pace.stream_s:.1f} us x running ^ {pace.stream_power:.2f}",
         markup=False,
     )
+    if not document["saturated"]:
+        out.print(f"\n{CALM}", markup=False)
 
 
 def _row(one: Figure) -> list[str]:

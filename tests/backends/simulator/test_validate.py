@@ -6,7 +6,7 @@ import pytest
 
 from backends.simulator.measurements import Measured, read
 from backends.simulator.profiles import DATA, PROFILES
-from backends.simulator.validate import Promise, crossing, figures, halves, worst
+from backends.simulator.validate import Promise, crossing, figures, halves, saturated, worst
 
 SHAPE = PROFILES["h200-llama-3.1-8b-fp8"].shape
 
@@ -49,3 +49,13 @@ def test_where_a_promise_breaks_lies_between_two_rates():
     assert crossing({"10": run(0), "20": run(2)}, rates, promise) == pytest.approx(15.0)
     assert crossing({"10": run(0), "20": run(1)}, rates, promise) is None
     assert crossing({"10": run(5), "20": run(5)}, rates, promise) is None
+
+
+def test_a_run_that_asks_for_more_than_is_served_is_saturated():
+    def run(rate, ends_s):
+        return [Measured(n / rate, 100, 10, 0.1, ends_s - n / rate) for n in range(40)]
+
+    assert saturated({"20": run(20, 4.0)})  # of 2 s, served in 4
+    assert not saturated({"20": run(20, 2.2)})
+    assert saturated({"4": run(4, 10.5), "20": run(20, 4.0)})
+    assert saturated({"all": run(20, 2.2)})  # no rate is said

@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -20,11 +21,10 @@ def fit(*words: str):
     return CliRunner().invoke(app, ["engine", "fit", *words])
 
 
-@pytest.fixture
-def bench(tmp_path):
-    """A small bench of a known engine at three rates."""
+def measured(path: Path, *rates: int) -> str:
+    """A small bench of a known engine at these rates."""
     rng, lines = random.Random(3), ["offered_rate,start_s,input_tokens,output_tokens,ttft_s,e2e_s"]
-    for rate in (1, 4, 16):
+    for rate in rates:
         at_s, asked = 0.0, []
         for _ in range(30):
             at_s += rng.expovariate(rate)
@@ -33,9 +33,13 @@ def bench(tmp_path):
             f"{rate},{one.start_s},{one.prompt_tokens},{one.output_tokens},{one.ttft_s},{one.e2e_s}"
             for one in simulate(TRUTH, asked)
         ]
-    path = tmp_path / "bench.csv"
     path.write_text("\n".join(lines) + "\n")
     return str(path)
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return measured(tmp_path / "bench.csv", 1, 4, 16)
 
 
 def test_the_shipped_model_is_judged_as_it_is():
@@ -56,6 +60,18 @@ def test_a_users_own_bench_becomes_a_file(bench, tmp_path):
     assert len(document["figures"]) >= 10
     assert load(out).kv_capacity_tokens == 48_000
     assert load(out).pace is not None
+
+
+def test_a_fit_to_calm_runs_alone_says_that_more_load_is_a_guess(tmp_path):
+    words = ("--kv-tokens", "48000", "--evaluations", "1")
+    crowded, calm = (measured(tmp_path / f"{most}.csv", 1, most) for most in (200, 2))
+    assert "is a guess" not in fit(crowded, *words).stdout
+    answer = fit(calm, *words)
+    assert answer.exit_code == 0
+    assert "what the model says of more load is a guess" in " ".join(answer.stdout.split())
+    assert json.loads(fit(calm, *words, "--json").stdout)["saturated"] is False
+    # Held out, a crowded run is none of those fitted.
+    assert json.loads(fit(crowded, *words, "--validate", "--json").stdout)["saturated"] is False
 
 
 def test_validation_beyond_a_bar_is_status_1(bench):
