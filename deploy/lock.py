@@ -46,7 +46,15 @@ SETS = (
     Set("deploy/tools.lock", ("--group", "tools")),
     Set(
         "requirements.lock",
-        ("pyproject.toml", "--extra", "dashboard", "--constraint", "deploy/tools.lock"),
+        (
+            "pyproject.toml",
+            "--extra",
+            "dashboard",
+            "--extra",
+            "opentelemetry",
+            "--constraint",
+            "deploy/tools.lock",
+        ),
     ),
     Set(
         "tests/requirements.lock",

@@ -100,8 +100,7 @@ class HotApi:
             )
         else:
             reply = TranslatedReply(dialect, send, request_id=request_id, clock=now_s, task=task)
-        self._open.add(reply)
-        self._metrics.working = len(self._open)
+        self._begins(reply, scope)
         unwatch: Callable[[], object] | None = None
         text: bytes | None = None
         try:
@@ -137,6 +136,13 @@ class HotApi:
             self._open.discard(reply)
             self._metrics.working = len(self._open)
             reply.let_go()
+
+    def _begins(self, reply: Reply, scope: Message) -> None:
+        self._open.add(reply)
+        self._metrics.working = len(self._open)
+        observer = self._dispatcher.observer
+        if observer is not None:
+            reply.story = observer.begins(reply.request_id, scope["path"], scope["headers"])
 
     def open_replies(self) -> tuple[Reply, ...]:
         """What is being worked on."""

@@ -7,6 +7,7 @@ from typing import Any, Self
 import msgspec
 
 from gateway.flight import Flight
+from gateway.observing import Story
 from gateway.plan import Plan, Step
 from gateway.relay import ByteRelay, EventRelay
 from gateway.targets.experience import Passage
@@ -60,6 +61,7 @@ class Attempt:
     told_s: float = 0.0  # when the board heard of it last, and of how many events
     told_events: int = 0
     tries: Tries | None = None
+    story: Story | None = None  # of its request, where somebody follows it
     waited_s: float = 0.0
     tokens: int = 0  # once it is settled: all that it took
     id: str = field(init=False)

@@ -7,6 +7,7 @@ function with other clocks, backends and ledgers.
 import asyncio
 import logging
 import os
+import socket
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -19,7 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
@@ -54,6 +55,7 @@ from gateway.limits.waiting import WaitingRoom
 from gateway.metering import Metering
 from gateway.metrics.requests import Metrics
 from gateway.news import Ledger, Moving, followed
+from gateway.observing import Observer
 from gateway.people import people_of
 from gateway.plan import Learned, Planner
 from gateway.policies.inforce import CurrentPlans, InForce
@@ -134,6 +136,7 @@ def build(
         limits=open_limits(settings.limits, runtime, clock),
         demanded=Demanded(board, worker),
         drawing=open_drawing(settings, runtime.run_dir),
+        observer=_observer(settings, runtime, worker, clock, environ),
     )
     hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
     host = Host(settings, runtime, board, worker, ledger.keys, clock)
@@ -152,9 +155,7 @@ def build(
             await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
-        for part in (journal, prefixes, dispatcher.limits, dispatcher.drawing, board):
-            if part is not None:
-                part.close()
+        _close(journal, prefixes, dispatcher.limits, dispatcher.drawing, dispatcher.observer, board)
 
     render = partial(_rendered, exposition, metrics)
     operations = Operations(render, partial(readiness, hot, desk, recording))
@@ -199,8 +200,24 @@ def _plans(
 
 
 def _metrics(settings: Settings, runtime: Runtime, exposition: Exposition) -> Metrics:
-    targets = [*runtime.layout.engines, *runtime.layout.apis]
-    return Metrics(exposition.registry, models=list(settings.models), targets=targets)
+    models, targets = _names(settings, runtime)
+    return Metrics(exposition.registry, models=models, targets=targets)
+
+
+def _names(settings: Settings, runtime: Runtime) -> tuple[frozenset[str], frozenset[str]]:
+    """Models and targets that have series of their own."""
+    return frozenset(settings.models), frozenset((*runtime.layout.engines, *runtime.layout.apis))
+
+
+def _observer(
+    settings: Settings, runtime: Runtime, worker: int, clock: Clock, environ: Mapping[str, str]
+) -> Observer | None:
+    if settings.opentelemetry.endpoint is None:
+        return None
+    from gateway.otel.exporting import exporting  # noqa: PLC0415  (a library for this alone)
+
+    instance, names = f"{socket.gethostname()}/{worker}", _names(settings, runtime)
+    return exporting(settings.opentelemetry, instance, names, clock, environ)
 
 
 @asynccontextmanager
@@ -329,6 +346,17 @@ def _backends(
         return OpenAIBackend(address, Credentials(key), client=clients.apis, reach=reach)
 
     return make
+
+
+class Closed(Protocol):
+    def close(self) -> None: ...
+
+
+def _close(*parts: Closed | None) -> None:
+    """Those that there are, one after the other."""
+    for part in parts:
+        if part is not None:
+            part.close()
 
 
 async def _emptied(served: Sequence[HotApi], metrics: Metrics) -> None:

@@ -25,6 +25,7 @@ from gateway.intake import Asked, body_for
 from gateway.limits.ratelimits import RateLimits, over_rate
 from gateway.limits.waiting import Full, WaitingRoom
 from gateway.metering import Metering
+from gateway.observing import Observer
 from gateway.plan import Plan, Plans, Step
 from gateway.refusals import failed, infeasible, no_place, over_budget, status_of
 from gateway.relay import error_event
@@ -73,6 +74,7 @@ class Dispatcher:
     limits: RateLimits | None  # `None`: nothing limits the rate of what is dispatched
     demanded: Demanded | None  # `None`: what is dispatched is no demand that moves a price
     drawing: Drawing | None  # `None`: nothing of what is dispatched is asked again
+    observer: Observer | None = None  # `None`: nobody follows requests from outside
 
     async def dispatch(self, asked: Asked, identity: Identity, reply: Reply) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
@@ -90,6 +92,7 @@ class Dispatcher:
                 continue
             number += 1
             attempt.tries, attempt.waited_s = tries, attempt.dispatched_s - asked_s
+            attempt.story = reply.story
             error = await self._attempt(attempt, reply)
             if number > 1:
                 self.retries.ended(ok=error is None)
@@ -157,9 +160,13 @@ class Dispatcher:
             raise told
 
     def _plan(self, asked: Asked, identity: Identity, reply: Reply) -> Plan:
-        return self.planner.plan(
+        begun_s = 0.0 if reply.story is None else self.clock.now_s()
+        plan = self.planner.plan(
             reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
         )
+        if reply.story is not None:
+            reply.story.decided(begun_s, plan)
+        return plan
 
     def _lines_up(self, plan: Plan) -> bool:
         """Where waiting can help; who could go to an own engine lines up behind who waits there."""
@@ -274,6 +281,8 @@ class Dispatcher:
             cap_name=CAP_NAMES.get(target.provider or "", "max_tokens"),
         )
         headers = {"x-request-id": attempt.id}
+        if attempt.story is not None:
+            headers |= attempt.story.sends(attempt.id, attempt.number, plan, attempt.step)
         asked, form = plan.asked, plan.asked.form
         # A file may be answered whole although a stream was asked for: whisper-1 knows no streams.
         streamed, media = (asked.stream, None) if form is None else (False, form.content_type)

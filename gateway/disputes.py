@@ -53,7 +53,7 @@ def prompt_possible(
     tokens: Tokens, limits: Limits, members: Mapping[str, Any], *, media: bool
 ) -> Tokens:
     """With no more prompt than bytes were sent; `media` have tokens without bytes."""
-    prompt = tokens.input + tokens.cached + tokens.cache_write + tokens.cache_write_1h
+    prompt = tokens.prompt
     if prompt <= limits.prompt or media or not _PLAIN.issuperset(members):
         return tokens
     sent = sum(len(bytes(value)) for value in members.values()) + TEMPLATE_TOKENS

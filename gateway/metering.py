@@ -137,7 +137,7 @@ class Metering:
             disputed=bill.disputed,
         )
         attempt.settled = True
-        attempt.tokens = _prompt(tokens) + tokens.audio_input + tokens.output
+        attempt.tokens = tokens.prompt + tokens.audio_input + tokens.output
         return record
 
     def _ended(self, attempt: Attempt, outcome: Outcome, record: AttemptSettled) -> None:
@@ -191,12 +191,14 @@ class Metering:
         plan, target, tokens = attempt.plan, attempt.step.frozen.target, record.tokens
         finished = outcome.status == "finished"
         if finished and record.basis == "reported" and not record.disputed:
-            prompt = _prompt(tokens)
+            prompt = tokens.prompt
             self._learned.ratio.observe(plan.learning_key, plan.asked.prompt_bytes, prompt)
             choice = round(tokens.output / plan.request.n)
             cut = outcome.finish_reason == "length"
             self._learned.outputs.observe(plan.learning_key, prompt, choice, cut=cut)
             self._calibrate(attempt, record, prompt=prompt, choice=choice)
+        if attempt.story is not None:
+            attempt.story.settled(record)
         did_well = _did_well(attempt, outcome)
         suspect = plan.identity.key_id if outcome.error in _MAY_BE_THE_REQUEST else None
         if target.own:
@@ -299,10 +301,6 @@ def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
         inputs=plan.inputs,
         **_shadow(plan),
     )
-
-
-def _prompt(tokens: Tokens) -> int:
-    return tokens.input + tokens.cached + tokens.cache_write + tokens.cache_write_1h
 
 
 def _backend(attempt: Attempt) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.http.connection import Connection, Header
 from gateway.limits.ratelimits import Use
+from gateway.observing import Story
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -24,7 +25,8 @@ class Reply:
     """
 
     __slots__ = ("_clock", "_connection", "_send", "broken", "charged", "ended_by", "finished",
-                 "opened_s", "request_id", "sending_since", "started", "task", "use")  # fmt: skip
+                 "opened_s", "request_id", "sending_since", "started", "status", "story", "task",
+                 "use")  # fmt: skip
 
     def __init__(
         self,
@@ -45,6 +47,8 @@ class Reply:
         self.started = False
         self.finished = False
         self.use: Use | None = None
+        self.status: int | None = None  # as it was told
+        self.story: Story | None = None  # of who follows it, if anybody does
         self.ended_by: str | None = None  # "client_gone", "client_stall", "total", "drain"
 
     def end(self, why: str) -> None:
@@ -63,9 +67,11 @@ class Reply:
         self._send = _over
         if self.use is not None:
             self.use.end()
+        if self.story is not None:
+            self.story.ends(self.status, self.ended_by)
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
-        self.started = True
+        self.started, self.status = True, status
         await self._send(
             {
                 "type": "http.response.start",
@@ -94,6 +100,7 @@ class Reply:
             status, self._marked(headers), data
         ):
             self.started = self.finished = True
+            self.status = status
             return
         await self.start(status, [*headers, (b"content-length", str(len(data)).encode())])
         await self.body(data, more=False)
@@ -104,7 +111,7 @@ class Reply:
 
     async def again(self, status: int, headers: Sequence[Header], data: bytes) -> None:
         """Another request's answer, as it was sent: with that one's id, and in this dialect."""
-        self.started = True
+        self.started, self.status = True, status
         start = {"type": "http.response.start", "status": status, "headers": list(headers)}
         await self._send(start)
         await Reply.body(self, data, more=False)

@@ -220,7 +220,6 @@ def _first(fields: Mapping[str, object], *names: str) -> int | None:
 
 
 def _limited(tokens: Tokens) -> Tokens:
-    prompt = tokens.input + tokens.cached + tokens.cache_write + tokens.cache_write_1h
-    if prompt + tokens.audio_input > TOKENS_LIMIT or tokens.output > TOKENS_LIMIT:
+    if tokens.prompt + tokens.audio_input > TOKENS_LIMIT or tokens.output > TOKENS_LIMIT:
         raise UsageError(f"more than {TOKENS_LIMIT} tokens in one request")
     return tokens

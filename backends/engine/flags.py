@@ -42,6 +42,7 @@ class Launch:
     """One engine to start: the model, the name it answers to, and the person's own flags.
 
     `gpus`: by name or index, those that it may see; none named: all that its parent does.
+    `traces`: the whole address that its spans go to, by OTLP over HTTP.
     """
 
     environment: Environment
@@ -53,6 +54,7 @@ class Launch:
     eager: bool = True
     drain_s: float = 30.0
     gpus: tuple[str, ...] = ()
+    traces: str | None = None
 
 
 def known_flags(environment: Environment) -> frozenset[str]:
@@ -106,6 +108,8 @@ def _ours(launch: Launch, port: int) -> list[tuple[str, Sequence[str]]]:
         # Cached tokens appear in `usage` only with it, and they have their own price.
         ("--enable-prompt-tokens-details", []),
     ]
+    if launch.traces is not None:
+        ours.append(("--otlp-traces-endpoint", [launch.traces]))
     if launch.flavour == "cpu" and launch.eager:
         ours.append(("--enforce-eager", []))
     if launch.kind in _POOLS:

@@ -40,6 +40,9 @@ class EngineProcess:
         environ = variables(os.environ, flavour=launch.flavour, cpu=options)
         if launch.gpus:
             environ["CUDA_VISIBLE_DEVICES"] = ",".join(launch.gpus)
+        if launch.traces is not None:
+            environ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"  # gRPC unless told
+            environ["OTEL_SERVICE_NAME"] = f"vllm/{launch.served_name}"
         environ[VARIABLE] = str(await asyncio.to_thread(make_sockets, log))
         guard = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", str(_GUARD),

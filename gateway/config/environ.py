@@ -81,7 +81,7 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
         return {**base, URL_VARIABLE: url}
     named = {provider.api_key_env for provider in providers}
     named |= {pool.engine.api_key_env for pool in settings.pools.values()}
-    named.add(settings.server.idempotency.replay.key_env)
+    named |= {settings.server.idempotency.replay.key_env, settings.opentelemetry.headers_env}
     named |= _of_commands(providers)
     kept = {
         name: value

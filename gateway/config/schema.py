@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from gateway.config.schema_dashboard import Dashboard
+from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.schema_policies import Match, PolicyRule, PolicySlo
 from gateway.config.schema_reports import Alerts, Logs
 from gateway.config.schema_upkeep import Sampling, Upkeep
@@ -378,6 +379,7 @@ class Settings(Section):
     limits: tuple[RateLimit, ...] = Field((), description="limits on requests and tokens, a host")
     alerts: Alerts = Alerts()
     logs: Logs = Logs()
+    opentelemetry: OpenTelemetry = OpenTelemetry()
     prices: tuple[str, ...] = Field(
         (), description="further price files (YAML), applied over the bundled book"
     )

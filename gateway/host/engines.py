@@ -27,6 +27,7 @@ from backends.environ import plain
 from gateway.clock import Clock
 from gateway.config.machines import parts
 from gateway.config.schedules import stopped_since_us
+from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.settings import Engine, Settings
 from gateway.host.children import Child, Command
 from gateway.host.devices import assigned, memory
@@ -199,6 +200,7 @@ class EngineSupervision:
                 flags=self._flags(seat, engine),
                 drain_s=self._settings.server.timeouts.drain_s,
                 gpus=own_gpus,
+                traces=traces_of(self._settings.opentelemetry),
             ),
             log=log_of(self._runtime, seat),
             port=port_of(seat),
@@ -246,6 +248,16 @@ class EngineSupervision:
 def log_of(runtime: Runtime, seat: EngineSeat) -> Path:
     name = seat.name.replace(":", "-").replace("/", "-")
     return Path(runtime.state_dir) / "logs" / f"{name}.log"
+
+
+def traces_of(settings: OpenTelemetry) -> str | None:
+    """Where an engine's spans go, so that they hang under its attempts'.
+
+    Headers that open a collector are not handed to engines: they work for whoever asks.
+    """
+    if settings.headers_env is not None or not settings.traces:
+        return None
+    return settings.traces_url
 
 
 def told(seat: EngineSeat, engine: Engine) -> tuple[str, ...]:

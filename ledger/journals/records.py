@@ -46,6 +46,11 @@ class Tokens(msgspec.Struct, frozen=True, array_like=True):
     audio_ms: int = 0
     searches: int = 0
 
+    @property
+    def prompt(self) -> int:
+        """All of the prompt's text, read from a cache or not."""
+        return self.input + self.cached + self.cache_write + self.cache_write_1h
+
 
 # The columns that keep them, in the same order.
 TOKEN_COLUMNS: dict[str, str] = {

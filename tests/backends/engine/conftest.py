@@ -23,7 +23,7 @@ if "--help=all" in words:
     for flag in ("--model MODEL", "--served-model-name NAME", "--host HOST", "--port PORT",
                  "--shutdown-timeout S", "--enforce-eager, --no-enforce-eager", "--runner R",
                  "--enable-auto-tool-choice", "--tool-call-parser P", "--behave B",
-                 "--max-model-len N"):
+                 "--max-model-len N", "--otlp-traces-endpoint E"):
         print("  " + flag)
     sys.exit(0)
 option = lambda name, default: words[words.index(name) + 1] if name in words else default

@@ -43,6 +43,12 @@ def test_only_flags_that_exist_are_added(launch):
     assert "--enable-prompt-tokens-details" not in words  # the stand-in does not know it
 
 
+def test_an_engine_is_told_where_its_spans_go(launch):
+    assert "--otlp-traces-endpoint" not in words_of(launch)
+    words = words_of(replace(launch, traces="http://c:4318/v1/traces"))
+    assert words[words.index("--otlp-traces-endpoint") + 1] == "http://c:4318/v1/traces"
+
+
 @pytest.mark.parametrize(
     ("flag", "ours"),
     [

@@ -79,6 +79,22 @@ async def test_an_engine_sees_its_own_gpus(fake_spec, tmp_path, monkeypatch, gpu
     assert log.read_text().strip() == seen
 
 
+@pytest.mark.parametrize(
+    ("traces", "seen"), [(None, ["", ""]), ("http://c/v1/traces", ["http/protobuf", "vllm/tiny"])]
+)
+async def test_an_engine_that_tells_its_spans_says_whose_they_are(
+    fake_spec, tmp_path, traces, seen
+):
+    launch = replace(fake_spec().launch, traces=traces, served_name="tiny")
+    names = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_SERVICE_NAME")
+    tells = f"import os; print(*(os.environ.get(name, '') for name in {names}), sep=',')"
+    log = tmp_path / "log"
+    words = [sys.executable, "-c", tells]
+    process = await EngineProcess.start(words, launch, log=log, cpu=CpuOptions())
+    assert await process.wait() == 0
+    assert log.read_text().strip().split(",") == seen
+
+
 async def test_hang_up_kills_a_guard_that_was_started_under_nohup(fake_spec, tmp_path):
     """Ignored signals are inherited: one sent before the guard listens must not be lost."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

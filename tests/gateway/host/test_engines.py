@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from backends.engine.supervisor import Phase, Status
 from backends.simulator.running import bind
 from gateway.clock import Clock
+from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.settings import Engine, parse
 from gateway.host.engines import (
     EngineSupervision,
@@ -21,6 +22,7 @@ from gateway.host.engines import (
     limits,
     port_of,
     told,
+    traces_of,
 )
 from gateway.host.telemetry import Telemetry
 from gateway.runtime import EngineSeat, Ports, resolve
@@ -364,6 +366,19 @@ async def test_nothing_waits_for_an_environment_that_nobody_needs(supervision) -
     engines = supervision((), never)
     await engines.run()
     await engines.stop()
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({}, None),
+        ({"endpoint": "http://c:4318/"}, "http://c:4318/v1/traces"),
+        ({"endpoint": "http://c:4318", "traces": False}, None),
+        ({"endpoint": "http://c:4318", "headers_env": "SECRET"}, None),
+    ],
+)
+def test_engines_send_spans_where_no_secret_is_needed(members, told) -> None:
+    assert traces_of(OpenTelemetry(**members)) == told
 
 
 async def test_vllm_is_started_with_its_limits_and_model(supervision, tmp_path) -> None:

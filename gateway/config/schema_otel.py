@@ -1,0 +1,42 @@
+"""The section that says where traces and metrics go by OpenTelemetry's protocol; off without it."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.config.sections import Ratio, Section, Variable
+
+Collector = Annotated[str, Field(pattern=r"^https?://[\w.:\[\]-]+(/[!-;=?-~]*)?$", max_length=300)]
+
+
+class OpenTelemetry(Section):
+    """Needs the extra `opentelemetry`. No prompt and no answer is ever in a span."""
+
+    endpoint: Collector | None = Field(
+        None,
+        description="a collector's OTLP/HTTP address, to which `/v1/traces` and `/v1/metrics` are"
+        " added: http://collector:4318; nothing is sent without it",
+    )
+    traces: bool = Field(True, description="spans of requests, decisions, attempts and engines")
+    metrics: bool = Field(True, description="the GenAI conventions' histograms")
+    sample: Ratio = Field(
+        1.0, description="of requests whose client decided nothing by a `traceparent` of its own"
+    )
+    headers_env: Variable | None = Field(
+        None,
+        description="environment variable with headers for the collector: `name=value,name=value`",
+    )
+    environment: str | None = Field(
+        None, max_length=100, description="`deployment.environment.name` of all that is sent"
+    )
+
+    @property
+    def traces_url(self) -> str | None:
+        return self._below("v1/traces")
+
+    @property
+    def metrics_url(self) -> str | None:
+        return self._below("v1/metrics")
+
+    def _below(self, path: str) -> str | None:
+        return None if self.endpoint is None else f"{self.endpoint.rstrip('/')}/{path}"

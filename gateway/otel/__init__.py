@@ -1,0 +1,1 @@
+"""Traces and metrics by OpenTelemetry's protocol, where the configuration names a collector."""

@@ -1,0 +1,149 @@
+"""OpenTelemetry's SDK, set up as the configuration says: batches, sent from threads of its own.
+
+What cannot be sent is dropped when its bounded queue is full: a collector that is away costs
+memory for a few thousand spans, and no request anything. Nothing is taken from `OTEL_*` variables
+that the configuration says; the rest of them works as the SDK documents.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from urllib.parse import unquote
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+
+from gateway.clock import Clock
+from gateway.config.schema_otel import OpenTelemetry
+from gateway.errors import ConfigError
+from gateway.http.connection import Header
+from gateway.otel.genai import GenAi
+from gateway.otel.tracing import Trace, Tracing
+from gateway.plan import Plan, Step
+from ledger.journals.records import AttemptSettled
+
+SCOPE = "breakeven"
+EXPORT_S = 5.0  # for one batch, with all its tries
+LAST_S = 1.0  # for what is left when a worker ends
+
+
+class Exporting:
+    """An `Observer`."""
+
+    def __init__(
+        self,
+        settings: OpenTelemetry,
+        resource: Resource,
+        headers: Mapping[str, str],
+        names: tuple[frozenset[str], frozenset[str]],
+        clock: Clock,
+    ) -> None:
+        """`names`: of models and of targets, which have series of their own."""
+        self._providers: list[TracerProvider | MeterProvider] = []
+        self._ways: list[OTLPSpanExporter | OTLPMetricExporter] = []
+        self._tracing: Tracing | None = None
+        self._genai: GenAi | None = None
+        if settings.traces:
+            spans = OTLPSpanExporter(settings.traces_url, headers=headers, timeout=EXPORT_S)
+            sampler = ParentBased(TraceIdRatioBased(settings.sample))
+            tracers = TracerProvider(sampler, resource, shutdown_on_exit=False)
+            tracers.add_span_processor(BatchSpanProcessor(spans))
+            self._tracing = Tracing(tracers.get_tracer(SCOPE, version(SCOPE)), clock)
+            self._providers.append(tracers)
+            self._ways.append(spans)
+        if settings.metrics:
+            sums = OTLPMetricExporter(settings.metrics_url, headers=headers, timeout=EXPORT_S)
+            reader = PeriodicExportingMetricReader(sums)
+            meters = MeterProvider([reader], resource, shutdown_on_exit=False)
+            self._genai = GenAi(meters.get_meter(SCOPE, version(SCOPE)), *names)
+            self._providers.append(meters)
+            self._ways.append(sums)
+
+    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> "Followed":
+        tracing = self._tracing
+        trace = None if tracing is None else tracing.begins(request_id, path, headers)
+        return Followed(trace, self._genai)
+
+    def close(self) -> None:
+        """The SDK tries for ten seconds and more; a worker that ends has one."""
+        late = threading.Timer(LAST_S, self._give_up)
+        late.start()
+        for provider in self._providers:
+            provider.shutdown()
+        late.cancel()
+
+    def _give_up(self) -> None:
+        for way in self._ways:
+            way.shutdown()
+
+
+class Followed:
+    """A `Story`: of who is sampled a trace, and of everybody the histograms."""
+
+    __slots__ = ("_genai", "_sent", "_trace")
+
+    def __init__(self, trace: Trace | None, genai: GenAi | None) -> None:
+        self._trace = trace
+        self._genai = genai
+        self._sent: dict[str, tuple[Plan, Step]] = {}
+
+    def decided(self, begun_s: float, plan: Plan) -> None:
+        if self._trace is not None:
+            self._trace.decided(begun_s, plan)
+
+    def sends(self, attempt_id: str, number: int, plan: Plan, step: Step) -> dict[str, str]:
+        self._sent[attempt_id] = plan, step
+        return {} if self._trace is None else self._trace.sends(attempt_id, number, plan, step)
+
+    def settled(self, record: AttemptSettled) -> None:
+        sent = self._sent.pop(record.attempt_id, None)
+        if sent is None:
+            return  # it ended before it was sent
+        if self._trace is not None:
+            self._trace.settled(record)
+        if self._genai is not None:
+            self._genai.settled(*sent, record)
+
+    def ends(self, status: int | None, ended_by: str | None) -> None:
+        if self._trace is not None:
+            self._trace.ends(status, ended_by)
+
+
+def exporting(
+    settings: OpenTelemetry,
+    worker: str,
+    names: tuple[frozenset[str], frozenset[str]],
+    clock: Clock,
+    environ: Mapping[str, str],
+) -> Exporting:
+    """`worker` names this process among all that send: a host, and its worker's number."""
+    said = {
+        "service.name": SCOPE,
+        "service.version": version(SCOPE),
+        "service.instance.id": worker,
+    }
+    if settings.environment is not None:
+        said["deployment.environment.name"] = settings.environment
+    headers = _headers(settings.headers_env, environ)
+    return Exporting(settings, Resource.create(said), headers, names, clock)
+
+
+def _headers(name: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """As OpenTelemetry writes them in one variable: `name=value,name=value`, values URL-encoded."""
+    if name is None:
+        return {}
+    value = environ.get(name)
+    if not value:
+        raise ConfigError([f"opentelemetry.headers_env: `{name}` is not set"])
+    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+    if not all(key.strip() and equals for key, equals, _ in pairs):
+        raise ConfigError(
+            [f"opentelemetry.headers_env: `{name}` must hold `name=value,name=value`"]
+        )
+    return {key.strip(): unquote(text.strip()) for key, _, text in pairs}

@@ -1,0 +1,71 @@
+"""The SDK as it is set up: headers, what is off, and an end that comes also without a collector."""
+
+import socket
+
+import pytest
+from opentelemetry.sdk.resources import Resource
+
+from gateway.clock import Clock
+from gateway.config.schema_otel import OpenTelemetry
+from gateway.errors import ConfigError
+from gateway.otel.exporting import Exporting, exporting
+from gateway.otel.genai import GenAi
+
+NAMES = (frozenset({"chat"}), frozenset({"pool:main/0"}))
+
+
+def made(environ: dict[str, str] | None = None, **members) -> Exporting:
+    settings = OpenTelemetry(**members)
+    return exporting(settings, "host/0", NAMES, Clock(), environ or {})
+
+
+@pytest.fixture
+def deaf():
+    """An address that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def tell(found: Exporting, plan, step, ending) -> None:
+    story = found.begins("req_1", "/v1/x", [])
+    story.decided(0.0, plan())
+    story.sends("req_1.1", 1, plan(), step())
+    story.settled(ending())
+    story.ends(200, None)
+
+
+@pytest.mark.parametrize("away", ["deaf", "closed"])
+def test_it_ends_without_its_collector(away, deaf, free_port, plan, step, ending) -> None:
+    """Well within `EXPORT_S` each; that it returns at all is what is asked."""
+    endpoint = deaf if away == "deaf" else f"http://127.0.0.1:{free_port}"
+    found = made(endpoint=endpoint)
+    tell(found, plan, step, ending)
+    found.close()
+    tell(found, plan, step, ending)  # a late ending is dropped
+
+
+def test_what_is_off_is_not_made(free_port, plan, step, ending) -> None:
+    found = made(endpoint=f"http://127.0.0.1:{free_port}", traces=False, metrics=False)
+    tell(found, plan, step, ending)
+    assert found.begins("req_1", "/v1/x", []).sends("req_1.1", 1, plan(), step()) == {}
+    found.close()
+
+
+def test_an_attempt_that_was_never_sent_is_no_news(free_port, ending, monkeypatch) -> None:
+    counted = []
+    monkeypatch.setattr(GenAi, "settled", lambda *told: counted.append(told))
+    found = Exporting(
+        OpenTelemetry(endpoint=f"http://127.0.0.1:{free_port}", traces=False),
+        Resource({}), {}, NAMES, Clock(),
+    )  # fmt: skip
+    found.begins("req_1", "/v1/x", []).settled(ending())
+    assert counted == []
+    found.close()
+
+
+@pytest.mark.parametrize("value", ["", "nothing", "=x", "a=1,b"])
+def test_headers_that_are_none_are_told_by_the_variables_name_alone(value) -> None:
+    with pytest.raises(ConfigError) as caught:
+        made({"OTLP": value}, endpoint="http://x:1", headers_env="OTLP")
+    assert "opentelemetry.headers_env: `OTLP`" in str(caught.value)
+    assert not value or value not in str(caught.value).replace("name=value", "")
