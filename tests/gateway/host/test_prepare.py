@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.orm import Session
 
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
 from gateway.host.prepare import find_ports, ledger_url, moved, prepare
-from ledger.database import make_engine
+from ledger.database import make_engine, sqlite_url
+from ledger.identity.keys import KeySpec, create_key, load_pepper
 
 TEXT = """
 state_dir: {state}
@@ -93,3 +95,22 @@ def test_an_engine_that_moves_from_its_port_is_one_line(tmp_path: Path) -> None:
     assert f"{port}, by pools." in line
     assert ".engine.port, is taken by process" in line
     assert moved(settings, find_ports(settings)) == []
+
+
+def test_a_host_without_the_others_pepper_does_not_start(tmp_path: Path) -> None:
+    """It would answer 401 to every key that was made on another."""
+    path, url = written(tmp_path), sqlite_url(tmp_path / "shared.db")
+    text_ = f"{path.read_text()}ledger: {{url: '{url}'}}\n"
+    path.write_text(text_)
+    first = prepare(parse(text_, name="t"), path, {})
+    engine = make_engine(url)
+    with Session(engine) as session, session.begin():
+        pepper = load_pepper(tmp_path / "state")
+        create_key(session, KeySpec("k"), pepper=pepper, now_us=1)
+    engine.dispose()
+    assert prepare(parse(text_, name="t"), path, {}).runtime.host == first.runtime.host
+    other = parse(text_.replace(str(tmp_path / "state"), str(tmp_path / "other")), name="t")
+    with pytest.raises(ConfigError, match=r"state_dir: .*pepper is missing.*copy the file"):
+        prepare(other, path, {})
+    (tmp_path / "other" / "pepper").write_bytes(pepper)
+    assert prepare(other, path, {}).runtime.host.startswith(f"{first.runtime.host}~")
