@@ -266,6 +266,7 @@ async def _told(bench: Bench, sides: Sides) -> None:
         ttft_ms_p50={name: round(1e3 * median(times), 2) for name, times in found.items()},
         cached_tokens=cached,
         auc_another_teams=round(auc(found["another team's"], new), 3),
+        auc_another_teams_95=_interval(found["another team's"], new),
         auc_own_again=round(auc(found["own again"], new), 3),
         auc_straight_again=round(auc(found["straight, again"], found["straight, first"]), 3),
     )
@@ -275,6 +276,17 @@ def auc(shorter: list[float], longer: list[float]) -> float:
     """How often a random one of the first is below one of the second; a half tells nothing."""
     pairs = [(one > two) - (one < two) for two in shorter for one in longer]
     return 0.5 + sum(pairs) / (2 * len(pairs))
+
+
+def _interval(shorter: list[float], longer: list[float]) -> list[float]:
+    """By resampling trials: where 0.5 lies within, nothing is told."""
+    rng, places = random.Random(1), range(len(longer))
+    found = []
+    for _ in range(RESAMPLES):
+        drawn = rng.choices(places, k=len(places))
+        found.append(auc([shorter[x] for x in drawn], [longer[x] for x in drawn]))
+    found.sort()
+    return [round(found[round(x * RESAMPLES)], 3) for x in (0.025, 0.975)]
 
 
 def settled(bench: Bench, serve: Serve) -> None:
