@@ -53,9 +53,11 @@ class Desk:
     def viewer(self) -> Viewer:
         return self._who()
 
-    def get(self, path: str, **query: str | int) -> dict[str, Any]:
+    def get(self, path: str, *, within_s: float = TIMEOUT_S, **query: str | int) -> dict[str, Any]:
         """Raises `Refused`, `Unanswered`, and `NotAllowed` where nobody looks any more."""
-        return self._ask(self._client.build_request("GET", PREFIX + path, params=query), b"")
+        return self._ask(
+            self._client.build_request("GET", PREFIX + path, params=query, timeout=within_s), b""
+        )
 
     def delete(self, path: str, **query: str | int) -> dict[str, Any]:
         """The same."""

@@ -13,6 +13,7 @@ from ledger.money import PUSD_PER_USD
 
 Records = Sequence[Mapping[str, Any]]
 Chart = Any  # Altair's charts, layers and concatenations have no common public type
+TIME = "%d %b %H:%M"
 LONG = 22  # characters of a legend's name; two of them fit beside each other on a phone
 LEGEND_LINE = 20  # pixels
 MOST_TICKS = 10
@@ -132,6 +133,23 @@ def _moment(at_s: float) -> alt.DateTime:
         year=at.year, month=at.month, date=at.day, hours=at.hour, minutes=at.minute,
         seconds=at.second, milliseconds=at.microsecond // 1000, utc=True,
     )  # fmt: skip
+
+
+def markers(marks: Records, x: alt.X) -> list[Any]:
+    """Dashed rules at the instants of `marks` (`at`), with `label`, and `told` on hover."""
+    base = alt.Chart(inline(marks)).encode(
+        x=x,
+        tooltip=[
+            alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=words.zoned("at"), format=TIME),
+            alt.Tooltip("told:N", title="what"),
+        ],
+    )
+    ink = inks().ink
+    rules = base.mark_rule(color=ink, strokeDash=[3, 3], strokeWidth=1.2)
+    texts = base.mark_text(align="left", baseline="top", dx=4, color=ink, fontSize=12).encode(
+        y=alt.value(0), text="label:N"
+    )
+    return [rules, texts]
 
 
 def clean(chart: Any) -> Any:

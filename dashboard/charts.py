@@ -12,6 +12,7 @@ import altair as alt
 from dashboard import words
 from dashboard.axes import (
     LEGEND_LINE,
+    TIME,
     Chart,
     Records,
     amount,
@@ -22,6 +23,7 @@ from dashboard.axes import (
     in_money,
     inline,
     legend_height,
+    markers,
     priced,
     time_axis,
 )
@@ -49,7 +51,6 @@ SHORT = ".3~s"  # 1.2M
 FEW = 0.04  # four ticks of whole percents need more
 HEIGHT = 300
 GAP = 0.12  # of a bar, between it and the next
-_TIME = "%d %b %H:%M"
 
 
 def money_colours(own: str) -> dict[str, str]:
@@ -86,7 +87,7 @@ def stacked(
             color=coloured(colours),
             tooltip=[
                 alt.Tooltip(
-                    "utcyearmonthdatehoursminutes(at):T", title=words.zoned("from"), format=_TIME
+                    "utcyearmonthdatehoursminutes(at):T", title=words.zoned("from"), format=TIME
                 ),
                 alt.Tooltip("kind:N", title="what"),
                 alt.Tooltip("shown:N", title=_titled(title, money=money)),
@@ -101,21 +102,7 @@ def _marked(chart: Chart, marks: Records, instants: Sequence[datetime]) -> Chart
     seen = [one for one in marks if min(instants) <= one["at"] <= max(instants)]
     if not seen:
         return chart
-    now = inks()
-    base = alt.Chart(inline(seen)).encode(
-        x=time_axis("at", instants),
-        tooltip=[
-            alt.Tooltip(
-                "utcyearmonthdatehoursminutes(at):T", title=words.zoned("at"), format=_TIME
-            ),
-            alt.Tooltip("told:N", title="what"),
-        ],
-    )
-    rules = base.mark_rule(color=now.ink, strokeDash=[3, 3], strokeWidth=1)
-    texts = base.mark_text(align="left", baseline="top", dx=4, color=now.ink, fontSize=12).encode(
-        y=alt.value(0), text="label:N"
-    )
-    return alt.layer(chart, rules, texts)
+    return alt.layer(chart, *markers(seen, time_axis("at", instants)))
 
 
 def _piled(
@@ -179,7 +166,7 @@ def lines(
                 alt.Tooltip(
                     "utcyearmonthdatehoursminutesseconds(at):T",
                     title=words.zoned("at"),
-                    format=_TIME,
+                    format=TIME,
                 ),
                 alt.Tooltip("kind:N", title="which"),
                 alt.Tooltip(f"{value}:Q", title=title, format=form),

@@ -18,6 +18,7 @@ from dashboard.axes import (
     coloured,
     in_money,
     inline,
+    markers,
     priced,
     time_axis,
 )
@@ -168,19 +169,6 @@ def marked(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> 
     )  # fmt: skip
     within = [{**one, "at": min(one["at"], max(ends))} for one in marks]
     return clean(alt.layer(lines, *markers(within, x)) if marks else lines)
-
-
-def markers(marks: Sequence[Mapping[str, Any]], x: alt.X) -> list[Any]:
-    """Rules at the instants at which sets of policies came in force, with their labels."""
-    base = alt.Chart(inline(marks)).encode(x=x)
-    told = [alt.Tooltip("told:N", title="what")]
-    rules = base.mark_rule(color=inks().ink, strokeDash=[3, 3], strokeWidth=1.3).encode(
-        tooltip=told
-    )
-    texts = base.mark_text(
-        align="left", baseline="top", dx=4, fontSize=11.5, color=inks().ink
-    ).encode(y=alt.value(0), text="label:N", tooltip=told)
-    return [rules, texts]
 
 
 def flows(records: Records) -> Chart:

@@ -13,6 +13,7 @@ from dashboard.axes import (
     coloured,
     in_money,
     inline,
+    markers,
     priced,
     time_axis,
 )
@@ -40,9 +41,5 @@ def steps(records: Records, *, colours: Mapping[str, str], now: object) -> Chart
     )
     line = base.mark_line(interpolate="step-after", strokeWidth=2.5)
     points = base.transform_filter("datum.said").mark_point(filled=True, size=60)
-    mark = alt.Chart(inline([{"at": now, "label": "now"}])).encode(x=time_axis("at", instants))
-    rule = mark.mark_rule(strokeDash=[3, 3], color="#8A9893")
-    text = mark.mark_text(align="left", dx=4, baseline="top", color="#8A9893").encode(
-        y=alt.value(0), text="label:N"
-    )
-    return clean(alt.layer(line, points, rule, text))
+    mark = {"at": now, "label": "now", "told": "right of it: entered for a day to come"}
+    return clean(alt.layer(line, points, *markers([mark], time_axis("at", instants))))

@@ -256,6 +256,12 @@ def refusals(view: View) -> list[queries.Refused]:
 
 
 @read(Reach.TEAM)
+def kept(view: View, limit: int) -> list[queries.Kept]:
+    with engine(view.url).connect() as connection:
+        return queries.kept(connection, view.scope, limit=limit)
+
+
+@read(Reach.TEAM)
 def ttft_pairs(view: View, limit: int) -> list[queries.Pair]:
     with engine(view.url).connect() as connection:
         return queries.ttft_pairs(connection, view.scope, limit=limit)

@@ -6,6 +6,8 @@ comparator, blue the same weights elsewhere. Every text that comes from the book
 
 from dataclasses import dataclass
 from html import escape
+from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -14,6 +16,7 @@ from dashboard.words import Money
 
 OWN, IDLE, DOWN, API = "#0F766E", "#A7D3CD", "#C8553D", "#E0912F"
 SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#66736E"
+CHOSEN = ("period", "team", "zone", "money", "live")  # in the address, of all pages
 FAR = 4.0  # times the larger of volume and break-even
 GAIN, LOSS = "#067647", "#B42318"
 UNSURE, API_DEEP = "#4A5652", "#9A5B13"
@@ -29,6 +32,9 @@ _STYLE = """<style>
   font-weight: 600; color: var(--be-muted);}
 .be-about {color: var(--be-muted) !important; text-decoration: underline dotted;
   text-underline-offset: 3px;}
+.be-rows-of {margin-left: .7rem; font-weight: 400; font-size: .78rem;}
+.be-rows-of a::after {content: "rows";}
+.be-leads {font-size: .78rem; margin: -.9rem 0 .2rem; text-align: right;}
 .be-big {font-size: 2.3rem; font-weight: 720; line-height: 1.15; letter-spacing: -.02em;}
 .be-mid {font-size: 1.55rem; font-weight: 680; line-height: 1.25; letter-spacing: -.01em;}
 .be-small {font-size: .86rem; color: var(--be-muted); line-height: 1.45;}
@@ -109,12 +115,34 @@ def card(title: str, *parts: str, about: str = "") -> None:
         st.html(f'<div class="be-card">{head}{"".join(parts)}</div>')
 
 
+def chart(drawn: Any, *, about: str) -> None:
+    """A chart and where it leads: to the term that defines it and to the rows behind it."""
+    st.altair_chart(drawn, width="stretch")
+    meaning = _leads("terms", about, TERMS[about].title, "What this means")
+    st.html(f'<div class="be-leads">{meaning}{_to_rows(about)}</div>')
+
+
 def _defined(title: str, about: str) -> str:
-    """A title that leads to what its figures mean."""
+    """A title that leads to what its figures mean, and to the rows behind them."""
     if not about:
         return title
-    meaning = escape(f"What this means: {TERMS[about].title}")
-    return f'<a class="be-about" href="terms#{about}" title="{meaning}">{title}</a>'
+    return _leads("terms", about, f"What this means: {TERMS[about].title}", title) + _to_rows(about)
+
+
+def _to_rows(about: str) -> str:
+    page, _, anchor = TERMS[about].rows.partition("#")
+    if not page:
+        return ""
+    return f'<span class="be-rows-of">{_leads(page, anchor, "The rows behind it", "")}</span>'
+
+
+def _leads(page: str, anchor: str, told: str, text: str) -> str:
+    """To a page, with what was chosen on this one."""
+    chosen = {name: value for name, value in st.query_params.items() if name in CHOSEN}
+    query = f"?{urlencode(chosen)}" if chosen else ""
+    address = escape(f"{page}{query}{'#' if anchor else ''}{anchor}")
+    what = f'title="{escape(told)}"' + ("" if text else f' aria-label="{escape(told)}"')
+    return f'<a class="be-about" href="{address}" target="_self" {what}>{text}</a>'
 
 
 def big(text: str, *, tone: str = "", size: str = "big") -> str:

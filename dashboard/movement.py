@@ -52,7 +52,7 @@ def moved(view: View, by: str) -> None:
         st.caption("Nothing moved.")
         return
     records = [{"name": one.name, "usd": dollars(one.change_pusd)} for one in found]
-    st.altair_chart(charts_spend.changes(records), width="stretch")
+    look.chart(charts_spend.changes(records), about="spend")
     top = found[0]
     st.caption(
         f"Change of spending against the {span} before, by {by}; own engines at their provisional "
@@ -125,7 +125,7 @@ def by_hour(view: View) -> None:
     if not records or not sums:
         st.caption("Nothing was spent.")
         return
-    st.altair_chart(charts_spend.week(records), width="stretch")
+    look.chart(charts_spend.week(records), about="spend")
     st.caption(
         f"Mean spending of each hour of the week, {reading.now().zone}; own engines at their "
         "provisional charge."

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import charts, data, look, othermoney, reading, team, words
+from dashboard import charts, data, look, othermoney, promises, reading, team, words
 from dashboard.data import View
 from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
 from dashboard.sentences import capacity, cures, headline, trend
@@ -49,7 +49,7 @@ def show(view: View) -> None:
     with first:
         _spend(view, survey)
     with second:
-        _served(survey, sum(row.requests for row in data.refusals(view)))
+        _served(view, survey)
     with third:
         if not alone:
             _spilling(view)
@@ -62,7 +62,7 @@ def show(view: View) -> None:
             colours=charts.money_colours(own_hardware(survey)),
             title="dollars",
         )
-        st.altair_chart(chart, width="stretch")
+        look.chart(chart, about="spend")
 
 
 def _of_team(view: View, survey: Survey) -> None:
@@ -73,7 +73,7 @@ def _of_team(view: View, survey: Survey) -> None:
     first, second = st.columns(2)
     with first:
         team.spent(survey)
-        _served(survey, sum(row.requests for row in data.refusals(view)))
+        _served(view, survey)
     with second:
         team.compared(survey)
         _spilling(view)
@@ -210,8 +210,9 @@ def _spend(view: View, survey: Survey) -> None:
     look.card("Spent", *parts, about="spend")
 
 
-def _served(survey: Survey, refused: int) -> None:
+def _served(view: View, survey: Survey) -> None:
     """Of what was answered; what was refused stands beside it, or 100 % would say too much."""
+    refused = sum(row.requests for row in data.refusals(view))
     own, api = (slo_share(survey.cells, backend) for backend in ("own", "api"))
     every = slo_share(survey.cells, None)
     tokens = Counter[str]()
@@ -227,6 +228,7 @@ def _served(survey: Survey, refused: int) -> None:
             ("APIs", words.percent(api, digits=1), None),
             *refused_rows(survey.cells, refused),
         ),
+        look.small(*promises.lines(view)),
         look.shares((tokens["own"], look.OWN), (tokens["api"], look.API)),
         look.rows(
             ("Tokens of chats from own engines", words.percent(share), look.OWN),

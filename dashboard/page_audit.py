@@ -197,7 +197,7 @@ def _bill(view: View, found: Bill) -> None:
         )
     ]
     if records:
-        st.altair_chart(charts_audit.beside(records), width="stretch")
+        look.chart(charts_audit.beside(records), about="bill")
     tabs = st.tabs(["By day and model", "By model", "By project or team"])
     with tabs[0]:
         _rows([{"day": day, **_told(row, "model")} for day, rows in days.items() for row in rows])

@@ -78,7 +78,7 @@ def _chart(steps: Ladder, basis: TokenBasis, reach: Reach) -> None:
         limit=float(steps.capacity * steps.scale),
         basis=basis,
     )
-    st.altair_chart(chart, width="stretch")
+    look.chart(chart, about="staircase")
     st.caption(
         f"Token basis: {basis}; volumes are what is asked of the pool. Shaded, where in sight: "
         f"beyond the capacity of {steps.unit(steps.gpus)} inside the SLO. Solid own line: as "

@@ -27,7 +27,7 @@ def show(view: View) -> None:
     spent = ranked([one for one in found if not one.is_default], view.now_us)
     _summary(spent, view.now_us)
     if spent:
-        st.altair_chart(charts_budgets.bars(records(spent[:DRAWN], view.now_us)), width="stretch")
+        look.chart(charts_budgets.bars(records(spent[:DRAWN], view.now_us)), about="budget")
         more = ""
         if len(spent) > DRAWN:
             more = f" The {DRAWN} nearest to their limits of {len(spent)}; all are in the table."

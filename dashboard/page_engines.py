@@ -173,4 +173,4 @@ def _chart(
     if not records:
         st.caption(empty)
         return
-    st.altair_chart(charts.lines(records, value="value", title=unit, form=form), width="stretch")
+    look.chart(charts.lines(records, value="value", title=unit, form=form), about="engine")

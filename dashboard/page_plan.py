@@ -162,7 +162,7 @@ def _asked(traffic: Traffic) -> None:
 
 def _drawn(found: Plan, gpu: str) -> None:
     records, colours = cumulative_records(found)
-    st.altair_chart(charts_plan.cumulative(records, colours=colours), width="stretch")
+    look.chart(charts_plan.cumulative(records, colours=colours), about="npv")
     st.caption(
         f"Paid until the end of each month, not discounted; what {gpu}s are worth at the end is "
         "left out of the lines and is in the NPV. A month has 730 h."

@@ -120,7 +120,7 @@ def _past(view: View) -> None:
     marks = markers(sets, view)
     if records:
         chart = charts_policies.marked(records, marks, "of requests for own models")
-        st.altair_chart(chart, width="stretch")
+        look.chart(chart, about="routing")
     else:
         st.caption("No request in this period that own engines serve.")
     if not sets:

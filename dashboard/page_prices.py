@@ -82,7 +82,7 @@ def _seen(desk: Desk, given: Mapping[str, Any], found: Mapping[str, Any]) -> Non
     _summary(found)
     moved = charts_prices.moved(entries)
     if moved:
-        st.altair_chart(charts_prices.changes(moved), width="stretch")
+        look.chart(charts_prices.changes(moved), about="price")
         st.caption("By how much the most changed prices move, in percent; amber: dearer.")
     for one in found["implausible"]:
         st.warning(f"{one['name']}: {one['detail']}", icon=":material/report:")

@@ -78,7 +78,7 @@ def _picture(versions: Sequence[RateVersion], entered: Sequence[Entered], now_us
     pools = sorted({record["kind"] for record in records})
     colours = {pool: charts.PALETTE[n % len(charts.PALETTE)] for n, pool in enumerate(pools)}
     chart = charts_rates.steps(records, colours=colours, now=words.instant(now_us))
-    st.altair_chart(chart, width="stretch")
+    look.chart(chart, about="rate")
     st.caption(
         "What one GPU costs an hour, from when it counts. Right of the line is what was entered "
         "for a day to come. Hours that are closed stay as they were billed."

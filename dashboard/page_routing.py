@@ -36,11 +36,11 @@ def show(view: View) -> None:
         survey, lambda one: _destination(one.backend, spilled=one.spilled), lambda one: one.attempts
     )
     marks = _policies(view) if view.viewer.sees_house else []
-    st.altair_chart(
+    look.chart(
         charts.stacked(
             records, value="value", colours=colours, title="requests", money=False, marks=marks
         ),
-        width="stretch",
+        about="routing",
     )
     if marks:
         st.caption("Dashed: policies put in force, by `breakeven policy` or the admin API.")
@@ -84,9 +84,9 @@ def _room(view: View, marks: list[dict[str, Any]]) -> None:
             if not records:
                 st.caption("No engine said so in this period.")
                 continue
-            st.altair_chart(
+            look.chart(
                 charts.lines(records, value="value", title=unit, form=form, marks=marks),
-                width="stretch",
+                about="engine",
             )
     st.caption(
         "The bid price is what a request must save at an API to be worth its engine time: 0 while "
@@ -149,9 +149,9 @@ def _spills(survey: Survey) -> None:
         st.info("Nothing spilled in this period.", icon=":material/check_circle:")
         return
     records = [{"name": words.reason(code), "value": n} for code, n in counts.most_common()]
-    st.altair_chart(
+    look.chart(
         charts.ranked(records, value="value", title="requests", form=",.0f", colour=look.API),
-        width="stretch",
+        about="routing",
     )
     paid = words.money(sum(money.values())).replace("$", "\\$")
     st.caption(f"Spilled requests cost {paid} at APIs.")
@@ -175,7 +175,7 @@ def _predictions(view: View) -> None:
         }
         for pair in pairs
     ]
-    st.altair_chart(charts.predictions(records), width="stretch")
+    look.chart(charts.predictions(records), about="routing")
     late = sum(pair.ttft_us > pair.ttft_predicted_us for pair in pairs)
     st.caption(
         f"The latest {len(pairs)} streamed answers; {words.percent(late / len(pairs))} came later "

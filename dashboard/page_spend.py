@@ -62,7 +62,7 @@ def show(view: View) -> None:
     st.subheader("What a token cost", anchor=False)
     movement.unit_costs_of(survey)
     _movement(view)
-    st.subheader("Single requests", anchor=False)
+    st.subheader("Single requests", anchor="requests")
     _requests(view, survey)
     st.subheader("As files", anchor=False)
     downloads.offer(view, survey)
@@ -120,7 +120,7 @@ def _over_time(view: View, survey: Survey, by: str) -> None:
         names = sorted({record["kind"] for record in records})
         colours = dict(zip(names, charts.PALETTE * (1 + len(names) // 8), strict=False))
         chart = charts.stacked(records, value="value", colours=colours, title="dollars")
-    st.altair_chart(chart, width="stretch")
+    look.chart(chart, about="spend")
     if by != "kind of cost":
         st.caption("Own engines at their provisional charge (engine seconds); idle is not in here.")
 

@@ -31,13 +31,13 @@ def show(survey: Survey, known: Sequence[Hardware]) -> None:
         if found is None:
             continue
         st.subheader(f"Would other GPUs carry this load for less?{name}", anchor=False)
-        st.altair_chart(
+        look.chart(
             charts.ranked(
                 _bars(bill, found), value="value", title=axes.in_money("dollars a month"),
                 form=axes.whole_money(),
                 colour=look.OWN,
             ),
-            width="stretch",
+            about="staircase",
         )  # fmt: skip
         st.caption(sentence(bill, found))
 

@@ -48,7 +48,7 @@ def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
     records, marks, capacity = lines(case)
     colours = {"own GPUs, overflow bought": look.OWN, "API": look.API}
     chart = charts.break_even(records, colours=colours, marks=marks, limit=capacity, basis=BASIS)
-    st.altair_chart(chart, width="stretch")
+    look.chart(chart, about="breakeven")
     st.caption(
         f"Against {', '.join(verdict.comparators)}, at "
         f"{words.money(Fraction(case.avoided.pusd_per_token) * 10**6)} per 1M tokens ({BASIS}): "
@@ -64,7 +64,7 @@ def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
         result = outcome(case).result_pusd
         swing = int(100 * SWING)
         chart = charts_plan.tornado(bars(found, result), share=swing)
-        st.altair_chart(chart, width="stretch")
+        look.chart(chart, about="breakeven")
         st.caption(f"Each input alone, {swing} % less and {swing} % more; shares end at 100 %.")
     with second:
         _would_have_to_be(case)

@@ -90,5 +90,5 @@ def over_the_period(survey: Survey) -> None:
         return
     colours = {own: look.OWN, "APIs": look.API}
     chart = charts.stacked(records, value="value", colours=colours, title="dollars")
-    st.altair_chart(chart, width="stretch")
+    look.chart(chart, about="used")
     st.caption("Own engines at their provisional charge (engine seconds).")

@@ -4,11 +4,15 @@ from typing import NamedTuple
 
 
 class Term(NamedTuple):
-    """`formula`: as a person would write it; empty where there is none."""
+    """`formula`: as a person would write it; empty where there is none.
+
+    `rows`: the address of the rows behind such figures; empty where they stand beside them.
+    """
 
     title: str
     means: str
     formula: str = ""
+    rows: str = "spend#requests"
 
 
 TERMS: dict[str, Term] = {
@@ -21,7 +25,7 @@ TERMS: dict[str, Term] = {
     ),
     "comparator": Term(
         "Comparators",
-        "Two answers to `what would it have cost elsewhere`: a substitute model that one would buy "
+        "Two answers to what it would have cost elsewhere: a substitute model that one would buy "
         "and the same weights at the cheapest host. Each request is priced at that API's own "
         "rules: uncached and cached input, output, tiers, fees.",
         "sum over requests of (input x price + cached x price + output x price)",
@@ -51,6 +55,7 @@ TERMS: dict[str, Term] = {
         "input: public figures for the same GPU differ 2 to 4 times. Unknown is not $0. A month is "
         "720 hours where nothing else is said.",
         "F = GPUs x rate x hours + ops hours x their rate",
+        rows="rates",
     ),
     "slo": Term(
         "SLO attainment",
@@ -82,6 +87,7 @@ TERMS: dict[str, Term] = {
         "Price",
         "What a provider charges per 1M tokens of a kind, from the price book: versioned, dated, "
         "with a source. Another price waits until somebody approves it.",
+        rows="",
     ),
     "capacity": Term(
         "Capacity inside the SLO",
@@ -105,17 +111,20 @@ TERMS: dict[str, Term] = {
         "All costs of each way over the horizon, later ones discounted; payback is when a way has "
         "cost less than staying for the first time and for good.",
         "sum over months of cost / (1 + monthly rate)^month",
+        rows="",
     ),
     "bill": Term(
         "Invoiced, booked, difference",
         "What a provider or cloud says it is owed for its days, beside what the ledger has of the "
         "same days. Posting a bill brings the books to it by adjustments, one a day.",
         "difference = invoiced - booked",
+        rows="",
     ),
     "verify": Term(
         "Ledger verify",
         "A list of checks over all books: entries balance, costs follow from tokens and prices, "
         "sums are their rows, nothing that was sealed or entered was edited.",
+        rows="",
     ),
     "routing": Term(
         "Shares and spill",
@@ -127,21 +136,25 @@ TERMS: dict[str, Term] = {
         "An engine's state",
         "As telemetry sampled it last: sequences running and waiting, KV cache in use, prefix hits "
         "and tokens a second from the engine's own counters.",
+        rows="",
     ),
     "policies": Term(
         "Policies in force",
         "The rules by which requests are routed, the first match wins: promises (SLO), candidates, "
         "caps, what happens when nothing fits.",
+        rows="",
     ),
     "whatif": Term(
         "What-if",
         "The recorded traffic played again under another set of policies, in virtual time, against "
         "engines as measured: its dollars and kept promises beside those of the set in force.",
+        rows="",
     ),
     "attempt": Term(
         "Attempt",
         "One upstream try of a request: its tokens by kind, its times, its price and cost.",
         "cost = sum over kinds of tokens x price",
+        rows="",
     ),
     "overflow": Term(
         "Overflow",

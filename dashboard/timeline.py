@@ -38,7 +38,7 @@ def show(tries: Sequence[Try]) -> None:
             ],
         )
     )
-    st.altair_chart(axes.clean(chart), width="stretch")
+    look.chart(axes.clean(chart), about="attempt")
     for one in tries:
         if one.warning:
             st.warning(f"{one.warning[0].upper()}{one.warning[1:]}.", icon=":material/route:")

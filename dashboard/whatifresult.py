@@ -29,15 +29,15 @@ def draw(document: Document) -> None:
     left, right = st.columns(2)
     with left:
         st.subheader("Cost", anchor=False)
-        st.altair_chart(charts_policies.dollars(dollars(results), names), width="stretch")
+        look.chart(charts_policies.dollars(dollars(results), names), about="whatif")
         _lacking(results)
     with right:
         st.subheader("Spilled to APIs, of what own engines could serve", anchor=False)
         chart = charts_policies.shares(spilled(results), names, "share spilled", whole=False)
-        st.altair_chart(chart, width="stretch")
+        look.chart(chart, about="whatif")
     st.subheader("Promises kept, by class", anchor=False)
     chart = charts_policies.shares(kept(results), names, "share of requests", whole=True)
-    st.altair_chart(chart, width="stretch")
+    look.chart(chart, about="whatif")
     if any(one["promise"] is not None for one in kept(results)):
         st.caption("The upright mark is what the policy promises.")
     _load(document, names)
@@ -225,7 +225,7 @@ def _load(document: Document, names: Sequence[str]) -> None:
         st.subheader(f"{title}, {pool}" if len(pools) > 1 else title, anchor=False)
         titles = time_title(document), unit
         chart = charts_policies.over_time(records, names, field, titles, form)
-        st.altair_chart(chart, width="stretch")
+        look.chart(chart, about="whatif")
 
 
 def _differences(document: Document) -> None:
@@ -237,7 +237,7 @@ def _differences(document: Document) -> None:
         st.info("Both sent every request to the same place.", icon=":material/check_circle:")
         return
     st.caption("Requests that would have gone elsewhere, and by how much APIs would charge more.")
-    st.altair_chart(charts_policies.flows(flows(document)), width="stretch")
+    look.chart(charts_policies.flows(flows(document)), about="whatif")
     with st.expander("Single requests"):
         st.dataframe(examples(document), hide_index=True, width="stretch")
 

@@ -61,7 +61,13 @@ class Past(msgspec.Struct, forbid_unknown_fields=True):
 def _show(place: Place, _: Nothing) -> dict[str, Any]:
     document, stored, rules = verbs.shown(place.ledger, place.settings)
     stands = stored is not None and stored.document is not None and rules.fault is None
-    return {**document, "fault": rules.fault, "source": "the ledger" if stands else verbs.FILE}
+    source = "the ledger" if stands else verbs.FILE
+    promises = [
+        {"policy": one.name, **one.slo.model_dump(include={"ttft_ms", "tpot_ms", "attainment"})}
+        for one in rules.settings.policies
+        if one.slo.ttft_ms is not None or one.slo.tpot_ms is not None
+    ]
+    return {**document, "fault": rules.fault, "source": source, "promises": promises}
 
 
 def _check(place: Place, given: Judged) -> dict[str, Any]:

@@ -6,10 +6,11 @@ Everything here is limited: a page shows the latest rows, never all of them.
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, func, select
 
 from ledger.orm.tables import Attempt, AttemptDecision, ComparedCost
 from ledger.queries.scope import INPUT_TOKENS, OUTPUT_TOKENS, Scope, rows
+from ledger.sums.rollup import ANSWERED
 
 ROWS_LIMIT = 1_000
 
@@ -49,6 +50,15 @@ class Compared:
     position: int
     ratio_ppm: int
     cost_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Answers under one policy that had a promise, and how many of them kept it."""
+
+    policy: str
+    answers: int
+    met: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,24 @@ def ttft_pairs(connection: Connection, scope: Scope, *, limit: int = 500) -> lis
         .limit(min(limit, ROWS_LIMIT))
     )
     return [Pair(*row) for row in rows(connection, scope.narrow(statement))]
+
+
+def kept(connection: Connection, scope: Scope, *, limit: int) -> list[Kept]:
+    """Of the latest `limit` answers whose promise is known, by policy, the busiest first."""
+    latest = (
+        scope.narrow(select(Attempt.policy, Attempt.slo_met))
+        .where(Attempt.slo_met.is_not(None), Attempt.status.in_(ANSWERED))
+        .order_by(Attempt.opened_us.desc())
+        .limit(limit)
+        .subquery()
+    )
+    met = func.sum(case((latest.c.slo_met, 1), else_=0))
+    statement = (
+        select(latest.c.policy, func.count(), met)
+        .group_by(latest.c.policy)
+        .order_by(func.count().desc(), latest.c.policy)
+    )
+    return [Kept(*row) for row in rows(connection, statement)]
 
 
 def streamed(

@@ -122,3 +122,13 @@ def test_words_are_readable_on_their_paper(inks) -> None:
         assert contrast(word, inks.card) >= 4.5
     for colour in (look.OWN, look.SUBSTITUTE, look.SAME_WEIGHTS):
         assert contrast(colour, inks.card) >= 2.9, "a line on its paper"
+
+
+def test_a_card_leads_to_its_meaning_and_its_rows_with_what_was_chosen(monkeypatch) -> None:
+    chosen = {"team": "search & more", "money": "EUR", "request": "r1"}
+    monkeypatch.setattr(look.st, "query_params", chosen)
+    title = look._defined("Spent", "spend")
+    kept = "team=search+%26+more&amp;money=EUR"
+    assert f'href="terms?{kept}#spend"' in title
+    assert f'href="spend?{kept}#requests"' in title
+    assert "rows" not in look._defined("Engine", "engine").replace("The rows", "")

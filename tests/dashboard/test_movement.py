@@ -65,5 +65,5 @@ def test_tags_are_added_up_when_asked_for(page, month, text_of) -> None:
 def test_unit_costs_stand_on_both_bases(page, month, text_of) -> None:
     shown = text_of(page("spend", month.url))
     for basis in ("input + output", "output only"):
-        assert f"Dollars per 1M tokens, {basis}" in shown
+        assert f"Cost per 1M tokens, {basis}" in shown
     assert "never to compare" in shown

@@ -22,7 +22,7 @@ BOTH = TokenBasis.INPUT_OUTPUT
 def test_both_comparators_and_the_basis_are_named(page, month, text_of) -> None:
     test = page("breakeven", month.url)
     shown = text_of(test)
-    assert "Dollars per 1M tokens, input + output" in shown
+    assert "Cost per 1M tokens, input + output" in shown
     for name in ("anthropic/claude-haiku-4-5", "deepinfra/llama-3.3-70b"):
         assert name in shown
     assert "Break-even against the substitute model:" in shown
@@ -35,7 +35,7 @@ def test_the_other_basis_changes_figures_and_names(page, month, text_of) -> None
     test.segmented_control(key="basis").set_value("output only").run()
     assert not test.exception
     shown = text_of(test)
-    assert "Dollars per 1M tokens, output only" in shown
+    assert "Cost per 1M tokens, output only" in shown
     assert re.search(r"substitute model:\s+(\S+)", shown).group(1) != before
 
 

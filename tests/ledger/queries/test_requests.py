@@ -66,6 +66,20 @@ def test_pairs_have_both_times(connection) -> None:
     assert {pair.ttft_us for pair in found} == {120_000}
 
 
+def test_what_was_kept_is_of_the_latest_that_had_a_promise(engine, opened, settled) -> None:
+    records = []
+    for n in range(12):
+        records.append(opened(n, policy="calm" if n % 3 else "rest"))
+        changes = {"status": "upstream_error"} if n == 11 else {}
+        records.append(settled(n, slo_met=None if n == 10 else n != 7, **changes))
+    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    with engine.connect() as connection:
+        found = queries.kept(connection, SCOPE, limit=5)  # 9, 8, 7, 6, 5
+        every = queries.kept(connection, SCOPE, limit=100)
+    assert found == [queries.Kept("calm", 3, 2), queries.Kept("rest", 2, 2)]
+    assert every == [queries.Kept("calm", 6, 5), queries.Kept("rest", 4, 4)]
+
+
 def test_streams_of_each_engine_are_the_latest(engine, opened, settled) -> None:
     records = []
     for n in range(24):

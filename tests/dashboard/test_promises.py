@@ -1,0 +1,56 @@
+"""What is promised is said in words, beside what was kept of it, by policy."""
+
+import time
+
+import pytest
+
+from dashboard import entrance, promises
+from dashboard.data import View
+from dashboard.viewer import Viewer
+from ledger.identity.people import Role
+from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.queries.reads import Kept
+
+CALM = {"policy": "calm", "ttft_ms": 500.0, "tpot_ms": 40.0, "attainment": 0.99}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "first word within 0.5 s, then 40 ms a token, 99 % of answers"),
+        ({"tpot_ms": None}, "first word within 0.5 s, 99 % of answers"),
+        ({"ttft_ms": None, "attainment": 0.999}, "40 ms a token, 99.9 % of answers"),
+    ],
+)
+def test_a_promise_is_a_sentence(more: dict, said: str) -> None:
+    assert promises.in_words({**CALM, **more}) == said
+
+
+@pytest.mark.parametrize(
+    ("met", "said"),
+    [
+        (1_000, "**100.0 %** kept, 1.0 points above"),
+        (990, "**99.0 %** kept, just so"),
+        (970, "**97.0 %** kept, 2.0 points **short**"),
+    ],
+)
+def test_by_how_much_it_was_kept(met: int, said: str) -> None:
+    assert promises.line(Kept("calm", 1_000, met), CALM).endswith(f"99 % of answers: {said}")
+    assert promises.line(Kept("calm", 1_000, 970), None) == "**calm**: **97.0 %** kept"
+
+
+def test_the_first_page_says_what_was_kept_also_without_a_gateway(
+    books, page, text_of, serving, monkeypatch
+) -> None:
+    filled = books(days=1, peak=2.0)
+    alone = text_of(page("answer", filled.url, period="7 d"))
+    assert "default : " in alone
+    assert "to which something was promised" in alone
+    served = serving(filled.url)
+    monkeypatch.setenv(GATEWAY, served.address)
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(served.state / KEY_FILE))
+    monkeypatch.setattr(entrance, "AT_THIS_MACHINE", Viewer("fay@example.com", Role.FINANCE))
+    now_us = time.time_ns() // 1000
+    view = View(filled.url, "7 d", None, now_us, who=lambda: entrance.AT_THIS_MACHINE)
+    (plain,) = promises.asked(view)
+    assert plain == {"policy": "plain", "ttft_ms": 2000.0, "tpot_ms": 90.0, "attainment": 0.95}
