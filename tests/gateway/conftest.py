@@ -179,8 +179,7 @@ class Stack:
         return self.client.get(self.url + path, headers=self.headers(token))
 
     def post(self, path: str, body: Any, token: str | None = None, **sent: Any) -> httpx.Response:
-        headers = self.headers(token) | sent
-        return self.client.post(self.url + path, json=body, headers=headers)
+        return self.client.post(self.url + path, json=body, headers=self.headers(token) | sent)
 
     def chat(self, model: str = "chat", token: str | None = None, **members: Any) -> httpx.Response:
         body = {"model": model, "messages": [{"role": "user", "content": "hello there"}], **members}
