@@ -8,13 +8,16 @@ says on either side is never shown, for that may be the secret.
 
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote
 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from backends.environ import plain
 from backends.secret import Secret
+from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.sections import KeyCommand
 from gateway.config.settings import Provider, Settings
 from gateway.errors import ConfigError
@@ -42,6 +45,23 @@ def provider_key(provider: Provider | None, name: str, environ: Mapping[str, str
     return None
 
 
+def collector_headers(settings: OpenTelemetry, environ: Mapping[str, str]) -> dict[str, Secret]:
+    """As OpenTelemetry writes them in one variable: `name=value,name=value`, values URL-encoded.
+
+    Raises `ConfigError`, which names the variable and never what it holds.
+    """
+    name = settings.headers_env
+    if name is None:
+        return {}
+    place, value = "opentelemetry.headers_env", environ.get(name)
+    if not value:
+        raise ConfigError([f"{place}: `{name}` is not set in the environment"])
+    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+    if not all(key.strip() and equals for key, equals, _ in pairs):
+        raise ConfigError([f"{place}: `{name}` must hold `name=value,name=value`"])
+    return {key.strip(): Secret(unquote(text.strip())) for key, _, text in pairs}
+
+
 def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Secret]:
     """What this process may have in its hands from the start: what no line of its log may say."""
     for name, provider in settings.providers.items():
@@ -52,6 +72,8 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
                 continue  # it is not this process's, or is missed where it is needed
             if key is not None:
                 yield key
+    with suppress(ConfigError):  # likewise
+        yield from collector_headers(settings.opentelemetry, environ).values()
     alerts, replay = settings.alerts, settings.server.idempotency.replay
     named = [alerts.webhook_env, alerts.secret_env, replay.key_env]
     named += [pool.engine.api_key_env for pool in settings.pools.values()]

@@ -8,7 +8,6 @@ that the configuration says; the rest of them works as the SDK documents.
 import threading
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from urllib.parse import unquote
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -20,8 +19,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 from gateway.clock import Clock
+from gateway.config.credentials import collector_headers
 from gateway.config.schema_otel import OpenTelemetry
-from gateway.errors import ConfigError
 from gateway.http.connection import Header
 from gateway.otel.genai import GenAi
 from gateway.otel.tracing import Trace, Tracing
@@ -130,20 +129,6 @@ def exporting(
     }
     if settings.environment is not None:
         said["deployment.environment.name"] = settings.environment
-    headers = _headers(settings.headers_env, environ)
-    return Exporting(settings, Resource.create(said), headers, names, clock)
-
-
-def _headers(name: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """As OpenTelemetry writes them in one variable: `name=value,name=value`, values URL-encoded."""
-    if name is None:
-        return {}
-    value = environ.get(name)
-    if not value:
-        raise ConfigError([f"opentelemetry.headers_env: `{name}` is not set"])
-    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
-    if not all(key.strip() and equals for key, equals, _ in pairs):
-        raise ConfigError(
-            [f"opentelemetry.headers_env: `{name}` must hold `name=value,name=value`"]
-        )
-    return {key.strip(): unquote(text.strip()) for key, _, text in pairs}
+    headers = collector_headers(settings, environ)
+    sent = {name: value.reveal() for name, value in headers.items()}
+    return Exporting(settings, Resource.create(said), sent, names, clock)

@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from backends.secret import Secret
-from gateway.config.credentials import known_secrets, provider_key
+from gateway.config.credentials import collector_headers, known_secrets, provider_key
+from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.settings import Provider, parse
 from gateway.errors import ConfigError
 
@@ -78,13 +79,31 @@ providers:
   told: {base_url: "https://told.example/v1", api_key_exec: {argv: [/no/such/helper]}}
 ledger: {url_env: LEDGER}
 alerts: {webhook_env: WEBHOOK, secret_env: SIGNING}
+opentelemetry: {headers_env: OTLP}
 """
+
+
+@pytest.mark.parametrize("value", ["", "nothing", "=x", "a=1,b"])
+def test_headers_that_are_none_are_told_by_their_variable_alone(value) -> None:
+    with pytest.raises(ConfigError) as caught:
+        collector_headers(OpenTelemetry(headers_env="OTLP"), {"OTLP": value})
+    assert "opentelemetry.headers_env: `OTLP`" in str(caught.value)
+    assert not value or value not in str(caught.value).replace("name=value", "")
+
+
+def test_a_collectors_headers_are_read_as_opentelemetry_writes_them() -> None:
+    found = collector_headers(
+        OpenTelemetry(headers_env="OTLP"), {"OTLP": "authorization=Bearer%20x=y, x-team = sre"}
+    )
+    assert found == {"authorization": Secret("Bearer x=y"), "x-team": Secret("sre")}
+    assert collector_headers(OpenTelemetry(), {}) == {}
 
 
 def test_what_a_process_holds_is_known_for_its_log() -> None:
     url = "postgresql+psycopg://ledger:p%40ssw0rd@db.example/breakeven"
     environ = {"PROVIDER": "sk-1", "LEDGER": url, "WEBHOOK": "https://x/y", "SIGNING": "signing"}
+    environ["OTLP"] = "authorization=Bearer%20spans"
     found = set(known_secrets(parse(CONFIG, name="test"), environ))
-    wanted = ("sk-1", "p@ssw0rd", url, "https://x/y", "signing")
+    wanted = ("sk-1", "p@ssw0rd", url, "https://x/y", "signing", "Bearer spans")
     assert found == {Secret(one) for one in wanted}
     assert set(known_secrets(parse(CONFIG, name="test"), {})) == set()
