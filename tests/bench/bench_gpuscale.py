@@ -27,7 +27,7 @@ import gpufork
 from bench_gpurows import GRAPHS, MIX, Rows, Setup, asked, brief, serve
 
 from backends.engine import benchload
-from backends.engine.benchfigures import Sample
+from backends.engine.benchfigures import Promise, Sample
 from backends.engine.benchload import Ask, Loop, Shape
 
 FLAGS = ("--max-model-len", "4096", "--max-num-seqs", "256")
@@ -47,6 +47,7 @@ STREAMS, STREAM = 32, (256, 500)
 BURST, BURST_PROMPT, BURST_AT_S = 24, 2000, 2.0
 # Short answers to prompts that come faster than they are read: rate and seconds of each run.
 CROWDED, RATES = Shape(1000, 64), ((30.0, 8.0), (110.0, 10.0))
+KEPT = Promise(tpot_s=0.05)  # for the share of such a run: TTFT is lost to the queue anyway
 
 
 async def loads(rows: Rows, stage: str, server: gpufork.Served) -> None:
@@ -93,7 +94,10 @@ async def overload(rows: Rows, stage: str, server: gpufork.Served) -> None:
         if rows.left() < 4 * seconds:
             return
         run = benchload.poisson(rate, round(rate * seconds), CROWDED, random.Random(0))
-        rows.keep(stage, f"{rate:g} a second", brief((await asked(server, [run]))[0]))
+        before = server.counted("num_preemptions")
+        found = brief((await asked(server, [run]))[0], KEPT)
+        found["preemptions"] = server.counted("num_preemptions") - before
+        rows.keep(stage, f"{rate:g} a second", found)
 
 
 def spread(rows: Rows, name: str) -> None:
@@ -116,7 +120,7 @@ def spread(rows: Rows, name: str) -> None:
 def bursts(rows: Rows, budget: int) -> None:
     said = ("--max-num-batched-tokens", str(budget)) if budget else ()
     flags = (*FLAGS, *said, "--no-enable-prefix-caching")
-    setup = Setup(rows.options.small, None, flags, {}, ("burst", "overload"), 130, 60)
+    setup = Setup(rows.options.small, None, flags, {}, tuple(rows.options.measures), 130, 60)
     serve(rows, f"budget {budget or 'default'}", setup)
 
 
@@ -150,6 +154,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--at-once", nargs="*", type=int, default=[32, 128, 256])
     parser.add_argument(
         "--budgets", nargs="*", type=int, default=[0, 2048, 960], help="0: vLLM's own"
+    )
+    parser.add_argument(
+        "--measures", nargs="*", default=["burst", "overload"], help="what each budget is asked"
     )
     parser.add_argument("--port", type=int, default=8321)
     parser.add_argument("--flags", type=shlex.split, default=[], help="of every server")

@@ -10,6 +10,7 @@ threads: fork first, run event loops afterwards.
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -97,6 +98,7 @@ class Served:
         self.base_url = f"http://127.0.0.1:{port}/v1"
         self.log = log
         self._health = f"http://127.0.0.1:{port}/health"
+        self._metrics = f"http://127.0.0.1:{port}/metrics"
         words = ["vllm", "serve", str(model), "--served-model-name", "m", "--load-format", "dummy"]
         words += ["--host", "127.0.0.1", "--port", str(port), *flags]
         self._before = bytes_in_use()
@@ -134,6 +136,13 @@ class Served:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._pid, 0)
         free(self._before)
+
+    def counted(self, name: str) -> int:
+        """One of vLLM's counters since the start, as `num_preemptions`."""
+        with urllib.request.urlopen(self._metrics, timeout=60) as page:
+            text = page.read().decode()
+        values = re.findall(rf"^vllm:{name}_total(?:{{[^}}]*}})? (\S+)$", text, re.MULTILINE)
+        return sum(int(float(value)) for value in values)
 
     def said(self, *wanted: str) -> list[str]:
         """Lines of its log that hold one of these."""
