@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
@@ -172,6 +172,19 @@ def migrate(url: str, revision: str = "head") -> None:
         _alembic(url, "upgrade", revision)
 
 
+def schema_of(url: str) -> str | None:
+    """The revision that the schema is of; None: there is no ledger."""
+    engine = make_engine(url)
+    try:
+        with reading(engine) as connection:
+            if not inspect(connection).has_table("alembic_version"):
+                return None
+            found = connection.execute(text("SELECT version_num FROM alembic_version"))
+            return cast("str | None", found.scalar())
+    finally:
+        engine.dispose()
+
+
 def downgrade(url: str, revision: str) -> None:
     _alembic(url, "downgrade", revision)
 
@@ -200,14 +213,7 @@ def _alembic(url: str, step: Literal["upgrade", "downgrade"], revision: str) -> 
 
 
 def _is_of_later_version(url: str) -> bool:
-    engine = make_engine(url)
-    try:
-        with reading(engine) as connection:
-            if not inspect(connection).has_table("alembic_version"):
-                return False
-            found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    finally:
-        engine.dispose()
+    found = schema_of(url)
     known = {path.name.partition("_")[0] for path in (_scripts() / "versions").glob("[0-9]*.py")}
     return found is not None and found.isdecimal() and found > max(known)
 

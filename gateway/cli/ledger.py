@@ -22,7 +22,7 @@ from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.host.prepare import ledger_url
-from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate
+from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import Flagged, Scope
 from ledger.reports.report import Line, PoolLine, Report
@@ -122,7 +122,7 @@ def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> No
 
 
 @app.command("migrate")
-def migrate_() -> None:
+def migrate_(as_json: AsJson = False) -> None:
     """Bring the schema up to this version's; the address comes from BREAKEVEN_LEDGER_URL.
 
     Hosts do so by themselves when they start, unless their database role must not.
@@ -136,7 +136,8 @@ def migrate_() -> None:
         fail(f"the ledger cannot be migrated: {error.orig}")
     except (ArgumentError, DatabaseError) as error:
         fail(f"{URL_VARIABLE}: {error}")
-    console().print("the ledger's schema is this version's, or a later one's")
+    words, revision = "the ledger's schema is this version's, or a later one's", schema_of(url)
+    emit({"schema": revision}, as_json=as_json, show=lambda out: out.print(f"{words}: {revision}"))
 
 
 @app.command("changes")

@@ -246,8 +246,10 @@ def test_migrate_makes_the_schema_and_is_repeated_for_nothing(tmp_path, monkeypa
     url = sqlite_url(tmp_path / "new.db")
     monkeypatch.setenv("BREAKEVEN_LEDGER_URL", url)
     for _ in range(2):
-        answer = CliRunner().invoke(app, ["ledger", "migrate"])
+        answer = CliRunner().invoke(app, ["ledger", "migrate", "--json"])
         assert answer.exit_code == 0, answer.output
+    newest = max(path.name for path in Path("migrations/versions").glob("[0-9]*.py"))
+    assert json.loads(answer.output) == {"schema": newest.partition("_")[0]}
     engine = make_engine(url)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM postings")).scalar_one() == 0
