@@ -7,7 +7,6 @@ function with other clocks, backends and ledgers.
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -216,7 +215,7 @@ def _observer(
         return None
     from gateway.otel.exporting import exporting  # noqa: PLC0415  (a library for this alone)
 
-    instance, names = f"{socket.gethostname()}/{worker}", _names(settings, runtime)
+    instance, names = f"{runtime.host}/{worker}", _names(settings, runtime)
     return exporting(settings.opentelemetry, instance, names, clock, environ)
 
 

@@ -247,6 +247,7 @@ def test_it_is_sent_with_its_headers_and_says_where_it_is_from(
     resource = ExportTraceServiceRequest.FromString(body).resource_spans[0].resource
     told = said(resource)
     assert (told["service.name"], told["deployment.environment.name"]) == ("breakeven", "staging")
+    assert told["service.instance.id"] == f"{traced.stack.runtime.host}/0"
 
 
 def test_no_prompt_no_answer_and_no_key_is_sent(traced, collector, patiently) -> None:
