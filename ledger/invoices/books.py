@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, case, func, insert, literal_column, select, update
 
 from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, provider_payable
+from ledger.fleet.hours import GRACE_US
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.invoices.reconcile import Booked
 from ledger.orm.books import Attempt, Posting
@@ -150,7 +151,11 @@ def differences(connection: Connection, invoice: Stored, manner: Manner) -> dict
 def post(
     engine: Engine, number: int, *, by: str, at_us: int, manner: Manner = Manner.WHOLE
 ) -> dict[date, int]:
-    """Bring the books to the invoice; returns what was posted by day."""
+    """Bring the books to the invoice; returns what was posted by day.
+
+    Its days must be over, and late settles and the last hour's close be in the books: what came to
+    them afterwards would be owed twice.
+    """
     with engine.begin() as connection:
         taken = connection.execute(
             update(Invoice)
@@ -160,6 +165,12 @@ def post(
         invoice = find(connection, number)
         if not taken.rowcount:
             raise InvoiceStateError(f"invoice {number} was posted by {invoice.posted_by}")
+        if at_us < _us(invoice.last_day) + DAY_US + 2 * GRACE_US:
+            raise InvoiceStateError(
+                f"invoice {number} goes to {invoice.last_day}, a day (UTC) that is not over: what "
+                "the books get until then would be owed twice. Post it the day after, or import "
+                "an invoice of the days until then"
+            )
         posted = differences(connection, invoice, manner)
         accounts = adjustments(_account(invoice.party)), _owed_to(invoice.party)
         rows = [

@@ -67,6 +67,9 @@ def main(arguments: list[str] | None = None) -> int:
             if database in given.database:
                 played.append(_played(scene, database, given))
                 _write(played, given)
+    if not played:
+        print(f"not on {' or '.join(given.database)}: {', '.join(given.only)} (see --list)")
+        return 2
     print(f"\n{_table(played)}\n\nwritten: {OUT.relative_to(ROOT)}")
     return 0 if all(_as_wanted(one, broken=given.broken) for one in played) else 1
 

@@ -1,6 +1,6 @@
 """Invoices over HTTP: imported once, compared, posted on approval, under the key's name."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -14,7 +14,7 @@ def finance(stack):
 
 @pytest.fixture(scope="module")
 def invoice(stack, finance) -> dict:
-    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    day = f"{datetime.now(UTC) - timedelta(days=2):%Y-%m-%d}"
     content = f"date,model,amount\n{day},m,2.50\n"
     given = {"content": content, "name": "nov.csv", "provider": "alpha"}
     made = stack.post(FOR + "/import", given, finance.token)

@@ -127,7 +127,7 @@ def _house(engine: Engine, at_us: int) -> None:
     store_policies(engine, PolicySet(1, "policies: []", 3, "ann@host"))
     bill = parse("date,item,amount\n2026-06-01,plain,4000.5\n2026-06-02,plain,3.25\n")
     number = store(engine, bill, party="provider:openai", name="june.csv", by="ana", at_us=at_us)
-    assert post(engine, number, by="ben", at_us=at_us + 9)
+    assert post(engine, number, by="ben", at_us=LATER_US)
     other = parse("date,item,amount\n2026-06-01,H200,7\n")
     store(engine, other, party="gpu:owned", name="gpu.csv", by="ana", at_us=at_us)
 

@@ -24,6 +24,7 @@ from ledger.writing.fold import Item
 from ledger.writing.repository import Repository
 
 NOON_US = 1_780_000_000_000_000
+LATER_US = NOON_US + 2 * 86_400_000_000
 DAY = datetime.fromtimestamp(NOON_US / 1e6, UTC).date()
 
 
@@ -83,7 +84,7 @@ def test_the_books_say_what_is_uncertain_in_them(books):
 @pytest.mark.parametrize("invoiced", [500, 870, 1000])
 def test_posting_brings_what_is_owed_to_the_invoice(books, invoiced):
     number = kept(books, invoice(invoiced))
-    posted = post(books, number, by="ben", at_us=11)
+    posted = post(books, number, by="ben", at_us=LATER_US)
     assert posted == ({DAY: invoiced - 870} if invoiced != 870 else {})
     assert owed(books) == invoiced
     assert owed(books, "adjustments:openai") == -(invoiced - 870)
@@ -91,26 +92,26 @@ def test_posting_brings_what_is_owed_to_the_invoice(books, invoiced):
         assert find(connection, number).posted_by == "ben"
         assert "postings_balance" not in {one.check for one in verify(connection).findings}
     with pytest.raises(InvoiceStateError, match="posted by ben"):
-        post(books, number, by="eve", at_us=12)
+        post(books, number, by="eve", at_us=LATER_US)
     assert owed(books) == invoiced
 
 
 def test_a_corrected_invoice_counts_what_was_adjusted_before(books):
-    post(books, kept(books, invoice(1000)), by="ben", at_us=11)
+    post(books, kept(books, invoice(1000)), by="ben", at_us=LATER_US)
     again = kept(books, invoice(990, digest="e"))
     with pytest.raises(InvoiceStateError, match="--adds"):
-        post(books, again, by="ben", at_us=12)
+        post(books, again, by="ben", at_us=LATER_US)
     assert owed(books) == 1000
-    assert post(books, again, by="ben", at_us=12, manner=Manner.REPLACES) == {DAY: -10}
+    assert post(books, again, by="ben", at_us=LATER_US, manner=Manner.REPLACES) == {DAY: -10}
     assert owed(books) == 990
 
 
 def test_a_credit_note_and_a_part_are_owed_beside_what_is_there(books):
     note = kept(books, invoice(-50))
-    assert post(books, note, by="ben", at_us=11, manner=Manner.ADDS) == {DAY: -50}
+    assert post(books, note, by="ben", at_us=LATER_US, manner=Manner.ADDS) == {DAY: -50}
     assert owed(books) == 870 - 50
     part = kept(books, invoice(30, digest="e"))
-    assert post(books, part, by="ben", at_us=12, manner=Manner.ADDS) == {DAY: 30}
+    assert post(books, part, by="ben", at_us=LATER_US, manner=Manner.ADDS) == {DAY: 30}
     assert owed(books) == 870 - 20
 
 
@@ -129,15 +130,27 @@ def test_a_cloud_bill_is_compared_with_the_hours_of_its_pool(engine):
     with engine.connect() as connection:
         (one,) = booked(connection, "gpu:chat", DAY, DAY)
     assert (one.booked_pusd, one.attempts) == (60, 2)
-    assert post(engine, number, by="ben", at_us=11) == {DAY: 4}
+    assert post(engine, number, by="ben", at_us=LATER_US) == {DAY: 4}
     assert owed(engine, "payable:gpu:chat") == 4
     assert owed(engine, "adjustments:gpu:chat") == -4
 
 
 def test_of_two_who_post_at_once_one_does(books):
     number = kept(books, invoice(1000))
-    post(books, number, by="ben", at_us=11)
+    post(books, number, by="ben", at_us=LATER_US)
     before = owed(books)
     with pytest.raises(InvoiceStateError):
-        post(books, number, by="ana", at_us=11)
+        post(books, number, by="ana", at_us=LATER_US)
     assert owed(books) == before
+
+
+def test_days_that_are_not_over_wait_for_their_last_settles(books):
+    number = kept(books, invoice(1000))
+    over_us = int(datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC).timestamp()) * 10**6
+    over_us += 86_400_000_000
+    for at_us in (NOON_US, over_us - 1, over_us + 60_000_000):
+        with pytest.raises(InvoiceStateError, match=f"goes to {DAY}, a day .UTC. that is not over"):
+            post(books, number, by="ben", at_us=at_us)
+    with books.connect() as connection:
+        assert find(connection, number).posted_us is None
+    assert post(books, number, by="ben", at_us=over_us + 240_000_000)[DAY]

@@ -14,6 +14,8 @@ from ledger.orm import tables as orm
 from ledger.seals.registers import REGISTERS, Registers, changes, register_head
 from ledger.verify.registers import registers_hold
 
+LATER_US = 1_800_000_000_000_000  # the invoice's days are over
+
 
 def contract(pool: str, pusd: int | None, recorded_us: int) -> dict:
     return {"pool": pool, "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 2,
@@ -117,13 +119,13 @@ def test_a_key_is_revoked_once_and_a_contract_follows_a_contract(kept) -> None:
 
 def test_an_invoice_is_entered_with_its_lines_and_when_it_is_posted(kept) -> None:
     engine, _ = kept
-    post(engine, 1, by="ben@host", at_us=21)
+    post(engine, 1, by="ben@host", at_us=LATER_US)
     assert Registers(engine).follow(at_us=22) == 1
     with engine.connect() as connection:
         (posted,) = changes(connection, 1)
         assert (posted.register, posted.event, posted.actor) == ("invoices", "posted", "ben@host")
         assert posted.fields == (
-            ("id", None, 1), ("posted_by", None, "ben@host"), ("posted_us", None, 21),
+            ("id", None, 1), ("posted_by", None, "ben@host"), ("posted_us", None, LATER_US),
         )  # fmt: skip
         (made,) = [
             one

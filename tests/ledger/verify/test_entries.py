@@ -12,6 +12,7 @@ from ledger.verify.entries import entries_have_a_cause
 from ledger.writing.repository import Repository
 
 NOON_US = 1_780_000_000_000_000
+LATER_US = NOON_US + 20 * 86_400_000_000
 
 
 def findings(engine):
@@ -26,7 +27,7 @@ def books(books_of_each):
     day = date(2026, 6, 1)
     found = InvoiceFile("csv", (InvoiceLine(day, "m", 5),), 2, "d")
     number = store(books_of_each, found, party="provider:openai", name="f", by="a", at_us=1)
-    post(books_of_each, number, by="a", at_us=2)
+    post(books_of_each, number, by="a", at_us=LATER_US)
     return books_of_each
 
 

@@ -11,6 +11,7 @@ from ledger.orm import tables as orm
 from ledger.seals.registers import Registers, register_head
 from ledger.verify.registers import register_entry_is_there, registers_hold
 
+LATER_US = 1_800_000_000_000_000  # the invoices' days are over
 CONTRACT = {"pool": "chat", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 2,
             "billing": "reserved", "pusd_per_hour": 7, "recorded_us": 1}  # fmt: skip
 
@@ -40,7 +41,7 @@ def books(engine):
     for party in ("provider:a", "provider:b"):
         bill = parse("date,item,amount\n2026-11-01,m,0.5\n2026-11-02,m,1\n2026-11-02,n,-0.1\n")
         number = store(engine, bill, party=party, name="nov.csv", by="ana", at_us=5)
-    post(engine, number, by="ben", at_us=6)
+    post(engine, number, by="ben", at_us=LATER_US)
     while Registers(engine).follow(at_us=9):
         pass
     return engine
