@@ -1,4 +1,4 @@
-"""The README is true: its settings, its commands and its verbs exist, and nothing is left out."""
+"""README and guides are true: settings, commands, verbs, files exist; nothing is left out."""
 
 import re
 import subprocess
@@ -10,10 +10,20 @@ import typer.main
 from gateway.cli import app as cli
 from gateway.config import settings_table
 
+GUIDES = (
+    "README.md", "gateway/README.md", "ledger/README.md", "tests/README.md",
+    "tests/bench/README.md", "deploy/helm/README.md",
+)  # fmt: skip
+
 
 @pytest.fixture(scope="module")
 def readme(root: Path) -> str:
     return (root / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(params=GUIDES)
+def guide(root: Path, request) -> Path:
+    return root / request.param
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +38,10 @@ def test_the_settings_table_is_the_settings(root: Path) -> None:
     assert [row.path for row in settings_table.rows() if f"`{row.path}`" not in text] == []
 
 
-def test_every_make_verb_exists(root: Path, readme: str, targets: set[str]) -> None:
+def test_every_make_verb_exists(root: Path, guide: Path, targets: set[str]) -> None:
     benches = {path.stem for path in (root / "tests/bench").glob("bench_*.py")}
     targets = targets | {name.replace("_", "-") for name in benches}  # one rule for all of them
-    named = set(re.findall(r"\bmake ([a-z-]+)", readme))
-    assert {"run", "demo", "test", "check", "install"} <= named
+    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", guide.read_text("utf-8"), re.MULTILINE))
     assert named <= targets
 
 
@@ -68,8 +77,15 @@ def test_the_first_screen_has_the_two_commands_and_a_priced_request(readme: str)
         assert needed in screen
 
 
-def test_files_that_it_names_exist(root: Path, readme: str) -> None:
-    named = set(re.findall(r"`((?:deploy|router|backends|tests|gateway)/[\w./-]+\.\w+)", readme))
-    named |= set(re.findall(r"\]\(([\w./-]+)\)", readme))
-    assert named
-    assert [name for name in sorted(named) if not (root / name).exists()] == []
+def test_files_that_it_names_exist(root: Path, guide: Path) -> None:
+    text = guide.read_text("utf-8")
+    named = {
+        root / name
+        for name in re.findall(r"`((?:deploy|router|backends|tests|gateway)/[\w./-]+\.\w+)", text)
+    }
+    named |= {guide.parent / name for name in re.findall(r"\]\(([\w./-]+)\)", text)}
+    assert [path for path in sorted(named) if not path.exists()] == []
+
+
+def test_every_guide_is_found_from_the_readme(readme: str) -> None:
+    assert [name for name in GUIDES[1:] if f"]({name})" not in readme] == []
