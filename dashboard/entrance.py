@@ -19,13 +19,11 @@ from typing import Any
 import streamlit as st
 
 from dashboard.viewer import NotAllowed, Viewer, Who, viewer_of
-from ledger.identity.people import Access, AccessFile, AccessFileError, Role
+from ledger.identity.people import Access, AccessFile, AccessFileError, NotNamed, Role
 
 FILE_VARIABLE = "BREAKEVEN_DASHBOARD_ACCESS"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 AT_THIS_MACHINE = Viewer(None, Role.ADMIN)
-_HOUR_S = 3600
-_AHEAD_S = 300  # a provider's clock may be so far ahead of ours
 
 
 class SignInNeeded(Exception):
@@ -70,8 +68,7 @@ def who_is(
         raise NotAllowed(
             f"{name} has no role here. Whoever runs this dashboard gives one in its access file."
         )
-    age_s = 0.0 if since_s is None else (time.time() if now_s is None else now_s) - since_s
-    if not -_AHEAD_S <= age_s <= access.oidc.hours * _HOUR_S:
+    if since_s is not None and not access.lasts(since_s, time.time() if now_s is None else now_s):
         raise SignInNeeded
     return viewer_of(person)
 
@@ -80,14 +77,10 @@ def signed_in(user: Mapping[str, Any], access: Access) -> tuple[str, float]:
     """The name that the house's sign-in vouches for, and since when."""
     if not user.get("is_logged_in"):
         raise SignInNeeded
-    name, since_s = user.get(access.oidc.claim), user.get("iat")
-    if not isinstance(name, str) or not name:
-        raise NotAllowed(f"The sign-in does not say `{access.oidc.claim}`.")
-    if access.oidc.claim == "email" and user.get("email_verified") is not True:
-        raise NotAllowed(f"The sign-in does not vouch for {name}: `email_verified` is not true.")
-    if not isinstance(since_s, (int, float)):
-        raise NotAllowed("The sign-in does not say since when it holds (`iat`).")
-    return name, float(since_s)
+    try:
+        return access.named(user)
+    except NotNamed as error:
+        raise NotAllowed(str(error)) from error
 
 
 def _proxied(file: AccessFile, access: Access) -> str:

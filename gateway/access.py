@@ -31,12 +31,12 @@ from gateway.auth import (
     PRICES,
     USAGE,
     Keys,
-    authenticate,
+    identified,
     permit,
     token_of,
 )
 from gateway.clock import Clock
-from gateway.people import People, whole
+from gateway.people import PERSON, People, whole
 from ledger.identity.keys import Identity
 
 PUBLIC = "public"
@@ -119,7 +119,7 @@ class AccessError(Exception):
 
 
 class Known(NamedTuple):
-    """Who may ask: holders of keys, and people of the dashboard (None: none are heard)."""
+    """Who may ask: holders of keys, and people (None: none are heard)."""
 
     keys: Keys
     people: People | None = None
@@ -139,11 +139,15 @@ class Guarded:
         vouched = None if people is None else people.named(scope)
         if people is not None and vouched is not None:
             identity, word = people.identity(vouched, scope, now_us)
-            permit(identity, self.scope, identity.user_id or "An open dashboard")
-            receive = whole(receive, word.body)
+            receive, who = whole(receive, word.body), "An open dashboard"
         else:
-            token = token_of(scope["headers"])
-            identity = await authenticate(self._known.keys, token, now_us=now_us, scope=self.scope)
+            token, who = token_of(scope["headers"]), "This key"
+            if people is not None and people.takes(token):
+                identity = await people.signed_in(token, now_us)
+            else:
+                identity = await identified(self._known.keys, token, now_us=now_us)
+        person = identity.user_id if identity.key_id == PERSON else None
+        permit(identity, self.scope, person or who)
         scope[CALLER] = identity
         await self._app(scope, receive, send)
 

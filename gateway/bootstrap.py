@@ -177,7 +177,7 @@ def _administered(
     opened = partial(make_engine, runtime.ledger_url)
     desk = AdminDesk(settings, opened, EngineHost(settings, runtime, board), clock)
     app.take(admin_router(desk))
-    guard(app, ledger.keys, clock, people=people_of(settings))
+    guard(app, ledger.keys, clock, people=people_of(settings, clock))
     return app
 
 

@@ -1,8 +1,8 @@
-"""People whom the dashboard vouches for: what they may do is decided here, by the access file.
+"""People: whom the dashboard vouches for, and who sends a token of the house's sign-in (`oidc`).
 
-What comes with a request is a name and no more (`ledger.identity.vouched`). The role is read from
-the file that `dashboard.access_file` names, here, at every request: one that the dashboard
-believed and the gateway does not opens nothing. Without that file the dashboard is open, nobody
+Either comes with a name and no more (`ledger.identity.vouched`, `gateway.oidc`). The role is read
+from the file that `dashboard.access_file` names, here, at every request: one that the dashboard
+believed or a token claims opens nothing. Without that file the dashboard is open, nobody
 has a name, and whoever sits there may look and simulate: a change needs somebody who made it.
 """
 
@@ -13,12 +13,14 @@ from pathlib import Path
 from starlette.types import Message, Receive, Scope
 
 from gateway.auth import INFERENCE
+from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
+from gateway.oidc.signin import SignIn, sign_in
 from gateway.roles import ROLES
 from gateway.roles import Role as KeyRole
 from ledger.identity.keys import Identity
-from ledger.identity.people import AccessFile, AccessFileError, Person, Role
+from ledger.identity.people import Access, AccessFile, AccessFileError, NotNamed, Person, Role
 from ledger.identity.secretfile import read_secret
 from ledger.identity.vouched import HEADER, KEY_FILE, Asked, NotVouched, Vouched, heard
 
@@ -28,15 +30,41 @@ MAY: dict[Role, frozenset[str]] = {
     Role.FINANCE: VIEWED | ROLES[KeyRole.FINANCE],
     Role.ADMIN: ROLES[KeyRole.ADMIN] - {INFERENCE},  # models are asked by keys, which are paid for
 }
-OPEN = "open dashboard"
+OPEN, PERSON = "open dashboard", "person"  # in place of a key's id
 _NAME = HEADER.encode()
 
 
 class People:
-    def __init__(self, access: AccessFile | None, key: Callable[[], bytes | None]) -> None:
+    def __init__(
+        self,
+        access: AccessFile | None,
+        key: Callable[[], bytes | None],
+        sign_in: SignIn | None = None,
+    ) -> None:
         """`key`: None where there is none, and then nobody can be vouched for."""
         self._access = access
         self._key = key
+        self._sign_in = sign_in
+
+    def takes(self, token: str) -> bool:
+        """Whether this bearer token is a person's sign-in, and none of our keys."""
+        return self._sign_in is not None and self._sign_in.takes(token)
+
+    async def signed_in(self, token: str, now_us: int) -> Identity:
+        """Who asks and what they may do. Raises 401, 403, and 503 while the issuer is away."""
+        assert self._sign_in is not None
+        claims = await self._sign_in.claims(token, now_us)
+        access = self._read()
+        if access is None:
+            words = "No access file here says what people may do: set `dashboard.access_file`."
+            raise RequestError("forbidden", words)
+        try:
+            name, since_s = access.named(claims)
+        except NotNamed as error:
+            raise RequestError("forbidden", str(error)) from error
+        if not access.lasts(since_s, now_us / 1e6):
+            raise RequestError("bad_key", "This sign-in was too long ago: sign in again.")
+        return _found(access, name)
 
     def named(self, scope: Scope) -> str | None:
         """The header, if a person asks; raises where it stands beside a key or another one."""
@@ -68,14 +96,16 @@ class People:
                 words = f"No access file here says what {name} may do: set `dashboard.access_file`."
                 raise RequestError("forbidden", words)
             return _identity(None, VIEWED)
+        access = self._read()
+        assert access is not None
+        return _found(access, name)
+
+    def _read(self) -> Access | None:
+        """As it is now; None where no file is named."""
         try:
-            found = None if name is None else self._access.read().find(name)
+            return None if self._access is None else self._access.read()
         except AccessFileError as error:
             raise RequestError("forbidden", f"Nobody is let in: {error}.") from error
-        if found is None:
-            words = f"{name or 'Who does not say a name'} has no role in this gateway's access file"
-            raise RequestError("forbidden", f"{words}.")
-        return _identity(found.name, may(found))
 
 
 def may(person: Person) -> frozenset[str]:
@@ -83,10 +113,11 @@ def may(person: Person) -> frozenset[str]:
     return frozenset() if person.teams is not None else MAY[person.role]
 
 
-def people_of(settings: Settings) -> People:
+def people_of(settings: Settings, clock: Clock) -> People:
     path, state = settings.dashboard.access_file, settings.state.resolve()
     access = None if path is None else AccessFile(Path(path))
-    return People(access, lambda: read_secret(state / KEY_FILE))
+    signed = sign_in(settings.oidc, clock)
+    return People(access, lambda: read_secret(state / KEY_FILE), signed)
 
 
 def whole(receive: Receive, body: str) -> Receive:
@@ -104,9 +135,17 @@ def whole(receive: Receive, body: str) -> Receive:
     return checked
 
 
+def _found(access: Access, name: str | None) -> Identity:
+    found = None if name is None else access.find(name)
+    if found is None:
+        words = f"{name or 'Who does not say a name'} has no role in this gateway's access file"
+        raise RequestError("forbidden", f"{words}.")
+    return _identity(found.name, may(found))
+
+
 def _identity(name: str | None, scopes: frozenset[str]) -> Identity:
     """Of no team; as the books have it, whoever it is and not what asked for them."""
     return Identity(
-        key_id=OPEN if name is None else "person", user_id=name, team_id="", org_id="",
+        key_id=OPEN if name is None else PERSON, user_id=name, team_id="", org_id="",
         scopes=scopes, models=None, residency="any", tags=(), isolation="team",
     )  # fmt: skip

@@ -13,8 +13,9 @@ from sqlalchemy.orm import Session
 
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
-from gateway.auth import EVERY_TEAM, KEYS
+from gateway.auth import EVERY_TEAM, INFERENCE, KEYS
 from gateway.config.settings import resolve_model
+from gateway.people import PERSON
 from gateway.policies.overrideverbs import span_us
 from gateway.roles import ROLES, Role, Scope, lacking, role_of
 from gateway.routes import allowed
@@ -97,6 +98,8 @@ def _create(place: Place, given: TeamsKey) -> dict[str, Any]:
     )  # fmt: skip
     if whose is None:
         return _create_any(place, wide)
+    if not whose.team_id:
+        raise Refused("people have no team of their own: name the key's (`--team`)", param="team")
     wide.team, wide.org, wide.tags = whose.team_id, whose.org_id, dict(whose.tags)
     if whose.models is not None and given.models is None:
         wide.models = list(whose.models)
@@ -174,7 +177,7 @@ def _refuse_excess(
     """What a key may do is the most that it hands on; the host's own command line has no bounds."""
     if whose is None:
         return
-    if missing := lacking(whose.scopes, scopes):
+    if missing := lacking(whose.scopes | _made_for_others(whose), scopes):
         words = f"this key lacks {', '.join(f'`{one}`' for one in missing)}, and cannot hand it on"
         raise Refused(words, kind="forbidden", param="scopes")
     if not models_too:
@@ -207,6 +210,12 @@ def _refuse_unknown(place: Place, name: str) -> None:
 
 def _acts_for_all(whose: Identity) -> bool:
     return KEYS + EVERY_TEAM in whose.scopes
+
+
+def _made_for_others(whose: Identity) -> frozenset[str]:
+    """A person asks no model, for nobody would pay; keys for those who do are theirs to make."""
+    person = whose.key_id == PERSON and _acts_for_all(whose)
+    return frozenset({INFERENCE}) if person else frozenset()
 
 
 def _author(place: Place, note: str | None) -> Author:

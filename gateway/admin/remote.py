@@ -1,5 +1,11 @@
-"""A gateway elsewhere, asked with a key: the same verbs, done there."""
+"""A gateway elsewhere, asked with a key or with a person's token: the same verbs, done there.
 
+A token of the house's sign-in is in `BREAKEVEN_TOKEN`, or is what the command in
+`BREAKEVEN_TOKEN_COMMAND` prints: the identity provider's own program knows how one signs in there.
+"""
+
+import shlex
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address
@@ -12,7 +18,9 @@ import msgspec
 from gateway.admin.verb import PREFIX, Refused, Verb
 
 GATEWAY, API_KEY = "BREAKEVEN_GATEWAY", "BREAKEVEN_API_KEY"
+TOKEN, TOKEN_COMMAND = "BREAKEVEN_TOKEN", "BREAKEVEN_TOKEN_COMMAND"
 TIMEOUT_S = 60.0
+COMMAND_S = 300.0  # somebody may have to sign in meanwhile
 G = TypeVar("G", bound=msgspec.Struct)
 
 
@@ -56,16 +64,42 @@ def in_clear(url: str) -> bool:
         return True
 
 
+def bearer(url: str, environ: Mapping[str, str]) -> str:
+    """Whose word is sent: one of the three variables. Raises `Refused`."""
+    named = [name for name in (API_KEY, TOKEN, TOKEN_COMMAND) if environ.get(name)]
+    if not named:
+        raise Refused(
+            f"set {API_KEY} to a key that {url} knows, or {TOKEN} or {TOKEN_COMMAND} to a token of "
+            "your sign-in"
+        )
+    if len(named) > 1:
+        raise Refused(f"set {named[0]} or {named[1]}, not both: nobody could say who asks")
+    said = environ[named[0]]
+    found = (_printed(said) if named[0] == TOKEN_COMMAND else said).strip()
+    if not (found.isascii() and found.isprintable() and found):
+        raise Refused(f"{named[0]} gives no token")
+    return found
+
+
+def _printed(command: str) -> str:
+    """What it says on its other output is the person's to read: a code to type, a fault."""
+    try:
+        done = subprocess.run(  # noqa: S603 - the person's own command, as they wrote it; no shell
+            shlex.split(command), stdout=subprocess.PIPE, check=True, timeout=COMMAND_S, text=True
+        )
+    except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
+        why = f"ended with {error.returncode}" if hasattr(error, "returncode") else str(error)
+        raise Refused(f"{TOKEN_COMMAND}: `{command}` {why}") from error
+    return done.stdout
+
+
 @contextmanager
 def remote(url: str, environ: Mapping[str, str]) -> Iterator[Remote]:
     """`url`: with or without `/v1`. Raises `Refused` without a key or for what is no address."""
-    key = environ.get(API_KEY, "")
-    if not key:
-        raise Refused(f"set {API_KEY} to a key that {url} knows")
     base = url.rstrip("/").removesuffix("/v1")
     if not base.startswith(("http://", "https://")):
         raise Refused(f"`{url}` is no address: it begins with http:// or https://")
-    headers = {"authorization": f"Bearer {key}"}
+    headers = {"authorization": f"Bearer {bearer(url, environ)}"}
     try:
         client = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S)
     except (httpx.InvalidURL, ValueError) as error:

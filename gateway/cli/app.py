@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.admin.remote import API_KEY, GATEWAY
+from gateway.admin.remote import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
 from gateway.cli import (
     check,
     claims,
@@ -66,7 +66,8 @@ def options(
             envvar=GATEWAY,
             metavar="URL",
             help="Ask the gateway there instead of this host's; "
-            f"the key comes from {API_KEY} in the environment.",
+            f"the key comes from {API_KEY} in the environment, or a person's token from {TOKEN} "
+            f"or the command in {TOKEN_COMMAND}.",
         ),
     ] = None,
     _version: Annotated[

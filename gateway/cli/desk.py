@@ -1,6 +1,5 @@
 """Where a command has its verb done: on this host, or by a gateway elsewhere (`--gateway`)."""
 
-import getpass
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -19,6 +18,7 @@ from gateway.cli.config import gateway_url, ledger_engine, ledger_reader, load_o
 from gateway.cli.output import fail
 from gateway.clock import Clock
 from gateway.config.settings import Settings
+from gateway.whoami import whoami
 
 G = TypeVar("G", bound=msgspec.Struct)
 By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
@@ -40,7 +40,7 @@ class Here:
         self._opened = opened
 
     def do(self, verb: Verb[G], given: G) -> dict[str, Any]:
-        by, here = self._by or getpass.getuser(), partial(running_here, self._settings)
+        by, here = self._by or whoami(), partial(running_here, self._settings)
         return verb.work(Place(self._settings, by, Clock().wall_us(), self._opened, here), given)
 
 

@@ -1,6 +1,5 @@
 """`breakeven ledger`: what was spent and what it was worth, and whether the books hold."""
 
-import getpass
 import os
 import time
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.host.prepare import ledger_url
+from gateway.whoami import whoami
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import Flagged, Scope
@@ -103,7 +103,7 @@ def _keep(settings: Settings, result: Result) -> None:
     """Who may only read has the result all the same; nothing is migrated for it."""
     engine = make_engine(ledger_url(settings, os.environ))
     try:
-        record_verification(engine, result, actor=getpass.getuser(), at_us=Clock().wall_us())
+        record_verification(engine, result, actor=whoami(), at_us=Clock().wall_us())
     except DBAPIError:
         console(err=True).print("The result could not be kept for the dashboard: read-only here.")
     finally:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from backends.http import Origin
 from backends.openai import BASE_URLS
 from backends.reach import Reach, stated
+from gateway.config.crosschecks_oidc import oidc
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Provider, Settings
 from gateway.targets.eventaddress import kv_events_address, socket_path
@@ -318,6 +319,7 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     networks,
     ports,
     open_dashboards,
+    oidc,
     ledger_url,
     contract_days,
     waits,

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from gateway.config.schema_dashboard import Dashboard
+from gateway.config.schema_oidc import Oidc
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.schema_policies import Match, PolicyRule, PolicySlo
 from gateway.config.schema_reports import Alerts, Logs
@@ -371,6 +372,7 @@ class Settings(Section):
     queue: Queue = Queue()
     batches: Batches = Batches()
     dashboard: Dashboard = Dashboard()
+    oidc: Oidc = Oidc()
     models: dict[Named, ModelEntry] = Field(default_factory=dict, description="what apps ask for")
     pools: dict[Named, Pool] = Field(default_factory=dict, description="own engines")
     providers: dict[Named, Provider] = Field(default_factory=dict, description="external APIs")

@@ -1,7 +1,5 @@
 """The price book as configured: the bundled map, and the files over it in their order."""
 
-import getpass
-import os
 import socket
 from pathlib import Path
 
@@ -10,6 +8,7 @@ from sqlalchemy import Engine
 from gateway.config.aliases import logical
 from gateway.config.settings import Settings
 from gateway.errors import ConfigError
+from gateway.whoami import whoami
 from ledger.prices.book import PriceError
 from ledger.prices.bundled import bundled_seed, load_price_file
 from ledger.prices.drafts import Changes
@@ -46,11 +45,7 @@ def names_in_use(settings: Settings) -> list[str]:
 
 def actor() -> str:
     """Who acts, as the system knows it: `user@host`."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
+    return f"{whoami()}@{socket.gethostname()}"
 
 
 def price_aliases(settings: Settings) -> dict[str, str]:

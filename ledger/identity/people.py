@@ -5,19 +5,27 @@
     [people."*@example.com"]         # everyone else of the house
     role = "viewer"
     teams = ["search"]               # sees these teams' rows and nothing else
+    [people."eve@example.com"]
+    role = "viewer"
+    disabled = true                  # but not her
 
 Names are compared without regard to case; a whole name comes before a pattern. The file is read
 again when it changes, so that who is struck out is out with the next read. One that cannot be read
-lets nobody in. `[auth]`, `[oidc]` and `[proxy]` belong to the dashboard's ways in.
+lets nobody in. `[oidc]` says how the house's sign-in names people, to the dashboard and to the
+gateway alike; `[auth]` and `[proxy]` are the dashboard's ways in.
 """
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+AHEAD_S = 300  # a provider's clock may be so far ahead of ours
+_HOUR_S = 3600
 
 
 class Role(StrEnum):
@@ -41,9 +49,16 @@ class AccessFileError(Exception):
     """The file is not there or says what it must not; the text names each fault."""
 
 
+class NotNamed(Exception):
+    """A sign-in that names nobody; the text says what it lacks."""
+
+
 class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """`disabled`: let in nowhere, whatever pattern the name has."""
+
     role: Role
     teams: tuple[str, ...] | None = None
+    disabled: bool = False
 
 
 class Oidc(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -68,7 +83,7 @@ class Access(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     proxy: Proxy | None = None
 
     def find(self, name: str) -> Person | None:
-        """By the whole name, else by `*@domain`."""
+        """By the whole name, else by `*@domain`; None as well for who is disabled."""
         known = {key.casefold(): entry for key, entry in self.people.items()}
         said = name.casefold()
         if "*" in said:  # no person is called like a pattern
@@ -77,7 +92,25 @@ class Access(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         entry = known.get(said)
         if entry is None and pattern is not None:
             entry = known.get(pattern)
-        return None if entry is None else Person(said, entry.role, entry.teams)
+        if entry is None or entry.disabled:
+            return None
+        return Person(said, entry.role, entry.teams)
+
+    def named(self, claims: Mapping[str, Any]) -> tuple[str, float]:
+        """Whom a sign-in vouches for, and since when (seconds). Raises `NotNamed`."""
+        claim = self.oidc.claim
+        name, since_s = claims.get(claim), claims.get("iat")
+        if not isinstance(name, str) or not name:
+            raise NotNamed(f"The sign-in does not say `{claim}`.")
+        if claim == "email" and claims.get("email_verified") is not True:
+            raise NotNamed(f"The sign-in does not vouch for {name}: `email_verified` is not true.")
+        if not isinstance(since_s, (int, float)):
+            raise NotNamed("The sign-in does not say since when it holds (`iat`).")
+        return name, float(since_s)
+
+    def lasts(self, since_s: float, now_s: float) -> bool:
+        """Whether a sign-in of then still holds."""
+        return -AHEAD_S <= now_s - since_s <= self.oidc.hours * _HOUR_S
 
 
 class AccessFile:

@@ -557,7 +557,7 @@ class Served:
         app.add_exception_handler(RequestError, _told)
         known = {name: ROUTES[name] for name, _ in operations(app)}
         keys = KeyRing(self.engine, runtime.run_dir, state)
-        guard(app, keys, Clock(), known, people_of(settings))
+        guard(app, keys, Clock(), known, people_of(settings, Clock()))
         listener = bind("127.0.0.1", 0)
         self.address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         quiet = uvicorn.Config(app, access_log=False, log_level="critical")

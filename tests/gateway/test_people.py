@@ -6,6 +6,7 @@ import pytest
 
 from gateway.access import ROUTES
 from gateway.auth import APPLY_POLICIES, INFERENCE, permit
+from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
 from gateway.people import MAY, OPEN, People, may, people_of, whole
@@ -131,7 +132,7 @@ def test_the_body_is_the_one_that_was_vouched_for(parts) -> None:
 
 
 def test_the_key_is_read_at_each_request(tmp_path) -> None:
-    people = people_of(Settings(state_dir=str(tmp_path)))
+    people = people_of(Settings(state_dir=str(tmp_path)), Clock())
     with pytest.raises(RequestError, match="no key"):
         identity(people, None)
     (tmp_path / KEY_FILE).write_bytes(KEY)

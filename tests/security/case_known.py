@@ -3,6 +3,7 @@
 from suite import proved
 
 ACCESS = "tests/gateway/test_access.py"
+PEOPLE = "tests/gateway/oidc/test_signin.py"
 KEYS = "tests/gateway/admin/test_keys.py"
 KILLERS = "tests/gateway/faults/test_killers.py"
 CAPS = "tests/gateway/limits/test_caps.py"
@@ -17,7 +18,7 @@ GROWTH = "tests/gateway/faults/test_growth.py"
 CASES = (
     proved(
         "S1", "cells of routes x roles that are not as declared",
-        [ACCESS],
+        [ACCESS, PEOPLE],
         [f"{ACCESS}::test_the_matrix_sees_a_guard_that_is_missing",
          f"{ACCESS}::test_a_route_without_a_line_stops_the_start"],
     ),

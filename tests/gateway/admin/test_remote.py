@@ -5,7 +5,15 @@ import pytest
 
 from gateway.admin.overrides import DISABLE, TARGETS, Disabling
 from gateway.admin.policies import HISTORY, Past
-from gateway.admin.remote import API_KEY, Remote, in_clear, remote
+from gateway.admin.remote import (
+    API_KEY,
+    TOKEN,
+    TOKEN_COMMAND,
+    Remote,
+    bearer,
+    in_clear,
+    remote,
+)
 from gateway.admin.verb import Nothing, Refused
 
 
@@ -58,6 +66,25 @@ def test_what_went_wrong_is_one_line(answer, words) -> None:
 def test_without_a_key_or_an_address_nothing_is_asked(url, environ, words) -> None:
     with pytest.raises(Refused, match=words), remote(url, environ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({API_KEY: "k", TOKEN: "t"}, "not both"),
+        ({TOKEN: "t", TOKEN_COMMAND: "echo t"}, "not both"),
+        ({TOKEN_COMMAND: "false"}, "ended with 1"),
+        ({TOKEN_COMMAND: "/no/such program"}, "No such file"),
+        ({TOKEN_COMMAND: "printf 'unended"}, "No closing quotation"),
+        ({TOKEN_COMMAND: "true"}, "gives no token"),
+        ({TOKEN_COMMAND: "printf a\\\\nb"}, "gives no token"),
+        ({TOKEN: "t\u00e9"}, "gives no token"),
+    ],
+)
+def test_a_person_s_token_is_one_word_of_one_source(environ, words) -> None:
+    with pytest.raises(Refused, match=words):
+        bearer("http://there", environ)
+    assert bearer("http://there", {TOKEN_COMMAND: "echo eyJ.a.b"}) == "eyJ.a.b"
 
 
 def test_the_key_is_in_a_header_and_the_version_may_be_in_the_address() -> None:

@@ -2,7 +2,15 @@
 
 import pytest
 
-from ledger.identity.people import AccessFile, AccessFileError, Person, Role, parse
+from ledger.identity.people import (
+    AHEAD_S,
+    AccessFile,
+    AccessFileError,
+    NotNamed,
+    Person,
+    Role,
+    parse,
+)
 
 FILE = """
 [auth]
@@ -51,6 +59,33 @@ def test_what_is_refused(text: str, said: str) -> None:
     with pytest.raises(AccessFileError) as raised:
         parse(text)
     assert said in str(raised.value)
+
+
+def test_who_is_disabled_is_out_whatever_pattern_the_name_has() -> None:
+    text = FILE + '[people."bob@example.com"]\nrole = "admin"\ndisabled = true\n'
+    assert parse(text).find("Bob@example.com") is None
+    assert parse(text.replace("true", "false")).find("bob@example.com").role is Role.ADMIN
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        ({}, "does not say `email`"),
+        ({"email": 7}, "does not say `email`"),
+        ({"email": "a@b", "iat": 1}, "`email_verified` is not true"),
+        ({"email": "a@b", "email_verified": True}, "does not say since when"),
+    ],
+)
+def test_a_sign_in_that_names_nobody(claims, words) -> None:
+    with pytest.raises(NotNamed, match=words):
+        parse(FILE).named(claims)
+
+
+def test_a_sign_in_holds_for_its_hours() -> None:
+    file = parse(FILE + "[oidc]\nhours = 2\nclaim = 'sub'\n")
+    assert file.named({"sub": "ada", "iat": 5}) == ("ada", 5.0)
+    ends = {-AHEAD_S - 1: False, -AHEAD_S: True, 7200: True, 7201: False}
+    assert {age: file.lasts(1000, 1000 + age) for age in ends} == ends
 
 
 def test_a_change_counts_with_the_next_read(tmp_path) -> None:

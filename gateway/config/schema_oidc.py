@@ -1,0 +1,32 @@
+"""The section `oidc`: whose tokens let people in at the admin API; off without it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.config.sections import Section
+
+Issuer = Annotated[str, Field(pattern=r"^https?://[\w.:\[\]-]+(/[!-;=?-~]*)?$", max_length=300)]
+# Signatures by a private key alone: what can be made from a public key, or needs none, is not here.
+Algorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519"
+]
+
+
+class Oidc(Section):
+    """What they may do is said by `dashboard.access_file`, as for the dashboard."""
+
+    issuer: Issuer | None = Field(
+        None,
+        description="address of the identity provider, as its tokens name it (`iss`): people may"
+        " ask the admin API with a token of its, as keys do (deploy/DASHBOARD.md)",
+    )
+    audiences: tuple[Annotated[str, Field(min_length=1, max_length=300)], ...] = Field(
+        (), description="`aud` of the tokens that are meant for this gateway: one of these"
+    )
+    algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1)] = Field(
+        ("RS256", "PS256", "ES256"), description="signatures that count"
+    )
+    networks: tuple[str, ...] = Field(
+        (), description="private networks that the issuer's name may lead to: 10.0.0.0/8"
+    )

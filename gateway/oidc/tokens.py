@@ -1,0 +1,119 @@
+"""Whether a token of the issuer holds: its signature, for whom it is, and until when. No I/O.
+
+`joserfc` reads and verifies; what is allowed is said here. A key of the issuer's is used for the
+signatures of its own kind alone, and none of them can be made with what is public: a token that
+names another algorithm (`none`, an HMAC with the public key as its secret) is refused before any
+key is looked at. What a token's header says of keys (`jwk`, `jku`, `x5u`) is never followed.
+"""
+
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from joserfc import jwt
+from joserfc.errors import ExpiredTokenError, InvalidKeyIdError, JoseError
+from joserfc.jwk import Key, KeySet, import_key
+from joserfc.jws import JWSRegistry
+from joserfc.util import urlsafe_b64decode
+
+LONGEST = 16 * 1024  # characters
+LEEWAY_S = 60  # clocks of two machines
+MOST_KEYS = 64
+LEAST_RSA_BITS = 2048
+_KINDS = ("RSA", "EC", "OKP")  # no secrets that both sides know
+
+
+class NotValid(Exception):
+    """The token does not hold; the text says why, and nothing of what it contains."""
+
+
+class NoKey(Exception):
+    """None of the issuer's keys that are of use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What counts. `audiences`: a token is for one of them."""
+
+    issuer: str
+    audiences: tuple[str, ...]
+    algorithms: tuple[str, ...]
+
+
+def looks_signed(token: str) -> bool:
+    """Whether it is of the form of a signed JWT; no key of ours is."""
+    return token.startswith("eyJ") and token.count(".") == 2
+
+
+def key_id(token: str) -> str | None:
+    """The `kid` that its header names, believed for nothing but finding a key."""
+    if len(token) > LONGEST:
+        raise NotValid(f"it is longer than {LONGEST} characters")
+    try:
+        header = json.loads(urlsafe_b64decode(token.partition(".")[0].encode("ascii")))
+        found = header.get("kid")
+    except (ValueError, binascii.Error, AttributeError, RecursionError) as error:
+        raise NotValid("its header cannot be read") from error
+    return found if isinstance(found, str) else None
+
+
+def usable(document: Mapping[str, Any], rule: Rule) -> KeySet:
+    """The keys of a JWKS that may have signed. Raises `NoKey` without one."""
+    said = document.get("keys")
+    if not isinstance(said, Sequence) or len(said) > MOST_KEYS:
+        raise NoKey(f"`keys` is a list of at most {MOST_KEYS}")
+    found: list[Key] = [key for one in said if (key := _key(one, rule)) is not None]
+    if not found:
+        raise NoKey("none of its keys signs by what `oidc.algorithms` allows")
+    return KeySet(found)
+
+
+def claims(token: str, keys: KeySet, rule: Rule, now_s: int) -> dict[str, Any]:
+    """What the token says, all of it verified. Raises `NotValid`."""
+    registry = JWSRegistry(algorithms=list(rule.algorithms), strict_check_header=False)
+    registry.max_header_length = LONGEST  # certificates (`x5c`) stand there
+    wanted = jwt.JWTClaimsRegistry(
+        now=now_s,
+        leeway=LEEWAY_S,
+        iss={"essential": True, "value": rule.issuer},
+        aud={"essential": True, "values": list(rule.audiences)},
+        exp={"essential": True},
+        iat={"essential": True},
+    )
+    try:
+        said = jwt.decode(token, keys, registry=registry).claims
+        wanted.validate(said)
+    except ExpiredTokenError as error:
+        raise NotValid("it has expired: sign in again") from error
+    except InvalidKeyIdError as error:
+        raise NotValid("the issuer has no such key") from error
+    except JoseError as error:
+        raise NotValid(_words(error)) from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise NotValid("it cannot be read") from error
+    return said
+
+
+def _key(said: object, rule: Rule) -> Key | None:
+    """None of one that is for something else, too short, or of no form that is known."""
+    if not isinstance(said, dict) or said.get("kty") not in _KINDS or "d" in said:
+        return None
+    if said.get("use", "sig") != "sig":
+        return None
+    if said.get("alg", rule.algorithms[0]) not in rule.algorithms:
+        return None
+    try:
+        modulus = urlsafe_b64decode(str(said.get("n", "")).encode("ascii"))
+        if said["kty"] == "RSA" and len(modulus) * 8 < LEAST_RSA_BITS:
+            return None
+        return import_key(said)
+    except (JoseError, ValueError, TypeError, KeyError):  # of one key; others may be good
+        return None
+
+
+def _words(error: JoseError) -> str:
+    """The library's own, which name a claim or an algorithm."""
+    claim = getattr(error, "claim", None)
+    return f"`{claim}` is not as it must be" if claim else str(error.description or error.error)

@@ -1,0 +1,12 @@
+"""Who sits at this machine's command line, as the books write it down."""
+
+import getpass
+import os
+
+
+def whoami() -> str:
+    """The user's name; where the system has none for it, as in containers, its number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # no variable says it and no line of the passwd file does
+        return f"uid:{os.getuid()}"
