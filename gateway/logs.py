@@ -3,34 +3,49 @@
 `text` is for people, `json` for what collects logs: an object a line with `time` (UTC), `level`,
 `logger`, `process` and `message`, and where there are any `request_id` and `error`. Whatever is
 logged, by us or by a library, passes one sink, which strikes out the secrets that the process has
-in its hands and whatever looks like a key. Prompts and answers are logged nowhere.
+in its hands and whatever looks like a key; so does what is printed, line by line, as of `stdout`
+and `stderr`. Prompts and answers are logged nowhere.
 """
 
+import atexit
+import io
 import json
 import logging
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Iterable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol, TextIO
 
 from backends.refusal import KEY_LIKE
 from backends.secret import HIDDEN, Secret, struck_out
-from gateway.config.schema_reports import Logs
 
 REQUEST: ContextVar[str | None] = ContextVar("request", default=None)  # whose work this is
 _OURS = ("breakeven", "gateway", "ledger", "backends")  # what libraries say is a warning at least
+LEVELS = {"stdout": "INFO", "stderr": "WARNING"}  # whoever prints has decided that it is to be seen
+LONGEST_LINE = 64 * 1024  # characters
 # What ends a line somewhere, or moves a terminal's cursor.
 _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class Form(Protocol):
+    """What is asked of `gateway.config.schema_reports.Logs`: not every process reads that."""
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def level(self) -> str: ...
 
 
 class Sink(logging.StreamHandler[Any]):
     """Standard error, which `serve` keeps in the process's own file."""
 
-    def __init__(self, process: str, wanted: Logs, secrets: Iterable[Secret] = ()) -> None:
+    def __init__(self, process: str, wanted: Form, secrets: Iterable[Secret] = ()) -> None:
         super().__init__(sys.stderr)
         self._process = process
         self._as_json = wanted.format == "json"
@@ -64,8 +79,62 @@ def _line(said: dict[str, str]) -> str:
     return "\n  ".join([first, *said.get("error", "").splitlines()])
 
 
-def start(process: str, wanted: Logs, secrets: Iterable[Secret] = ()) -> Sink:
-    """Everything that this process logs goes through the sink from here on, its last words too."""
+class Printed(io.TextIOBase):
+    """In place of a standard stream: each whole line of text is a record of that logger.
+
+    What the sink itself fails at is said on the real stream, or it would be logged without end.
+    """
+
+    def __init__(self, name: str, real: TextIO) -> None:
+        self._log, self._level = logging.getLogger(name), getattr(logging, LEVELS[name])
+        self._log.setLevel(self._level)
+        self._real = real
+        self._begun = ""
+        self._busy = False
+        self._turn = threading.RLock()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a property of the base's, too
+        return "utf-8"
+
+    def fileno(self) -> int:
+        return self._real.fileno()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        with self._turn:
+            if self._busy:
+                return self._real.write(text)
+            *whole, self._begun = (self._begun + text).split("\n")
+            if len(self._begun) > LONGEST_LINE:
+                whole, self._begun = [*whole, self._begun], ""
+            for line in whole:
+                self._say(line)
+            return len(text)
+
+    def close(self) -> None:
+        """What was left without an end of its line is said."""
+        self._say(self._begun)
+        self._begun = ""
+
+    def _say(self, line: str) -> None:
+        self._busy = True
+        try:
+            if line.strip():
+                self._log.log(self._level, "%s", line)
+        finally:
+            self._busy = False
+
+
+def start(
+    process: str, wanted: Form, secrets: Iterable[Secret] = (), *, printed: bool = True
+) -> Sink:
+    """All that this process logs and prints goes through the sink from here on, to its last word.
+
+    `printed`: else what it prints stays as it is, for who sits before it.
+    """
     sink = Sink(process, wanted, secrets)
     root = logging.getLogger()
     for one in root.handlers[:]:
@@ -76,6 +145,10 @@ def start(process: str, wanted: Logs, secrets: Iterable[Secret] = ()) -> Sink:
         logging.getLogger(name).setLevel(wanted.level.upper())
     logging.captureWarnings(capture=True)
     sys.excepthook = _last_words
+    for name in LEVELS if printed else ():
+        stream = Printed(name, getattr(sys, name))
+        setattr(sys, name, stream)
+        atexit.register(stream.close)
     return sink
 
 

@@ -1,12 +1,14 @@
 """`breakeven`: the command line. One file per noun; this one holds what starts."""
 
 import asyncio
+import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from gateway import logs
 from gateway.admin.remote import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
 from gateway.cli import (
     check,
@@ -24,6 +26,7 @@ from gateway.cli import (
 )
 from gateway.cli.config import Config, name_gateway, start_or_fail
 from gateway.cli.output import console, fail
+from gateway.config.credentials import known_secrets
 from gateway.errors import ConfigError
 from gateway.host.serve import run
 from ledger.database import DatabaseError
@@ -84,6 +87,8 @@ def options(
 def serve(config: Config = Path("breakeven.yaml")) -> None:
     """Start the gateway and what this host runs; Ctrl-C stops it all."""
     settings = start_or_fail(config)
+    for_programs = settings.logs.format == "json"
+    logs.start("serve", settings.logs, known_secrets(settings, os.environ), printed=for_programs)
     out = console()
     try:
         asyncio.run(run(settings, config, lambda line: out.print(line, markup=False)))

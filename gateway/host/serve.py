@@ -29,6 +29,7 @@ from gateway.errors import ConfigError
 from gateway.host.children import Child, Command
 from gateway.host.engines import EngineSupervision, installed
 from gateway.host.journalwatch import follow
+from gateway.host.logged import Wanted, words
 from gateway.host.prepare import Prepared, moved, prepare
 from gateway.host.watchdog import watch
 from gateway.runtime import Runtime
@@ -169,7 +170,7 @@ class Serving:
             (
                 "ledger-writer",
                 [
-                    *_python("ledger.writer"),
+                    *self._logged("ledger-writer", "ledger.writer"),
                     *("--journals", str(self.runtime.journal_dir)),
                     *("--run-dir", str(self.runtime.run_dir)),
                     *("--state-dir", self.runtime.state_dir),
@@ -199,12 +200,17 @@ class Serving:
                     (
                         f"provider-{name}",
                         [
-                            *_python("backends.simulator.provider"),
+                            *self._logged(f"provider-{name}", "backends.simulator.provider"),
                             *("--name", name, "--port", str(port)),
                         ],
                     )
                 )
         return commands
+
+    def _logged(self, name: str, module: str) -> list[str]:
+        """Of a program that knows nothing of `logs`."""
+        logs = self._settings.logs
+        return [sys.executable, *words(name, Wanted(logs.format, logs.level), module)]
 
     def _dashboard(self) -> list[str]:
         """Streamlit on the dashboard package, told by flags what its configuration file says."""
@@ -215,7 +221,7 @@ class Serving:
             raise ConfigError(["dashboard.enabled: the dashboard is not installed"])
         script = Path(found.origin).with_name("app.py")
         return [
-            *_python("streamlit"),
+            *self._logged("dashboard", "streamlit"),
             *("run", str(script), "--server.headless", "true"),
             *("--server.address", settings.host, "--server.port", str(settings.port)),
             *("--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none"),

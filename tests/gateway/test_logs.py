@@ -110,6 +110,58 @@ def test_lines_of_a_running_gateway_name_the_request_that_was_answered(stack, mo
     assert told == [one.headers["x-request-id"] for one in answers]
 
 
+PRINTING = """
+import sys, threading
+from backends.secret import Secret
+from gateway import logs
+from gateway.config.schema_reports import Logs
+logs.start("x", Logs(format="json"), [Secret("{key}")], printed={printed})
+print("to people: {key}")
+print("a line", "in parts", end="")
+print(", and its end", file=sys.stdout)
+sys.stderr.write("one\\ntwo\\nbegun")
+"""
+
+
+def test_what_is_printed_passes_it_line_by_line() -> None:
+    """The control: without, it stands there as it was printed, the secret with it."""
+    done = {
+        printed: subprocess.run(
+            [sys.executable, "-c", PRINTING.format(key=KEY, printed=printed)],
+            capture_output=True, text=True, check=True,
+        )
+        for printed in (True, False)
+    }  # fmt: skip
+    said = [json.loads(line) for line in done[True].stderr.splitlines()]
+    assert done[True].stdout == ""
+    assert [(one["logger"], one["level"], one["message"]) for one in said] == [
+        ("stdout", "info", "to people: ***"), ("stdout", "info", "a line in parts, and its end"),
+        ("stderr", "warning", "one"), ("stderr", "warning", "two"), ("stderr", "warning", "begun"),
+    ]  # fmt: skip
+    assert KEY in done[False].stdout
+    assert done[False].stderr == "one\ntwo\nbegun"
+
+
+def test_what_the_sink_fails_at_is_said_on_the_real_stream(capsys) -> None:
+    real = io.StringIO()
+    printed = logs.Printed("stderr", real)
+    log, asked = logging.getLogger("stderr"), []
+
+    class Failing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            asked.append(record)
+            printed.write("the sink is at fault\n")
+
+    handler = Failing()
+    log.addHandler(handler)
+    try:
+        printed.write("first\n" + "x" * (logs.LONGEST_LINE + 1))
+    finally:
+        log.removeHandler(handler)
+    assert [len(one.getMessage()) for one in asked] == [5, logs.LONGEST_LINE + 1]
+    assert real.getvalue() == "the sink is at fault\n" * 2
+
+
 PROGRAM = """
 import logging
 from backends.secret import Secret
