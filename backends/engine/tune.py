@@ -175,12 +175,13 @@ GROWS = 1.02
 
 
 def ascend(
-    first: int, rival: Sequence[Seen] = (), *, most: int = 4096
+    first: int, rival: Sequence[Seen] = (), *, before: Sequence[Seen] = (), most: int = 4096
 ) -> Generator[int, Seen, Ascent]:
     """Yields requests at once, is sent what came of them: the most throughput within a promise.
 
     From `first` upwards while it grows and the promise holds, downwards while it does not, then
-    once between the last good and the first bad. Early over where the rival is far better.
+    once between the last good and the first bad. Early over where the rival is far better, and
+    where a shorter look (`before`) has already been above `first` and come back.
     """
     seen: list[Seen] = []
     load = first
@@ -200,8 +201,9 @@ def ascend(
         else:
             by_load = sorted(seen, key=lambda one: one.load)
             grows = len(seen) < 2 or by_load[-1].tokens_s > GROWS * by_load[-2].tokens_s
+            been = any(one.load > load for one in before)
             load = math.ceil(load * STEP)
-            if not grows or load > most:
+            if not grows or been or load > most:
                 return Ascent(tuple(seen))
     between = round(math.sqrt(max(good) * min(bad)))
     if between not in (max(good), min(bad)):

@@ -4,12 +4,14 @@ The comparison is made of fresh servers in turn (defaults, best, defaults, best)
 that grew warmer or busier during a search would otherwise be taken for a better flag.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from backends.engine.benchfigures import PUSD, Percentile, Point, Promise, cost_pusd_per_million
 from backends.engine.benchload import Shape, closed
@@ -131,19 +133,20 @@ async def tune(
         return await _compared(tuning, log, say, arm, 0, until_s)
     looking = search(tuning.space, tuning.effort)
     best, ask, trials = defaults(tuning.space), next(looking), 0
-    while True:
-        if ask.key not in log.done:
-            if time.monotonic() >= until_s:
-                return Outcome(best, ended=False, trials=trials)
-            say(ask.key)
-            log.add(ask.key, await _tried(tuning, ask, log.done))
-        trials += 1
-        best = ask.rival or best
-        try:
-            ask = looking.send(log.done[ask.key].get("score"))
-        except StopIteration as end:
-            best = end.value
-            break
+    async with _Servers(tuning) as servers:
+        while True:
+            if ask.key not in log.done:
+                if time.monotonic() >= until_s:
+                    return Outcome(best, ended=False, trials=trials)
+                say(ask.key)
+                log.add(ask.key, await _tried(tuning, ask, log.done, servers))
+            trials += 1
+            best = ask.rival or best
+            try:
+                ask = looking.send(log.done[ask.key].get("score"))
+            except StopIteration as end:
+                best = end.value
+                break
     if best == defaults(tuning.space):
         return Outcome(best, ended=True, trials=trials)
     return await _compared(tuning, log, say, best, trials, until_s)
@@ -162,7 +165,8 @@ async def _compared(
             if time.monotonic() >= until_s:
                 return Outcome(best, ended=False, trials=trials)
             say(key)
-            log.add(key, await _tried(tuning, Ask(arm, last), log.done))
+            async with _Servers(tuning) as fresh:
+                log.add(key, await _tried(tuning, Ask(arm, last), log.done, fresh))
         figure = log.done[key].get("figure")
         if figure is None:
             return Outcome(best, ended=True, trials=trials, finals=tuple(figures), gain=0.0)
@@ -172,24 +176,63 @@ async def _compared(
     return Outcome(best, ended=True, trials=trials, finals=tuple(figures), gain=gain)
 
 
-async def _tried(tuning: Tuning, ask: Ask, done: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """A fresh server with the arm's flags; what it came to, or why it failed."""
-    flags = (*tuning.base, *flags_of(tuning.space, ask.arm))
-    launch = Launch(
+class _Servers:
+    """The server of the arm that was asked for last; another arm's takes its place.
+
+    A longer look mostly follows the shorter one of its arm: a start costs more than a look.
+    """
+
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+        self._open = AsyncExitStack()
+        self._arm: Arm | None = None
+        self._server: Serving | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.end()
+
+    async def end(self) -> None:
+        self._arm = self._server = None
+        await self._open.aclose()
+
+    async def of(self, arm: Arm) -> Serving:
+        """Raises what a start may: `DidNotServe`, `BadFlags`, `OSError`."""
+        if self._arm == arm and self._server is not None:
+            return self._server
+        await self.end()
+        known = await asyncio.to_thread(known_flags, self._tuning.environment)
+        launch = _launch(self._tuning, arm)
+        trial = Trial(
+            launch, lambda port: command(launch, known, port), self._tuning.logs / "engine.log",
+            self._tuning.start_limit_s, CpuOptions(),
+        )  # fmt: skip
+        self._server = await self._open.enter_async_context(serving(trial))
+        self._arm = arm
+        return self._server
+
+
+def _launch(tuning: Tuning, arm: Arm) -> Launch:
+    flags = (*tuning.base, *flags_of(tuning.space, arm))
+    return Launch(
         tuning.environment, tuning.model, NAME, tuning.flavour, flags=flags, drain_s=DRAIN_S
     )
+
+
+async def _tried(
+    tuning: Tuning, ask: Ask, done: Mapping[str, Mapping[str, Any]], servers: _Servers
+) -> dict[str, Any]:
+    """What the arm came to on its server, or why it failed."""
     began = time.monotonic()
-    entry: dict[str, Any] = {"flags": flags}
+    entry: dict[str, Any] = {"flags": _launch(tuning, ask.arm).flags}
     try:
-        known = known_flags(tuning.environment)
-        trial = Trial(
-            launch, lambda port: command(launch, known, port), tuning.logs / "engine.log",
-            tuning.start_limit_s, CpuOptions(),
-        )  # fmt: skip
-        async with serving(trial) as server:
-            entry |= await _measured(tuning, ask, server, done)
-            entry["start_s"] = round(server.start_s, 1)
+        server = await servers.of(ask.arm)
+        entry["start_s"] = round(server.start_s, 1)
+        entry |= await _measured(tuning, ask, server, done)
     except (DidNotServe, BackendError, BadFlags, OSError) as error:
+        await servers.end()  # whatever state it is in, the next look gets a fresh one
         entry["failed"] = str(error)[:600]
     return entry | {"seconds": round(time.monotonic() - began, 1)}
 
@@ -229,10 +272,25 @@ def _steps(
     """The loads of one server: one, or as many as it takes to find the most that it can."""
     if not tuning.goal.by_load:
         return _only(tuning.first)
+    looks = _looks(done, ask.arm)
+    own: Mapping[str, Any] = next((one for one in reversed(looks) if "at_once" in one), {})
     rival = {} if ask.rival is None else done.get(Ask(ask.rival, ask.level).key, {})
-    own = done.get(Ask(ask.arm, 0).key, {})
-    first = rival.get("at_once") or own.get("at_once") or tuning.first
-    return ascend(int(first), [Seen(*one) for one in rival.get("seen", ())])
+    first = own.get("at_once") or rival.get("at_once") or tuning.first
+    before = [seen for one in looks for seen in _seen(one)] if own else []
+    return ascend(int(first), _seen(rival), before=before)
+
+
+def _looks(done: Mapping[str, Mapping[str, Any]], arm: Arm) -> list[Mapping[str, Any]]:
+    """All that this arm came to, in the order in which it was looked at."""
+    name = " | ".join(arm)
+    return [
+        one for key, one in done.items()
+        if key.rpartition(" @ ")[0] == name or key.partition(": ")[2] == name
+    ]  # fmt: skip
+
+
+def _seen(entry: Mapping[str, Any]) -> list[Seen]:
+    return [Seen(*one) for one in entry.get("seen", ())]
 
 
 def _only(load: int) -> Generator[int, Seen, Ascent]:

@@ -1,8 +1,9 @@
 """Curves of one engine by `engine bench`, a simulated engine by `engine fit`, and what it misses.
 
 `make bench-gpufit ARGS="--engine FOLDER"` on a GPU host; `--endpoint URL` takes an engine that
-already runs with the limits below. Open loops of two shapes at rising rates; every other run is
-held out of the fit, and judged. Writes `build/bench-gpufit.json` and the measured requests.
+already runs with the limits below. Open loops of two shapes at rising rates, a fit of each; every
+other run is held out, and judged. What is in `--files` is not measured again, so `--sweep-only` on
+the GPU host and the fit elsewhere are one bench. Writes `build/bench-gpufit.json`.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +26,46 @@ from ours import COMMAND, ROOT
 from backends.engine.profiles import hardware
 
 SEQUENCES, BUDGET, CONTEXT = 256, 2048, 8192
-# (prompt, output, seconds of each run, rates): no rate twice, a run goes by its rate.
+FLAGS = ("--max-num-seqs", str(SEQUENCES), "--max-num-batched-tokens", str(BUDGET),
+         "--max-model-len", str(CONTEXT))  # fmt: skip
+# (prompt, output, seconds of each run, rates). The last of each is beyond what the engine serves:
+# without such a run a fit knows no full step. Every other one is held out, from the second on.
 SWEEPS = (
-    (512, 256, 9.0, (4.0, 8.0, 12.0, 16.0, 20.0, 24.0, 28.0, 32.0)),
-    (2000, 150, 8.0, (2.0, 3.0, 5.0, 7.0, 9.0, 11.0)),
+    (512, 256, 12.0, (6.0, 10.0, 14.0, 18.0, 22.0, 26.0, 30.0, 36.0, 48.0)),
+    (2000, 150, 9.0, (3.0, 5.0, 7.0, 9.0, 11.0, 14.0, 20.0)),
 )
 
 
-def swept(url: str, files: Path, scale: float) -> list[Path]:
-    """A file for each rate, so that a run that is cut short loses itself alone."""
-    found = []
+@dataclass(frozen=True)
+class Run:
+    """A file for each, so that one that is cut short loses itself alone."""
+
+    prompt: int
+    output: int
+    rate: float
+    requests: int
+    path: Path
+
+    @property
+    def words(self) -> list[str]:
+        words = ["--rate", f"{self.rate:g}", "--requests", str(self.requests)]
+        words += ["--prompt-tokens", str(self.prompt), "--output-tokens", str(self.output)]
+        return [*words, "--completions", "--json", "--out", str(self.path)]
+
+
+def runs(files: Path, scale: float) -> list[Run]:
+    return [
+        Run(prompt, output, scale * rate, max(4, round(scale * rate * seconds)),
+            files / f"{prompt}-{output}-{scale * rate:g}.json")
+        for prompt, output, seconds, rates in SWEEPS for rate in rates
+    ]  # fmt: skip
+
+
+def sweep(url: str, missing: list[Run]) -> None:
     breakeven("engine", "bench", url, "--completions", "--rate", "4", "--requests", "16", "--json")
-    for prompt, output, seconds, rates in SWEEPS:
-        for rate in (one * scale for one in rates):
-            path = files / f"{prompt}-{output}-{rate:g}.json"
-            words = ["--rate", f"{rate:g}", "--requests", str(max(4, round(rate * seconds)))]
-            words += ["--prompt-tokens", str(prompt), "--output-tokens", str(output)]
-            breakeven("engine", "bench", url, "--completions", "--json", "--out", str(path), *words)
-            print(f"{prompt}/{output} at {rate:g}/s", flush=True)
-            found.append(path)
-    return found
+    for run in missing:
+        breakeven("engine", "bench", url, *run.words)
+        print(f"{run.prompt}/{run.output} at {run.rate:g}/s", flush=True)
 
 
 def fitted(files: list[Path], kv_tokens: int, out: Path, evaluations: int) -> dict[str, Any]:
@@ -79,29 +101,41 @@ def breakeven(*words: str, good: tuple[int, ...] = (0,)) -> str:
 def main() -> int:
     options = _options()
     options.files.mkdir(parents=True, exist_ok=True)
+    wanted = runs(options.files, options.scale)
+    if missing := [run for run in wanted if not run.path.exists()]:
+        measured(options, missing)
+    if not options.sweep_only:
+        judged(options, wanted)
+    return 0
+
+
+def measured(options: argparse.Namespace, missing: list[Run]) -> None:
+    if options.endpoint:
+        sweep(options.endpoint, missing)
+        return
     with tempfile.TemporaryDirectory(prefix="bench-gpufit-") as folder:
         model = gpumodel.make(Path(folder) / "model", options.shape)
-        flags = ("--max-num-seqs", str(SEQUENCES), "--max-num-batched-tokens", str(BUDGET),
-                 "--max-model-len", str(CONTEXT))  # fmt: skip
-        engines = (
-            None if options.endpoint
-            else Engines(options.engine, model, (0,), options.files / "logs", flags)
-        )  # fmt: skip
+        engines = Engines(options.engine, model, (0,), options.files / "logs", FLAGS)
         try:
-            url = options.endpoint or engines.urls[0]
-            files = swept(url, options.files, options.scale)
+            sweep(engines.urls[0], missing)
         finally:
-            if engines is not None:
-                engines.end()
-    kv_tokens = int(json.loads(files[0].read_text())["about"]["kv_tokens"])
-    found: dict[str, Any] = {"hardware": hardware(), "shape": options.shape, "flags": flags,
-                             "kv_tokens": kv_tokens}  # fmt: skip
-    made = fitted(files, kv_tokens, options.files / "model.json", options.evaluations)
-    found |= {"held_out_percent": missed(made), **made}
+            engines.end()
+
+
+def judged(options: argparse.Namespace, wanted: list[Run]) -> None:
+    kv_tokens = int(json.loads(wanted[0].path.read_text())["about"]["kv_tokens"])
+    found: dict[str, Any] = {"hardware": options.hardware or hardware(), "shape": options.shape,
+                             "flags": FLAGS, "kv_tokens": kv_tokens}  # fmt: skip
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(found["held_out_percent"], indent=1))
-    return 0
+    shapes: dict[str, list[Path]] = {}
+    for run in wanted:
+        shapes.setdefault(f"{run.prompt}/{run.output}", []).append(run.path)
+    for name, paths in shapes.items():
+        model = options.files / f"model-{name.replace('/', '-')}.json"
+        made = fitted(paths, kv_tokens, model, options.evaluations)
+        found[name] = {"held_out_percent": missed(made), **made}
+        options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        print(name, json.dumps(found[name]["held_out_percent"], indent=1), flush=True)
 
 
 def _options() -> argparse.Namespace:
@@ -112,6 +146,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--shape", choices=sorted(gpumodel.SHAPES), default="8b")
     parser.add_argument("--scale", type=float, default=1.0, help="of every rate")
     parser.add_argument("--evaluations", type=int, default=400, help="how long the fit looks")
+    parser.add_argument("--sweep-only", action="store_true", help="measure, and do not fit")
+    parser.add_argument("--hardware", help="which the files are of; default: this machine's")
     parser.add_argument("--files", type=Path, default=build / "gpufit")
     parser.add_argument("--out", type=Path, default=build / "bench-gpufit.json")
     return parser.parse_args()

@@ -2,7 +2,8 @@
 
 `make bench-gpufleet ARGS="--engine FOLDER"` on a host with two GPUs, where FOLDER is an engine
 environment (`breakeven engine install`); on one GPU `--gpus 0 0 --gpu-memory-utilization 0.42`;
-`--endpoints URL URL` takes engines that already run.
+`--endpoints URL URL` takes engines that already run. One of either is enough for `ttft` and
+`rate`, and the cleaner: no placement between two decides what either side gets.
 
 * `ttft`: one user, 512 tokens, straight and through the gateway in turn.
 * `rate`: as many at once as keep both engines busy, in turn; clients in processes of their own.
@@ -48,9 +49,10 @@ from backends.secret import Secret
 STAGES = ("ttft", "rate", "affinity", "teams")
 TTFT_MS, TPOT_MS = 1000, 50  # promised, which is what a prefix that is found is weighed against
 PAIRS, PAIR = 150, (512, 8)
-SEGMENTS, WARM_S, SEGMENT_S = 3, 4.0, 9.0
+SEGMENTS, WARM_S, SEGMENT_S = 5, 5.0, 10.0
+ALONE = ("ttft", "rate")  # what one engine is enough for
 MIX = Shape(512, 256)
-PROCESSES = 4
+PROCESSES = 6
 TALKS, TURNS, TURN, ANSWER = 64, 6, 320, 16
 AT_ONCE, ROUNDS = 8, 2
 TRIALS, SECRET = 60, 1536
@@ -151,7 +153,10 @@ def _loop(url: str, model: str, key: str, clients: int, seed: int) -> list[Answe
 
 
 def rate(bench: Bench, sides: Sides) -> None:
-    """The same number of clients on the same engines, straight and through in turn."""
+    """The same number of clients on the same engines, straight and through in turn.
+
+    Tokens by the clients' clocks in a window, and by the engines' own counters in the same.
+    """
     each = bench.options.at_once // PROCESSES
     found: dict[str, list[float]] = {"straight": [], "gateway": []}
     points = []
@@ -170,14 +175,38 @@ def rate(bench: Bench, sides: Sides) -> None:
                 )
                 for place in range(PROCESSES)
             ]  # fmt: skip
+            counted = _counted(sides.urls, began_s)
             answers = [one for run in runs for one in run.result()]
             point = figures(answers, began_s + WARM_S, began_s + WARM_S + SEGMENT_S)
             found[name].append(point["output_tokens_per_s"])
-            points.append({"side": name, **point})
+            points.append({"side": name, **point, "engines_tokens_per_s": round(counted, 1)})
             bench.keep("rate", at_once=each * PROCESSES, points=points)
+    told = [point["engines_tokens_per_s"] for point in points]
+    by_engines = {name: [one for point, one in zip(points, told, strict=True)
+                         if point["side"] == name] for name in found}  # fmt: skip
+    bench.keep("rate", **_lost("", found), **_lost("engines_", by_engines))
+
+
+def _counted(urls: list[str], began_s: float) -> float:
+    """Tokens a second that the engines say they wrote in the window that clients are counted in."""
+    time.sleep(max(0.0, began_s + WARM_S - time.monotonic()))
+    first_s = time.monotonic()
+    before = sum(counters(url)["generation_tokens"] for url in urls)
+    time.sleep(SEGMENT_S)
+    took_s = time.monotonic() - first_s
+    return (sum(counters(url)["generation_tokens"] for url in urls) - before) / took_s
+
+
+def _lost(of: str, found: dict[str, list[float]]) -> dict[str, Any]:
+    """What the gateway's side had less, of neighbouring segments and of all, in percent."""
     means = {name: sum(values) / len(values) for name, values in found.items()}
-    lost = 1 - means["gateway"] / means["straight"]
-    bench.keep("rate", tokens_per_s=means, lost_percent=round(100 * lost, 2))
+    pairs = [100 * (1 - through / straight) for straight, through in
+             zip(found["straight"], found["gateway"], strict=True)]  # fmt: skip
+    return {
+        f"{of}tokens_per_s": means,
+        f"{of}lost_percent": round(100 * (1 - means["gateway"] / means["straight"]), 2),
+        f"{of}lost_percent_of_pairs": [round(one, 2) for one in pairs],
+    }
 
 
 async def affinity(bench: Bench, sides: Sides) -> None:
@@ -289,22 +318,23 @@ def _interval(shorter: list[float], longer: list[float]) -> list[float]:
     return [round(found[round(x * RESAMPLES)], 3) for x in (0.025, 0.975)]
 
 
-def settled(bench: Bench, serve: Serve) -> None:
-    """Until it answers and both engines were measured."""
+def settled(bench: Bench, serve: Serve, urls: list[str]) -> None:
+    """Until it answers and every engine was measured."""
 
     def own() -> bool:
         return asyncio.run(serve.clients("probe").ask(gpumodel.prompt(60), 8)).own
 
     serve.until("an answer", own, 120)
     rows = "SELECT engine, source FROM capacity WHERE source LIKE 'measured%'"
-    serve.until("both measured", lambda: len({x["engine"] for x in serve.rows(rows)}) == 2, 180)
+    count = len(urls)
+    serve.until("all measured", lambda: len({x["engine"] for x in serve.rows(rows)}) == count, 180)
     bench.keep("engines", capacity=serve.rows(rows))
 
 
 def measured(bench: Bench, urls: list[str]) -> None:
     serve = Serve(bench.folder / "gateway", bench.document(urls))
     try:
-        settled(bench, serve)
+        settled(bench, serve, urls)
         for name in bench.options.only:
             if name == "rate":
                 rate(bench, Sides(urls, serve))
@@ -357,8 +387,8 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--engine", type=Path, default=ROOT / ".breakeven" / "engine")
-    parser.add_argument("--endpoints", nargs=2, help="engines that run, which answer to `m`")
-    parser.add_argument("--gpus", type=int, nargs=2, default=[0, 1], help="of each engine")
+    parser.add_argument("--endpoints", nargs="+", help="engines that run, which answer to `m`")
+    parser.add_argument("--gpus", type=int, nargs="+", default=[0, 1], help="of each engine")
     parser.add_argument("--gpu", default="H200", help="name from `breakeven engine list`, or CPU")
     parser.add_argument("--shape", choices=sorted(gpumodel.SHAPES), default="8b")
     parser.add_argument("--workers", type=int, default=4, help="gateway workers")
@@ -367,7 +397,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench-gpufleet.json")
     parser.add_argument("--logs", type=Path, default=ROOT / "build" / "gpufleet-logs")
     found, flags = parser.parse_known_args()
-    found.flags = flags  # of both engines
+    found.flags = flags  # of every engine
+    if len(found.endpoints or found.gpus) == 1:
+        found.only = [name for name in found.only if name in ALONE]
     found.engine, found.logs = found.engine.resolve(), found.logs.resolve()
     return found
 

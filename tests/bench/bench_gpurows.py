@@ -61,6 +61,11 @@ ARMS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
     "fp8 marlin compiled": ("fp8", COMPILED, MARLIN8),
     "awq marlin compiled": ("awq", COMPILED | {"linear_backend": "marlin"}, {}),
     "gptq machete": ("gptq", NONE, {}),
+    "gptq humming": ("gptq", NONE | {"linear_backend": "humming"}, {}),
+    "awq humming": ("awq", NONE | {"linear_backend": "humming"}, {}),
+    "gptq humming compiled": ("gptq", COMPILED | {"linear_backend": "humming"}, {}),
+    "gptq exllama compiled": ("gptq", COMPILED | {"linear_backend": "exllama"}, {}),
+    "fp8 humming": ("fp8", NONE | {"linear_backend": "humming"}, {}),
     "w4a8 cutlass": ("w4a8", NONE, {}),
     "fp8-static cutlass compiled": ("fp8-static", COMPILED, {}),
     "fp8-static, Triton attention, compiled": (

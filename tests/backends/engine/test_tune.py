@@ -137,8 +137,8 @@ def test_an_arm_as_flags_and_as_words():
 # ---------------------------------------------------------------- loads of one server
 
 
-def climbed(engine, first, rival=()) -> Ascent:
-    steps = ascend(first, rival)
+def climbed(engine, first, rival=(), before=()) -> Ascent:
+    steps = ascend(first, rival, before=before)
     try:
         load = next(steps)
         while True:
@@ -159,6 +159,17 @@ def test_the_most_within_the_promise_is_found_from_any_start(first):
     reached = ascent.best.tokens_s / saturating(10_000, 300)(299).tokens_s
     assert reached > 0.95, ascent
     assert not ascent.stopped
+
+
+def test_a_longer_look_does_not_climb_where_a_shorter_one_came_back():
+    engine = saturating(10_000, 300)
+    short = climbed(engine, 64)
+    best = short.best.load
+    assert max(one.load for one in short.seen) > best
+    assert [one.load for one in climbed(engine, best, before=short.seen).seen] == [best]
+    assert len(climbed(engine, best).seen) > 1, "the control: without what was seen it climbs"
+    worse = climbed(saturating(10_000, best), best, before=short.seen)
+    assert worse.best.load < best, "down, where the longer look finds the promise broken"
 
 
 def test_a_throughput_that_no_longer_grows_ends_the_climb():

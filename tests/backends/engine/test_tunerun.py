@@ -3,6 +3,7 @@
 import stat
 import sys
 import time
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,6 +25,7 @@ if "--help=all" in words:
     for flag in ("--model M", "--served-model-name N", "--port P", "--max-num-seqs N", "--crash"):
         print("  " + flag)
     sys.exit()
+open({starts!r}, "a").write("one\\n")
 if "--crash" in words:
     sys.exit("RuntimeError: this kernel is not for this GPU")
 last = lambda name: words[len(words) - words[::-1].index(name)]
@@ -43,7 +45,7 @@ THROUGHPUT = Goal("throughput", Promise(tpot_s=60.0))
 def tuning(tmp_path: Path) -> Tuning:
     environment = Environment(tmp_path / "engine")
     environment.python.parent.mkdir(parents=True)
-    body = PYTHON.format(python=sys.executable)
+    body = PYTHON.format(python=sys.executable, starts=str(tmp_path / "starts"))
     environment.python.write_text(f"#!{sys.executable}\n{body}")
     environment.python.chmod(environment.python.stat().st_mode | stat.S_IXUSR)
     (tmp_path / "tiny").mkdir()
@@ -57,6 +59,7 @@ async def test_it_finds_the_better_flag_outlives_a_crash_and_compares_in_turn(tu
     """One request at a time is what `base` makes of the defaults: batches are several times it."""
     path = tmp_path / "work.jsonl"
     said: list[str] = []
+    tuning = replace(tuning, effort=Effort(levels=2, rounds=1))
     found = await tune(tuning, WorkLog(path, {}), said.append, until_s=float("inf"))
     assert found.ended
     assert found.best == ("8",)
@@ -68,6 +71,9 @@ async def test_it_finds_the_better_flag_outlives_a_crash_and_compares_in_turn(tu
     assert [key for key in log.done if key.startswith("final")] == [
         "final 0: default", "final 1: 8", "final 2: default", "final 3: 8",
     ]  # fmt: skip
+    assert log.done["default @ 1"]["start_s"] == log.done["default @ 0"]["start_s"]
+    starts = (tmp_path / "starts").read_text().count("one")
+    assert starts == 4 + 4, "a longer look that follows has the same server, finals have their own"
     again = await tune(tuning, WorkLog(path, {}), said.append, until_s=0.0)
     assert again == found, "from the log alone, without time for another trial"
 
