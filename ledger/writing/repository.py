@@ -63,6 +63,7 @@ class Repository:
         self._host = host
         self._statements = Statements(engine.dialect)
         self._apart = Apart()
+        self._began: dict[str, str] = {}  # by journal: the host that began it
 
     def positions(self) -> dict[str, Position]:
         """How far each journal of this host is applied."""
@@ -130,6 +131,7 @@ class Repository:
     def forget_journal(self, journal: str) -> None:
         """Drop the position of a journal whose files are gone."""
         table = orm.JournalPosition
+        self._began.pop(journal, None)
         with _guarded(), self._engine.begin() as connection:
             connection.execute(table.__table__.delete().where(table.journal == journal))  # type: ignore[attr-defined]  # a mapped class's table
 
@@ -205,22 +207,38 @@ class Repository:
         Once in a transaction, therefore: its parts would each lock in an order of their own.
         """
         say, windows, grants = self._statements, [], []
-        spent: dict[tuple[str, int], int] = {}
-        for (_, budget_id, start), amount in applied.spent.items():
-            spent[budget_id, start] = spent.get((budget_id, start), 0) + amount
-        for (budget_id, start), amount in sorted(spent.items()):
-            here = {"of_budget": budget_id, "of_window": start, "of_host": self._host}
-            found = say.spent.find(connection, here)
-            if found is None:
-                zeros = {"spent_pusd": 0, "granted_pusd": 0, "limit_pusd": None}
-                say.windows.run(connection, [{"budget_id": budget_id, "window": start, **zeros}])
+        spent: dict[tuple[str, int], dict[str, int]] = {}
+        for (journal, budget_id, start), amount in applied.spent.items():
+            hosts, host = (
+                spent.setdefault((budget_id, start), {}),
+                self._host_of(connection, journal),
+            )
+            hosts[host] = hosts.get(host, 0) + amount
+        for (budget_id, start), hosts in sorted(spent.items()):
+            total = 0
+            for host, amount in sorted(hosts.items()):
+                here = {"of_budget": budget_id, "of_window": start, "of_host": host}
                 found = say.spent.find(connection, here)
-                assert found is not None
-            windows.append({**here, "spent_pusd": int(found[0]) + amount})
-            if found[1] is not None:
-                grants.append({**here, "spent_pusd": int(found[1]) + amount})
+                if found is None:
+                    zeros = {"spent_pusd": 0, "granted_pusd": 0, "limit_pusd": None}
+                    row = {"budget_id": budget_id, "window": start, **zeros}
+                    say.windows.run(connection, [row])
+                    found = say.spent.find(connection, here)
+                    assert found is not None
+                total += amount
+                windows.append({**here, "spent_pusd": int(found[0]) + total})
+                if found[1] is not None:
+                    grants.append({**here, "spent_pusd": int(found[1]) + amount})
         say.spend.run(connection, windows)
         say.spend_grant.run(connection, grants)
+
+    def _host_of(self, connection: Connection, journal: str) -> str:
+        """Whose grant its holds were taken from: this host may have had another name then."""
+        if journal not in self._began:
+            table = orm.JournalPosition
+            query = select(table.host).where(table.journal == journal)
+            self._began[journal] = connection.execute(query).scalar_one_or_none() or self._host
+        return self._began[journal]
 
     def _quarantine(
         self, connection: Connection, found: Sequence[tuple[Item, str]], at_us: int

@@ -1,7 +1,7 @@
 """Applying records: exactly once, whole or not at all, a poison record alone, on both databases."""
 
 import pytest
-from sqlalchemy import event, func, select, text
+from sqlalchemy import event, func, insert, select, text
 from sqlalchemy.exc import OperationalError
 
 from ledger.journals.reader import Position
@@ -302,6 +302,32 @@ def test_lost_attempts_count_at_their_bound_until_evidence_comes(
         "payable:provider:openai": -800,
         "suspense:openai": 0,
     }
+
+
+def test_a_host_of_another_name_by_now_spends_what_it_was_granted_by_the_old_one(
+    engine, repository, opened, settled
+):
+    """A journal that one name began is ended by another: its holds are of the first one's grant."""
+    older = Repository(engine, host="h0")
+    older.apply(items(opened(1)), [move(100)], at_us=5)
+    with engine.begin() as connection:
+        budget, start = connection.execute(
+            select(orm.HoldRow.budget_id, orm.HoldRow.window).distinct()
+        ).one()
+        window = {"budget_id": budget, "window": start}
+        connection.execute(insert(orm.BudgetWindow), [{**window, "spent_pusd": 0,
+                           "granted_pusd": 9000, "limit_pusd": 9000}])  # fmt: skip
+        grants = [{**window, "host": host, "granted_pusd": 4500, "spent_pusd": 0}
+                  for host in ("h0", "h1")]  # fmt: skip
+        connection.execute(insert(orm.Grant), grants)
+    tail = [Item("w0-a", 1, 100, b"raw", settled(1))]
+    mine = items(opened(2), settled(2, cost_pusd=30), journal="w0-b")
+    moved = [move(200, 100), move(200, journal="w0-b")]
+    assert repository.apply([*tail, *mine], moved, at_us=6).settled == 2
+    assert rows(engine, select(orm.Grant.host, orm.Grant.spent_pusd).order_by(orm.Grant.host)) == [
+        ("h0", 400), ("h1", 30),
+    ]  # fmt: skip
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 430
 
 
 def test_unpriced_is_flagged_and_never_zero(engine, repository, opened, settled):
