@@ -50,6 +50,8 @@ SHARE = ".0%"
 SHORT = ".3~s"  # 1.2M
 FEW = 0.04  # four ticks of whole percents need more
 HEIGHT = 300
+PLOT = 200  # of lines, without their legends
+DASHES = ([1, 0], [5, 4], [1.5, 3], [9, 3, 2, 3])
 GAP = 0.12  # of a bar, between it and the next
 
 
@@ -145,7 +147,10 @@ def lines(
     kinds: Sequence[str] = (),
     marks: Records = (),
 ) -> Chart:
-    """Lines over time, one of each `kind`; `marks` as `stacked` has them."""
+    """Lines over time, one of each `kind`; `marks` as `stacked` has them.
+
+    Records may have a `style`: the first is drawn through, others of the same kind are dashed.
+    """
     instants = [record["at"] for record in records]
     scale: Any = alt.Undefined
     step = 1.0 if form == ",.0f" else 0.001
@@ -155,10 +160,12 @@ def lines(
         scale = alt.Scale(domain=[0, max(top, 4 * step)])
     axis = alt.Axis(format=form, tickCount=4, tickMinStep=step)
     names = list(kinds) or sorted({record["kind"] for record in records})
+    styles = list(dict.fromkeys(record["style"] for record in records if "style" in record))
     chart = (
-        alt.Chart(inline(records), height=190 + legend_height(names))
+        alt.Chart(inline(records), height=PLOT + legend_height(names) + _styles_height(styles))
         .mark_line(strokeWidth=2, interpolate="monotone")
         .encode(
+            strokeDash=dashed(styles),
             x=time_axis("at", instants),
             y=alt.Y(f"{value}:Q", title=title, axis=axis, scale=scale),
             color=coloured(dict(zip(names, PALETTE, strict=False)), columns=2),
@@ -169,11 +176,28 @@ def lines(
                     format=TIME,
                 ),
                 alt.Tooltip("kind:N", title="which"),
+                *([alt.Tooltip("style:N", title="what")] if styles else []),
                 alt.Tooltip(f"{value}:Q", title=title, format=form),
             ],
         )
     )
     return clean(_marked(chart, marks, instants))
+
+
+def _styles_height(styles: Sequence[str]) -> int:
+    return LEGEND_LINE if styles else 0
+
+
+def dashed(styles: Sequence[str]) -> Any:
+    """How lines of one colour are told apart; nothing where there is one of each."""
+    if not styles:
+        return alt.Undefined
+    return alt.StrokeDash(
+        "style:N",
+        title=None,
+        scale=alt.Scale(domain=list(styles), range=[*DASHES[: len(styles)]]),
+        legend=alt.Legend(orient="top", symbolType="stroke", symbolSize=300, columns=2),
+    )
 
 
 def ranked(records: Records, *, value: str, title: str, form: str, colour: str) -> Chart:

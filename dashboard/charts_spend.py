@@ -1,6 +1,6 @@
 """Charts of spending: what moved, and the hours of a week."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import altair as alt
 
@@ -39,6 +39,29 @@ def changes(records: Records) -> Chart:
             tooltip=[
                 alt.Tooltip("name:N", title="what"),
                 alt.Tooltip("shown:N", title="change"),
+            ],
+        )
+    )
+    return clean(chart)
+
+
+def groups(records: Records, colours: Mapping[str, str]) -> Chart:
+    """`name`, `kind`, `usd`: who spent how much on what, in the order that they come in."""
+    names = list(dict.fromkeys(record["name"] for record in records))
+    order = {kind: place for place, kind in enumerate(colours)}
+    data = inline({**record, "order": order[record["kind"]]} for record in priced(records))
+    chart = (
+        alt.Chart(data, height=alt.Step(28))
+        .mark_bar(cornerRadius=1, height=17)
+        .encode(
+            y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=230, ticks=False)),
+            x=alt.X("usd:Q", title=in_money("dollars"), axis=axis_of(money=True)),
+            color=coloured(colours),
+            order="order:Q",
+            tooltip=[
+                alt.Tooltip("name:N", title="who"),
+                alt.Tooltip("kind:N", title="what"),
+                alt.Tooltip("shown:N", title="spent"),
             ],
         )
     )

@@ -31,11 +31,11 @@ def gauge(
 
 
 def sequences(history: Sequence[EngineRow]) -> list[dict[str, Any]]:
-    several = len({row.engine for row in history}) > 1
     return [
         {
             "at": words.instant(row.at_us),
-            "kind": f"{row.engine} {what}" if several else what,
+            "kind": row.engine,
+            "style": what,
             "value": getattr(row, what),
         }
         for row in history
@@ -71,8 +71,7 @@ def typical(
             at = words.instant(found[min(place + width, len(found)) - 1][0])
             high = some[min(len(some) - 1, int(HIGH * len(some)))]
             for kind, us in (("p50", median(some)), ("p95", high)):
-                name = f"{engine} {kind}" if len(by_engine) > 1 else kind
-                records.append({"at": at, "kind": name, "value": us / 1e6})
+                records.append({"at": at, "kind": engine, "style": kind, "value": us / 1e6})
     return records
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
+from dashboard import look
 from dashboard.entrance import SignInNeeded, access_file
 from dashboard.viewer import NotAllowed, Viewer
 from ledger.identity.people import AccessFileError
@@ -60,6 +61,6 @@ def who_looks(viewer: Viewer) -> None:
         st.caption(OPEN)
         return
     teams = "" if viewer.teams is None else f" of {', '.join(viewer.teams)}"
-    st.caption(f"{viewer.name}: {viewer.role}{teams}")
+    st.html(look.small(f"**{viewer.name}**: {viewer.role}{teams}"))  # a name is no markdown
     if st.user.get("is_logged_in"):
         st.button("Sign out", on_click=st.logout, icon=":material/logout:", key="sign-out")

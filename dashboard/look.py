@@ -35,6 +35,7 @@ _STYLE = """<style>
 .be-rows-of {margin-left: .7rem; font-weight: 400; font-size: .78rem;}
 .be-rows-of a::after {content: "rows";}
 .be-leads {font-size: .78rem; margin: -.9rem 0 .2rem; text-align: right;}
+.be-leads.be-below {margin-top: -.6rem;}
 .be-big {font-size: 2.3rem; font-weight: 720; line-height: 1.15; letter-spacing: -.02em;}
 .be-mid {font-size: 1.55rem; font-weight: 680; line-height: 1.25; letter-spacing: -.01em;}
 .be-small {font-size: .86rem; color: var(--be-muted); line-height: 1.45;}
@@ -120,6 +121,17 @@ def chart(drawn: Any, *, about: str) -> None:
     st.altair_chart(drawn, width="stretch")
     meaning = _leads("terms", about, TERMS[about].title, "What this means")
     st.html(f'<div class="be-leads">{meaning}{_to_rows(about)}</div>')
+
+
+def table(rows: Any, *, about: str, **how: Any) -> Any:
+    """A table, what is not known left empty, and where its columns are defined.
+
+    `how` is Streamlit's; what it answers of a selection is returned.
+    """
+    found = st.dataframe(rows, hide_index=True, width="stretch", placeholder="", **how)
+    meaning = _leads("terms", about, TERMS[about].title, "What these columns mean")
+    st.html(f'<div class="be-leads be-below">{meaning}</div>')
+    return found
 
 
 def _defined(title: str, about: str) -> str:

@@ -158,7 +158,7 @@ def by_tag(view: View) -> None:
     counts = st.column_config.NumberColumn(format="localized")
     columns = dict.fromkeys(("attempts", "input tokens", "output tokens"), counts)
     columns |= money_columns(table, ("spend",))
-    st.dataframe(table, hide_index=True, width="stretch", column_config=columns)
+    look.table(table, about="tag", column_config=columns)
     st.caption(
         "A request with two tags counts under each; own engines at their provisional charge."
     )

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import changing, choosing, words
+from dashboard import changing, choosing, look, words
 from dashboard.data import View
 from ledger.currencies import FRESH_DAYS, Currency
 from ledger.economics.cost import Exact
@@ -34,7 +34,7 @@ def show(view: View) -> None:
     changing.told(CURRENCIES)
     known, today = choosing.quoted(view), words.instant(view.now_us).date()
     if known:
-        st.dataframe(rows(known, today), hide_index=True, width="stretch")
+        look.table(rows(known, today), about="currency")
     else:
         st.caption(
             "Amounts are in dollars. With a rate here, `Money in` in the sidebar offers its "
@@ -46,16 +46,31 @@ def show(view: View) -> None:
     with st.form("currencies-form", border=True):
         first, second, third = st.columns(3, vertical_alignment="bottom")
         code = first.text_input("Currency (ISO 4217)", max_chars=3, placeholder="EUR")
-        rate = second.number_input("One dollar is", min_value=0.0, value=None, format="%.6f")
+        rate = second.number_input("One dollar is", value=None, format="%.6f")
         day = third.date_input("Rate of the day", value=today, max_value=today)
         source = st.text_input("Who says so", max_chars=200, placeholder="European Central Bank")
         pressed = st.form_submit_button("Enter the rate", icon=":material/currency_exchange:")
-        if pressed and rate and code and source.strip():
-            given = {"currency": code.upper(), "per_usd": f"{rate:.6f}", "day": str(day)}
-            done = changing.done(desk, "/currencies", **given, source=source.strip())
-            if done is not None:
-                said = f"One dollar is {done['says']['per_usd']} {done['name']}, by {done['by']}."
-                changing.tell(CURRENCIES, said)
+        if not pressed:
+            return
+        if missing := lacking(code, rate, source):
+            st.error(f"Nothing is entered: {missing}.", icon=":material/edit_note:")
+            return
+        given = {"currency": code.strip().upper(), "per_usd": f"{rate:.6f}", "day": str(day)}
+        done = changing.done(desk, "/currencies", **given, source=source.strip())
+        if done is not None:
+            said = f"One dollar is {done['says']['per_usd']} {done['name']}, by {done['by']}."
+            changing.tell(CURRENCIES, said)
+
+
+def lacking(code: str, rate: float | None, source: str) -> str:
+    """What the form still needs, in words; nothing where it is whole."""
+    needs = [
+        (not code.strip(), "the currency is empty (EUR, GBP, ...)"),
+        (rate is None, "what one dollar is, is empty"),
+        (rate is not None and rate <= 0, "one dollar is more than 0 of anything"),
+        (not source.strip(), "nobody says so: name the source"),
+    ]
+    return "; ".join(words_ for lacks, words_ in needs if lacks)
 
 
 def rows(known: Sequence[Currency], today: date) -> list[dict[str, object]]:

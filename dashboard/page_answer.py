@@ -11,7 +11,18 @@ from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import charts, data, look, othermoney, promises, reading, team, words
+from dashboard import (
+    charts,
+    data,
+    fields,
+    look,
+    othermoney,
+    page_budgets,
+    promises,
+    reading,
+    team,
+    words,
+)
 from dashboard.data import View
 from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
 from dashboard.sentences import capacity, cures, headline, trend
@@ -22,6 +33,7 @@ from ledger.queries.reads import CONVERSATION
 from ledger.reports.survey import Survey
 
 SPILL_MINUTES = 5
+MOST_USD = 1e6  # an hour
 COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_WEIGHTS}
 
 
@@ -53,6 +65,7 @@ def show(view: View) -> None:
     with third:
         if not alone:
             _spilling(view)
+        page_budgets.glance(view)
     st.subheader("What was spent, over time", anchor=False)
     records = money_over_time(survey)
     if records:
@@ -168,9 +181,8 @@ def _rates(standing: Standing) -> None:
                 "GPUs pay. Enter it on [Rates and teams](rates), or set "
                 f"`pools.{pool}.gpu.usd_per_hour` and its `source` in the configuration file."
             )
-            rate = right.number_input(
-                "Try a rate, USD per GPU-hour", min_value=0.0, step=0.1, value=None, key=f"r-{pool}"
-            )
+            label = "Try a rate, USD per GPU-hour"
+            rate = fields.number(right, label, (0.0, MOST_USD), None, step=0.1, key=f"r-{pool}")
             bill = next(one for one in standing.bills if one.pool == pool)
             if rate:
                 cost = Fraction(str(rate)) * bill.gpu_hours * 10**12
@@ -228,7 +240,7 @@ def _served(view: View, survey: Survey) -> None:
             ("APIs", words.percent(api, digits=1), None),
             *refused_rows(survey.cells, refused),
         ),
-        look.small(*promises.lines(view)),
+        *promises.blocks(view),
         look.shares((tokens["own"], look.OWN), (tokens["api"], look.API)),
         look.rows(
             ("Tokens of chats from own engines", words.percent(share), look.OWN),

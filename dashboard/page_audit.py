@@ -24,6 +24,8 @@ from ledger.verify.checks import Finding
 
 CHANGES = 200
 RUNS = 5
+EMPTY: tuple[object, ...] = (None, "", "[]", "{}")  # of a row that was made: nothing to tell
+YEARS_US = 10**15  # more is an instant and no length of time
 SHORT = 80  # characters of a value
 CAUSES = {
     Cause.ROUNDING: "rounding: the bill has fewer places",
@@ -129,7 +131,7 @@ def _findings(findings: Sequence[Finding]) -> None:
             {"check": CHECKS.get(one.check, one.check), "where": one.subject, "what": one.message}
             for one in findings
         ]
-        st.dataframe(table, hide_index=True, width="stretch")
+        look.table(table, about="verify")
 
 
 def _bills(view: View) -> None:
@@ -249,7 +251,7 @@ def _told(row: Row, name: str) -> dict[str, Any]:
 
 def _rows(rows: list[dict[str, Any]]) -> None:
     form = money_columns(rows, ("invoiced", "booked", "difference"))
-    st.dataframe(rows, hide_index=True, width="stretch", column_config=form)
+    look.table(rows, about="bill", column_config=form)
 
 
 def _adjustments(view: View) -> None:
@@ -269,7 +271,7 @@ def _adjustments(view: View) -> None:
     ]
     total = words.money(sum(one.pusd for one in found), sign=True)
     columns = money_columns(rows, ("amount",))
-    st.dataframe(rows, hide_index=True, width="stretch", column_config=columns)
+    look.table(rows, about="bill", column_config=columns)
     st.caption(f"{total} in all, on nobody's expense: no team is charged for them.")
 
 
@@ -286,14 +288,10 @@ def _changes(view: View) -> None:
         )
         return
     registers = sorted({one.register for one in found})
-    only = st.pills("Of", registers, selection_mode="multi", key="registers")
+    only = st.pills("Of", registers, selection_mode="multi", key="registers",
+                    format_func=lambda name: name.replace("_", " "))  # fmt: skip
     rows = [change_row(one) for one in found if not only or one.register in only]
-    st.dataframe(
-        rows,
-        hide_index=True,
-        width="stretch",
-        column_config={words.zoned("entered"): time_column()},
-    )
+    look.table(rows, about="change", column_config={words.zoned("entered"): time_column()})
     st.caption(
         f"The newest {len(found)} entries of the log of changes; `breakeven ledger changes` has "
         "all. Secrets are never in it; `verify` finds any edit."
@@ -301,8 +299,13 @@ def _changes(view: View) -> None:
 
 
 def change_row(one: Change) -> dict[str, Any]:
-    told = "; ".join(f"{name}: {_short(old)} to {_short(new)}" if old is not None
-                     else f"{name}: {_short(new)}" for name, old, new in one.fields)  # fmt: skip
+    told = "; ".join(
+        f"{_named(name)}: {_short(name, new)}"
+        if old is None
+        else f"{_named(name)}: {_short(name, old)} to {_short(name, new)}"
+        for name, old, new in one.fields
+        if old is not None or new not in EMPTY
+    )
     return {
         words.zoned("entered"): words.instant(one.at_us),
         "by": one.actor or "not said",
@@ -312,6 +315,17 @@ def change_row(one: Change) -> dict[str, Any]:
     }
 
 
-def _short(value: object) -> str:
+def _named(name: str) -> str:
+    """A column of the books without its unit, which its value is shown in."""
+    name = name.removesuffix("_us").removesuffix("_pusd").removeprefix("pusd_")
+    return name.replace("_pusd_", " ").replace("_", " ")
+
+
+def _short(name: str, value: object) -> str:
+    """A value in words: instants as times, amounts as money."""
     text = "nothing" if value is None else str(value)
+    if isinstance(value, int) and name.endswith("_us") and value > YEARS_US:
+        text = words.moment(value, "%d %b %Y %H:%M:%S")
+    elif isinstance(value, int) and "pusd" in name:
+        text = words.money(value).exact
     return text if len(text) <= SHORT else f"{text[:SHORT]}..."

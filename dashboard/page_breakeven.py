@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import charts, data, look, words
+from dashboard import charts, data, fields, look, words
 from dashboard.data import View
 from dashboard.figures import labels
 from dashboard.ladder import Ladder, Meeting, Reach, curves, ladder, marks
@@ -52,7 +52,7 @@ def show(view: View) -> None:
         format_func=lambda name: _named(prices[name], basis),
         key="against",
     )
-    spares = right.number_input("Spares (N+1)", 0, 8, 0, key="spares")
+    spares = fields.number(right, "Spares (N+1)", (0, 8), 0, key="spares")
     steps = ladder(survey, pool, bought_at, spares=int(spares))
     if steps is None:
         _nothing(survey)

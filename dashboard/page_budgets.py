@@ -11,6 +11,7 @@ from dashboard.figures import money_columns, shown, time_column
 from ledger.budgets.states import BudgetState
 
 DRAWN = 24  # bars that one can still read
+GLANCED = 4  # rows of the first page's card
 PPM = 10**6
 
 
@@ -37,6 +38,35 @@ def show(view: View) -> None:
         )
         _table(spent, view.now_us)
     _defaults([one for one in found if one.is_default], spent)
+
+
+def glance(view: View) -> None:
+    """For the first page: the budgets nearest to their limits, in one card."""
+    found = data_entered.budgets(view)
+    spent = ranked([one for one in found if not one.is_default], view.now_us)
+    if not spent:
+        more = "None is configured: one limits what a team, user, key or model may spend."
+        look.card("Budgets", look.big("None", size="mid"), look.small(more), about="budget")
+        return
+    over, ahead, calm = _grouped(spent, view.now_us)
+    head = f"{len(calm)} of {words.plural(len(spent), 'budget')} within limits"
+    tone = "be-loss" if over or ahead else ""
+    rows = [
+        (
+            f"{one.scope}, this {one.line.period}",
+            f"{words.percent(_share(one.spent_pusd + one.held_pusd, one))} of "
+            + words.money(one.line.limit_pusd),
+            look.LOSS if one in over else look.API if one in ahead else look.OWN,
+        )
+        for one in spent[:GLANCED]
+    ]
+    told = [f"**{words.plural(len(over), 'budget')}** with nothing left."] if over else []
+    if ahead:
+        told.append(f"**{words.plural(len(ahead), 'budget')}** forecast over the limit.")
+    look.card(
+        "Budgets", look.big(head, tone=tone, size="mid"), look.rows(*rows), look.small(*told),
+        about="budget",
+    )  # fmt: skip
 
 
 def ranked(found: Sequence[BudgetState], at_us: int) -> list[BudgetState]:
@@ -79,13 +109,7 @@ def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
 
 
 def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
-    over = [one for one in spent if one.left_pusd <= 0]
-    ahead = [
-        one
-        for one in spent
-        if one not in over and (one.forecast_pusd(at_us) or 0) > one.line.limit_pusd
-    ]
-    calm = len(spent) - len(over) - len(ahead)
+    over, ahead, calm = _grouped(spent, at_us)
     columns = st.columns(3)
     for column, title, group, tone in (
         (columns[0], "Nothing left", over, "be-loss" if over else ""),
@@ -101,25 +125,37 @@ def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
     with columns[2]:
         told = sum(len(one.alerts) for one in spent)
         look.card(
-            "Within their limits", look.big(words.plural(calm, "budget"), size="mid"),
+            "Within their limits", look.big(words.plural(len(calm), "budget"), size="mid"),
             look.small(f"{words.plural(told, 'alert')} in the present windows"), about="budget",
         )  # fmt: skip
 
 
+def _grouped(
+    spent: Sequence[BudgetState], at_us: int
+) -> tuple[list[BudgetState], list[BudgetState], list[BudgetState]]:
+    """With nothing left, forecast over their limits, and the others."""
+    groups: tuple[list[BudgetState], ...] = ([], [], [])
+    for one in spent:
+        ahead = (one.forecast_pusd(at_us) or 0) > one.line.limit_pusd
+        groups[0 if one.left_pusd <= 0 else 1 if ahead else 2].append(one)
+    over, coming, calm = groups
+    return over, coming, calm
+
+
 def _table(spent: Sequence[BudgetState], at_us: int) -> None:
     rows = [row(one, at_us) for one in spent]
-    names = ("limit", "spent", "held", "left", "forecast")
-    st.dataframe(
-        rows, hide_index=True, width="stretch",
-        column_config={**money_columns(rows, names), words.zoned("window ends"): time_column()},
-    )  # fmt: skip
+    columns = {words.zoned("window ends"): time_column()}
+    for name in ("limit", "spent", "held", "left", "forecast"):  # a limit has no need of pico
+        columns |= money_columns(rows, (name,))
+    st.subheader("Every budget", anchor="every")
+    look.table(rows, about="budget", column_config=columns)
 
 
 def row(one: BudgetState, at_us: int) -> dict[str, Any]:
     forecast = one.forecast_pusd(at_us)
     return {
         "budget": one.scope,
-        "a": one.line.period,
+        "window": one.line.period,
         "limit": shown(one.line.limit_pusd),
         "spent": shown(one.spent_pusd),
         "held": shown(one.held_pusd),
@@ -128,7 +164,7 @@ def row(one: BudgetState, at_us: int) -> dict[str, Any]:
         words.zoned("window ends"): words.instant(one.window.end_s * 10**6),
         "at the limit": "refuses" if one.line.hard else "tells",
         "alerts": ", ".join(words.percent(ppm / PPM) for ppm in one.alerts),
-        "by": "its own" if one.default is None else f"the default {one.default}",
+        "limit from": "its own" if one.default is None else f"the default {one.default}",
         "calendar": one.line.timezone,
     }
 

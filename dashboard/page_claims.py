@@ -35,11 +35,10 @@ def show(view: View) -> None:  # noqa: ARG001 - pages have one signature; this o
         "Claims that", [EVERY, WRONG, RIGHT], default=EVERY, required=True, key="claims-only"
     )
     shown = [one for one in every if only == EVERY or one.holds == (only == RIGHT)]
-    event = st.dataframe(
+    event = look.table(
         rows(shown),
+        about="claim",
         column_config={"verdict": st.column_config.TextColumn(width="medium")},
-        hide_index=True,
-        width="stretch",
         height=430,
         on_select="rerun",
         selection_mode="single-row",

@@ -4,6 +4,7 @@ A sample that is old is shown as old, never as the present.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import streamlit as st
@@ -25,6 +26,7 @@ from ledger.fleet.upkeepnotes import Note
 from ledger.queries.reads import EngineRow
 from ledger.reports.waterfall import far
 
+Drawn = tuple[Any, ...]  # what `_chart` takes
 STALE_US = 60 * 10**6
 STREAMS = 600
 NO_STREAM = "No stream finished in this period."
@@ -76,25 +78,23 @@ def _cards(view: View, now: Sequence[EngineRow], history: Sequence[EngineRow]) -
 
 def _lines(view: View, history: Sequence[EngineRow], bucket_us: int) -> None:
     streams = data_fleet.streamed(view, STREAMS)
-    left, right = st.columns(2)
-    with left:
-        _chart(
-            "Time to first token", typical(streams, lambda one: one.ttft_us), "seconds", ".2~r",
-            NO_STREAM,
-        )  # fmt: skip
-        kv = f"KV cache in use, highest in each {words.length(bucket_us)}"
-        _chart(kv, gauge(history, "kv_usage_ppm", 1e-6), "share", charts.SHARE)
-        _chart("Output tokens per second", rate(history, "output_tokens_total"), "tokens/s", ",~r")
-        _chart("Prefix cache hits", gauge(history, "prefix_hit_ppm", 1e-6), "share", charts.SHARE)
-    with right:
-        _chart(
-            "Time per further token", typical(streams, lambda one: one.tpot_us), "seconds", ".2~r",
-            NO_STREAM,
-        )  # fmt: skip
-        _chart("Sequences", sequences(history), "sequences", ",.0f")
-        _chart("Preemptions", steps(history, "preemptions_total"), "preemptions", ",.0f")
-        pace = gauge(history, "step_feedback_ppm", 1e-6)
-        _chart("Step time beside its model (1: as it was measured)", pace, "times", ".2~f")
+    first, further = (typical(streams, attrgetter(name)) for name in ("ttft_us", "tpot_us"))
+    kv = f"KV cache in use, highest in each {words.length(bucket_us)}"
+    pace = gauge(history, "step_feedback_ppm", 1e-6)
+    pairs: tuple[tuple[Drawn, Drawn], ...] = (
+        (("Time to first token", first, "seconds", ".2~r", NO_STREAM),
+         ("Time per further token", further, "seconds", ".2~r", NO_STREAM)),
+        ((kv, gauge(history, "kv_usage_ppm", 1e-6), "share", charts.SHARE),
+         ("Sequences", sequences(history), "sequences", ",.0f")),
+        (("Output tokens per second", rate(history, "output_tokens_total"), "tokens/s", ",~r"),
+         ("Preemptions", steps(history, "preemptions_total"), "preemptions", ",.0f")),
+        (("Prefix cache hits", gauge(history, "prefix_hit_ppm", 1e-6), "share", charts.SHARE),
+         ("Step time beside its model (1: as it was measured)", pace, "times", ".2~f")),
+    )  # fmt: skip
+    for pair in pairs:  # a row each, or a long legend moves all below it out of line
+        for column, drawn in zip(st.columns(2), pair, strict=True):
+            with column:
+                _chart(*drawn)
     st.caption(
         f"Streams: the latest {STREAMS} finished ones of each engine in the period, the middle "
         "and the slowest 5 of 100. A step time that rises at like load is an engine that decays."

@@ -126,7 +126,7 @@ def _past(view: View) -> None:
     if not sets:
         st.caption("Only the configuration file ever said: no set was put in force so far.")
         return
-    st.dataframe(
+    look.table(
         [
             {
                 "set": one.number,
@@ -137,8 +137,7 @@ def _past(view: View) -> None:
             }
             for one in sets
         ],
-        hide_index=True,
-        width="stretch",
+        about="policies",
     )
 
 

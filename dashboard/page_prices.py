@@ -86,7 +86,7 @@ def _seen(desk: Desk, given: Mapping[str, Any], found: Mapping[str, Any]) -> Non
         st.caption("By how much the most changed prices move, in percent; amber: dearer.")
     for one in found["implausible"]:
         st.warning(f"{one['name']}: {one['detail']}", icon=":material/report:")
-    st.dataframe(rows(entries)[:SHOWN], hide_index=True, width="stretch")
+    look.table(rows(entries)[:SHOWN], about="price")
     if len(rows(entries)) > SHOWN:
         st.caption(f"The first {SHOWN} of {len(rows(entries))} prices; narrow it by names above.")
     _approve(desk, given, found)

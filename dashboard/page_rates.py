@@ -4,7 +4,7 @@ Finance people and admins enter them here; the gateway decides once more who may
 who did and why. A rate begins at once or on a day to come; nothing that was is changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -29,6 +29,7 @@ from ledger.fleet.paidrates import RateVersion, rate_of
 
 RATES = "rates"  # the change's name
 SECONDS = 3_600
+WEEK_HOURS, MOST_USD = 168, 1_000_000  # as the gateway bounds them
 NO_RATE = "Enter your GPU rate"
 
 
@@ -152,7 +153,10 @@ def _form(
         st.markdown("**Enter a rate**")
         pool = st.selectbox("Pool", list(latest), key="rates-pool")
         given = _given(latest[pool], now_us)
-        ready = bool(given["source"]) and given["usd_per_hour"] is not None
+        wrong = faults(given)
+        for text in wrong:
+            st.error(text, icon=":material/edit_note:")
+        ready = not wrong and bool(given["source"]) and given["usd_per_hour"] is not None
         left, right = st.columns(2)
         if left.button(
             "Enter it", key="rates-enter", icon=":material/price_change:", disabled=not ready,
@@ -177,15 +181,15 @@ def _given(one: RateVersion, now_us: int) -> dict[str, Any]:
     now = None if one.pusd_per_hour is None else dollars(one.pusd_per_hour)
     pool = one.pool
     rate = first.number_input(
-        "USD an hour of one GPU", min_value=0.000001, value=now, step=0.05, format="%.4f",
+        "USD an hour of one GPU", value=now, step=0.05, format="%.4f",
         key=f"rates-usd-{pool}", placeholder="as the contract says",
     )  # fmt: skip
     hours = second.number_input(
-        "People's hours a week", min_value=0.0, value=one.ops_seconds_per_week / SECONDS, step=0.5,
+        "People's hours a week", value=one.ops_seconds_per_week / SECONDS, step=0.5,
         key=f"rates-hours-{pool}",
     )  # fmt: skip
     ops = third.number_input(
-        "USD an hour of theirs", min_value=0.0, value=dollars(one.ops_pusd_per_hour), step=5.0,
+        "USD an hour of theirs", value=dollars(one.ops_pusd_per_hour), step=5.0,
         key=f"rates-ops-{pool}",
     )  # fmt: skip
     source = st.text_input(
@@ -200,10 +204,27 @@ def _given(one: RateVersion, now_us: int) -> dict[str, Any]:
     note = second.text_input("Why, for whoever reads it later", max_chars=500, key="rates-note")
     return {
         "pool": pool, "usd_per_hour": None if rate is None else f"{rate:.6f}",
-        "ops_hours_per_week": f"{hours:g}", "ops_usd_per_hour": f"{ops:.6f}",
+        "ops_hours_per_week": None if hours is None else f"{hours:g}",
+        "ops_usd_per_hour": None if ops is None else f"{ops:.6f}",
         "source": source.strip(), "since": None if since is None else str(since),
         "note": note.strip() or None,
     }  # fmt: skip
+
+
+def faults(given: Mapping[str, Any]) -> list[str]:
+    """What of the form's numbers cannot be, in words: a field's own bounds refuse in silence."""
+    rate, hours, ops = (
+        None if given[name] is None else float(given[name])
+        for name in ("usd_per_hour", "ops_hours_per_week", "ops_usd_per_hour")
+    )
+    found = {
+        f"USD an hour of one GPU is more than 0 and at most {MOST_USD:,}; what is owned has its "
+        "amortisation and its power.": rate is not None and not 0 < rate <= MOST_USD,
+        f"People's hours a week are 0 to {WEEK_HOURS}.": hours is None
+        or not 0 <= hours <= WEEK_HOURS,
+        f"USD an hour of theirs is 0 to {MOST_USD:,}.": ops is None or not 0 <= ops <= MOST_USD,
+    }
+    return [text for text, wrong in found.items() if wrong]
 
 
 def _enter(desk: Desk, one: RateVersion, given: dict[str, Any]) -> None:

@@ -199,4 +199,4 @@ def _refusals(view: View) -> None:
         }
         for row in found
     ]
-    st.dataframe(frame, hide_index=True, width="stretch")
+    look.table(frame, about="refused")

@@ -5,15 +5,16 @@ is a line of its own: idle is never smeared over teams.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 import streamlit as st
 
-from dashboard import charts, data, downloads, look, movement, team, timeline, words
+from dashboard import charts, charts_spend, data, downloads, look, movement, team, timeline, words
 from dashboard.data import View
 from dashboard.figures import (
+    dollars,
     labels,
     money_columns,
     money_over_time,
@@ -28,6 +29,8 @@ from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
 
 ROWS = 200
+BARS = 12
+IDLE, DOWN = "(idle, nobody's)", "(unavailable, nobody's)"  # in the table alone
 BIND: Any = "query-params"
 GROUPS: dict[str, Callable[[Cell], str]] = {
     "team": lambda cell: cell.team,
@@ -141,8 +144,8 @@ def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
             sums[team]["own"] = pusd
         if survey.scope.team is None:
             for bill in survey.standing.bills:
-                sums["(idle, nobody's)"]["own"] += bill.idle_pusd
-                sums["(unavailable, nobody's)"]["own"] += bill.unavailable_pusd
+                sums[IDLE]["own"] += bill.idle_pusd
+                sums[DOWN]["own"] += bill.unavailable_pusd
     table = sorted(
         (
             {
@@ -159,12 +162,29 @@ def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
         ),
         key=lambda row: -row["spend"],
     )
+    _drawn(sums, own)
     money = money_columns(table, ("spend", "APIs", own))
     counts = {
         one: NUMBER(format="localized") for one in ("answers", "input tokens", "output tokens")
     }
-    st.dataframe(table, hide_index=True, column_config={**money, **counts}, width="stretch")
+    look.table(table, about="spend", column_config={**money, **counts})
     st.caption(f"O{own[1:]}: {_charged(survey, name)}. Input tokens include cached ones.")
+
+
+def _drawn(sums: Mapping[str, Mapping[str, int]], own: str) -> None:
+    """The largest of them as bars; beside idle time nobody could be told apart."""
+    largest = sorted(
+        sums.keys() - {IDLE, DOWN}, key=lambda one: -(sums[one]["own"] + sums[one]["api"])
+    )[:BARS]
+    records = [
+        {"name": one, "kind": kind, "usd": dollars(sums[one][field])}
+        for one in largest
+        for kind, field in ((own, "own"), ("APIs", "api"))
+        if sums[one][field]
+    ]
+    if records:
+        colours = {own: look.OWN, "APIs": look.API}
+        look.chart(charts_spend.groups(records, colours), about="spend")
 
 
 def _charged(survey: Survey, name: str) -> str:
@@ -202,10 +222,9 @@ def _requests(view: View, survey: Survey) -> None:
         st.caption("No request matches.")
         return
     frame = _frame(found)
-    event = st.dataframe(
+    event = look.table(
         frame,
-        hide_index=True,
-        width="stretch",
+        about="attempt",
         height=320,
         on_select="rerun",
         selection_mode="single-row",

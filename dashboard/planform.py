@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import data, words
+from dashboard import data, fields, words
 from dashboard.data import View
 from dashboard.planning import BASIS, HIDDEN_PEAKS_DUTY, Figures, Traffic
 from ledger.economics.cost import SECONDS_PER_HOUR
@@ -26,6 +26,7 @@ FIELDS = frozenset((
 YEAR, THREE_YEARS = 12, 36
 SECONDS_PER_MINUTE = 60
 BIND: Any = "query-params"
+MOST = 1e6  # dollars an hour, tokens a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +96,24 @@ def _speed(
 def figures_of(survey: Survey, chosen: Chosen, traffic: Traffic) -> Figures:
     first, second, third, fourth = st.columns(4, vertical_alignment="bottom")
     suffix = f"{chosen.gpu}"
-    rate = first.number_input(
-        "Rate, USD per GPU-hour", min_value=0.0, step=0.1, value=chosen.usd_per_hour,
+    rate = fields.number(
+        first, "Rate, USD per GPU-hour", (0.0, MOST), chosen.usd_per_hour, step=0.1,
         placeholder="enter your GPU rate", key=f"rate-{suffix}", bind=BIND,
     )  # fmt: skip
-    speed = second.number_input(
-        f"Tokens a second of one GPU, {BASIS}", min_value=0.0, step=100.0,
-        value=chosen.tokens_per_s, placeholder="measure, or enter",
+    speed = fields.number(
+        second, f"Tokens a second of one GPU, {BASIS}", (0.0, MOST), chosen.tokens_per_s,
+        step=100.0, placeholder="measure, or enter",
         key=f"speed-{suffix}-{chosen.speed_source[:24]}", format="%.0f",
     )  # fmt: skip
     share = float(100 * HIDDEN_PEAKS_DUTY) if traffic.hidden_peaks else 100.0
-    duty = third.number_input(
-        "Duty, % of that speed", 1.0, 100.0, share, step=5.0, key=f"duty-{share:.0f}",
+    duty = fields.number(
+        third, "Duty, % of that speed", (1.0, 100.0), share, step=5.0, key=f"duty-{share:.0f}",
         help="The share of a GPU's speed that traffic can use. Minutes of real load have their "
         "peaks in them; an export by the day hides peaks of 1.9 to 3.3 times the mean.",
     )  # fmt: skip
-    months = fourth.number_input("Horizon, months", 1, 120, THREE_YEARS, key="horizon", bind=BIND)
+    months = fields.number(
+        fourth, "Horizon, months", (1, 120), THREE_YEARS, key="horizon", bind=BIND
+    )
     st.caption(f"Rate: {chosen.rate_source}. Speed: {chosen.speed_source}.")
     with st.expander("Growth, interest, commitments, purchase, operations"):
         growth, discount, one, three = _terms()
@@ -134,33 +137,51 @@ def figures_of(survey: Survey, chosen: Chosen, traffic: Traffic) -> Figures:
 def _terms() -> tuple[float, float, float, float]:
     columns = st.columns(4, vertical_alignment="bottom")
     return (
-        columns[0].number_input(
-            "Growth, % a month", -50.0, 100.0, 0.0, step=1.0, key="growth", bind=BIND
+        fields.number(
+            columns[0], "Growth, % a month", (-50.0, 100.0), 0.0, step=1.0, key="growth", bind=BIND
         ),
-        columns[1].number_input(
-            "Interest, % a year", 0.0, 100.0, 8.0, step=1.0, key="interest", bind=BIND
+        fields.number(
+            columns[1], "Interest, % a year", (0.0, 100.0), 8.0, step=1.0, key="interest", bind=BIND
         ),
-        columns[2].number_input(
-            "Discount, 1 year reserved, %", 0.0, 99.0, 20.0, step=5.0, key="off1", bind=BIND
+        fields.number(
+            columns[2],
+            "Discount, 1 year reserved, %",
+            (0.0, 99.0),
+            20.0,
+            step=5.0,
+            key="off1",
+            bind=BIND,
         ),
-        columns[3].number_input(
-            "Discount, 3 years reserved, %", 0.0, 99.0, 40.0, step=5.0, key="off3", bind=BIND
+        fields.number(
+            columns[3],
+            "Discount, 3 years reserved, %",
+            (0.0, 99.0),
+            40.0,
+            step=5.0,
+            key="off3",
+            bind=BIND,
         ),
     )
 
 
 def _purchase() -> Purchase | None:
     columns = st.columns(4, vertical_alignment="bottom")
-    price = columns[0].number_input(
-        "Price of one GPU with its share of the machine, USD", min_value=0.0, step=1000.0,
-        value=None, placeholder="enter to compare buying", key="price", bind=BIND,
+    price = fields.number(
+        columns[0], "Price of one GPU with its share of the machine, USD", (0.0, 1e8), None,
+        step=1000.0, placeholder="enter to compare buying", key="price", bind=BIND,
     )  # fmt: skip
-    life = columns[1].number_input("Amortised over, months", 1, 120, 48, key="life", bind=BIND)
-    left = columns[2].number_input(
-        "Residual value, % of price", 0.0, 100.0, 20.0, step=5.0, key="residual", bind=BIND
+    life = fields.number(columns[1], "Amortised over, months", (1, 120), 48, key="life", bind=BIND)
+    left = fields.number(
+        columns[2],
+        "Residual value, % of price",
+        (0.0, 100.0),
+        20.0,
+        step=5.0,
+        key="residual",
+        bind=BIND,
     )
-    power = columns[3].number_input(
-        "Power, space, support, USD per GPU-hour", min_value=0.0, step=0.05, value=0.25,
+    power = fields.number(
+        columns[3], "Power, space, support, USD per GPU-hour", (0.0, MOST), 0.25, step=0.05,
         key="power", bind=BIND,
     )  # fmt: skip
     if not price:
@@ -174,15 +195,20 @@ def _operations(survey: Survey) -> dict[str, Any]:
     paid = [one for one in survey.contracts if one.ops_seconds_per_week]
     week = sum(one.ops_seconds_per_week for one in paid) / SECONDS_PER_HOUR
     each = max((one.ops_pusd_per_hour for one in paid), default=95 * 10**12) / 10**12
-    hours = columns[0].number_input(
-        "Ops, hours a week", 0.0, 500.0, week or 5.0, step=1.0, key="ops", bind=BIND
+    hours = fields.number(
+        columns[0], "Ops, hours a week", (0.0, 500.0), week or 5.0, step=1.0, key="ops", bind=BIND
     )
-    rate = columns[1].number_input(
-        "Ops, USD an hour", 0.0, 1000.0, each, step=5.0, key="ops-rate", bind=BIND
+    rate = fields.number(
+        columns[1], "Ops, USD an hour", (0.0, 1000.0), each, step=5.0, key="ops-rate", bind=BIND
     )
-    spares = columns[2].number_input("Spares (N+1)", 0, 8, 0, key="plan-spares", bind=BIND)
-    gpus = columns[3].number_input(
-        "GPUs reserved or bought (0: the cheapest number)", 0, 512, 0, key="gpus", bind=BIND
+    spares = fields.number(columns[2], "Spares (N+1)", (0, 8), 0, key="plan-spares", bind=BIND)
+    gpus = fields.number(
+        columns[3],
+        "GPUs reserved or bought (0: the cheapest number)",
+        (0, 512),
+        0,
+        key="gpus",
+        bind=BIND,
     )
     return {
         "ops_hours_per_week": Fraction(str(hours)),

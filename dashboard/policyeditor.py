@@ -4,21 +4,20 @@ What was typed, and which what-if is shown, outlive a change of page; the what-i
 the address, so that it can be shown to somebody else while its host remembers it.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
-from dashboard import whatifresult
-from dashboard.asking import Desk, Refused
+from dashboard import fields, whatifresult
+from dashboard.asking import Desk, Refused, Unanswered
 
 SIMULATE = "/policies/simulate"
 SPANS = {"24 h": "last-24-hours", "7 d": "last-7-days", "30 d": "last-30-days"}
 MOST = (2_000, 10_000, 20_000, 50_000, 200_000)
 NEW, OLD = "this set", "in force"
-LOOK_S = 0.5
+LOOK_S = 1.0
 _TEXT, _DRAFT, _BASE, _JUDGED, _JOB, _TAKE = (
     f"policies-{name}" for name in ("text", "draft", "base", "judged", "job", "taken")
 )
@@ -58,7 +57,7 @@ def edit(desk: Desk, shown: Mapping[str, Any]) -> Draft:
 
 
 def play(desk: Desk, draft: Draft) -> None:
-    """Ask for a what-if, wait for the one that was asked for, and show it."""
+    """Ask for a what-if: `shown` shows the one that was asked for."""
     asked = _options()
     if st.button(
         "What would it have done?", type="primary", icon=":material/play_arrow:",
@@ -74,13 +73,16 @@ def shown(desk: Desk) -> bool:
     if not job:
         return False
     try:
-        found = _waited(desk, job)
+        found = desk.get(SIMULATE, job=job)
     except Refused as refused:
         if refused.status != 404:
             raise
         st.info(f"{refused} Play it once more.", icon=":material/history:")
         st.session_state.pop(_JOB, None)
         return False
+    if found["state"] == "running":
+        _watch(desk, job)
+        return True
     if found["state"] == "cancelled":
         st.info(f"No figures: {found['fault']}.", icon=":material/cancel:")
         return True
@@ -148,8 +150,8 @@ def _options() -> dict[str, Any]:
             help="The earliest of that time: a part of it at its own pace, not a thinner whole.",
         )  # fmt: skip
     with right:
-        times = st.number_input(
-            "Times its pace", min_value=0.1, max_value=100.0, value=1.0, step=0.5,
+        times = fields.number(
+            st.container(), "Times its pace", (0.1, 100.0), 1.0, step=0.5,
             key="policies-times", help="2: the same requests in half the time.",
         )  # fmt: skip
     with st.expander("Names and engines that the traffic does not tell"):
@@ -180,29 +182,31 @@ def _begin(desk: Desk, draft: Draft, asked: Mapping[str, Any]) -> None:
     st.session_state[_JOB] = st.query_params["whatif"] = job
 
 
-def _waited(desk: Desk, job: str) -> dict[str, Any]:
-    """Once it has ended; a bar says how far it is. A refresh of the page only begins it anew."""
-    found = desk.get(SIMULATE, job=job)
-    if found["state"] != "running":
-        return found
-    place, way_out = st.empty(), st.empty()
-    if way_out.button("Cancel it", key="policies-cancel", icon=":material/cancel:"):
-        desk.delete(SIMULATE, job=job)
-    while True:
+@st.fragment(run_every=LOOK_S)
+def _watch(desk: Desk, job: str) -> None:
+    """How far it is, and a way out: drawn by itself, or a press would wait for the end, too."""
+    try:
         found = desk.get(SIMULATE, job=job)
-        if found["state"] != "running":
-            place.empty()
-            way_out.empty()
-            return found
-        now = found["progress"]
-        of = now["of"]
-        text = f"{now['done']:,} of {of:,} requests: {now['doing']}" if of else now["doing"]
-        place.progress(now["done"] / of if of else 0.0, text=f"The gateway {_doing(text)} ...")
-        time.sleep(LOOK_S)
+        if found["state"] == "running" and not _left(desk, job, found["progress"]):
+            return
+    except (Refused, Unanswered):  # drawn anew, the page says which
+        pass
+    st.rerun()
+
+
+def _left(desk: Desk, job: str, now: Mapping[str, Any]) -> bool:
+    """Whether somebody cancelled it at this moment."""
+    of = now["of"]
+    text = f"{now['done']:,} of {of:,} requests: {now['doing']}" if of else _doing(now["doing"])
+    st.progress(now["done"] / of if of else 0.0, text=f"{text} ...")
+    if not st.button("Cancel it", key="policies-cancel", icon=":material/cancel:"):
+        return False
+    desk.delete(SIMULATE, job=job)
+    return True
 
 
 def _doing(text: str) -> str:
-    return {"starts": "starts a process of its own for it"}.get(text, text)
+    return {"starts": "The gateway starts a process of its own for it"}.get(text, text)
 
 
 def _in_the_pages_words(fault: str) -> str:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from dashboard import changing, data, data_entered, words
+from dashboard import changing, data, data_entered, look, words
 from dashboard.data import View
 from dashboard.figures import time_column
 from ledger.entered import in_force, seen_us
@@ -18,7 +18,7 @@ def show(view: View) -> None:
     found = in_force(entered, seen_us(entered, view.now_us))
     standing = [one for _, one in sorted(found.items()) if one.says is not None]
     if standing:
-        st.dataframe(
+        look.table(
             [
                 {
                     "provider": one.name.partition("/")[0],
@@ -30,8 +30,7 @@ def show(view: View) -> None:
                 }
                 for one in standing
             ],
-            hide_index=True,
-            width="stretch",
+            about="project",
             column_config={words.zoned("on"): time_column("D MMM YYYY HH:mm")},
         )
     else:
@@ -53,7 +52,13 @@ def show(view: View) -> None:
         project = second.text_input("Project, as on its bills", max_chars=200)
         team = third.text_input("Team; empty: nobody's", max_chars=200)
         note = st.text_input("Why, for whoever reads it later", max_chars=500)
-        if st.form_submit_button("Say whose it is", icon=":material/groups:") and project.strip():
+        if st.form_submit_button("Say whose it is", icon=":material/groups:"):
+            if not project.strip():
+                st.error(
+                    "Nothing is entered: name the project, as its bills do.",
+                    icon=":material/edit_note:",
+                )
+                return
             given = {"provider": provider, "project": project.strip()}
             said = {"team": team.strip() or None, "note": note.strip() or None}
             done = changing.done(desk, "/projects", **given, **said)

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import asking, data, words
+from dashboard import asking, data, look, words
 from dashboard.asking import Refused, Unanswered
 from dashboard.data import View
 from ledger.queries.reads import Kept
@@ -18,39 +18,41 @@ LATEST = 5_000
 ASKED_EVERY_US = 60 * 10**6
 GLANCE_S = 1.0
 _KNOWN = "promises-known"
+JUST = 0.05  # points: what a percent with one place does not show
 Promise = Mapping[str, Any]  # as the gateway tells it
+Row = tuple[str, str, str | None]
 
 
-def lines(view: View) -> list[str]:
-    """A sentence for each policy under which something was promised."""
+def blocks(view: View) -> list[str]:
+    """What was kept of each policy's promise, as HTML of a card."""
     kept = data.kept(view, LATEST)
     if not kept:
-        return ["Nothing was promised to these answers: a policy's `slo` promises."]
+        return [look.small("Nothing was promised to these answers: a policy's `slo` promises.")]
     promised = _promised(view)
     total = sum(one.answers for one in kept)
-    of = f"Of the latest {words.plural(total, 'answer')} to which something was promised."
-    return [*(line(one, promised.get(one.policy)) for one in kept), of]
+    of = f"Kept of the latest {words.plural(total, 'answer')} to which something was promised"
+    told = f"{of}; by how much that is above what is promised, or short of it."
+    return [look.rows(*(row(one, promised.get(one.policy)) for one in kept)), look.small(told)]
 
 
-def line(one: Kept, promise: Promise | None) -> str:
+def row(one: Kept, promise: Promise | None) -> Row:
     share = one.met / one.answers
-    kept = f"**{words.percent(share, digits=1)}** kept"
+    kept = words.percent(share, digits=1)
     if promise is None:
-        return f"**{one.policy}**: {kept}"
+        return one.policy, kept, None
     over = 100 * (share - promise["attainment"])
-    points = f"{abs(over):.1f} points {'above' if over >= 0 else '**short**'}"
-    if abs(over) < 0.05:
-        points = "just so"
-    return f"**{one.policy}**: {in_words(promise)}: {kept}, {points}"
+    points = "just so" if abs(over) < JUST else f"{over:+.1f} points".replace("-", "\N{MINUS SIGN}")
+    colour = look.LOSS if over <= -JUST else look.GAIN
+    return f"{one.policy}: {in_words(promise)}", f"{kept}, {points}", colour
 
 
 def in_words(promise: Promise) -> str:
-    """`first word within 0.5 s, then 40 ms a token, 99 % of answers`."""
+    """`95 % within 0.5 s, then 40 ms a token`: a first token, then each further one."""
     first, each = promise["ttft_ms"], promise["tpot_ms"]
-    parts = [] if first is None else [f"first word within {first / 1000:g} s"]
+    parts = [] if first is None else [f"within {first / 1000:g} s"]
     if each is not None:
         parts.append(f"{'then ' if parts else ''}{each:g} ms a token")
-    return f"{', '.join(parts)}, {100 * promise['attainment']:g} % of answers"
+    return f"{100 * promise['attainment']:g} % {', '.join(parts)}"
 
 
 def _promised(view: View) -> Mapping[str, Promise]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import charts, charts_plan, data, look, words
+from dashboard import charts, charts_plan, data, fields, look, words
 from dashboard.data import View
 from dashboard.ladder import Ladder
 from dashboard.saved import scenarios
@@ -73,15 +73,15 @@ def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
 def _turned(case: Case) -> Case:
     """The case as the sliders have it; each begins where the books are."""
     one = st.columns(4, vertical_alignment="bottom")
-    rate = one[0].number_input(
-        "GPU rate, USD an hour", min_value=0.0, step=0.05, value=_usd(case.gpu_pusd_per_hour),
+    rate = fields.number(
+        one[0], "GPU rate, USD an hour", (0.0, 1e6), _usd(case.gpu_pusd_per_hour), step=0.05,
         format="%.3f", key="x-rate", bind=BIND,
     )  # fmt: skip
-    gpus = one[1].number_input("GPUs", 1, 512, case.gpus, key="x-gpus", bind=BIND)
-    spares = one[2].number_input("Redundancy (spares)", 0, 64, 0, key="x-spares", bind=BIND)
-    ops = one[3].number_input(
-        "Ops, hours a week", min_value=0.0, max_value=500.0, step=0.5,
-        value=float(case.ops_hours_per_week), key="x-ops", bind=BIND,
+    gpus = fields.number(one[1], "GPUs", (1, 512), case.gpus, key="x-gpus", bind=BIND)
+    spares = fields.number(one[2], "Redundancy (spares)", (0, 64), 0, key="x-spares", bind=BIND)
+    ops = fields.number(
+        one[3], "Ops, hours a week", (0.0, 500.0), float(case.ops_hours_per_week), step=0.5,
+        key="x-ops", bind=BIND,
     )  # fmt: skip
     two = st.columns(4, vertical_alignment="bottom")
     duty = two[0].slider("Duty, %", 1, 100, _percent(case.duty), key="x-duty", bind=BIND)

@@ -76,6 +76,7 @@ TERMS: dict[str, Term] = {
         "cost at most; a hard budget refuses before spent and held exceed the limit. A default "
         "(`user:*`) gives everybody without one of their own the same limit.",
         "left = limit - spent - held",
+        rows="budgets#every",
     ),
     "forecast": Term(
         "Forecast to the window's end",
@@ -148,6 +149,43 @@ TERMS: dict[str, Term] = {
         "What-if",
         "The recorded traffic played again under another set of policies, in virtual time, against "
         "engines as measured: its dollars and kept promises beside those of the set in force.",
+        rows="",
+    ),
+    "refused": Term(
+        "Refused",
+        "A request that no target was asked for: a budget or limit stood against it, or nothing "
+        "fitted its policy. It has no tokens and no cost.",
+        rows="",
+    ),
+    "tag": Term(
+        "Tag",
+        "A word that a key puts on what it asks for (`app=web`). A request with two tags counts "
+        "under each, so tags do not add up to the spend.",
+        rows="",
+    ),
+    "project": Term(
+        "Whose projects are",
+        "A project as a provider's bill names it, and the team here whose it is: bills are "
+        "compared with the books by that team.",
+        rows="",
+    ),
+    "currency": Term(
+        "Other currencies",
+        "What one dollar is, by whom and of which day. The books are in dollars; older than a week "
+        "a rate says so beside every amount that it makes.",
+        "amount = dollars x rate of its day",
+        rows="",
+    ),
+    "change": Term(
+        "Who changed what",
+        "Each entry of the log of contracts, prices, policies, budgets and keys: from what to "
+        "what, when and by whom. Entries are chained, so that an edit is found.",
+        rows="",
+    ),
+    "claim": Term(
+        "Claims",
+        "What an article states, and what follows from the inputs that it gives by the formulas of "
+        "these books, on the token basis that it is about.",
         rows="",
     ),
     "attempt": Term(

@@ -239,7 +239,7 @@ def _differences(document: Document) -> None:
     st.caption("Requests that would have gone elsewhere, and by how much APIs would charge more.")
     look.chart(charts_policies.flows(flows(document)), about="whatif")
     with st.expander("Single requests"):
-        st.dataframe(examples(document), hide_index=True, width="stretch")
+        look.table(examples(document), about="whatif")
 
 
 def examples(document: Document) -> list[dict[str, Any]]:

@@ -479,6 +479,10 @@ class ScriptedDesk:
         self.sets.insert(0, new)
         return {**new, "changes": changes}
 
+    def delete(self, path: str, **query: object) -> dict:
+        self._hear(f"DELETE {path}", query)
+        return {}
+
     def _hear(self, path: str, given: dict) -> None:
         self.asked.append((path, given))
         if path in self.refuses:

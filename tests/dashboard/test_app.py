@@ -303,6 +303,49 @@ def test_something_is_on_the_screen_while_it_loads_and_while_it_reads(
     expect(browser_page.get_by_text("Reading the ledger ...")).to_have_count(0)
 
 
+CANCELLED = """
+import pathlib, runpy
+from dashboard import asking
+from dashboard.viewer import Viewer
+from ledger.identity.people import Role
+
+GONE = pathlib.Path({gone!r})
+SET = dict(set=0, since=None, by="x", note=None, version="v0", policies="policies: []", fault=None)
+
+class Desk:
+    viewer = Viewer(None, Role.ADMIN)
+
+    def get(self, path, **query):
+        if path != "/policies/simulate":
+            return dict(SET, data=[])
+        now = dict(doing="plays this set", done=5, of=10)
+        ended = dict(state="cancelled", fault="somebody cancelled it")
+        return ended if GONE.exists() else dict(state="running", progress=now)
+
+    def post(self, path, **given):
+        return dict(job="j", valid=True, faults=[], policies=[], version="v0", changes=[])
+
+    def delete(self, path, **query):
+        GONE.touch()
+
+asking.desk = lambda who: Desk()
+runpy.run_path({app!r}, run_name="__main__")
+"""
+
+
+def test_a_running_what_if_hears_that_somebody_cancels_it(
+    served, browser_page: Page, month, tmp_path
+) -> None:
+    """Only a browser shows it: a press that a script's own loop keeps waiting is never heard."""
+    script, app = tmp_path / "cancelled.py", str(ROOT / "dashboard" / "app.py")
+    script.write_text(CANCELLED.format(gone=str(tmp_path / "gone"), app=app))
+    browser_page.goto(f"{served(month.url, script)}/policies")
+    browser_page.get_by_role("button", name="What would it have done?").click()
+    expect(browser_page.get_by_text("5 of 10 requests: plays this set ...")).to_be_visible()
+    browser_page.get_by_role("button", name="Cancel it").click()
+    expect(browser_page.get_by_text("No figures: somebody cancelled it.")).to_be_visible()
+
+
 def test_a_missing_ledger_is_a_friendly_sentence(served, browser_page: Page, tmp_path) -> None:
     address = served(f"sqlite:///{tmp_path / 'none.db'}")
     browser_page.goto(address)

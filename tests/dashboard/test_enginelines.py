@@ -49,9 +49,8 @@ def test_what_is_not_known_is_not_drawn() -> None:
     unknown = replace(row("a", 10, 1), kv_usage_ppm=None)
     records = gauge([known, unknown], "kv_usage_ppm", -1e-6, offset=1.0)
     assert [record["value"] for record in records] == [0.75]
-    assert {record["kind"] for record in sequences([known])} == {"running", "waiting"}
-    several = {record["kind"] for record in sequences([known, row("b", 0, 1)])}
-    assert several == {"a running", "a waiting", "b running", "b waiting"}
+    several = {(one["kind"], one["style"]) for one in sequences([known, row("b", 0, 1)])}
+    assert several == {(kind, style) for kind in "ab" for style in ("running", "waiting")}
 
 
 def streams(engine: str, lengths_us: list[int | None]) -> list[Streamed]:
@@ -61,11 +60,13 @@ def streams(engine: str, lengths_us: list[int | None]) -> list[Streamed]:
 def test_each_point_is_of_as_many_streams() -> None:
     lengths = [*range(1, 11), None, *range(101, 111)]
     records = typical(streams("a", lengths), lambda one: one.tpot_us)
-    assert [record["kind"] for record in records] == ["p50", "p95"] * 4
+    assert [(one["kind"], one["style"]) for one in records] == [("a", "p50"), ("a", "p95")] * 4
     shown = [round(record["value"] * S) for record in records]
     assert shown == [3, 5, 8, 10, 103, 105, 108, 110], "five at each point, and none of the unknown"
     both = typical([*streams("a", [5]), *streams("b", [7])], lambda one: one.tpot_us)
-    assert [record["kind"] for record in both] == ["a p50", "a p95", "b p50", "b p95"]
+    assert [(one["kind"], one["style"]) for one in both] == [
+        (kind, style) for kind in "ab" for style in ("p50", "p95")
+    ]
     assert typical([], lambda one: one.tpot_us) == []
 
 

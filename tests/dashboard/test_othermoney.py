@@ -33,6 +33,14 @@ def test_it_is_entered_by_name_and_stands_beside_what_was_spent(
     (rate,) = [one for one in test.number_input if one.label == "One dollar is"]
     (code,) = [one for one in test.text_input if one.label == "Currency (ISO 4217)"]
     (source,) = [one for one in test.text_input if one.label == "Who says so"]
+    (button,) = [one for one in test.button if one.label == "Enter the rate"]
+    rate.set_value(-1.0)
+    (said,) = [one.value for one in button.click().run().error]
+    assert "the currency is empty (EUR, GBP, ...); one dollar is more than 0 of anything" in said
+    assert "nobody says so: name the source" in said
+    (rate,) = [one for one in test.number_input if one.label == "One dollar is"]
+    (code,) = [one for one in test.text_input if one.label == "Currency (ISO 4217)"]
+    (source,) = [one for one in test.text_input if one.label == "Who says so"]
     code.set_value("eur")
     rate.set_value(0.9)
     source.set_value("ECB")

@@ -83,6 +83,17 @@ def test_who_changed_what_is_listed(page, billed) -> None:
     assert (told["by"], told["from and to"]) == ("not said", "rate: 4 to 5")
 
 
+def test_a_change_is_told_in_words_and_not_in_columns() -> None:
+    fields = (
+        ("recorded_us", None, 1_795_449_494_134_911), ("pusd_per_hour", 34 * 10**10, 5 * 10**11),
+        ("flags", None, "[]"), ("note", None, None), ("machine", "a", None),
+    )  # fmt: skip
+    told = change_row(Change(3, 5, "gpu_contracts", "2", "made", "ada", fields))
+    assert told["from and to"] == (
+        "recorded: 23 Nov 2026 15:58:14 UTC; per hour: $0.34 to $0.50; machine: a to nothing"
+    )
+
+
 def test_the_last_verification_is_shown_with_its_findings(page, billed, text_of) -> None:
     assert "No result of `breakeven ledger verify` is kept" in text_of(page("audit", billed.url))
     engine = make_engine(billed.url)

@@ -1,7 +1,7 @@
 """Budgets as the books have them: the page's figures are the rows' own."""
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from dashboard import page_budgets
 from ledger.budgets.binding import BudgetLine
@@ -47,6 +47,26 @@ def test_a_limit_of_nothing_is_over_as_soon_as_anything_is_spent() -> None:
     assert page_budgets.records([state("a", 5, limit=0)], HALF_US)[-1]["kind"] == "over the limit"
 
 
+def test_the_first_page_has_the_budgets_nearest_to_their_limits(books, page, text_of) -> None:
+    filled = books(days=1, peak=1.0)
+    assert "Budgets None None is configured" in " ".join(
+        text_of(page("answer", filled.url)).split()
+    )
+    budgets = [BudgetSpec(f"team:{name}", "day", 50 * USD, hard=True, timezone="UTC")
+               for name in "abcde"]  # fmt: skip
+    engine = make_engine(filled.url)
+    declare(engine, contracts=(), budgets=budgets, config=("c", "c"), at_us=filled.now_us)
+    window = window_at("day", "UTC", filled.now_us // 10**6).start_s
+    with engine.begin() as connection:
+        of_e = orm.BudgetWindow.budget_id == "team:e@day", orm.BudgetWindow.window == window
+        connection.execute(update(orm.BudgetWindow).where(*of_e).values(spent_pusd=60 * USD))
+    engine.dispose()
+    told = " ".join(text_of(page("answer", filled.url, period="7 d")).split())
+    assert "Budgets 4 of 5 budgets within limits" in told
+    assert "team:e, this day 120 % of $50.00 team:a, this day 0 % of $50.00" in told
+    assert "1 budget with nothing left" in told
+
+
 def test_the_page_says_what_the_books_have(books, page, text_of) -> None:
     filled = books(days=1, peak=1.0)
     assert "No budget is configured" in text_of(page("budgets", filled.url))
@@ -65,7 +85,7 @@ def test_the_page_says_what_the_books_have(books, page, text_of) -> None:
     table = test.dataframe[0].value.set_index("budget")
     ann = table.loc["user:ann"]
     assert (ann["spent"], ann["left"], ann["at the limit"]) == (30.0, -10.0, "tells")
-    assert ann["by"] == "the default user:*@month"
+    assert ann["limit from"] == "the default user:*@month"
     assert table.loc["team:search"]["limit"] == 50.0
     told = " ".join(text_of(test).split())
     assert "Nothing left 1 budget user:ann (month)" in told

@@ -23,9 +23,10 @@ def test_the_latest_sample_is_shown(page, books, text_of, monkeypatch) -> None:
     assert "healthy" in shown
     assert "Restarts seen in this period" in shown
     assert [one.value for one in test.subheader] == [
-        "Time to first token", "KV cache in use, highest in each 20 s",
-        "Output tokens per second", "Prefix cache hits", "Time per further token", "Sequences",
-        "Preemptions", "Step time beside its model (1: as it was measured)",
+        "Time to first token", "Time per further token",
+        "KV cache in use, highest in each 20 s", "Sequences",
+        "Output tokens per second", "Preemptions",
+        "Prefix cache hits", "Step time beside its model (1: as it was measured)",
         "Tokens for a dollar of own hardware", "Would other GPUs carry this load for less?",
     ]  # fmt: skip
     assert len(test.get("vega_lite_chart")) == 10

@@ -49,6 +49,28 @@ def enter(test, usd: float, source: str = "contract 2026-17"):
     return test
 
 
+@pytest.mark.parametrize(
+    ("field", "typed", "said"),
+    [
+        ("usd", -3.0, "more than 0 and at most 1,000,000"),
+        ("usd", 0.0, "amortisation and its power"),
+        ("usd", 1e99, "more than 0 and at most 1,000,000"),
+        ("hours", 169.0, "0 to 168"),
+        ("ops", -1.0, "0 to 1,000,000"),
+    ],
+)
+def test_a_number_that_cannot_be_is_said_and_cannot_be_entered(
+    looking, field: str, typed: float, said: str
+) -> None:
+    """A field's own bounds kept what was typed on the screen and entered what was there before."""
+    test = looking()
+    test.text_input(key=f"rates-source-{POOL}").set_value("contract 2026-17").run()
+    assert not test.button(key="rates-enter").disabled, "the control"
+    test.number_input(key=f"rates-{field}-{POOL}").set_value(typed).run()
+    assert said in test.error[0].value
+    assert test.button(key="rates-enter").disabled
+
+
 def test_a_rate_is_shown_asked_and_entered_by_name(gateway, looking, text_of) -> None:
     before = newest(gateway)
     test = enter(looking(), 0.75)

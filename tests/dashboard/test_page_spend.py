@@ -135,7 +135,8 @@ def test_every_grouping_draws(page, month, by_what: str) -> None:
     test = page("spend", month.url)
     test.segmented_control(key="spend-by").set_value(by_what).run()
     assert not test.exception
-    assert len(test.get("vega_lite_chart")) == 2, "over time, and the hours of the week"
+    drawn = "over time, by team, model and backend, and the hours of the week"
+    assert len(test.get("vega_lite_chart")) == 5, drawn
 
 
 def test_nothing_spent_says_what_to_do(page, tmp_path, text_of) -> None:

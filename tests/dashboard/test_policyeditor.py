@@ -2,7 +2,6 @@
 
 import pytest
 
-from dashboard import policyeditor
 from dashboard.asking import Refused
 
 NEW = "policies:\n- name: calmer\n"
@@ -58,8 +57,7 @@ def test_who_changed_nothing_follows_and_who_did_keeps_it(drawn, desk_of) -> Non
     assert test.run().text_area(key="policies-text").value == NEW
 
 
-def test_what_is_asked_for_is_what_was_chosen(drawn, desk_of, monkeypatch) -> None:
-    monkeypatch.setattr(policyeditor, "LOOK_S", 0.0)
+def test_what_is_asked_for_is_what_was_chosen(drawn, desk_of) -> None:
     desk = desk_of("ada")
     desk.looks = [RUNNING, RUNNING, FAILED]
     test = typed(drawn(), NEW)
@@ -78,9 +76,21 @@ def test_what_is_asked_for_is_what_was_chosen(drawn, desk_of, monkeypatch) -> No
         "engine": [],
     }  # fmt: skip
     assert "j" * 32 in test.query_params["whatif"]
+    assert test.button(key="policies-cancel").label == "Cancel it"
+    test.run()
     assert "no conversation was answered" in test.error[0].value
     assert "--ledger" not in test.error[0].value
     assert desk.looks == [FAILED], "it was looked at until it had ended"
+
+
+def test_one_that_runs_can_be_cancelled(drawn, desk_of) -> None:
+    desk = desk_of("ada")
+    desk.looks = [RUNNING] * 4 + [{"state": "cancelled", "fault": "ada cancelled it"}]
+    test = drawn().button(key="policies-play").click().run()
+    test.button(key="policies-cancel").click().run()
+    assert ("DELETE /policies/simulate", {"job": "j" * 32}) in desk.asked
+    desk.looks = desk.looks[-1:]
+    assert "No figures: ada cancelled it." in [one.value for one in test.run().info]
 
 
 def test_what_is_in_force_is_played_alone(drawn, desk_of) -> None:

@@ -47,6 +47,18 @@ def test_what_would_have_to_be_true_and_the_scenarios_name(page, month, text_of)
     assert "How far each may move until it no longer pays" in shown
 
 
+def test_an_address_with_a_number_that_cannot_be_says_so(page, month, text_of) -> None:
+    """It hung for minutes, or drew the figures of another number than the one in the field."""
+    before = text_of(page("breakeven", month.url))
+    for typed in (1e99, -1.0):
+        test = page("breakeven", month.url)
+        test.number_input(key="x-rate").set_value(typed).run()
+        assert not test.exception
+        (said,) = [one.value for one in test.error]
+        assert said.endswith("Counted: 0.4.")
+        assert even(text_of(test)) == even(before)
+
+
 def test_the_other_basis_says_why_nothing_can_be_turned(page, month, text_of) -> None:
     test = page("breakeven", month.url)
     test.segmented_control(key="basis").set_value("output only").run()

@@ -1,4 +1,4 @@
-"""Every card links to a term, and every term is said once and used."""
+"""Every card, chart and table links to a term, and every term is said once and used."""
 
 import ast
 from pathlib import Path
@@ -7,24 +7,43 @@ from dashboard import look
 from dashboard.terms import TERMS
 
 PACKAGE = Path(look.__file__).parent
+SHOWS = ("card", "chart", "table")  # of `look`
+PLAIN = ("dataframe", "table", "altair_chart", "line_chart", "bar_chart")  # of Streamlit
 
 
 def used() -> dict[str, set[str]]:
-    """The terms that calls of `look.card` name, by file; an empty name where one has none."""
+    """The terms that what shows figures names, by file; an empty name where one has none."""
     found: dict[str, set[str]] = {}
     for path in PACKAGE.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "card":
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SHOWS:
                 named = [one.value for one in node.keywords if one.arg == "about"]
                 names = {one.value for one in named if isinstance(one, ast.Constant)} or {""}
                 found.setdefault(path.name, set()).update(names)
     return found
 
 
-def test_every_card_of_the_books_names_a_term_that_there_is() -> None:
+def test_every_figure_of_the_books_names_a_term_that_there_is() -> None:
     found = used()
     assert len(found) > 5
     for name, terms in found.items():
         if name != "page_claims.py":  # a claim's own formula stands in its card
             assert terms <= set(TERMS), name
     assert len({term.title for term in TERMS.values()}) == len(TERMS)
+
+
+def plain(text: str) -> list[str]:
+    """Streamlit's own ways to show figures, which lead nowhere."""
+    return [
+        node.attr
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and (node.value.id, node.attr in PLAIN) == ("st", True)
+    ]
+
+
+def test_no_page_shows_figures_past_the_look() -> None:
+    assert plain("import streamlit as st\nst.dataframe([])") == ["dataframe"], "the control"
+    shown = {path.name: plain(path.read_text()) for path in PACKAGE.glob("*.py")}
+    assert {name for name, found in shown.items() if found} == {"look.py"}

@@ -1,0 +1,27 @@
+"""Fields for numbers that say so when what was typed cannot be.
+
+A bound given to Streamlit's own field is kept by the browser alone: it shows what was typed, sends
+nothing and says nothing, so that the figures beside it are of another number than the one that one
+sees. Here every number arrives, and one beyond its bounds is named and not counted.
+"""
+
+from typing import Any
+
+from streamlit.delta_generator import DeltaGenerator
+
+
+def number(
+    place: DeltaGenerator, label: str, bounds: tuple[float, float], value: Any, **how: Any
+) -> Any:
+    """What was typed, within `bounds`; else `value`, which it begins with, and why.
+
+    Whole numbers where `value` is one; None where nothing is typed and nothing was before. `how` is
+    Streamlit's.
+    """
+    typed = place.number_input(label, value=value, **how)
+    low, high = bounds
+    if typed is None or low <= typed <= high:
+        return typed
+    instead = "nothing" if value is None else f"{value:,.6g}"
+    place.error(f"{low:,g} to {high:,g}, and {typed:,.6g} is not. Counted: {instead}.")
+    return value
