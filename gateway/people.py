@@ -9,6 +9,7 @@ has a name, and whoever sits there may look and simulate: a change needs somebod
 import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, Protocol
 
 from starlette.types import Message, Receive, Scope
 
@@ -16,7 +17,6 @@ from gateway.auth import INFERENCE
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
-from gateway.oidc.signin import SignIn, sign_in
 from gateway.roles import ROLES
 from gateway.roles import Role as KeyRole
 from ledger.identity.keys import Identity
@@ -32,6 +32,14 @@ MAY: dict[Role, frozenset[str]] = {
 }
 OPEN, PERSON = "open dashboard", "person"  # in place of a key's id
 _NAME = HEADER.encode()
+
+
+class SignIn(Protocol):
+    """What knows the tokens of the house's sign-in: `gateway.oidc.signin`."""
+
+    def takes(self, token: str) -> bool: ...
+
+    async def claims(self, token: str, now_us: int) -> dict[str, Any]: ...
 
 
 class People:
@@ -116,8 +124,15 @@ def may(person: Person) -> frozenset[str]:
 def people_of(settings: Settings, clock: Clock) -> People:
     path, state = settings.dashboard.access_file, settings.state.resolve()
     access = None if path is None else AccessFile(Path(path))
-    signed = sign_in(settings.oidc, clock)
-    return People(access, lambda: read_secret(state / KEY_FILE), signed)
+    return People(access, lambda: read_secret(state / KEY_FILE), _sign_in(settings, clock))
+
+
+def _sign_in(settings: Settings, clock: Clock) -> SignIn | None:
+    if settings.oidc.issuer is None:
+        return None
+    from gateway.oidc.signin import sign_in  # noqa: PLC0415 - some MB for those who use it alone
+
+    return sign_in(settings.oidc, clock)
 
 
 def whole(receive: Receive, body: str) -> Receive:

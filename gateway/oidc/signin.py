@@ -32,9 +32,8 @@ class SignIn:
             raise RequestError("unavailable", words, retry_after_s=AGAIN_S) from error
 
 
-def sign_in(oidc: Oidc, clock: Clock) -> SignIn | None:
-    """None where no issuer is configured."""
-    if oidc.issuer is None:
-        return None
+def sign_in(oidc: Oidc, clock: Clock) -> SignIn:
+    """Of a section that names an issuer."""
+    assert oidc.issuer is not None
     rule = Rule(oidc.issuer, oidc.audiences, oidc.algorithms)
     return SignIn(rule, Issuer(rule, Reach(oidc.networks), clock))

@@ -9,9 +9,6 @@ from typer.testing import CliRunner
 
 from gateway.access import PUBLIC, ROUTES, operations
 from gateway.cli.app import app
-from gateway.clock import Clock
-from gateway.config.schema_oidc import Oidc
-from gateway.oidc.signin import sign_in
 from gateway.people import MAY
 from gateway.roles import reach
 from ledger.identity.people import Role
@@ -173,7 +170,6 @@ def test_keys_go_on_and_models_take_no_tokens(stack, token) -> None:
 
 
 def test_without_an_issuer_a_token_is_no_key(run_stack, provider) -> None:
-    assert sign_in(Oidc(), Clock()) is None
     with run_stack() as plain:
         assert plain.get(CHANGES, provider.token()).status_code == 401
 
