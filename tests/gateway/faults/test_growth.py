@@ -260,7 +260,7 @@ def processes(host) -> dict[str, int]:
     for pid in sorted(host.pids()):
         words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
         if "-m" in words:
-            name = words[words.index("-m") + 1]
+            name = words[len(words) - words[::-1].index("-m")]  # a program run inside another
             found[name if name not in found else f"{name} {pid}"] = pid
     return found
 
