@@ -44,7 +44,7 @@ def _everywhere(host: Host) -> tuple[Dimension, ...]:
 
 def _on_gpus(host: Host) -> tuple[Dimension, ...]:
     fp8 = Choice("fp8", ("--quantization", "fp8"), exact=False)
-    kernels = ("marlin", "cutlass", "machete", "triton", "torch")
+    kernels = ("marlin", "cutlass", "machete", "exllama", "humming", "triton", "torch")
     attention = ("FLASH_ATTN", "FLASHINFER", "TRITON_ATTN")
     return (
         Dimension("weights", (Choice(DEFAULT), *(() if host.quantized else (fp8,)))),

@@ -9,6 +9,7 @@ with the last test of this folder: idle ones would take a fifth of a core from a
 import asyncio
 import json
 import re
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -138,6 +139,19 @@ def scarce_engine(engine_spec: Callable[..., EngineSpec], here: ExitStack) -> Re
     spec = engine_spec(flags=flags)
     status = here.enter_context(EngineThread(spec))
     return RealEngine(status.base_url, "tiny", spec.launch.model, 2048)
+
+
+@pytest.fixture
+def telling_engine(engine_spec: Callable[..., EngineSpec]) -> Iterator[tuple[RealEngine, str]]:
+    """As scarce, and the address at which it tells of its prefix cache."""
+    with tempfile.TemporaryDirectory(prefix="kv") as folder:  # a socket's path is short
+        address = f"ipc://{Path(folder) / 'kv'}"
+        said = {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": address}
+        flags = ("--num-gpu-blocks-override", "24", "--max-model-len", "1024",
+                 "--kv-events-config", json.dumps(said))  # fmt: skip
+        spec = engine_spec(flags=flags)
+        with EngineThread(spec) as status:
+            yield RealEngine(status.base_url, "tiny", spec.launch.model, 1024), address
 
 
 @pytest.fixture(scope="session")
