@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
 from ledger import hosts
@@ -29,15 +29,15 @@ from ledger.budgets.desk_server import BudgetDesk, Seen
 from ledger.budgets.grants import leave
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.fleet.hours import close_hours
-from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates, newest_contract
+from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates
 from ledger.identity.keyring import Generation
 from ledger.identity.tokens import GENERATION
 from ledger.journals.reader import JournalReader
 from ledger.keptanswers import forget_answers
-from ledger.orm.identity import Meta
-from ledger.overrides import NEWEST_OVERRIDE_FILE, newest_override
-from ledger.policies import NEWEST_POLICY_FILE, newest_number
-from ledger.prices.stored import NEWEST_PRICE_FILE, newest_version
+from ledger.orm import tables as orm
+from ledger.overrides import NEWEST_OVERRIDE_FILE
+from ledger.policies import NEWEST_POLICY_FILE
+from ledger.prices.stored import NEWEST_PRICE_FILE
 from ledger.queries.scope import DAY_US
 from ledger.seals.condense import Condenser
 from ledger.seals.condense import Step as Condensed
@@ -63,6 +63,19 @@ SEAL_S = 5.0  # what is in the books is sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
 LOCK_FILE = "writer.lock"
+# The numbers of `News` in their order: asked in one statement, which is written once.
+_NEWEST = select(
+    select(orm.Meta.value).where(orm.Meta.name == GENERATION).scalar_subquery(),
+    *[
+        select(func.max(number)).scalar_subquery()
+        for number in (
+            orm.PriceVersion.version,
+            orm.PolicySet.number,
+            orm.Override.number,
+            orm.GpuContract.id,
+        )
+    ],
+)
 
 
 class WriterRunningError(RuntimeError):
@@ -210,11 +223,9 @@ class LedgerWriter:
     def _look(self) -> News:
         """In one thread, for handing over costs as much as reading; the lag is told first."""
         write_lag(self._run_dir, self.lag())
-        query = select(Meta.value).where(Meta.name == GENERATION)
         with reading(self._engine) as connection:
-            generation = connection.execute(query).scalar_one_or_none() or 0
-            price, policies = newest_version(connection), newest_number(connection)
-            override, contract = newest_override(connection), newest_contract(connection)
+            found = connection.execute(_NEWEST).one()
+        generation, price, policies, override, contract = (number or 0 for number in found)
         seen = self._desk.look(self._now_us())
         return News(generation, price, policies, override, contract, seen)
 

@@ -83,11 +83,14 @@ def binding(
                     yield budget_key(scope, line.period), line
 
 
+_LINES = select(*[getattr(Budget, name) for name in BudgetLine._fields])
+
+
 class Budgets:
     """What binds accounts, as the database has it; all budgets, or what binds some accounts."""
 
     def __init__(self, connection: Connection, accounts: Collection[str] | None = None) -> None:
-        query = select(*(getattr(Budget, name) for name in BudgetLine._fields))
+        query = _LINES
         if accounts is not None:
             names = {*accounts, *filter(None, map(default_of, accounts))}
             query = query.where(Budget.id.in_(names))

@@ -70,11 +70,6 @@ def carry_rates(
     return made
 
 
-def newest_contract(connection: Connection) -> int:
-    """The number of the newest version of any pool; 0 without one."""
-    return connection.execute(select(func.max(GpuContract.id))).scalar_one() or 0
-
-
 def read_rates(engine: Engine) -> dict[str, int | None]:
     """By pool, what one GPU costs an hour in pico-USD; None: not known."""
     with reading(engine) as connection:

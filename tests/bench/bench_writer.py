@@ -8,6 +8,7 @@ the idle writer takes; it survives neighbours. Run as `python tests/bench/bench_
 
 import argparse
 import json
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ from ledger.journals.records import (  # noqa: E402  (as above)
 from ledger.orm import tables as orm  # noqa: E402  (as above)
 
 SCOPES = ("org:acme", "team:search", "key:k1")
-HOST = "h"
+HOST = socket.gethostname()  # what the first of a ledger is called
 ANSWER_S = 0.02
 DAY_US = 86_400_000_000
 IDLE_S = 5.0
@@ -114,7 +115,7 @@ class Bench:
                 [{"budget_id": f"{scope}@day", "window": window, "host": HOST} for scope in SCOPES],
             )
         self.journal = JournalWriter(home / "journal", "w0")
-        command = [sys.executable, "-m", "ledger.writer", "--url", url, "--host", HOST]
+        command = [sys.executable, "-m", "ledger.writer", "--url", url, "--state-dir", str(home)]
         places = ["--journals", str(home / "journal"), "--run-dir", str(home / "run")]
         self.writer = subprocess.Popen([*command, *places], cwd=ROOT)
         self.number = 0

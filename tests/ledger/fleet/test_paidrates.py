@@ -9,7 +9,7 @@ from sqlalchemy import insert, select, update
 from ledger.declared import Contract, declare
 from ledger.entered import RATE, Entered, enter
 from ledger.fleet.hours import GRACE_US, HOUR_US, close_hours
-from ledger.fleet.paidrates import Rate, carry_rates, newest_contract, read_rates
+from ledger.fleet.paidrates import Rate, carry_rates, read_rates
 from ledger.orm import tables as orm
 from ledger.seals.registers import Registers, changes
 from ledger.verify.checks import verify
@@ -59,7 +59,6 @@ def test_a_rate_stands_over_the_file_also_after_a_start(engine, start, say) -> N
     assert rates(engine) == [(None, DAY_US), (RATE_PUSD, DAY_US + 5)]
     assert read_rates(engine) == {"chat": RATE_PUSD}
     with engine.connect() as connection:
-        assert newest_contract(connection) == 2
         (row,) = connection.execute(select(orm.GpuContract).where(orm.GpuContract.id == 2)).all()
     one = row[0] if len(row) == 1 else row
     assert (one.source, one.ops_seconds_per_week) == ("contract 17", 3_600)
