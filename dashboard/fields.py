@@ -23,5 +23,5 @@ def number(
     if typed is None or low <= typed <= high:
         return typed
     instead = "nothing" if value is None else f"{value:,.6g}"
-    place.error(f"{low:,g} to {high:,g}, and {typed:,.6g} is not. Counted: {instead}.")
+    place.error(f"{low:,.10g} to {high:,.10g}, and {typed:,.6g} is not. Counted: {instead}.")
     return value
