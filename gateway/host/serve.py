@@ -26,6 +26,7 @@ from gateway.config import environ
 from gateway.config.settings import Settings
 from gateway.config.statedir import Held, hold
 from gateway.errors import ConfigError
+from gateway.host import logfiles
 from gateway.host.children import Child, Command
 from gateway.host.engines import EngineSupervision, installed
 from gateway.host.journalwatch import follow
@@ -105,6 +106,7 @@ class Serving:
             self._tasks.append(asyncio.create_task(self._run_batches()))
         telemetry = next(child for child in self._back if child.command.name == "telemetry")
         self._tasks.append(asyncio.create_task(watch(telemetry, self._board, Clock(), self._say)))
+        self._tasks.append(asyncio.create_task(logfiles.keep(self._logs)))
         self._tasks.append(asyncio.create_task(follow(self.address, self._say, "logs/worker-*")))
 
     async def _run_batches(self) -> None:
@@ -243,6 +245,9 @@ class Serving:
         child = Child(command, clock=Clock(), on_exit=self._on_exit)
         among.append(child)
         self._tasks.append(asyncio.create_task(child.run()))
+
+    def _logs(self) -> list[Path]:
+        return [child.command.log for child in (*self._back, *self._front)]
 
     def _variables(self, name: str) -> dict[str, str]:
         url = self.runtime.ledger_url
