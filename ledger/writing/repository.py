@@ -215,20 +215,19 @@ class Repository:
             )
             hosts[host] = hosts.get(host, 0) + amount
         for (budget_id, start), hosts in sorted(spent.items()):
-            total = 0
+            here = {"of_budget": budget_id, "of_window": start}
+            found = say.spent.find(connection, dict(here))
+            if found is None:
+                zeros = {"spent_pusd": 0, "granted_pusd": 0, "limit_pusd": None}
+                say.windows.run(connection, [{"budget_id": budget_id, "window": start, **zeros}])
+                found = say.spent.find(connection, dict(here))
+                assert found is not None
+            windows.append({**here, "spent_pusd": int(found[0]) + sum(hosts.values())})
             for host, amount in sorted(hosts.items()):
-                here = {"of_budget": budget_id, "of_window": start, "of_host": host}
-                found = say.spent.find(connection, here)
-                if found is None:
-                    zeros = {"spent_pusd": 0, "granted_pusd": 0, "limit_pusd": None}
-                    row = {"budget_id": budget_id, "window": start, **zeros}
-                    say.windows.run(connection, [row])
-                    found = say.spent.find(connection, here)
-                    assert found is not None
-                total += amount
-                windows.append({**here, "spent_pusd": int(found[0]) + total})
-                if found[1] is not None:
-                    grants.append({**here, "spent_pusd": int(found[1]) + amount})
+                of_host = {**here, "of_host": host}
+                granted = say.granted.find(connection, dict(of_host))
+                if granted is not None:
+                    grants.append({**of_host, "spent_pusd": int(granted[0]) + amount})
         say.spend.run(connection, windows)
         say.spend_grant.run(connection, grants)
 

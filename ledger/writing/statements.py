@@ -139,6 +139,7 @@ class Statements:
         self.settles = Prepared(dialect, _settle())
         self.hold_ends = Prepared(dialect, _end_hold())
         self.spent = Prepared(dialect, _spent())
+        self.granted = Prepared(dialect, _granted())
         self.spend = Prepared(dialect, _spend(orm.BudgetWindow))
         self.spend_grant = Prepared(dialect, _spend(orm.Grant))
         self.positions = self._positions()
@@ -185,21 +186,20 @@ def _end_hold() -> Executable:
 
 def _spent() -> Executable:
     """Locks the window; its row's lock is taken before any change to its grants."""
-    window, grant = orm.BudgetWindow, orm.Grant
-    mine = (
-        (grant.budget_id == window.budget_id)
-        & (grant.window == window.window)
-        & (grant.host == bindparam("of_host"))
+    window = orm.BudgetWindow
+    here = (window.budget_id == bindparam("of_budget"), window.window == bindparam("of_window"))
+    return select(window.spent_pusd).where(*here).with_for_update()
+
+
+def _granted() -> Executable:
+    """Asked under the window's lock: joined to it, a grant is what it was before the wait."""
+    grant = orm.Grant
+    here = (
+        grant.budget_id == bindparam("of_budget"),
+        grant.window == bindparam("of_window"),
+        grant.host == bindparam("of_host"),
     )
-    return (
-        select(window.spent_pusd, grant.spent_pusd)
-        .outerjoin(grant, mine)
-        .where(
-            window.budget_id == bindparam("of_budget"),
-            window.window == bindparam("of_window"),
-        )
-        .with_for_update(of=window)
-    )
+    return select(grant.spent_pusd).where(*here)
 
 
 def _spend(table: type[orm.BudgetWindow] | type[orm.Grant]) -> Executable:

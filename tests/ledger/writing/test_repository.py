@@ -1,5 +1,8 @@
 """Applying records: exactly once, whole or not at all, a poison record alone, on both databases."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from sqlalchemy import event, func, insert, select, text
 from sqlalchemy.exc import OperationalError
@@ -9,6 +12,7 @@ from ledger.journals.records import Compared, Hold
 from ledger.orm import tables as orm
 from ledger.writing.fold import Item
 from ledger.writing.repository import Away, Move, Repository
+from ledger.writing.statements import Statements
 from ledger.writing.stored import known_attempts
 
 HUGE = 2**63  # one more than a BIGINT holds
@@ -304,30 +308,63 @@ def test_lost_attempts_count_at_their_bound_until_evidence_comes(
     }
 
 
-def test_a_host_of_another_name_by_now_spends_what_it_was_granted_by_the_old_one(
-    engine, repository, opened, settled
-):
-    """A journal that one name began is ended by another: its holds are of the first one's grant."""
-    older = Repository(engine, host="h0")
-    older.apply(items(opened(1)), [move(100)], at_us=5)
+@pytest.fixture
+def begun_elsewhere(engine, opened):
+    """A journal of `h0`, with an open attempt; its window, and grants of 4500 to `h0` and `h1`."""
+    Repository(engine, host="h0").apply(items(opened(1)), [move(100)], at_us=5)
     with engine.begin() as connection:
-        budget, start = connection.execute(
-            select(orm.HoldRow.budget_id, orm.HoldRow.window).distinct()
-        ).one()
+        query = select(orm.HoldRow.budget_id, orm.HoldRow.window)
+        budget, start = connection.execute(query).one()
         window = {"budget_id": budget, "window": start}
-        connection.execute(insert(orm.BudgetWindow), [{**window, "spent_pusd": 0,
-                           "granted_pusd": 9000, "limit_pusd": 9000}])  # fmt: skip
+        sums = {"spent_pusd": 0, "granted_pusd": 9000, "limit_pusd": 9000}
+        connection.execute(insert(orm.BudgetWindow), [{**window, **sums}])
         grants = [{**window, "host": host, "granted_pusd": 4500, "spent_pusd": 0}
                   for host in ("h0", "h1")]  # fmt: skip
         connection.execute(insert(orm.Grant), grants)
+    return window
+
+
+def grants(engine):
+    query = select(orm.Grant.host, orm.Grant.spent_pusd).order_by(orm.Grant.host)
+    return [tuple(row) for row in rows(engine, query)]
+
+
+def test_a_host_of_another_name_by_now_spends_what_it_was_granted_by_the_old_one(
+    engine, repository, opened, settled, begun_elsewhere
+):
+    """A journal that one name began is ended by another: its holds are of the first one's grant."""
     tail = [Item("w0-a", 1, 100, b"raw", settled(1))]
     mine = items(opened(2), settled(2, cost_pusd=30), journal="w0-b")
     moved = [move(200, 100), move(200, journal="w0-b")]
     assert repository.apply([*tail, *mine], moved, at_us=6).settled == 2
-    assert rows(engine, select(orm.Grant.host, orm.Grant.spent_pusd).order_by(orm.Grant.host)) == [
-        ("h0", 400), ("h1", 30),
-    ]  # fmt: skip
+    assert grants(engine) == [("h0", 400), ("h1", 30)]
     assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 430
+
+
+def test_who_waited_for_a_window_adds_to_what_its_grant_is_by_then(
+    engine, repository, settled, begun_elsewhere
+):
+    here = {"of_budget": begun_elsewhere["budget_id"], "of_window": begun_elsewhere["window"]}
+    say, spent = Statements(engine.dialect), {"spent_pusd": 70}
+    tail = [Item("w0-a", 1, 100, b"raw", settled(1))]
+    with ThreadPoolExecutor(1) as pool:
+        with engine.begin() as first:
+            say.spend.run(first, [{**here, **spent}])
+            other = pool.submit(repository.apply, tail, [move(200, 100)], at_us=6)
+            while not (waits(engine) or other.done()):
+                time.sleep(0.01)
+            say.spend_grant.run(first, [{**here, **spent, "of_host": "h0"}])
+        assert other.result(30).settled == 1
+    assert grants(engine) == [("h0", 470), ("h1", 0)]
+    assert one(engine, select(orm.BudgetWindow.spent_pusd)) == 470
+
+
+def waits(engine):
+    """Whether somebody waits for a row; SQLite has one writer, and does not tell of others."""
+    if engine.dialect.name == "sqlite":
+        time.sleep(0.1)
+        return True
+    return one(engine, text("SELECT count(*) FROM pg_locks WHERE NOT granted")) > 0
 
 
 def test_unpriced_is_flagged_and_never_zero(engine, repository, opened, settled):
