@@ -11,7 +11,7 @@ from gateway.config.schema import Settings
 def oidc(settings: Settings) -> Iterator[Fault]:
     said = settings.oidc
     if said.issuer is None:
-        for name in sorted(said.model_fields_set):
+        for name in sorted(said.model_dump(exclude_defaults=True)):
             yield Fault(("oidc", name), "is of no use without `oidc.issuer`")
         return
     if not said.audiences:
