@@ -45,6 +45,7 @@ class Runtime(msgspec.Struct, frozen=True):
     apis: tuple[str, ...]  # "openai/gpt-4o-mini", "openai/*"
     providers: dict[str, str | None]  # resolved base URLs, with /v1
     host: str  # what it is called in the books
+    peers: bool = False  # whether hosts exchange what they have in flight
 
     def __repr__(self) -> str:
         """Without the ledger's address, which may hold a password."""
@@ -69,6 +70,7 @@ class Runtime(msgspec.Struct, frozen=True):
             workers=self.workers,
             engines=tuple(seat.name for seat in self.engines),
             apis=self.apis,
+            peers=self.peers,
         )
 
     def save(self) -> Path:
@@ -137,6 +139,7 @@ def resolve(
         apis=_apis(settings),
         providers=providers,
         host=host,
+        peers=bool(settings.peers.hosts),
     )
 
 

@@ -39,7 +39,7 @@ class EngineHost:
         state = engine_state(board.published(row), loads, Clock().now_s(), self._stale_s, life=life)
         serves = state.health is Health.HEALTHY
         word = state.health.value if serves or not seat.managed else board.stage(row)
-        return Seen(row, seat, state, int(loads[Load.SEQUENCES]), int(life), word)
+        return Seen(row, seat, state, int(board.own_loads(row)[Load.SEQUENCES]), int(life), word)
 
     def every(self) -> list[Seen]:
         return [self.look(row) for row in range(len(self.runtime.engines))]

@@ -18,12 +18,14 @@ from sqlalchemy.exc import ArgumentError
 from backends.environ import plain
 from backends.secret import Secret
 from gateway.config.schema_otel import OpenTelemetry
+from gateway.config.schema_peers import Peers
 from gateway.config.sections import KeyCommand
 from gateway.config.settings import Provider, Settings
 from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
 LONGEST = 16 * 1024
+LEAST_SHARED = 32  # characters of what hosts prove each other that they belong together
 
 
 def provider_key(provider: Provider | None, name: str, environ: Mapping[str, str]) -> Secret | None:
@@ -62,6 +64,16 @@ def collector_headers(settings: OpenTelemetry, environ: Mapping[str, str]) -> di
     return {key.strip(): Secret(unquote(text.strip())) for key, _, text in pairs}
 
 
+def peers_secret(settings: Peers, environ: Mapping[str, str]) -> Secret:
+    """Raises `ConfigError`, which names the variable and never what it holds."""
+    name = settings.secret_env
+    value = environ.get(name or "", "")
+    if len(value) < LEAST_SHARED:
+        words = "is not set in the environment" if not value else f"is shorter than {LEAST_SHARED}"
+        raise ConfigError([f"peers.secret_env: `{name}` {words}: `openssl rand -hex 32` makes one"])
+    return Secret(value)
+
+
 def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Secret]:
     """What this process may have in its hands from the start: what no line of its log may say."""
     for name, provider in settings.providers.items():
@@ -75,7 +87,7 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
     with suppress(ConfigError):  # likewise
         yield from collector_headers(settings.opentelemetry, environ).values()
     alerts, replay = settings.alerts, settings.server.idempotency.replay
-    named = [alerts.webhook_env, alerts.secret_env, replay.key_env]
+    named = [alerts.webhook_env, alerts.secret_env, replay.key_env, settings.peers.secret_env]
     named += [pool.engine.api_key_env for pool in settings.pools.values()]
     named += [one.sampling.key_env for one in settings.pools.values() if one.sampling is not None]
     yield from (Secret(environ[name]) for name in named if name is not None and name in environ)

@@ -15,6 +15,7 @@ from backends.http import Origin
 from backends.openai import BASE_URLS
 from backends.reach import Reach, stated
 from gateway.config.crosschecks_oidc import oidc
+from gateway.config.crosschecks_peers import peers
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Provider, Settings
 from gateway.targets.eventaddress import kv_events_address, socket_path
@@ -320,6 +321,7 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     ports,
     open_dashboards,
     oidc,
+    peers,
     ledger_url,
     contract_days,
     waits,

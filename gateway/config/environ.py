@@ -4,13 +4,14 @@ Everyone on the host with the same user, and every crash report, can read a proc
 Workers call providers and read the ledger, so they get the keys that the configuration names and
 the ledger's address; the runner of batches gets those of providers that take batches; ledger
 writer, telemetry and dashboard get the address, telemetry also the webhook for alerts; stand-ins
-get none.
+get none. The exchange with other hosts gets the secret that they share, and nothing else.
 What installs the engine fetches packages: it gets what names the index and the way there.
 """
 
 from collections.abc import Iterable, Mapping
 
 from backends.environ import plain
+from gateway.config.credentials import peers_secret
 from gateway.config.settings import Provider, Settings
 from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
@@ -45,6 +46,12 @@ def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str
         name: value for name, value in base.items() if name in named or name.upper() in _OUTWARD
     }
     return ledger_reader(base, url) | kept
+
+
+def peers(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """It tells other hosts what this one has in flight: with the secret that they share."""
+    secret = peers_secret(settings.peers, base)
+    return plain(base) | {settings.peers.secret_env or "": secret.reveal()}
 
 
 def sampling(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:

@@ -14,6 +14,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from gateway.config.schema_dashboard import Dashboard
 from gateway.config.schema_oidc import Oidc
 from gateway.config.schema_otel import OpenTelemetry
+from gateway.config.schema_peers import Peers
 from gateway.config.schema_policies import Match, PolicyRule, PolicySlo
 from gateway.config.schema_reports import Alerts, Logs
 from gateway.config.schema_upkeep import Sampling, Upkeep
@@ -373,6 +374,7 @@ class Settings(Section):
     batches: Batches = Batches()
     dashboard: Dashboard = Dashboard()
     oidc: Oidc = Oidc()
+    peers: Peers = Peers()
     models: dict[Named, ModelEntry] = Field(default_factory=dict, description="what apps ask for")
     pools: dict[Named, Pool] = Field(default_factory=dict, description="own engines")
     providers: dict[Named, Provider] = Field(default_factory=dict, description="external APIs")

@@ -1,8 +1,9 @@
 """One own engine as telemetry sees it: read its metrics, correct dead reckoning, publish.
 
 The gateway's own events already say what it has in flight; the scrape adds what it cannot know:
-whether the engine answers, its KV size, and load that came from elsewhere. Foreign load is the
-least excess of the last few scrapes, because a scrape and our events are never of one moment.
+whether the engine answers, its KV size, and load that came from elsewhere. What other hosts say
+they have in flight counts with our own events and is not foreign. Foreign load is the least excess
+of the last few scrapes, because a scrape and our events are never of one moment.
 """
 
 from collections import deque
@@ -104,7 +105,7 @@ class Watch:
             self._excess.append(sample.load - loads[Load.SEQUENCES])
         if self.sample is not None and self.read_s is not None and sample.running:
             self._busy_s += now_s - self.read_s
-        self.loops.fold(sums_of(loads), now_s)
+        self.loops.fold(sums_of(board.own_loads(self.row)), now_s)
         if sample.prefix_hit_tokens_total is not None:
             self.trust.fold(loads[Load.PREFIX_EXPECTED_TOTAL], sample.prefix_hit_tokens_total)
         self.sample, self.read_s = sample, now_s

@@ -32,7 +32,8 @@ from gateway.host.engines import EngineSupervision, installed
 from gateway.host.journalwatch import follow
 from gateway.host.logged import Wanted, words
 from gateway.host.prepare import Prepared, moved, prepare
-from gateway.host.watchdog import watch
+from gateway.host.watchdog import watch, watch_peers
+from gateway.peers.row import PeersRow
 from gateway.runtime import Runtime
 from gateway.targets.slots import Board
 from gateway.worker import METRICS_DIR
@@ -43,6 +44,7 @@ QUICK_GRACE_S = 5.0
 LISTEN_PATIENCE_S = 8.0
 OPTIONS = {"server": "`make run PORT=9000`", "dashboard": "`make run DASHBOARD_PORT=9001`"}
 LISTEN_PAUSE_S = 0.2
+WATCHED = {"telemetry": watch, "peers": watch_peers}
 
 
 class Serving:
@@ -88,6 +90,7 @@ class Serving:
         if between is not None:
             await between(self.runtime)
         self._board = Board(self.runtime.run_dir / "board", self.runtime.layout)
+        PeersRow(self._board).clear()  # of the life before, whose end may have been sudden
         for name, argv in self._background():
             self._launch(self._back, name, argv)
         for worker in range(self.runtime.workers):
@@ -104,10 +107,16 @@ class Serving:
         self._tasks.append(asyncio.create_task(self._engines.run()))
         if self._settings.batches.enabled:
             self._tasks.append(asyncio.create_task(self._run_batches()))
-        telemetry = next(child for child in self._back if child.command.name == "telemetry")
-        self._tasks.append(asyncio.create_task(watch(telemetry, self._board, Clock(), self._say)))
+        self._watch_children(self._board)
         self._tasks.append(asyncio.create_task(logfiles.keep(self._logs)))
         self._tasks.append(asyncio.create_task(follow(self.address, self._say, "logs/worker-*")))
+
+    def _watch_children(self, board: Board) -> None:
+        """Those that others depend on and that could hang."""
+        for child in self._back:
+            if (look := WATCHED.get(child.command.name)) is not None:
+                watching = look(child, board, Clock(), self._say)
+                self._tasks.append(asyncio.create_task(watching))
 
     async def _run_batches(self) -> None:
         """The runner, from the first batch on."""
@@ -189,6 +198,9 @@ class Serving:
                 [*_python("gateway.host.telemetry"), "--config", config, "--runtime", runtime],
             ),
         ]
+        if self._settings.peers.hosts:
+            peers = [*_python("gateway.host.peers"), "--config", config, "--runtime", runtime]
+            commands.append(("peers", peers))
         if any(pool.upkeep.any for pool in self._settings.pools.values()):
             upkeep = [*_python("gateway.host.upkeep"), "--config", config, "--runtime", runtime]
             commands.append(("upkeep", upkeep))
@@ -255,6 +267,8 @@ class Serving:
             return environ.worker(os.environ, url, self._settings)
         if name.startswith("provider-"):
             return plain(os.environ)
+        if name == "peers":
+            return environ.peers(os.environ, self._settings)
         known = {
             "batches": environ.batches,
             "drift": environ.sampling,
@@ -272,9 +286,11 @@ class Serving:
         return {GATEWAY: f"http://{self._own_address}", KEY_FILE_VARIABLE: str(key)}
 
     def _on_exit(self, name: str, code: int) -> None:
-        """A dead worker's promises are dropped at once."""
+        """A dead worker's promises are dropped at once, and what other hosts were said to have."""
         if name.startswith("worker-") and self._board is not None:
             self._board.clear(int(name.partition("-")[2]))
+        if name == "peers" and self._board is not None:
+            PeersRow(self._board).clear()
         if not self._stopping:
             at = datetime.now(UTC).strftime("%H:%M:%S")
             self._say(

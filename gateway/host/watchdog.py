@@ -3,6 +3,9 @@
 A process that hangs tells nobody that it does. The board has the moment when telemetry was heard of
 last; a life that spoke and then fell silent for `HUNG_S` is killed. One that has not spoken yet is
 still being started, which takes what it takes.
+
+The exchange with other hosts likewise, and sooner: what they had in flight is dropped when it is
+silent for half a second, as its own end would have done with a host that is silent.
 """
 
 import asyncio
@@ -10,10 +13,12 @@ from collections.abc import Callable
 
 from gateway.clock import Clock
 from gateway.host.children import Child
+from gateway.peers.row import PeersRow
 from gateway.targets.slots import Board
 
 HUNG_S = 10.0
 LOOK_S = 1.0
+PEERS_SILENT_S, PEERS_LOOK_S = 0.5, 0.25
 
 
 async def watch(telemetry: Child, board: Board, clock: Clock, say: Callable[[str], None]) -> None:
@@ -28,3 +33,24 @@ async def watch(telemetry: Child, board: Board, clock: Clock, say: Callable[[str
         if HUNG_S < silent_s < now_s - began_s:
             say(f"telemetry was silent for {silent_s:.0f} s: it is ended and started again")
             telemetry.restart()
+
+
+async def watch_peers(
+    exchange: Child, board: Board, clock: Clock, say: Callable[[str], None]
+) -> None:
+    """Until cancelled."""
+    row, cleared_s = PeersRow(board), None
+    life = exchange.lives
+    while True:
+        await asyncio.sleep(PEERS_LOOK_S)
+        now_s = clock.now_s()
+        silent_s = row.silent_s(now_s)
+        if exchange.lives != life or silent_s:
+            life, cleared_s = exchange.lives, None
+        if silent_s > PEERS_SILENT_S:
+            row.clear()
+            cleared_s = now_s
+        elif cleared_s is not None and now_s - cleared_s > HUNG_S:
+            say(f"the exchange with other hosts was silent for {HUNG_S:.0f} s: it is started again")
+            cleared_s = None
+            exchange.restart()

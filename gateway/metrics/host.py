@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from gateway.batches.progress import read_progress
 from gateway.clock import Clock
+from gateway.peers.row import PeersRow
 from gateway.targets.sightings import engine_state
 from gateway.targets.slots import Board, Load, Published
 from ledger.fleet.driftnotes import read_drift
@@ -31,6 +32,8 @@ class HostMetrics(Collector):
         yield from self._ledger()
         yield from self._engines()
         yield self._telemetry()
+        if self._board.layout.peers:
+            yield self._peers()
         yield from self._batches()
         yield from self._drift()
 
@@ -105,6 +108,13 @@ class HostMetrics(Collector):
             "breakeven_telemetry_silent_seconds",
             "Since when telemetry was not heard of",
             value=self._board.silent_s(self._clock.now_s()),
+        )
+
+    def _peers(self) -> Metric:
+        return GaugeMetricFamily(
+            "breakeven_peers_heard",
+            "Other hosts whose requests in flight are counted at this moment",
+            value=PeersRow(self._board).hosts,
         )
 
     def _batches(self) -> Iterator[Metric]:

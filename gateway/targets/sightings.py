@@ -74,7 +74,7 @@ class EngineSight:
         self._views = board.engine_views(row)
         self._cells = b""
         self._seen_s = -math.inf
-        self._loads: Sequence[float] = ()
+        self._own: Sequence[float] = ()
         self._known: tuple[EngineState, int, Market]
         self._crowded = False
 
@@ -83,7 +83,7 @@ class EngineSight:
         if cells != self._cells or not 0.0 <= now_s - self._seen_s < FRESH_S:
             self._see(now_s)
             self._cells, self._seen_s = cells, now_s
-        left_alone = self._shunned is not None and self._shunned(self._row, self._loads, now_s)
+        left_alone = self._shunned is not None and self._shunned(self._row, self._own, now_s)
         if not left_alone and not self._crowded:
             return self._known
         state, context_tokens, market = self._known
@@ -96,9 +96,11 @@ class EngineSight:
 
     def _see(self, now_s: float) -> None:
         published, life = self._views[0].tolist(), self._views[1][_LIFE]
-        self._loads = self._board.loads(self._row)
+        loads = self._board.loads(self._row)
+        # Whether it is asked how it is, is this host's affair: another may well reach it.
+        self._own = self._board.own_loads(self._row) if self._board.layout.peers else loads
         try:
-            state = engine_state(published, self._loads, now_s, self._stale_s, life=life)
+            state = engine_state(published, loads, now_s, self._stale_s, life=life)
         except (ValueError, OverflowError):  # cells that are no numbers
             self._known, self._crowded = (UNREADABLE, 0, Market(0.0, 0.0, 1.0)), False
             return

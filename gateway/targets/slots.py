@@ -3,6 +3,7 @@
 One file of float64 cells, mapped by every process of the host. Each cell has exactly one writer:
 a worker writes its own rows, telemetry writes the published rows, the parent writes which engines
 are its own and serve, and clears the rows of a worker that died (its promises are gone with it).
+Where hosts exchange their slots, one process writes what all others together have in flight.
 An aligned 8-byte store is atomic, so readers never see half a number; sums over rows may mix two
 moments, which dead reckoning tolerates.
 """
@@ -138,6 +139,7 @@ class Owned(IntEnum):
 _LOADS, _RESIDENT, _SEEN = len(Load), len(Resident), len(Seen)
 _PUBLISHED, _OWNED = len(Published), len(Owned)
 _HELD = HELD_OFF * len(Held)
+_PEERS = 2  # before the loads: when their writer was alive, and of how many hosts they are
 _TIGHTEST = int(Load.TIGHTEST_TPOT_MS)
 _LATEST = tuple(map(int, (Load.QUEUE_MOVED_S, Load.HEARD_S, Load.SILENT_S, Load.ASK_AT_S)))
 _TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first is the stamp
@@ -156,6 +158,7 @@ class Layout:
     workers: int
     engines: tuple[str, ...]
     apis: tuple[str, ...]
+    peers: bool = False  # a row for what other hosts say that they have in flight
 
     @property
     def pools(self) -> tuple[str, ...]:
@@ -176,7 +179,12 @@ class Layout:
     @property
     def cells(self) -> int:
         per_engine = _PUBLISHED + _OWNED
-        return 2 + self.workers * self.worker_cells + len(self.engines) * per_engine
+        cells = 2 + self.workers * self.worker_cells + len(self.engines) * per_engine
+        return cells + self.peers_cells
+
+    @property
+    def peers_cells(self) -> int:
+        return _PEERS + len(self.engines) * _LOADS if self.peers else 0
 
 
 class Board:
@@ -203,6 +211,7 @@ class Board:
         self._shared = {layout.apis.index(name): at for at, name in enumerate(layout.shared)}
         self._published = 2 + layout.workers * layout.worker_cells
         self._owned = self._published + len(layout.engines) * _PUBLISHED
+        self.peers = self._owned + len(layout.engines) * _OWNED
         self._views: list[memoryview[float]] = []
 
     def close(self) -> None:
@@ -240,11 +249,16 @@ class Board:
     def owned_row(self, engine: int) -> int:
         return self._owned + engine * _OWNED
 
+    def peers_row(self, engine: int) -> int:
+        """What the other hosts have in flight there; only of a layout with peers."""
+        return self.peers + _PEERS + engine * _LOADS
+
     # -- views: whoever keeps one sees at a glance whether anything changed ---------------------
 
     def engine_views(self, engine: int) -> "list[memoryview[float]]":
-        """What telemetry and the parent say of one engine, and each worker's share of it."""
+        """What telemetry and the parent say of one engine, each worker's share and the peers'."""
         loads = [self.load_row(worker, engine) for worker in range(self.layout.workers)]
+        loads += [self.peers_row(engine)] if self.layout.peers else []
         return [
             self._view(self.published_row(engine), _PUBLISHED),
             self._view(self.owned_row(engine), _OWNED),
@@ -291,7 +305,15 @@ class Board:
     # -- sums ---------------------------------------------------------------------------------
 
     def loads(self, engine: int) -> list[float]:
-        """All workers' shares of one engine, added up, indexed by `Load`."""
+        """All workers' and other hosts' shares of one engine, added up, indexed by `Load`."""
+        if not self.layout.peers:
+            return self.own_loads(engine)
+        row = self.peers_row(engine)
+        theirs: list[float] = self.cells[row : row + _LOADS].tolist()  # type: ignore[assignment]  # as below
+        return _added([self.own_loads(engine), theirs])
+
+    def own_loads(self, engine: int) -> list[float]:
+        """All workers' shares: what this host knows of itself, and judges itself by."""
         first, step, cells = self.load_row(0, engine), self._worker_cells, self.cells
         rows = [
             cells[row : row + _LOADS].tolist()
@@ -299,12 +321,7 @@ class Board:
         ]
         if len(rows) == 1:
             return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
-        summed: list[float] = [sum(cells) for cells in zip(*rows, strict=True)]
-        for cell in _LATEST:
-            summed[cell] = max([row[cell] for row in rows])
-        promised = [row[_TIGHTEST] for row in rows if row[_TIGHTEST] > 0.0]
-        summed[_TIGHTEST] = min(promised, default=0.0)
-        return summed
+        return _added(rows)  # type: ignore[arg-type]  # likewise
 
     def demand(self, pool: int) -> list[float]:
         """All workers' sums of the demand for one pool."""
@@ -371,3 +388,12 @@ class Board:
             cells[row : row + _SEEN].tolist()
             for row in range(first, first + self.layout.workers * step, step)
         ]
+
+
+def _added(rows: list[list[float]]) -> list[float]:
+    summed: list[float] = [sum(cells) for cells in zip(*rows, strict=True)]
+    for cell in _LATEST:
+        summed[cell] = max([row[cell] for row in rows])
+    promised = [row[_TIGHTEST] for row in rows if row[_TIGHTEST] > 0.0]
+    summed[_TIGHTEST] = min(promised, default=0.0)
+    return summed

@@ -107,3 +107,11 @@ def test_the_ledgers_password_is_in_no_representation(tmp_path: Path) -> None:
     made = resolve(settings, Ports({}, {}), ledger_url=url, policy_version="v")
     assert made.ledger_url == url
     assert "s3cret" not in f"{made!r} {made}"
+
+
+def test_a_row_for_other_hosts_is_there_where_some_are_named(tmp_path: Path) -> None:
+    assert not resolved(tmp_path).layout.peers
+    named = TEXT + "peers: {listen: '0.0.0.0:1', hosts: ['b:1'], secret_env: S}"
+    ports = Ports({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
+    settings = parse(named, name="t")
+    assert resolve(settings, ports, ledger_url="sqlite://", policy_version="v").layout.peers

@@ -5,9 +5,15 @@ import sys
 import pytest
 
 from backends.secret import Secret
-from gateway.config.credentials import collector_headers, known_secrets, provider_key
+from gateway.config.credentials import (
+    collector_headers,
+    known_secrets,
+    peers_secret,
+    provider_key,
+)
 from gateway.config.schema_otel import OpenTelemetry
-from gateway.config.settings import Provider, parse
+from gateway.config.schema_peers import Peers
+from gateway.config.settings import Provider, Settings, parse
 from gateway.errors import ConfigError
 
 CANARY = "sk-canary-0123456789"
@@ -107,3 +113,13 @@ def test_what_a_process_holds_is_known_for_its_log() -> None:
     wanted = ("sk-1", "p@ssw0rd", url, "https://x/y", "signing", "Bearer spans")
     assert found == {Secret(one) for one in wanted}
     assert set(known_secrets(parse(CONFIG, name="test"), {})) == set()
+
+
+def test_what_hosts_share_is_long_enough_and_in_no_log() -> None:
+    peers = Peers(listen="0.0.0.0:1", hosts=["b:1"], secret_env="SHARED")
+    shared = "s" * 32
+    assert peers_secret(peers, {"SHARED": shared}) == Secret(shared)
+    with pytest.raises(ConfigError, match=r"peers\.secret_env: `SHARED` is shorter than 32"):
+        peers_secret(peers, {"SHARED": shared[1:]})
+    settings = Settings(peers=peers)
+    assert Secret(shared) in set(known_secrets(settings, {"SHARED": shared}))

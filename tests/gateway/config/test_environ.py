@@ -120,3 +120,13 @@ def test_every_child_of_serve_has_only_its_own_secrets(make_host) -> None:
         "backends.simulator.provider": set(),
         **({"streamlit": {URL}} if "streamlit" in seen else {}),
     }
+
+
+def test_the_exchange_with_other_hosts_gets_their_secret_and_no_ledger() -> None:
+    peers = {"listen": "0.0.0.0:1", "hosts": ["b:1"], "secret_env": "SHARED"}
+    settings = parse(json.dumps({"peers": peers}), name="test")
+    base = {**SECRETS, "PATH": "/bin", "SHARED": "s" * 32}
+    assert environ.peers(base, settings) == {"PATH": "/bin", "SHARED": "s" * 32}
+    assert "SHARED" not in environ.worker(base, "db", settings)
+    with pytest.raises(ConfigError, match=r"peers\.secret_env: `SHARED` is not set"):
+        environ.peers(SECRETS, settings)

@@ -1,5 +1,6 @@
 """One engine through telemetry's eyes: foreign load, busy time, step feedback, prefill rate."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from backends.metrics import EngineSample, Histogram
 from backends.stepmodel import StepModel
 from gateway.host.scrape import TAKE_OVER_S, Limits, Watch, sums_of
+from gateway.peers.row import PeersRow
+from gateway.peers.shares import Share
 from gateway.targets.slots import HEALTHS, Board, Layout, Load, Published
 from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, Sums
 
@@ -322,3 +325,34 @@ def test_what_is_old_sick_unmet_or_of_another_life_is_not_gone_on_with(published
         assert not next_one().take_over(board, now_s), changes
         board.publish(0, {cell: said[cell] for cell in Published})
     assert next_one().take_over(board, 101.0)
+
+
+def test_what_other_hosts_tell_is_not_foreign_too(watch, tmp_path: Path) -> None:
+    """Seen by the scrape and told by its host: counted once."""
+    layout = Layout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
+    with closing(Board(tmp_path / "shared", layout)) as board:
+        put(board, Load.SEQUENCES, 2.0)
+        put(board, Load.CONTEXT_TOKENS, 100.0)
+        PeersRow(board).write(0, Share(3, 300, 0, 512), 0.5)
+        watch.saw(replace(SAMPLE, running=6, kv_usage_ratio=0.6), board, 1.0)
+        watch.publish(board)
+        published = board.published(0)
+        assert published[Published.FOREIGN_SEQUENCES] == 1.0  # of neither
+        assert published[Published.FOREIGN_KV_TOKENS] == 600.0 - 400.0 - 5 * 16
+        PeersRow(board).clear()  # as without an exchange: the scrapes show it
+        for now_s in (2.0, 3.0, 4.0):
+            watch.saw(replace(SAMPLE, running=6, kv_usage_ratio=0.6), board, now_s)
+        watch.publish(board)
+        assert board.published(0)[Published.FOREIGN_SEQUENCES] == 4.0
+
+
+def test_what_other_hosts_queue_is_no_prefill_of_ours(watch, tmp_path: Path) -> None:
+    layout = Layout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
+    with closing(Board(tmp_path / "shared", layout)) as board:
+        for now_s in range(1, 40):
+            PeersRow(board).write(0, Share(1, 0, 1000.0 * now_s, 0, 1), float(now_s))
+            watch.saw(SAMPLE, board, float(now_s))
+        assert watch.loops.prefill_rate == 0.0
+        put(board, Load.QUEUED_PREFILL_TOKENS, 50_000.0)
+        watch.saw(SAMPLE, board, 41.0)
+        assert watch.loops.prefill_rate > 0.0

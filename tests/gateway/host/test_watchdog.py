@@ -6,8 +6,10 @@ import pytest
 
 from gateway.clock import Clock
 from gateway.host import watchdog
-from gateway.host.watchdog import HUNG_S, watch
-from gateway.targets.slots import Board, Layout
+from gateway.host.watchdog import HUNG_S, watch, watch_peers
+from gateway.peers.row import PeersRow
+from gateway.peers.shares import Share
+from gateway.targets.slots import Board, Layout, Load
 
 
 class Life:
@@ -61,3 +63,47 @@ async def test_one_that_speaks_is_left_in_peace(watched) -> None:
 
 async def test_one_that_has_not_spoken_yet_is_still_being_started(watched) -> None:
     assert await watched(60, lambda _: False) == (0, [])
+
+
+@pytest.fixture
+def exchanging(tmp_path, monkeypatch):
+    """Likewise for the exchange with other hosts, a quarter of a second a moment."""
+    monkeypatch.setattr(watchdog, "PEERS_LOOK_S", 0)
+    layout = Layout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
+    board = Board(tmp_path / "shared", layout)
+    row = PeersRow(board)
+
+    async def run(moments: int, speaks) -> tuple[int, list[float]]:
+        life, counted, now = Life(), [], [0.0]
+
+        def now_s() -> float:
+            if now[0] < moments:
+                counted.append(board.loads(0)[Load.SEQUENCES])
+                now[0] += 0.25
+                if speaks(now[0]):
+                    row.write(0, Share(2), now[0])
+                    row.alive(now[0] - 0.01, 1)
+            return now[0]
+
+        clock = Clock(now_s=now_s, wall_us=lambda: 0)
+        task = asyncio.create_task(watch_peers(life, board, clock, lambda _: None))
+        while now[0] < moments:  # noqa: ASYNC110  (a clock of its own)
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        return life.kills, counted
+
+    yield run
+    board.close()
+
+
+async def test_what_a_hung_exchange_heard_is_dropped_and_it_is_ended_once(exchanging) -> None:
+    kills, counted = await exchanging(30, lambda at_s: at_s < 5)
+    assert kills == 1
+    assert set(counted[1:20]) == {2.0}
+    assert set(counted[24:]) == {0.0}
+
+
+async def test_an_exchange_that_speaks_or_is_started_is_left_in_peace(exchanging) -> None:
+    assert (await exchanging(30, lambda _: True))[0] == 0
+    assert (await exchanging(30, lambda at_s: at_s > 20))[0] == 0

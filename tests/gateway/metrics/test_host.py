@@ -1,5 +1,6 @@
 """The ledger's lag and the engines on `/metrics`: what is known, and never what is not."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from gateway.batches.progress import Progress, write_progress
 from gateway.clock import Clock
 from gateway.metrics.host import HostMetrics
+from gateway.peers.row import PeersRow
 from gateway.targets.slots import HEALTHS, Board, Layout, Load, Published
 from ledger.fleet.driftnotes import DriftNote, write_drift
 from ledger.writing.lag import Lag, write_lag
@@ -90,3 +92,14 @@ def test_drift_is_what_sampling_told_of(tmp_path: Path, sample) -> None:
     words = ("compared", "let_go", "failed")
     counts = [sample("drift_questions_total", pool="chat", outcome=word) for word in words]
     assert counts == [30, 2, 1]
+
+
+def test_how_many_other_hosts_are_heard_is_told_where_any_are_named(tmp_path: Path) -> None:
+    for peers, shown in ((False, []), (True, [2.0])):
+        layout = Layout(workers=1, engines=(), apis=(), peers=peers)
+        with closing(Board(tmp_path / f"board-{peers}", layout)) as board:
+            if peers:
+                PeersRow(board).alive(1.0, 2)
+            metrics = HostMetrics(tmp_path, board, stale_s=10.0, clock=Clock()).collect()
+            found = [one for one in metrics if one.name == "breakeven_peers_heard"]
+            assert [one.samples[0].value for one in found] == shown

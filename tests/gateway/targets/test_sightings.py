@@ -1,11 +1,14 @@
 """What is seen of a target is what the board says now, however it was remembered."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.clock import Clock
+from gateway.peers.row import PeersRow
+from gateway.peers.shares import Share
 from gateway.targets.experience import Experience, api_state
 from gateway.targets.sightings import FRESH_S, ApiSight, EngineSight, engine_state
 from gateway.targets.slots import HEALTHS, Board, Layout, Load, Owned, Published, Seen
@@ -152,3 +155,24 @@ def test_a_board_that_is_looked_at_can_be_closed(tmp_path: Path) -> None:
     board.close()
     with pytest.raises((TypeError, ValueError)):  # what is looked at is gone
         sight.look(NOW_S)
+
+
+def test_other_hosts_requests_count_and_ask_nobody_whether_it_lives(tmp_path: Path) -> None:
+    """An engine left alone for failures here is asked again by us, however busy others keep it."""
+    asked = []
+
+    def shunned(_row: int, loads, _now_s: float) -> bool:
+        asked.append(loads[Load.SEQUENCES])
+        return False
+
+    layout = Layout(workers=1, engines=("pool:a/0",), apis=(), peers=True)
+    with closing(Board(tmp_path / "shared", layout)) as board:
+        board.publish(0, PUBLISHED)
+        sight = EngineSight(board, 0, 10.0, shunned)
+        board.cells[board.load_row(0, 0) + Load.SEQUENCES] = 1.0
+        assert sight.look(NOW_S)[0].running == 1
+        PeersRow(board).write(0, Share(4, 900, 80, 1536), NOW_S)
+        seen, _, _ = sight.look(NOW_S)
+        assert (seen.running, seen.queued_prefill_tokens) == (5, 80)
+        assert seen.kv_used_tokens + seen.kv_promised_tokens == 1536
+    assert asked == [1.0, 1.0]

@@ -123,3 +123,22 @@ def test_a_file_of_another_layout_is_started_over(board: Board, tmp_path: Path) 
     wider = Board(tmp_path / "board", Layout(workers=3, engines=("e",), apis=()))
     assert wider.published(0)[Published.A_S] == 0.0
     wider.close()
+
+
+def test_other_hosts_have_a_row_of_their_own_beside_the_workers(tmp_path: Path) -> None:
+    layout = Layout(workers=2, engines=LAYOUT.engines, apis=LAYOUT.apis, peers=True)
+    shared = Board(tmp_path / "board", layout)
+    for cell in range(layout.cells - layout.peers_cells, layout.cells):
+        shared.cells[cell] = 1.0
+    assert [shared.loads(row) for row in range(2)] == [[1.0] * len(Load)] * 2
+    assert [shared.own_loads(row) for row in range(2)] == [[0.0] * len(Load)] * 2
+    assert shared.published(1) == [0.0] * len(Published)
+    assert shared.engine_views(1)[-1].tolist() == [1.0] * len(Load)
+    shared.clear(0)
+    assert shared.loads(1)[Load.SEQUENCES] == 1.0  # no worker's end takes them away
+    shared.close()
+
+
+def test_without_peers_there_is_no_such_row(board: Board) -> None:
+    assert LAYOUT.peers_cells == 0
+    assert len(board.engine_views(0)) == 2 + LAYOUT.workers

@@ -1,0 +1,30 @@
+"""The section `peers`: other gateway hosts that use the same engines; off without `hosts`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.config.sections import Section, Variable
+
+# `name:9444`, `10.0.0.7:9444`, `[fd00::7]:9444`.
+Address = Annotated[
+    str,
+    Field(pattern=r"^([A-Za-z0-9]([\w.-]*\w)?|\[[0-9A-Fa-f:.]+\]):[1-9]\d{0,4}$", max_length=300),
+]
+MOST_HOSTS = 64
+
+
+class Peers(Section):
+    """Hosts tell each other twenty times a second what they have in flight (deploy/SCALE.md)."""
+
+    listen: Address | None = Field(
+        None, description="where other hosts reach this one: 0.0.0.0:9444, for them alone"
+    )
+    hosts: Annotated[tuple[Address, ...], Field(max_length=MOST_HOSTS)] = Field(
+        (),
+        description="others that send requests to the same engines: gateway-1.gateway:9444; a name"
+        " of several addresses means all of them, and this host itself may be among them",
+    )
+    secret_env: Variable | None = Field(
+        None, description="environment variable with the secret that all of them share"
+    )

@@ -1,0 +1,129 @@
+"""The process that exchanges slots: `python -m gateway.host.peers --config FILE --runtime FILE`.
+
+Twenty times a second it tells the other hosts what this host's workers have in flight, by engine,
+and writes what the others have into the row of the peers, which every decision then counts. It is
+started only where `peers.hosts` names somebody. When it ends, or falls silent, the parent clears
+the row: decisions then count what the next scrapes show, as without an exchange.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import secrets
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from backends.secret import Secret
+from gateway import logs
+from gateway.clock import Clock
+from gateway.config.credentials import known_secrets, peers_secret
+from gateway.config.schema_peers import Peers
+from gateway.config.settings import load
+from gateway.peers.frames import ID_BYTES
+from gateway.peers.hearing import Hearing
+from gateway.peers.keys import engine_key, here
+from gateway.peers.row import PeersRow
+from gateway.peers.shares import NOTHING, Share, added, share_of
+from gateway.peers.telling import Telling, split
+from gateway.runtime import EngineSeat, Runtime
+from gateway.targets.slots import Board, Load
+
+TICK_S = 0.05
+
+log = logging.getLogger("breakeven.peers")
+
+
+class Exchange:
+    """One per host."""
+
+    def __init__(
+        self, settings: Peers, seats: Sequence[EngineSeat], board: Board, secret: Secret,
+        clock: Clock,
+    ) -> None:  # fmt: skip
+        assert settings.listen is not None, "checked with the configuration"
+        own_id = secrets.token_bytes(ID_BYTES)
+        self._board, self._row, self._clock = board, PeersRow(board), clock
+        self._address = split(settings.listen)
+        self._hearing = Hearing(own_id, secret, clock)
+        self._telling = Telling(own_id, secret, settings.hosts)
+        place = here()
+        self._keys = [engine_key(seat.base_url, seat.served_name, place) for seat in seats]
+        self._known: list[tuple[float, ...]] = []
+        self._written: set[int] = set()
+
+    async def run(self) -> None:
+        """Until cancelled; raises `OSError` where it cannot listen."""
+        self._row.clear()
+        await self._hearing.listen(*self._address)
+        telling = asyncio.create_task(self._telling.run())
+        try:
+            while True:
+                self.tick(self._clock.now_s())
+                await asyncio.sleep(TICK_S)
+        finally:
+            self._row.clear()
+            telling.cancel()
+            await asyncio.gather(self._hearing.close(), telling, return_exceptions=True)
+
+    def tick(self, now_s: float) -> None:
+        """Tell, and write down what was told; the stamp goes last."""
+        loads = [self._board.own_loads(row) for row in range(len(self._keys))]
+        known: list[tuple[float, ...]] = [
+            (*share_of(each, 0.0)[:-1], each[Load.QUEUE_MOVED_S]) for each in loads
+        ]
+        changed, self._known = known != self._known, known
+        self._telling.tell(self._own(loads, now_s), now_s, changed=changed)
+        self._write()
+        self._row.alive(now_s, len(self._hearing.hosts))
+
+    def _own(self, loads: Sequence[Sequence[float]], now_s: float) -> dict[bytes, Share]:
+        """By engine: two pools of this host may have one in common."""
+        shares: dict[bytes, Share] = {}
+        for key, each in zip(self._keys, loads, strict=True):
+            share = share_of(each, now_s)
+            if share != NOTHING:
+                shares[key] = added([shares[key], share]) if key in shares else share
+        return shares
+
+    def _write(self) -> None:
+        """What is not nothing is written again each time: the parent may have cleared it."""
+        heard = [(host.shares, host.at_s) for host in self._hearing.hosts.values()]
+        for row, key in enumerate(self._keys):
+            found = [(shares[key], at_s) for shares, at_s in heard if key in shares]
+            if found:
+                latest_s = max(at_s for _, at_s in found)
+                self._row.write(row, added(share for share, _ in found), latest_s)
+                self._written.add(row)
+            elif row in self._written:
+                self._row.write(row, NOTHING, 0.0)
+                self._written.discard(row)
+
+
+async def _main(settings: Peers, runtime: Runtime, secret: Secret) -> None:
+    board = Board(runtime.run_dir / "board", runtime.layout)
+    exchange = Exchange(settings, runtime.engines, board, secret, Clock())
+    task = asyncio.create_task(exchange.run())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return
+    except OSError as error:
+        raise SystemExit(f"peers.listen: {settings.listen}: {error.strerror}") from None
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m gateway.host.peers", description=__doc__)
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--runtime", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    settings = load(given.config)
+    logs.start("peers", settings.logs, known_secrets(settings, os.environ))
+    secret = peers_secret(settings.peers, os.environ)
+    asyncio.run(_main(settings.peers, Runtime.load(given.runtime), secret))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Hosts that use the same engines tell each other what they have in flight."""

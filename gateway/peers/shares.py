@@ -1,0 +1,58 @@
+"""What one host has in flight on one engine, as it tells other hosts.
+
+Sums alone: no counter of `Load` that feeds a loop, for each host corrects itself by its own
+evidence, and no moment, for each machine's clock begins elsewhere. How long ago the head of the
+queue began is told instead, and becomes a moment of the clock of whoever hears it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from gateway.targets.slots import Load
+
+LONGEST_AGO_S = 1e6
+
+
+class Share(NamedTuple):
+    """Units as in `Load`; `tightest_tpot_ms` 0: none is promised."""
+
+    sequences: float = 0.0
+    context_tokens: float = 0.0
+    queued_prefill_tokens: float = 0.0
+    promised_tokens: float = 0.0
+    queued_sequences: float = 0.0
+    tightest_tpot_ms: float = 0.0
+    queue_moved_ago_s: float = 0.0  # only of a queue that is not empty
+
+
+MOST = Share(1e6, 1e12, 1e12, 1e12, 1e6, 1e7, LONGEST_AGO_S)
+NOTHING = Share()
+CELLS = (
+    Load.SEQUENCES, Load.CONTEXT_TOKENS, Load.QUEUED_PREFILL_TOKENS, Load.PROMISED_TOKENS,
+    Load.QUEUED_SEQUENCES, Load.TIGHTEST_TPOT_MS,
+)  # fmt: skip
+
+
+def is_sound(share: Share) -> bool:
+    """Whether every number is one, not negative and not beyond what a host can have."""
+    return all(0.0 <= value <= most for value, most in zip(share, MOST, strict=True))
+
+
+def share_of(loads: Sequence[float], now_s: float) -> Share:
+    """From this host's own cells of one engine; kept within bounds, for sums of floats drift."""
+    queued, moved_s = loads[Load.QUEUED_SEQUENCES], loads[Load.QUEUE_MOVED_S]
+    ago_s = now_s - moved_s if queued > 0.0 and moved_s else 0.0
+    told = (*(loads[cell] for cell in CELLS), ago_s)
+    return Share(*(min(max(0.0, value), most) for value, most in zip(told, MOST, strict=True)))
+
+
+def added(shares: Iterable[Share]) -> Share:
+    """All hosts' together. Of promises the tightest, of queues' ages the youngest counts."""
+    found = list(shares)
+    if not found:
+        return NOTHING
+    columns = list(zip(*found, strict=True))
+    tightest = min((value for value in columns[5] if value > 0.0), default=0.0)
+    queues = [share.queue_moved_ago_s for share in found if share.queued_sequences > 0.0]
+    summed = [sum(column) for column in columns[:5]]
+    return Share._make([*summed, tightest, min(queues, default=0.0)])
