@@ -381,6 +381,7 @@ SIZES = ((1920, 1080), (1366, 768), (390, 844))
 SHOWN = ROOT / "build" / "screenshots.json"
 DRAWN = (
     "[...document.querySelectorAll('[data-testid=stVegaLiteChart]')]"
+    ".filter(one => one.offsetParent)"  # what is in a closed tab waits until it is opened
     ".every(one => one.querySelector('canvas, svg'))"
 )
 HEADLINE = ".be-answer .a, .be-big, .be-mid"
