@@ -90,7 +90,7 @@ class Printed(io.TextIOBase):
         self._log.setLevel(self._level)
         self._real = real
         self._begun = ""
-        self._busy = False
+        self._busy = threading.local()
         self._turn = threading.RLock()
 
     @property
@@ -104,15 +104,15 @@ class Printed(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
+        if getattr(self._busy, "here", False):
+            return self._real.write(text)
         with self._turn:
-            if self._busy:
-                return self._real.write(text)
             *whole, self._begun = (self._begun + text).split("\n")
             if len(self._begun) > LONGEST_LINE:
                 whole, self._begun = [*whole, self._begun], ""
-            for line in whole:
-                self._say(line)
-            return len(text)
+        for line in whole:  # without the lock: who holds the sink's, and fails, prints here
+            self._say(line)
+        return len(text)
 
     def close(self) -> None:
         """What was left without an end of its line is said."""
@@ -120,12 +120,12 @@ class Printed(io.TextIOBase):
         self._begun = ""
 
     def _say(self, line: str) -> None:
-        self._busy = True
+        self._busy.here = True
         try:
             if line.strip():
                 self._log.log(self._level, "%s", line)
         finally:
-            self._busy = False
+            self._busy.here = False
 
 
 def start(

@@ -259,8 +259,7 @@ def _standings() -> Select[Any]:
     )
 
 
-# Asked some times a second: building them takes longer than answering them.
-# Written once: written anew five times a second, they were a fifth of what an idle writer did.
+# Asked some times a second: built anew each time, they were a fifth of what an idle writer did.
 _STANDINGS = _standings()
 _UNSPENT = _STANDINGS.where(Grant.granted_pusd != Grant.spent_pusd)
 _BEGUN = Grant.window.in_(bindparam("starts", expanding=True))

@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -160,6 +161,36 @@ def test_what_the_sink_fails_at_is_said_on_the_real_stream(capsys) -> None:
         log.removeHandler(handler)
     assert [len(one.getMessage()) for one in asked] == [5, logs.LONGEST_LINE + 1]
     assert real.getvalue() == "the sink is at fault\n" * 2
+
+
+def test_who_holds_the_sink_and_prints_waits_for_nobody_who_prints() -> None:
+    """A log that fails, as on a full disk, says so by printing, while another thread prints."""
+    printed = logs.Printed("stderr", io.StringIO())
+    log, inside, go = logging.getLogger("stderr"), threading.Event(), threading.Event()
+
+    class Slow(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage() == "logged":
+                inside.set()
+                go.wait(10)
+                printed.write("the sink is at fault\n")
+
+    handler = Slow()
+    log.addHandler(handler)
+    holds = threading.Thread(target=log.error, args=("logged",), daemon=True)
+    prints = threading.Thread(target=printed.write, args=("printed\n",), daemon=True)
+    try:
+        holds.start()
+        assert inside.wait(10)
+        prints.start()
+        prints.join(0.2)  # it has come to the sink, and waits for it
+        go.set()
+        holds.join(10)
+        prints.join(10)
+        assert not holds.is_alive()
+        assert not prints.is_alive()
+    finally:
+        log.removeHandler(handler)
 
 
 PROGRAM = """
