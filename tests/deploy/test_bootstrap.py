@@ -42,6 +42,15 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_what_is_started_keeps_its_bytecode_out_of_the_sources() -> None:
+    wanted = bootstrap.keeping_bytecode({"PYTHONDONTWRITEBYTECODE": "1", "HOME": "/h"})
+    beside = str(bootstrap.PYTHON.parent.parent / "bytecode")
+    assert wanted == {"HOME": "/h", "PYTHONPYCACHEPREFIX": beside}
+    chosen = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": "/mine"}
+    assert bootstrap.keeping_bytecode(chosen) == {"PYTHONPYCACHEPREFIX": "/mine"}
+    assert bootstrap.keeping_bytecode({"HOME": "/h"}) == {"HOME": "/h"}
+
+
 def test_an_installed_clone_is_left_alone(clone: Path, stages: Stages) -> None:
     assert bootstrap.install(stages, testing=False) is None
     assert stages.done == []
