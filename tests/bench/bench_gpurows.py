@@ -44,6 +44,11 @@ NONE = {"compilation_config": {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY",
                                "cudagraph_capture_sizes": [1, 2, 4, 8]}}  # fmt: skip
 COMPILED = {"compilation_config": {"cudagraph_capture_sizes": [1, 2, 4, 8]}}
 MARLIN8 = {"VLLM_TEST_FORCE_FP8_MARLIN": "1"}
+MARLIN_A8 = {"VLLM_MARLIN_INPUT_DTYPE": "int8"}
+# What vLLM does not fuse by itself: rotation with the cache's write, attention with the scaling.
+FUSED = {"compilation_config": {
+    "cudagraph_capture_sizes": [1, 2, 4, 8], "use_inductor_graph_partition": True,
+    "pass_config": {"fuse_attn_quant": True, "fuse_rope_kvcache": True}}}  # fmt: skip
 # name: (weights, engine options, environment)
 ARMS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
     "fp8 cutlass": ("fp8", NONE, {}),
@@ -66,6 +71,11 @@ ARMS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
     "gptq humming compiled": ("gptq", COMPILED | {"linear_backend": "humming"}, {}),
     "gptq exllama compiled": ("gptq", COMPILED | {"linear_backend": "exllama"}, {}),
     "fp8 humming": ("fp8", NONE | {"linear_backend": "humming"}, {}),
+    "gptq marlin, 8-bit activations": ("gptq", NONE | {"linear_backend": "marlin"}, MARLIN_A8),
+    "fp8-static fused compiled": ("fp8-static", FUSED, {}),
+    "fp8-static fused, Triton attention, compiled": (
+        "fp8-static", FUSED | {"attention_backend": "TRITON_ATTN"}, {},
+    ),
     "w4a8 cutlass": ("w4a8", NONE, {}),
     "fp8-static cutlass compiled": ("fp8-static", COMPILED, {}),
     "fp8-static, Triton attention, compiled": (
@@ -74,10 +84,10 @@ ARMS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
     "fp8 cutlass, fp8 KV": ("fp8", NONE | {"kv_cache_dtype": "fp8"}, {}),
     "fp8 cutlass, Triton attention": ("fp8", NONE | {"attention_backend": "TRITON_ATTN"}, {}),
 }  # fmt: skip
-ARM_LIMIT_S = 75.0
 EAGLE = {"method": "eagle", "num_speculative_tokens": 5, "rejection_sample_method": "synthetic",
          "synthetic_acceptance_rates": [0.8, 0.64, 0.512, 0.4096, 0.32768]}  # fmt: skip
 GRAPHS = '{"mode":0,"cudagraph_mode":"FULL_DECODE_ONLY"}'
+BATCHES = ("--max-num-batched-tokens", "512", "--max-num-seqs", "256", "--max-model-len", "4096")
 SMALL = ["--max-model-len", "4096", "--max-num-seqs", "64"]
 
 
@@ -131,12 +141,14 @@ def arms(rows: Rows) -> None:
     for name, (weights, options, environ) in ARMS.items():
         if name in rows.found.get("arms", {}) or name not in (rows.options.arms or ARMS):
             continue
-        if rows.left() < ARM_LIMIT_S:
+        if rows.left() < rows.options.arm_limit:
             return
         model = rows.model(rows.options.shape, weights, rows.options.layers)
         told = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", **environ}
         work = partial(gpuarms.decode, model, options)
-        rows.keep("arms", name, gpufork.answered(work, rows.log(name), told, ARM_LIMIT_S))
+        rows.keep(
+            "arms", name, gpufork.answered(work, rows.log(name), told, rows.options.arm_limit)
+        )
 
 
 def best_arm(rows: Rows, *formats: str) -> str:
@@ -286,7 +298,7 @@ def stages(rows: Rows) -> dict[str, Callable[[], None]]:
     big = rows.options.shape
 
     def four_bit() -> None:
-        best = best_arm(rows, "awq", "gptq", "w4a8")
+        best = rows.options.four_bit or best_arm(rows, "awq", "gptq", "w4a8")
         if best in rows.options.known:
             return
         weights, flags, environ = of_arm(best)
@@ -314,10 +326,13 @@ def stages(rows: Rows) -> dict[str, Callable[[], None]]:
 
     def tuned70() -> None:
         # Chunks of 512 tokens, decodes included, are whole tiles of the GEMM and are captured.
-        flags = ("--max-num-batched-tokens", "512", "--max-num-seqs", "256",
-                 "--max-model-len", "4096")  # fmt: skip
         wanted = ("decode", "shared", "users")
-        serve(rows, "fp8 tuned", Setup(big, "fp8-static", flags, {}, wanted, 200, 210))
+        serve(rows, "fp8 tuned", Setup(big, "fp8-static", BATCHES, {}, wanted, 200, 210))
+
+    def users4() -> None:
+        weights, flags, environ = of_arm(rows.options.four_bit or best_arm(rows, "awq", "gptq"))
+        flags = [*BATCHES, *flags]
+        serve(rows, "4-bit users", Setup(big, weights, tuple(flags), environ, ("users",), 130, 160))
 
     def default8() -> None:
         wanted = ("shared", "decode", "eight")
@@ -331,7 +346,8 @@ def stages(rows: Rows) -> dict[str, Callable[[], None]]:
 
     return {
         "arms": partial(arms, rows), "fp8": fp8, "four_bit": four_bit, "drafted": drafted,
-        "default70": default70, "tuned70": tuned70, "default8": default8, "tuned8": tuned8,
+        "default70": default70, "tuned70": tuned70, "users4": users4, "default8": default8,
+        "tuned8": tuned8,
     }  # fmt: skip
 
 
@@ -370,6 +386,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--arms", nargs="*", help="names of `ARMS`; default: all")
+    parser.add_argument("--arm-limit", type=float, default=75.0, help="seconds of one arm")
+    parser.add_argument("--four-bit", help="the arm of 4 bits that is served; default: the best")
     parser.add_argument("--known", nargs="*", default=[], help="arms that need no server again")
     parser.add_argument("--rate", type=float, help="paced arrivals to begin with, requests/s")
     parser.add_argument("--port", type=int, default=8311)
