@@ -56,6 +56,14 @@ def test_what_a_machine_cannot_do_is_left_out_with_its_reason():
     assert own.skipped == "the model is quantized already"
 
 
+def test_what_was_measured_counts_where_it_can_no_longer_be_done():
+    made = rungs(Host(gpu=False), CLIMB)
+    done = {"naive": entry(0.2, 10.0), "+ 4-bit NF4": entry(0.1, 20.0)}
+    found = {line.name: line for line in lines(made, done)}
+    assert found["+ 4-bit NF4"].total_tokens == 2.0
+    assert found["+ CUDA graphs"].note == "left out: there is no GPU"
+
+
 def test_weights_that_are_not_there_are_made_up():
     assert "dummy" in by_name(Host(gpu=True, random_weights=True))["+ CUDA graphs"].flags
     assert "dummy" not in by_name(GPU)["+ CUDA graphs"].flags
