@@ -15,10 +15,10 @@ from gateway.config.settings import json_schema
 HELM = Path(__file__).resolve().parent / "helm"
 OWN = HELM / "values.schema.yaml"
 WRITTEN = HELM / "breakeven" / "values.schema.json"
-# Where the pods keep their state, where they listen, who may look, where the database is: an
-# address holds a password. Engines run in pods of their own.
+# Where the pods keep their state, where they listen, who may look, who their peers are, where the
+# database is: an address holds a password. Engines run in pods of their own.
 OURS = {
-    "Settings": ("state_dir", "dashboard"),
+    "Settings": ("state_dir", "dashboard", "peers"),
     "Server": ("host", "port"),
     "Ledger": ("url", "url_env"),
     "Engine": ("replicas", "port", "environment"),

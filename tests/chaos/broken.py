@@ -142,7 +142,21 @@ from gateway.limits import ratelimits
 ratelimits.are_shared = lambda url: False
 """
 
+TELLS_NOTHING = """
+from gateway.host import peers
+
+peers.Exchange._own = lambda self, loads, now_s: {}
+"""
+
+BELIEVED_FOR_EVER = """
+from gateway.peers import hearing
+
+hearing.SILENCE_S = 1e6
+"""
+
 TEXTS = {
+    "peers tell nothing": TELLS_NOTHING,
+    "peers believed for ever": BELIEVED_FOR_EVER,
     "limits apart": LIMITS_APART,
     "": "",
     "settled later": SETTLED_LATER,

@@ -11,6 +11,7 @@ import yaml
 
 from gateway.cli.app import app
 from gateway.config import settings
+from gateway.config.crosschecks_peers import port_of
 from gateway.host.serve import QUICK_GRACE_S, WRITER_GRACE_S
 from ledger.identity.tokens import PEPPER_FILE
 from ledger.identity.vouched import KEY_FILE
@@ -101,7 +102,7 @@ def test_every_variable_that_the_configuration_names_is_given(example) -> None:
     config = config_of(example)
     gateway = example.one("StatefulSet", "breakeven-gateway")
     given = {one["name"] for one in container(gateway["spec"]["template"])["env"]}
-    named = {config.ledger.url_env, config.alerts.webhook_env}
+    named = {config.ledger.url_env, config.alerts.webhook_env, config.peers.secret_env}
     named |= {provider.api_key_env for provider in config.providers.values()}
     named |= {pool.engine.api_key_env for pool in config.pools.values()}
     assert named - {None} <= given
@@ -154,6 +155,23 @@ def test_every_host_has_the_same_secrets_and_a_disk_of_its_own(several) -> None:
     assert spec["persistentVolumeClaimRetentionPolicy"] == {
         "whenDeleted": "Retain", "whenScaled": "Retain",
     }  # fmt: skip
+
+
+def test_hosts_find_their_peers_behind_the_headless_service(several, render) -> None:
+    """Also those that are not ready yet: an engine is busy with what they had begun before."""
+    gateway = several.one("StatefulSet", "breakeven-gateway")["spec"]
+    service = several.one("Service", gateway["serviceName"])
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    (port,) = [one for one in service["spec"]["ports"] if one["name"] == "peers"]
+    peers, spec = config_of(several).peers, container(gateway["template"])
+    assert peers.hosts == (f"breakeven-gateway-hosts.llm.svc:{port['port']}",)
+    assert {"name": port["targetPort"], "containerPort": port_of(peers.listen)} in spec["ports"]
+    (secret,) = [one for one in spec["env"] if one["name"] == peers.secret_env]
+    assert secret["valueFrom"] == {"secretKeyRef": {"name": "breakeven", "key": "peers"}}
+    alone = render("gateway: {replicas: 2}")
+    assert config_of(alone).peers.hosts == ()
+    assert "9444" not in str(alone.objects)
 
 
 def test_pods_have_longer_than_the_drain_takes(example) -> None:

@@ -8,6 +8,7 @@ import pytest
 GATEWAY, DASHBOARD = "breakeven-gateway", "breakeven-dashboard"
 MIGRATIONS, ENGINE = "breakeven-migrations", "breakeven-engine-llama-70b"
 PORTS = {GATEWAY: 8080, DASHBOARD: 8501, ENGINE: 8000}
+PEERS = 9444
 
 
 def selects(selector: dict[str, Any], labels: dict[str, str]) -> bool:
@@ -58,6 +59,33 @@ def reached(chart: Any, policies: list[dict[str, Any]] | None = None) -> set[tup
 
 def test_engines_are_reached_from_the_gateway_alone(several) -> None:
     assert reached(several) == {(GATEWAY, ENGINE), (DASHBOARD, GATEWAY)}
+
+
+def peers_reached(chart: Any, policies: list[dict[str, Any]] | None = None) -> set[str]:
+    """Who may reach the port at which hosts tell each other, a gateway's other pods included."""
+    policies = chart.of("NetworkPolicy") if policies is None else policies
+    pods = {name: pod["metadata"]["labels"] for name, pod in chart.pods}
+    return {
+        one
+        for one, labels in pods.items()
+        if allows(policies, "egress", labels, pods[GATEWAY], PEERS)
+        and allows(policies, "ingress", pods[GATEWAY], labels, PEERS)
+    }
+
+
+def test_hosts_reach_their_peers_and_nobody_else_does(several, everything) -> None:
+    assert peers_reached(several) == {GATEWAY}
+    assert peers_reached(everything) == set()  # they tell nobody
+
+
+def test_control_a_policy_that_lets_the_dashboard_to_the_peers_is_noticed(several) -> None:
+    policies = copy.deepcopy(several.of("NetworkPolicy"))
+    for one in policies:
+        for way in ("ingress", "egress"):
+            for rule in one["spec"].get(way, []):
+                rule.pop("ports", None)
+    assert peers_reached(several, policies) == {GATEWAY, DASHBOARD}
+    assert peers_reached(several, []) == {GATEWAY, DASHBOARD, MIGRATIONS, ENGINE}
 
 
 def test_control_without_policies_everybody_reaches_everybody(several) -> None:

@@ -17,7 +17,7 @@ def test_what_only_the_chart_can_know_is_left_out() -> None:
     schema = valuesschema.joined()
     config = schema["properties"]["config"]["properties"]
     assert "server" in config
-    assert {"state_dir", "dashboard"} & set(config) == set()
+    assert {"state_dir", "dashboard", "peers"} & set(config) == set()
     for name, keys in valuesschema.OURS.items():
         if name != "Settings":
             assert set(keys) & set(schema["$defs"][name]["properties"]) == set()
@@ -28,6 +28,9 @@ def test_what_only_the_chart_can_know_is_left_out() -> None:
     [
         ("gatewy: {}", "gatewy"),
         ("gateway: {replica: 2}", "replica"),
+        ("gateway: {peers: {enabled: maybe}}", "/gateway/peers/enabled"),
+        ("gateway: {peers: {hosts: []}}", "hosts"),
+        ("config: {peers: {listen: '0.0.0.0:9'}}", "peers"),
         ("gateway: {replicas: 0}", "/gateway/replicas"),
         ("gateway: {replicas: two}", "/gateway/replicas"),
         ("gateway: {variables: {OPENAI_API_KEY: sk-1}}", "OPENAI_API_KEY"),

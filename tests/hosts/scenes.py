@@ -4,45 +4,22 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from account import join, quiet, read
-from crowd import Crowd, Manner, Said
-from house import SERVED, House
+from crowd import Said
+from house import SERVED
 from network import DATABASE, cut, mend
-from scene import Found
+from play import MANNER, Play, kept
 from scene_burst import ask
+from scene_peers import MODEL, PROMISE, SCRAPE_S, cut_off, exchange
 
 PER_MINUTE = 60
 AT_ONCE, AFFORDED_USD = 60, "0.0007"  # about ten holds of a request for 100 tokens
 TRIES = 40
 FINDINGS = 5  # of `verify`, in words
-MANNER = Manner(model="engines", streams=0.7, tokens=(10, 120), words=200, pause_s=0.02)
-
 CALM = replace(MANNER, pause_s=0.3)  # starting takes processors, too
-
-
-@dataclass(slots=True)
-class Play:
-    """One run: its house, what everybody was told, and the figures so far."""
-
-    house: House
-    seconds: float
-    rounds: int
-    say: Callable[[str], None]
-    said: list[Said] = field(default_factory=list)
-    found: Found = field(default_factory=Found)
-
-    def crowd(self, hosts: list[Any], *, callers: int = 6, manner: Manner = MANNER) -> Crowd:
-        made = Crowd(hosts, [self.house.hosts[0].token], manner, callers=callers)
-        made.start()
-        return made
-
-    def ended(self, crowd: Crowd) -> list[Said]:
-        said = crowd.stop()
-        self.said += said
-        return said
 
 
 def settings(rounds: int) -> dict[str, Any]:
@@ -54,7 +31,9 @@ def settings(rounds: int) -> dict[str, Any]:
     return {
         "budgets": [*budgets, {"scope": "global", "usd": 100_000, "period": "day", "hard": True}],
         "limits": [{"scope": "team:limited", "requests_per_minute": PER_MINUTE}],
+        "telemetry": {"scrape_s": SCRAPE_S, "stale_s": 10},
         "policies": [
+            {"name": "slow", "match": {"models": [MODEL]}, "slo": PROMISE, "otherwise": "reject"},
             {"name": "default", "slo": {"ttft_ms": 1000, "tpot_ms": 100}, "otherwise": "queue",
              "queue_ms": 2000},
         ],
@@ -68,16 +47,12 @@ def load(play: Play) -> None:
         time.sleep(play.seconds)
         said = [one for one in play.ended(crowd) if one.finished]
         play.found.expect(f"answers by {name}", len(said), holds=bool(said))
-        play.found.figures[f"promises kept by {name}, %"] = _kept(play, said)
+        names = {one.request_id for one in said}
+        quiet(play.house.ledger, [f"{each}.1" for each in names])
+        count, missed = kept(play, names)
+        share = round(100 * count / max(1, count + missed), 1)
+        play.found.figures[f"promises kept by {name}, %"] = share
         play.say(f"{len(said)} answers by {name}")
-
-
-def _kept(play: Play, said: list[Said]) -> float:
-    names = {one.request_id for one in said}
-    quiet(play.house.ledger, [f"{name}.1" for name in names])
-    rows = [row for row in play.house.hosts[0].rows() if row["request_id"] in names]
-    judged = [row["slo_met"] for row in rows if row["slo_met"] is not None]
-    return round(100 * sum(judged) / max(1, len(judged)), 1)
 
 
 def budgets(play: Play) -> None:
@@ -219,5 +194,7 @@ SCENES: dict[str, tuple[Callable[[Play], None], str, str]] = {
     "limits": (limits, "a crowd at all hosts against a limit of a minute", "limits apart"),
     "cut": (database_cut, "a host cut off from the database", "statements dropped"),
     "killed": (killed, "a host dies at once", "settled later"),
+    "peers": (exchange, "hosts that hear each other, and that do not", "peers tell nothing"),
+    "apart": (cut_off, "a host cut off from its peers", "peers believed for ever"),
     "rolling": (rolling, "each host ended and started again, streams open", "ends at once"),
 }

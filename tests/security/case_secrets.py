@@ -20,37 +20,10 @@ from typing import Any
 import yaml
 from case import Case, Given, Measured
 from parts import ROOT, Host, eventually
+from sites import CARELESS, SITE
 
 LEAST = 12
 ITS_OWN = {"pepper", "dashboard.key"}  # files that are secrets, beside what they open
-# In every process of the host: what goes to standard output and error is kept beside.
-SITE = """
-import logging, os, sys
-class Both:
-    def __init__(self, file, kept):
-        self.file, self.kept = file, kept
-    def write(self, text):
-        self.kept.write(text)
-        return self.file.write(text)
-    def __getattr__(self, name):
-        return getattr(self.file, name)
-for name in ("stdout", "stderr"):
-    kept = open(f"{KEPT}/{os.getpid()}.{name}", "a", buffering=1)
-    setattr(sys, name, Both(getattr(sys, name), kept))
-"""
-# What a careless line of a log would be, with a sink that lets all of it through.
-CARELESS = """
-def careless():
-    import gateway.api, gateway.auth, gateway.logs
-    heard = gateway.auth.sent
-    def sent(token):
-        logging.getLogger("gateway.careless").debug("asked with %s", token)
-        return heard(token)
-    gateway.auth.sent = gateway.api.sent = sent
-    gateway.logs.Sink._struck = lambda self, text: text
-if "gateway.worker" in sys.orig_argv:
-    careless()
-"""
 MODELS = ("quoted", "env/m", "file/m", "own", "told/m", "lite/m", "none")
 BREAKEVEN = "from gateway.cli.app import main; main()"
 STATUSES = (200, 400, 401, 403, 404, 413, 422, 429, 500, 502, 503)

@@ -31,6 +31,7 @@ import case_known
 import case_odd
 import case_secrets
 import case_smuggling
+import case_suites
 import case_targets
 import case_tenants
 import case_texts
@@ -39,7 +40,7 @@ from parts import ROOT
 
 CASES: tuple[Case, ...] = (
     *case_known.CASES, *case_targets.CASES, *case_smuggling.CASES, *case_texts.CASES,
-    *case_doors.CASES, *case_fuzz.CASES, *case_keys.CASES, *case_secrets.CASES,
+    *case_doors.CASES, *case_fuzz.CASES, *case_keys.CASES, *case_secrets.CASES, *case_suites.CASES,
     *case_tenants.CASES, *case_odd.CASES,
 )  # fmt: skip
 OUT = ROOT / "build" / "security.json"

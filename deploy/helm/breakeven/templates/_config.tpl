@@ -5,6 +5,10 @@
 {{- $_ := set $config "server" (mergeOverwrite (dict) ($config.server | default dict) (dict "host" "0.0.0.0" "port" 8080)) -}}
 {{- $_ := set $config "ledger" (mergeOverwrite (dict) ($config.ledger | default dict) (dict "url_env" "BREAKEVEN_LEDGER_URL")) -}}
 {{- $_ := unset $config "dashboard" -}}
+{{- if .Values.gateway.peers.enabled -}}
+{{- $hosts := printf "%s-gateway-hosts.%s.svc:9444" (include "breakeven.name" .) .Release.Namespace -}}
+{{- $_ := set $config "peers" (dict "listen" "0.0.0.0:9444" "hosts" (list $hosts) "secret_env" "BREAKEVEN_PEERS") -}}
+{{- end -}}
 {{- if .Values.dashboard.enabled -}}
 {{- $_ := set $config "dashboard" (dict "access_file" (include "breakeven.accessPath" .)) -}}
 {{- end -}}
