@@ -527,6 +527,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: belongs to `make test-long`")
     config.addinivalue_line("markers", "quiet: needs the machine alone, see deploy/lanes.py")
     lanes.register(config)
+    config.pluginmanager.register(_Failures(config))
+
+
+class _Failures:
+    """Tells a failure when it happens; the report on all of them is long in coming."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._plugins = config.pluginmanager
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._plugins.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.write_line(f" failed in {report.when}: {report.nodeid}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
