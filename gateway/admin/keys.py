@@ -1,10 +1,11 @@
 """The verbs of `breakeven keys`: list, make, rotate, revoke.
 
-Nobody hands on what they do not hold: a key's scopes, models, residency and tags bound those of the
-keys that it makes. Who may act for one team makes keys of that team alone, and has no members to
-name another by; a key of another team is not there for them.
+Nobody hands on what they do not hold: a key's scopes, models, residency, tags and end bound those
+of the keys that it makes. Who may act for one team makes keys of that team alone, and has no
+members to name another by; a key of another team is not there for them.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
 from gateway.auth import EVERY_TEAM, INFERENCE, KEYS
 from gateway.config.settings import resolve_model
-from gateway.people import PERSON
+from gateway.people import OPEN, PERSON
 from gateway.policies.overrideverbs import span_us
 from gateway.roles import ROLES, Role, Scope, lacking, role_of
 from gateway.routes import allowed
@@ -124,6 +125,10 @@ def _create_any(place: Place, given: AnyKey) -> dict[str, Any]:
     _refuse_excess(place.identity, spec.scopes, spec.models, spec.residency)
     with Session(place.ledger) as session, session.begin():
         author, pepper = _author(place, given.note), _pepper(place, session)
+        ends_us = _own_end(place.identity, session)
+        if spec.expires_us is None:
+            spec = replace(spec, expires_us=ends_us)
+        _refuse_later(spec.expires_us, ends_us)
         made = keychanges.make(session, spec, author, pepper=pepper)
     return _shown_once(made, spec.team, spec.org)
 
@@ -135,6 +140,9 @@ def _rotate(place: Place, given: Rotating) -> dict[str, Any]:
         old = _within_reach(place, session, given.key_id)
         models = None if old.models is None else tuple(old.models)
         _refuse_excess(place.identity, old.scopes, models, old.residency)
+        _refuse_other_tags(place.identity, old)
+        lasts_until = old.expires_us if expires_us is None else expires_us
+        _refuse_later(lasts_until, _own_end(place.identity, session))
         made = keychanges.rotate(
             session, given.key_id, _author(place, given.note),
             pepper=_pepper(place, session), ends_us=ends_us, expires_us=expires_us,
@@ -189,6 +197,28 @@ def _refuse_excess(
     if whose.residency == "internal_only" != residency:
         words = "requests of this key never leave the network; nor do those of keys that it makes"
         raise Refused(words, kind="forbidden", param="internal_only")
+
+
+def _refuse_other_tags(whose: Identity | None, old: KnownKey) -> None:
+    """Tags open and close policies; to rotate a key is to be given it."""
+    if whose is None or _acts_for_all(whose) or dict(whose.tags) == (old.tags or {}):
+        return
+    words = f"key `{old.id}` has other tags than this one: let somebody with `keys:all` rotate it"
+    raise Refused(words, kind="forbidden", param="key_id")
+
+
+def _own_end(whose: Identity | None, session: Session) -> int | None:
+    """When the key that asks ends by itself; people and the command line do not."""
+    if whose is None or whose.key_id in (PERSON, OPEN):
+        return None
+    return keychanges.find(session.connection(), whose.key_id).expires_us
+
+
+def _refuse_later(expires_us: int | None, ends_us: int | None) -> None:
+    """Or a key with an end would only have to make another one."""
+    if ends_us is not None and (expires_us is None or expires_us > ends_us):
+        words = f"this key ends at {_moment(ends_us)}: say `days` that end no later"
+        raise Refused(words, kind="forbidden", param="days")
 
 
 def _scopes(given: AnyKey) -> tuple[str, ...]:

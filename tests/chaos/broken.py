@@ -154,7 +154,14 @@ from gateway.peers import hearing
 hearing.SILENCE_S = 1e6
 """
 
+KEYS_FORGOTTEN = """
+from ledger.identity import keyring
+
+keyring._remember = lambda *_: None
+"""
+
 TEXTS = {
+    "keys forgotten": KEYS_FORGOTTEN,
     "peers tell nothing": TELLS_NOTHING,
     "peers believed for ever": BELIEVED_FOR_EVER,
     "limits apart": LIMITS_APART,

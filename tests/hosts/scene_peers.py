@@ -25,8 +25,7 @@ TOKEN_BYTES = 4
 SCRAPE_S = 2.0  # of engines ten times as slow, that is often
 PROMISE = {"ttft_ms": 1100, "tpot_ms": 2000}
 ROUNDS, WARM_S = 4, 10.0
-LOST_POINTS = 10.0  # of requests in time, that three hosts may lose against one
-MISSED_OF = 0.5  # of what hosts miss that are apart, the most of those that hear each other
+LOST_POINTS = 5.0  # of promises kept, in percent, that all hosts may lose against one
 GONE_S, BACK_S = 0.5, 10.0
 LOOK_S = 0.02
 
@@ -121,11 +120,7 @@ def exchange(play: Play) -> None:
                 within(lambda count=count: all(heard(host) == count for host in hosts), BACK_S)
                 chosen = [hosts[number % len(hosts)]] if name == "one host" else hosts
                 ways[name] += _phase(play, chosen, play.seconds, seed=number)
-    one, all_, alone = (_in_time(play, name, said) for name, said in ways.items())
-    missed = (100 - all_) / max(0.1, 100 - alone)
-    play.found.expect(
-        "missed by all hosts, of what they miss apart", round(missed, 2), holds=missed <= MISSED_OF
-    )
+    one, all_, _ = (_kept(play, name, said) for name, said in ways.items())
     play.found.expect(
         "points that all hosts lose against one", round(one - all_, 1),
         holds=all_ >= one - LOST_POINTS,
@@ -140,16 +135,16 @@ def _phase(play: Play, hosts: Sequence[Any], seconds: float, *, seed: int) -> li
     return said
 
 
-def _in_time(play: Play, name: str, said: list[Said]) -> float:
-    """Of all that was asked, what was answered inside its promise, in percent."""
+def _kept(play: Play, name: str, said: list[Said]) -> float:
+    """Of all promises that were made, those kept, in percent: who is refused was promised none."""
     names = [one.request_id for one in said if one.finished]
     quiet(play.house.ledger, [f"{name}.1" for name in names])
     count, missed = kept(play, names)
     refused = sum(one.status == 429 for one in said)
-    share = round(100 * count / max(1, len(said)), 1)
+    share = round(100 * count / max(1, count + missed), 1)
     play.found.figures |= {
-        f"asked of {name}": len(said), f"in time by {name}, %": share,
-        f"late by {name}": missed, f"refused by {name}": refused,
+        f"asked of {name}": len(said), f"in time by {name}": count, f"late by {name}": missed,
+        f"refused by {name}": refused, f"promises kept by {name}, of slow engines, %": share,
     }  # fmt: skip
     play.say(f"{name}: {count} of {len(said)} in time, {missed} late, {refused} refused")
     return share

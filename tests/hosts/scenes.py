@@ -18,6 +18,7 @@ from scene_peers import MODEL, PROMISE, SCRAPE_S, cut_off, exchange
 PER_MINUTE = 60
 AT_ONCE, AFFORDED_USD = 60, "0.0007"  # about ten holds of a request for 100 tokens
 TRIES = 40
+UNDER_WAY_S = 3.0  # what was asked before a cut is answered by then
 FINDINGS = 5  # of `verify`, in words
 CALM = replace(MANNER, pause_s=0.3)  # starting takes processors, too
 
@@ -108,9 +109,10 @@ def database_cut(play: Play) -> None:
     alone = play.house.hosts[0]
     crowds = [play.crowd([alone], callers=3), play.crowd(play.house.hosts[1:], callers=3)]
     time.sleep(play.seconds / 2)
-    before = crowds[0].finished
     cut(play.house.namespaces[0], DATABASE)
     try:
+        time.sleep(UNDER_WAY_S)
+        before = crowds[0].finished
         time.sleep(play.seconds)
         served = crowds[0].finished - before
     finally:
@@ -192,7 +194,7 @@ SCENES: dict[str, tuple[Callable[[Play], None], str, str]] = {
     "load": (load, "promises kept by one host and by all", ""),
     "budgets": (budgets, "a crowd at all hosts against a budget for ten", "holds without end"),
     "limits": (limits, "a crowd at all hosts against a limit of a minute", "limits apart"),
-    "cut": (database_cut, "a host cut off from the database", "statements dropped"),
+    "cut": (database_cut, "a host cut off from the database", "keys forgotten"),
     "killed": (killed, "a host dies at once", "settled later"),
     "peers": (exchange, "hosts that hear each other, and that do not", "peers tell nothing"),
     "apart": (cut_off, "a host cut off from its peers", "peers believed for ever"),

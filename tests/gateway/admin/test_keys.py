@@ -133,6 +133,42 @@ def test_a_key_without_bounds_is_not_rotated_by_one_with(stack, ask) -> None:
     assert (answer.status_code, answer.json()["error"]["param"]) == (403, "models")
 
 
+def test_a_key_of_other_tags_is_rotated_by_who_may_for_all_teams_alone(stack, ask) -> None:
+    """Tags open policies: to rotate a key is to be given it."""
+    other = stack.key("keys tagged", team="search", tags=(("tier", "best"),))
+    answer = ask("lead", "/rotate", key_id=other.key_id)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (403, "key_id")
+    assert ask("admin", "/rotate", key_id=other.key_id).status_code == 200
+
+
+def expiry(stack, key_id: str) -> int | None:
+    with stack.database.connect() as connection:
+        query = f"SELECT expires_us FROM keys WHERE id = '{key_id}'"
+        return connection.exec_driver_sql(query).scalar()
+
+
+@pytest.mark.parametrize(("verb", "who"), [("", "search"), ("/any", "platform")])
+def test_no_key_makes_one_that_lasts_longer_than_itself(stack, ask, verb, who) -> None:
+    maker = ask("admin", "/any", name="for a week", team=who, days=7, role="admin").json()
+    ends_us = expiry(stack, maker["key_id"])
+
+    def post(path: str, **given: Any):
+        return stack.post(PATH + path, given, maker["token"])
+
+    made = post(verb, name="next").json()
+    assert expiry(stack, made["key_id"]) == ends_us  # as its maker where nothing is said
+    assert expiry(stack, post(verb, name="next", days=1).json()["key_id"]) < ends_us
+    longer = post(verb, name="next", days=8)
+    assert (longer.status_code, longer.json()["error"]["param"]) == (403, "days")
+    itself = post("/rotate", key_id=maker["key_id"], days=3650)
+    assert (itself.status_code, itself.json()["error"]["param"]) == (403, "days")
+    endless = ask("admin", "/any", name="endless", team=who, role="admin").json()["key_id"]
+    assert post("/rotate", key_id=endless).status_code == 403
+    assert post("/rotate", key_id=endless, days=1).status_code == 200
+    after = post("/rotate", key_id=maker["key_id"]).json()["key_id"]
+    assert expiry(stack, after) == ends_us
+
+
 def test_a_rotated_key_goes_on_for_a_while_and_its_successor_at_once(stack, ask, patiently) -> None:
     old = ask("lead", name="app", days=30).json()
     made = ask("lead", "/rotate", key_id=old["key_id"], overlap="3s").json()
