@@ -253,8 +253,9 @@ class EngineState:
             and used + context + queued < inf
             and running >= 0 <= self.waiting
             and feedback > 0.0 <= rate
-            and self.safety_ttft > 0.0 < self.safety_tpot
+            and inf > self.safety_ttft > 0.0 < self.safety_tpot < inf
             and self.kv_block_tokens > 0
+            and (step is None or (step.b_s >= 0.0 <= step.c_s and step.d_s >= 0.0 <= step.t0_s))
         )
         step_s = hold_s = decoding = read = 0.0
         if step is not None:

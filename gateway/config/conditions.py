@@ -140,7 +140,18 @@ def _cel() -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    """The library's own words, without its prefix and its picture of the place."""
+    """What to do about it; else the library's own words, without its prefix and its picture."""
     words = " ".join(str(error).split())
     _, found, rest = words.partition("ERROR: <input>:")
-    return f"at {rest.partition(' |')[0]}" if found else words[:200]
+    said = f"at {rest.partition(' |')[0]}" if found else words[:200]
+    place = said.partition(": ")[0]
+    if "expecting" in said and "<EOF>" in said:
+        return f"{place}: it ends where something must follow: a value after `>`, `&&` and the like"
+    if "invalid int literal" in said:
+        return f"{place}: the number is too large: at most {2**63 - 1}"
+    if said.startswith("No such overload"):
+        return (
+            "compares what cannot be compared: prompt_tokens, max_tokens and n are whole numbers,"
+            " features a list, tags by name, stream true or false, all else text in quotes"
+        )
+    return said

@@ -15,7 +15,7 @@ from gateway.config.schema_dashboard import Dashboard
 from gateway.config.schema_oidc import Oidc
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.schema_peers import Peers
-from gateway.config.schema_policies import Match, PolicyRule, PolicySlo
+from gateway.config.schema_policies import Match, Policies, PolicyRule, PolicySlo
 from gateway.config.schema_reports import Alerts, Logs
 from gateway.config.schema_upkeep import Sampling, Upkeep
 from gateway.config.sections import (
@@ -378,7 +378,7 @@ class Settings(Section):
     models: dict[Named, ModelEntry] = Field(default_factory=dict, description="what apps ask for")
     pools: dict[Named, Pool] = Field(default_factory=dict, description="own engines")
     providers: dict[Named, Provider] = Field(default_factory=dict, description="external APIs")
-    policies: tuple[PolicyRule, ...] = Field((), description="first match wins")
+    policies: Policies = Field((), description="first match wins")
     budgets: tuple[Budget, ...] = Field((), description="limits on spend")
     limits: tuple[RateLimit, ...] = Field((), description="limits on requests and tokens, a host")
     alerts: Alerts = Alerts()

@@ -25,6 +25,7 @@ Floor = Annotated[
 Clock = Annotated[str, Field(pattern=r"^(([01]\d|2[0-3]):[0-5]\d|24:00)$")]
 Weight = Annotated[float, Field(gt=0.0, le=1_000_000.0)]
 Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+POLICIES_MOST = 1000  # each request is matched against them in turn
 
 
 class Times(Section):
@@ -109,3 +110,6 @@ class PolicyRule(Section):
     max_quality_loss: Ratio | None = Field(
         None, description="targets whose `quality_loss` is greater, or not stated, are left out"
     )
+
+
+Policies = Annotated[tuple[PolicyRule, ...], Field(max_length=POLICIES_MOST)]

@@ -193,6 +193,7 @@ _SENTENCES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
         "itself"
     ),
     "string_too_long": lambda _, ctx: f"must have at most {ctx['max_length']} characters",
+    "too_long": lambda _, ctx: f"must have at most {ctx['max_length']:,} entries",
     "greater_than": _bound("more than", "gt"),
     "greater_than_equal": _bound("at least", "ge"),
     "less_than_equal": _bound("at most", "le"),

@@ -15,6 +15,8 @@ from gateway.config.schema_policies import Times
 from gateway.config.settings import Examined, PolicyRule, Settings, judged, version
 from ledger.policies import PolicySet
 
+LONGEST = 1_000_000  # characters; a thousand policies have half as many
+
 
 class Effective(NamedTuple):
     """`fault`: why the stored set is not the one in force."""
@@ -26,6 +28,9 @@ class Effective(NamedTuple):
 
 def examine_set(text: str, settings: Settings, name: str) -> Examined:
     """Every fault of the set by line; its `settings` are the given ones under the set."""
+    if len(text) > LONGEST:
+        large = f"has {len(text):,} characters, more than {LONGEST:,}: it is no set of policies"
+        return Examined(name, None, (Fault((), large),))
     given = read_document(text)
     if given.value is None:
         return Examined(name, None, given.faults)

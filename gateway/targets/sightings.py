@@ -18,6 +18,7 @@ from router.market import Market
 from router.types import ApiState, EngineState, Health, StepModel
 
 HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all it may hold counts
+AHEAD_S = 1.0  # metrics may be newer than the moment that a request goes by; not for long
 FRESH_S = 0.01  # ages are at most so much behind; scrapes come every half second
 _HEALTHS = tuple(Health(word) for word in HEALTHS)
 _HEALTHY = Health.HEALTHY
@@ -99,13 +100,16 @@ class EngineSight:
         loads = self._board.loads(self._row)
         # Whether it is asked how it is, is this host's affair: another may well reach it.
         self._own = self._board.own_loads(self._row) if self._board.layout.peers else loads
+        *_, stated, bid, top, spread, _, _, _, _, _, _ = published
         try:
             state = engine_state(published, loads, now_s, self._stale_s, life=life)
+            context_tokens, readable = int(stated), state.sane
         except (ValueError, OverflowError):  # cells that are no numbers
+            readable = False
+        if not readable:  # whatever else is worked out from it would be nonsense, too
             self._known, self._crowded = (UNREADABLE, 0, Market(0.0, 0.0, 1.0)), False
             return
-        *_, stated, bid, top, spread, _, _, _, _, _, _ = published
-        self._known = state, int(stated), Market(bid, top, spread or 1.0)
+        self._known = state, context_tokens, Market(bid, top, spread or 1.0)
         self._crowded = crowded(state)
 
 
@@ -158,9 +162,11 @@ def engine_state(
     ) = published  # fmt: skip
     sequences, context, queued, promised, *_, waiting, _, moved_s, tightest_tpot, _, _, _ = loads
     age = now_s - updated if updated else math.inf
+    if not 0.0 <= word < len(_HEALTHS):
+        raise ValueError(f"{word} is no health")
     health = _HEALTHS[int(word)]
     if health is _HEALTHY:
-        if age > stale_s:
+        if not -AHEAD_S < age <= stale_s:  # an age that is no number is no news either
             health = Health.UNKNOWN
         elif seen_of != life:
             health = Health.LOADING
@@ -174,7 +180,7 @@ def engine_state(
         queued,
         int(capacity),
         held + foreign_kv,
-        promised - held if promised > held else 0.0,  # calls of `max` would cost more
+        0.0 if promised <= held else promised - held,  # calls of `max` would cost more
         int(block) or 1,
         int(most),
         int(budget),

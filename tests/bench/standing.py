@@ -38,8 +38,8 @@ def table(chosen: list[Cell], found: dict[str, Found]) -> tuple[str, bool]:
     """The report, and whether everything that was found reaches its must."""
     titles = (
         "cell", "n", "bound/bill", "min", "mean", "must", "aim", "ok", "own kept", "all kept",
-        "own value", "to greedy", "least", "ok", "known", "best thr", "kept too", "all-own",
-        "timeout", "least-busy", "robin", "halved", "seeds",
+        "own value", "to greedy", "least", "ok", "known", "best thr", "kept too", "to it", "least",
+        "ok", "all-own", "timeout", "least-busy", "robin", "halved", "seeds",
     )  # fmt: skip
     rows, good = [titles], True
     kinds: dict[tuple[str, float], list[tuple[Cell, list[float]]]] = {}
@@ -87,6 +87,10 @@ def _row(cell: Cell, seeds: Found, ours: list[float]) -> tuple[tuple[str, ...], 
         for name in THRESHOLDS
         if name in first
     ]
+    best = max((one for one, kept in swept if kept), default=None)
+    over = min(ours) / best if best else None
+    bar = cell.least_to_threshold
+    above = over is None or bar is None or over >= bar
     halved = first.get("bound, half windows")
     enough = min(ours) >= must
     beside = relative is None or relative >= cell.least_to_greedy
@@ -108,7 +112,10 @@ def _row(cell: Cell, seeds: Found, ours: list[float]) -> tuple[tuple[str, ...], 
         "yes" if beside else "NO",
         _number(next(iter(scores({"0": first}, "known lengths", valid=False)), None)),
         _number(max((one for one, _ in swept), default=None)),
-        _number(max((one for one, kept in swept if kept), default=None)),
+        _number(best),
+        _number(over),
+        "" if bar is None else f"{bar:g}",
+        "" if over is None or bar is None else "yes" if above else "NO",
         *(
             _number(next(iter(scores({"0": first}, name, valid=False)), None))
             for name in ("all-own", "timeout", "least-busy", "round-robin")
@@ -116,7 +123,7 @@ def _row(cell: Cell, seeds: Found, ours: list[float]) -> tuple[tuple[str, ...], 
         "" if halved is None else f"{halved['dollars'] / bound['dollars'] - 1:+.1%}",
         str(len(ours)),
     )
-    return row, enough and beside
+    return row, enough and beside and above
 
 
 def _beside(ours: dict[str, Any], greedy: dict[str, Any]) -> float:

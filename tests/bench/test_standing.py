@@ -44,6 +44,9 @@ def test_broken_promises_score_nothing() -> None:
         ({"ours": figures(0.9), "greedy": figures(0.95)}, False, "FELL SHORT"),
         ({"ours": figures(1.01), "greedy": figures(1.0)}, False, "ABOVE THE BOUND"),
         ({"ours": figures(0.9), "greedy": figures(0.9), "run<8": figures(1.1)}, False, "ABOVE"),
+        ({"ours": figures(0.9), "run<8": figures(0.8)}, True, "every cell found"),
+        ({"ours": figures(0.9), "run<8": figures(0.85)}, False, "FELL SHORT"),  # 1.1 times must
+        ({"ours": figures(0.9), "run<8": figures(0.85, 0.98)}, True, "every cell found"),
     ],
 )
 def test_what_fails_a_run(runs, good, word, tmp_path) -> None:

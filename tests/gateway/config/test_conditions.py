@@ -35,11 +35,14 @@ def test_what_can_be_said(text, tagged, plain):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("prompt_tokens >", "at 1:16: Syntax error"),
+        ("prompt_tokens >", "at 1:16: it ends where something must follow"),
+        ('team == "x" &&', "at 1:15: it ends where something must follow"),
+        ("prompt_tokens > 99999999999999999999", "at 1:17: the number is too large"),
         ("", "at 1:1"),
         ("prompt_tokens", "must say yes or no, not int"),
         ('"yes"', "must say yes or no, not str"),
-        ('prompt_tokens > "a"', "No such overload"),
+        ('prompt_tokens > "a"', "compares what cannot be compared: prompt_tokens, max_tokens"),
+        ('"a" in team', "compares what cannot be compared"),
         ("tenant == 1", "knows no `tenant`; facts are model, team"),
         ('__import__("os").system("x") == 0', "is not taken"),
         ("[1, 2].all(x, x > 0)", "loops"),

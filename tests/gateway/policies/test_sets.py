@@ -2,8 +2,9 @@
 
 import pytest
 
+from gateway.config.schema_policies import POLICIES_MOST
 from gateway.config.settings import PolicyRule, parse, version
-from gateway.policies.sets import examine_set, in_words, rules_of, written
+from gateway.policies.sets import LONGEST, examine_set, in_words, rules_of, written
 from ledger.policies import PolicySet
 
 CONFIG = parse(
@@ -34,6 +35,11 @@ def test_only_the_policies_change() -> None:
         ("policies:\n  - {name: a}\n  - {name: a}", "new.yaml:"),
         ("policy: []", "new.yaml:1: there is no `policies` in it"),
         ("policies: [", "new.yaml:"),
+        ("#" * LONGEST + FITS, "new.yaml: has 1,000,079 characters, more than 1,000,000"),
+        (
+            "policies:\n" + "".join(f"  - {{name: p{n}}}\n" for n in range(POLICIES_MOST + 1)),
+            "new.yaml:1: policies: must have at most 1,000 entries",
+        ),
     ],
 )
 def test_every_fault_has_the_line_of_its_own_file(text, line) -> None:

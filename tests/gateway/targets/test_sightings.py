@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from dataclasses import replace
+from math import inf, nan
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from gateway.clock import Clock
 from gateway.peers.row import PeersRow
 from gateway.peers.shares import Share
 from gateway.targets.experience import Experience, api_state
-from gateway.targets.sightings import FRESH_S, ApiSight, EngineSight, engine_state
+from gateway.targets.sightings import FRESH_S, UNREADABLE, ApiSight, EngineSight, engine_state
 from gateway.targets.slots import HEALTHS, Board, Layout, Load, Owned, Published, Seen
 from router.types import Health
 
@@ -83,6 +84,45 @@ def test_stale_or_missing_metrics_are_unknown(board: Board) -> None:
     assert state(board, NOW_S + 9.1).health is Health.UNKNOWN
     board.publish(0, {Published.UPDATED_S: 0.0})
     assert state(board).health is Health.UNKNOWN
+
+
+NONSENSE = [
+    {Published.UPDATED_S: value} for value in (nan, inf, 1e300, NOW_S + 5.0)
+] + [
+    {cell: -1.0} for cell in (Published.B_S, Published.C_S, Published.D_S, Published.T0_S)
+] + [
+    {Published.B_S: nan}, {Published.SAFETY_TTFT: inf}, {Published.SAFETY_TPOT: inf},
+    {Published.FOREIGN_KV_TOKENS: nan}, {Published.FOREIGN_SEQUENCES: -9.0},
+    {Published.CONTEXT_TOKENS: inf},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", NONSENSE)
+def test_what_no_engine_can_say_is_no_headroom(board: Board, broken) -> None:
+    """Whether by its age or by its numbers: nothing is predicted from it."""
+    sight = EngineSight(board, 0, 10.0, None)
+    assert sight.look(NOW_S)[0].ready
+    board.publish(0, broken)
+    seen, _, _ = sight.look(NOW_S)
+    assert seen is UNREADABLE or seen.health is Health.UNKNOWN
+
+
+def test_metrics_a_little_newer_than_the_request_are_news(board: Board) -> None:
+    board.publish(0, {Published.UPDATED_S: NOW_S + 0.5})
+    assert state(board).health is Health.HEALTHY
+
+
+@pytest.mark.parametrize("word", [-1.0, 99.0, nan, inf])
+def test_a_health_that_is_none_is_an_engine_nobody_sees(board: Board, word: float) -> None:
+    board.publish(0, {Published.HEALTH: word})
+    seen, context_tokens, _ = EngineSight(board, 0, 10.0, None).look(NOW_S)
+    assert seen is UNREADABLE
+    assert context_tokens == 0
+
+
+def test_promises_that_are_no_number_are_no_room(board: Board) -> None:
+    board.cells[board.load_row(0, 0) + Load.PROMISED_TOKENS] = nan
+    assert not state(board).sane
 
 
 def test_an_engine_without_a_fit_has_no_step_model(board: Board) -> None:
