@@ -113,6 +113,7 @@ SETS = (
         options=("--no-deps",),
     ),
     Set("tests/bench/peers/highs.lock", requirements=("highspy==1.15.1", "numpy==2.4.6")),
+    Set("tests/bench/peers/py-spy.lock", requirements=("py-spy==0.4.1",)),
     Set("tests/bench/peers/vllm-router.lock", requirements=("vllm-router==0.1.17",)),
     Set("tests/bench/peers/sglang-router.lock", requirements=("sglang-router==0.3.2",)),
     Set("tests/bench/peers/litellm.lock", requirements=("litellm[proxy]==1.106.2",)),

@@ -55,6 +55,7 @@ REQUEST_ID = "breakeven.request_id"
 ANTHROPIC = "/v1/messages"
 VERSION = "anthropic-version"
 METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+SERVER = b"*"  # what OPTIONS asks about where it names no path
 _SLASHES = re.compile("//+")
 
 log = logging.getLogger("breakeven.app")
@@ -85,6 +86,9 @@ class Gateway(FastAPI):
             await super().__call__(scope, receive, send)
 
     async def _elsewhere(self, scope: Message, receive: Receive, send: SendMessage) -> None:
+        if scope["method"] == "OPTIONS" and scope["raw_path"] == SERVER:
+            await _of_server(send, self.hot.new_id())
+            return
         path = _straight(scope["path"])
         if path != scope["path"]:
             scope = {**scope, "path": path, "raw_path": path.encode("utf-8", "replace")}
@@ -193,6 +197,16 @@ def _straight(path: str) -> str:
     """Without slashes that are too many, where a key is asked for."""
     found = _SLASHES.sub("/", path)
     return found.rstrip("/") if found.startswith("/v1/") and found != "/v1/" else path
+
+
+async def _of_server(send: SendMessage, request_id: str) -> None:
+    """What is served here at all: nothing is asked of a path."""
+    headers = [
+        (b"allow", ", ".join(sorted((*METHODS, "HEAD", "OPTIONS"))).encode()),
+        (b"x-request-id", request_id.encode()),
+    ]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
 
 
 class Answer:

@@ -53,7 +53,7 @@ from ledger.writing.lag import Lag, write_lag
 from ledger.writing.repository import Away, Repository
 from ledger.writing.tail import Step, Tail
 
-COLLECT_S = 0.15  # a transaction's records; mostly an open and its settle: one row, written once
+COLLECT_S = 0.3  # a transaction's records; mostly an open and its settle: one row, written once
 NEWS_S = 0.2  # key generation, prices, budgets: at least four times a second
 HOUR_CHECK_S = 30.0
 FORGET_S = 60.0  # idempotency keys that expired, and answers kept for them

@@ -26,6 +26,7 @@ DENIED = frozenset(
     }
 )  # fmt: skip
 
+EMPTY = "The body is empty. Send a JSON object."
 MEMBERS_LIMIT = 1024  # walking more would hold up the loop that all streams share
 SEARCHED_BYTES = 1024 * 1024  # so would looking for the fault in a longer body
 PLACE_LIMIT = 256
@@ -52,7 +53,8 @@ def open_members(text: bytes) -> Members:
         # A lone surrogate is "truncated" in the decoder's words.
         if _SURROGATE.search(text) or not _is_utf8(text):
             _refuse_unicode(text)
-        raise RequestError("bad_request", f"The body is not valid JSON: {error}") from error
+        told = f"The body is not valid JSON: {error}" if text.strip() else EMPTY
+        raise RequestError("bad_request", told) from error
     except RecursionError as error:
         raise RequestError("bad_request", "The body is nested too deeply.") from error
     if len(members) > MEMBERS_LIMIT:

@@ -13,6 +13,9 @@ HOST = (
 )
 VERSION = "This is no HTTP/1.1 (or 1.0): no other version is spoken on this port."
 TARGET = "The second word of a request line is a path that begins with `/`, without a `#`."
+TUNNEL = (
+    "This is no proxy and connects to nobody: its address is the base URL that a client is given."
+)
 CODING = "Of `transfer-encoding` only one is taken, `chunked`, and in HTTP/1.1 alone."
 HOSTLESS = "1.0"  # before there was a `host`, or chunks
 _VERSIONS = frozenset(("1.1", HOSTLESS))
@@ -38,10 +41,10 @@ def fault(
     if codings and (len(codings) > 1 or codings[0].lower() != b"chunked" or version == HOSTLESS):
         return CODING
     if (target[:1] != b"/" or b"#" in target) and not _is_other_form(method, target):
-        return TARGET
+        return TUNNEL if method == b"CONNECT" else TARGET
     return None
 
 
 def _is_other_form(method: bytes, target: bytes) -> bool:
-    """A proxy's form, with scheme and host, and the forms of methods that name no path."""
-    return method == b"CONNECT" or (method, target) == (b"OPTIONS", b"*") or bool(_ABSOLUTE(target))
+    """A proxy's form, with scheme and host, and the one that names no path."""
+    return (method, target) == (b"OPTIONS", b"*") or bool(_ABSOLUTE(target))

@@ -131,9 +131,9 @@ def _measure(
     state.mkdir(parents=True)
     alone = bool(only) and only <= OURS_ONLY
     pythons = {} if alone else {name: peers.install(name, FOLDER) for name in options.peers}
-    with _upstream(others) as upstream:
+    with upstream_of(others) as upstream:
         stage = Stage(wire.Load(FOLDER, others), upstream, state, lengths)
-        with _targets(upstream, state, pythons, gateway) as targets:
+        with targets_of(upstream, state, pythons, gateway) as targets:
             bench = Bench(stage, targets, kept)
             bench.only = only
             for bench.number in range(1, rounds + 1):
@@ -185,7 +185,7 @@ def _commit() -> str:
 
 
 @contextmanager
-def _upstream(cores: set[int]) -> Iterator[wire.Upstream]:
+def upstream_of(cores: set[int]) -> Iterator[wire.Upstream]:
     upstream = wire.Upstream(FOLDER, wire.free_ports(ENGINES), cores)
     try:
         yield upstream
@@ -194,7 +194,7 @@ def _upstream(cores: set[int]) -> Iterator[wire.Upstream]:
 
 
 @contextmanager
-def _targets(
+def targets_of(
     upstream: wire.Upstream, state: Path, pythons: dict[str, Path], cores: set[int]
 ) -> Iterator[dict[str, Target]]:
     """All gateways, started together, ready, and each confined to the same core.

@@ -68,6 +68,12 @@ def test_what_is_no_object_is_a_400(text: bytes) -> None:
     assert caught.value.row.status == 400
 
 
+@pytest.mark.parametrize("text", [b"", b" \r\n"])
+def test_an_empty_body_is_told_so(text: bytes) -> None:
+    with pytest.raises(RequestError, match="body is empty"):
+        open_members(text)
+
+
 def test_members_without_end_are_a_400() -> None:
     members = ",".join(f'"k{number}":{number}' for number in range(MEMBERS_LIMIT + 1))
     with pytest.raises(RequestError, match="more than 1024 members"):

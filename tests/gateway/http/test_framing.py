@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.framing import CODING, HOST, TARGET, VERSION, fault
+from gateway.http.framing import CODING, HOST, TARGET, TUNNEL, VERSION, fault
 
 G = (b"host", b"g")
 
@@ -13,7 +13,7 @@ G = (b"host", b"g")
         (b"GET", "1.1", b"/a?b=c", [G], None),
         (b"GET", "1.1", b"http://g/a?b", [G], None),
         (b"OPTIONS", "1.1", b"*", [G], None),
-        (b"CONNECT", "1.1", b"g:80", [G], None),
+        (b"CONNECT", "1.1", b"g:80", [G], TUNNEL),
         (b"GET", "1.0", b"/a", [], None),
         (b"POST", "1.1", b"/a", [G, (b"transfer-encoding", b"Chunked")], None),
         (b"GET", "0.9", b"/a", [], VERSION),

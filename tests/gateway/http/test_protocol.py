@@ -148,6 +148,22 @@ def test_what_begins_with_no_method_is_told_so(brief, sent: bytes) -> None:
     assert "no method of HTTP" in json.loads(text)["error"]["message"]
 
 
+def test_what_the_server_allows_is_asked_without_a_path(brief) -> None:
+    with connect(brief) as client:
+        client.sendall(b"OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        head, _, rest = b"".join(iter(lambda: client.recv(65536), b"")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 204 ")
+    assert b"\r\nallow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n" in head
+    assert rest == b""
+
+
+def test_whoever_takes_it_for_a_proxy_is_told(brief) -> None:
+    with connect(brief) as wrong:
+        wrong.sendall(b"CONNECT api.example:443 HTTP/1.1\r\nhost: api.example:443\r\n\r\n")
+        _, _, text = answer_of(wrong)
+    assert "no proxy" in json.loads(text)["error"]["message"]
+
+
 def test_clients_and_balancers_close_before_the_gateway() -> None:
     """What they send into a connection that it closes in that moment is lost."""
     assert Timeouts().keep_alive_s > 60

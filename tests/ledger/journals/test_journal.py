@@ -49,6 +49,44 @@ async def test_many_waiters_share_few_flushes(tmp_path, settled):
     writer.close()
 
 
+class Noting:
+    """A flusher that is done at once; when its rounds began, by the loop's clock."""
+
+    def __init__(self):
+        self.begun_s = []
+
+    def begin(self, _files, loop, done):
+        self.begun_s.append(loop.time())
+        loop.call_soon(done, None)
+
+    def close(self): ...
+
+
+async def test_in_a_rush_flushes_keep_their_distance(tmp_path, settled):
+    flusher = Noting()
+    writer = JournalWriter(tmp_path, "w0", flusher=flusher)
+    for number in range(20):  # one after the other: none is there when another's flush begins
+        await writer.append_durable(settled(number))
+    writer.close()
+    begun = flusher.begun_s
+    assert len(begun) == 20
+    apart = [later - earlier for earlier, later in itertools.pairwise(begun)]
+    assert min(apart) >= module.ROUND_S - 1e-6
+
+
+async def test_after_a_pause_nobody_waits_for_a_flush_to_begin(tmp_path, settled):
+    flusher = Noting()
+    writer = JournalWriter(tmp_path, "w0", flusher=flusher)
+    await writer.append_durable(settled(1))
+    await asyncio.sleep(2 * module.ROUND_S)
+    writing = asyncio.create_task(writer.append_durable(settled(2)))
+    for _ in range(3):  # turns of the loop: to write, to begin, to be done
+        await asyncio.sleep(0)
+    assert len(flusher.begun_s) == 2
+    await writing
+    writer.close()
+
+
 async def test_a_waiter_returns_only_after_a_flush_that_began_after_its_write(tmp_path, settled):
     sizes = []
     path = {}

@@ -1,0 +1,158 @@
+"""Where the CPU of one request goes: microseconds by process and by stage, under full load.
+
+The gateway as `bench_gateway` starts it, 32 clients that ask again as soon as they are answered.
+CPU is the kernel's own count for each process; py-spy samples their stacks meanwhile, and a
+sample belongs to the innermost of its functions that `STAGES` knows. What the event loop does
+outside of any Python function (sockets, polling) is a stage of its own. Start it with
+`make bench-account`; writes `build/bench-account.json`.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import bench_gateway
+import peers
+import report
+import scenes
+import wire
+from measure import by_label, cpu_s
+from ours import ROOT, Ours
+
+SAMPLER = "py-spy"
+PER_S = 200
+WAITING = ("_worker (concurrent/", "select (selectors.py", "wait (threading.py")
+STAGES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "worker": (
+        ("prompt's marks", ("targets/prefixes.py",)),
+        ("engines seen", ("targets/sightings.py", "targets/slots.py")),
+        ("candidates, the rest", ("freeze (gateway/targets/candidates.py",)),
+        ("decided", ("decide (router/decide.py", "failsafe.py")),
+        ("decision packed", ("_packed (gateway/plan.py",)),
+        ("exact inputs", ("inputs (gateway/plan.py", "gateway/decisions/")),
+        ("plan, the rest", ("gateway/plan.py", "gateway/policies/")),
+        ("open record", ("opening (gateway/metering.py",)),
+        ("journal: flush", ("journals/flusher.py", "journals/aio.py", "_round (ledger/journals")),
+        ("journal: write", ("ledger/journals/",)),
+        ("charge", ("gateway/charging.py",)),
+        ("learned, counted", ("_learn (", "_count (", "gateway/metrics/", "demanded.py")),
+        ("settle, the rest", ("gateway/metering.py",)),
+        ("holds", ("gateway/admission.py", "ledger/budgets/")),
+        ("promises on the board", ("gateway/flight.py", "attempt.py")),
+        ("upstream", ("backends/",)),
+        ("answer", ("gateway/delivery.py", "gateway/reply.py", "gateway/relay.py")),
+        ("key", ("gateway/auth.py", "ledger/identity/")),
+        ("body read", ("gateway/intake.py", "http/body.py", "_asked (", "_understood (")),
+        ("dispatch", ("gateway/dispatch.py", "silence.py", "retries.py")),
+        ("request's frame", ("gateway/api.py", "gateway/app.py")),
+        ("HTTP server", ("gateway/http/", "uvicorn/protocols", "gateway/ids.py")),
+        ("event loop, sockets", ("asyncio/", "gateway/worker.py", "<module>")),
+    ),
+    "writer": (
+        ("seals", ("ledger/seals/",)),
+        ("sums", ("ledger/sums/",)),
+        ("journals read", ("ledger/journals/",)),
+        ("rows made", ("writing/fold.py", "writing/rows.py", "ledger/accounts.py")),
+        ("rows written", ("writing/statements.py",)),
+        ("commit", ("do_commit (",)),
+        ("applying, the rest", ("ledger/writing/",)),
+        ("news, budget desk", ("_look (", "_news (", "ledger/budgets/")),
+        ("event loop, threads", ("asyncio/", "concurrent/", "<module>")),
+    ),
+    "telemetry": (("by the clock", ("",)),),
+    "other": (("by the clock", ("",)),),
+}
+
+
+def stage_of(label: str, stack: str) -> str:
+    """Whose sample it is: from the innermost function outwards, the first that is known."""
+    for frame in reversed(stack.split(";")):
+        for stage, marks in STAGES[label]:
+            if any(mark in frame for mark in marks):
+                return stage
+    return "else"
+
+
+def counted(label: str, raw: Path) -> Counter[str]:
+    """Samples of a process by stage, from what py-spy wrote."""
+    found: Counter[str] = Counter()
+    for line in raw.read_text().splitlines():
+        stack, _, count = line.rpartition(" ")
+        if not any(mark in stack.rpartition(";")[2] for mark in WAITING):
+            found[stage_of(label, stack)] += int(count)
+    return found
+
+
+def sampler() -> Path:
+    """py-spy as its lock file has it, in an environment of its own."""
+    return peers.install(SAMPLER, bench_gateway.FOLDER).parent / SAMPLER
+
+
+def measured(target: Ours, stage: scenes.Stage, seconds: float) -> dict[str, dict[str, float]]:
+    """By process and stage: CPU microseconds a request; a process's `all` is the kernel's."""
+    spy, labels = sampler(), by_label(target.process.pid)
+    stage.load.run(**stage.asking(target, clients=32), seconds=1.0)
+    target.settle()
+    asked, before = target.rows()[0], {}
+    raws = {(label, pid): stage.folder / f"{pid}.raw" for label in labels for pid in labels[label]}
+    before = {pid: cpu_s([pid]) for _, pid in raws}
+    watching = [
+        subprocess.Popen(
+            [spy, "record", "--pid", str(pid), "--format", "raw", "--function",
+             "--rate", str(PER_S), "--duration", "3600", "--output", str(raw)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for (_, pid), raw in raws.items()
+    ]  # fmt: skip
+    stage.load.run(**stage.asking(target, clients=32), seconds=seconds)
+    target.settle()
+    for one in watching:
+        one.send_signal(signal.SIGINT)
+        one.wait()
+    requests = target.rows()[0] - asked
+    found: dict[str, dict[str, float]] = {}
+    for (label, pid), raw in raws.items():
+        spent = 1e6 * (cpu_s([pid]) - before[pid]) / requests
+        samples = counted(label, raw) if raw.exists() else Counter()
+        here = found.setdefault(label, {"all": 0.0})
+        here["all"] += spent
+        for name, count in samples.items():
+            here[name] = here.get(name, 0.0) + spent * count / samples.total()
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=15.0)
+    given = parser.parse_args()
+    wire.build(bench_gateway.FOLDER)
+    cores = sorted(os.sched_getaffinity(0))
+    state = bench_gateway.FOLDER / "account"
+    shutil.rmtree(state, ignore_errors=True)
+    state.mkdir(parents=True)
+    with (
+        bench_gateway.upstream_of({cores[-1]}) as upstream,
+        bench_gateway.targets_of(upstream, state, {}, {cores[0]}) as running,
+    ):
+        target = running[report.OURS]
+        assert isinstance(target, Ours)
+        stage = scenes.Stage(wire.Load(bench_gateway.FOLDER, {cores[-1]}), upstream, state,
+                             scenes.FULL)  # fmt: skip
+        found = measured(target, stage, given.seconds)
+    for label, stages in sorted(found.items(), key=lambda one: -one[1]["all"]):
+        for name, spent in sorted(stages.items(), key=lambda one: -one[1]):
+            print(f"{label:<10} {name:<24} {spent:8.1f} us a request")
+    (ROOT / "build" / "bench-account.json").write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
