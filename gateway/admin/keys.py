@@ -40,7 +40,7 @@ class TeamsKey(msgspec.Struct, forbid_unknown_fields=True):
     name: _Text
     user: _Text | None = None
     role: Role | None = None
-    scopes: list[Scope] | None = None
+    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1)] | None = None
     models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
     internal_only: bool = False
     days: _Days | None = None
@@ -55,7 +55,7 @@ class AnyKey(msgspec.Struct, forbid_unknown_fields=True):
     org: _Text = "default"
     user: _Text | None = None
     role: Role | None = None
-    scopes: list[Scope] | None = None
+    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1)] | None = None
     models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
     internal_only: bool = False
     tags: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=16)] | None = None
@@ -125,6 +125,7 @@ def _create_any(place: Place, given: AnyKey) -> dict[str, Any]:
     _refuse_excess(place.identity, spec.scopes, spec.models, spec.residency)
     with Session(place.ledger) as session, session.begin():
         author, pepper = _author(place, given.note), _pepper(place, session)
+        _refuse_another_teams_user(place.identity, session, spec.user)
         ends_us = _own_end(place.identity, session)
         if spec.expires_us is None:
             spec = replace(spec, expires_us=ends_us)
@@ -197,6 +198,16 @@ def _refuse_excess(
     if whose.residency == "internal_only" != residency:
         words = "requests of this key never leave the network; nor do those of keys that it makes"
         raise Refused(words, kind="forbidden", param="internal_only")
+
+
+def _refuse_another_teams_user(whose: Identity | None, session: Session, user: str | None) -> None:
+    """What that user may spend and is billed is none of this team's affair."""
+    if whose is None or user is None or _acts_for_all(whose):
+        return
+    teams = keychanges.teams_of(session.connection(), user)
+    if teams and whose.team_id not in teams:
+        words = f"`{user}` is a user of another team: let somebody with `keys:all` make this key"
+        raise Refused(words, kind="forbidden", param="user")
 
 
 def _refuse_other_tags(whose: Identity | None, old: KnownKey) -> None:

@@ -136,6 +136,11 @@ def known_keys(connection: Connection, team: str | None = None) -> list[KnownKey
     return [KnownKey._make(row) for row in connection.execute(query)]
 
 
+def teams_of(connection: Connection, user: str) -> set[str]:
+    """Of all keys that were ever made for this user."""
+    return set(connection.execute(select(Key.team_id).where(Key.user_id == user)).scalars())
+
+
 def _say(
     session: Session,
     key_id: str,

@@ -34,6 +34,7 @@ __all__ = [
 
 PUBLIC_BYTES = 8
 TEXT_LIMIT = 256  # characters
+EVERYBODY = "*"  # a budget on `user:*` is each user's
 
 
 class IdentityError(ValueError):
@@ -155,8 +156,12 @@ def _refuse_faults(spec: KeySpec, now_us: int) -> None:
     if any("=" in name for name, _ in spec.tags):
         raise IdentityError("a tag's name has no `=`: budgets name a tag as `NAME=VALUE`")
     for what in (spec.team, spec.org, spec.user):
-        if what is not None and not (what and _plain(what, 128)):
-            raise IdentityError("organisation, team and user ids are 1 to 128 printable characters")
+        if what is not None and not (what and _plain(what, 128) and what == what.strip()):
+            words = "1 to 128 printable characters, without blanks at their ends"
+            raise IdentityError(f"organisation, team and user ids are {words}")
+        if what == EVERYBODY:
+            words = "is nobody's id: budgets mean everybody by it"
+            raise IdentityError(f"`{EVERYBODY}` {words}")
     if spec.expires_us is not None and spec.expires_us <= now_us:
         raise IdentityError("the key would be expired when it is made")
     if spec.residency not in ("any", "internal_only"):

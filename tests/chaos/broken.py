@@ -143,9 +143,10 @@ ratelimits.are_shared = lambda url: False
 """
 
 TELLS_NOTHING = """
-from gateway.host import peers
+from gateway.peers.telling import Telling
 
-peers.Exchange._own = lambda self, loads, now_s: {}
+tell = Telling.tell
+Telling.tell = lambda self, shares, now_s, *, changed: tell(self, {}, now_s, changed=changed)
 """
 
 BELIEVED_FOR_EVER = """
@@ -160,7 +161,10 @@ from ledger.identity import keyring
 keyring._remember = lambda *_: None
 """
 
+SETTLED_MUCH_LATER = SETTLED_LATER.replace("call_later(0.5,", "call_later(5.0,")
+
 TEXTS = {
+    "settled much later": SETTLED_MUCH_LATER,
     "keys forgotten": KEYS_FORGOTTEN,
     "peers tell nothing": TELLS_NOTHING,
     "peers believed for ever": BELIEVED_FOR_EVER,

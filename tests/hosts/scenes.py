@@ -195,7 +195,7 @@ SCENES: dict[str, tuple[Callable[[Play], None], str, str]] = {
     "budgets": (budgets, "a crowd at all hosts against a budget for ten", "holds without end"),
     "limits": (limits, "a crowd at all hosts against a limit of a minute", "limits apart"),
     "cut": (database_cut, "a host cut off from the database", "keys forgotten"),
-    "killed": (killed, "a host dies at once", "settled later"),
+    "killed": (killed, "a host dies at once", "settled much later"),
     "peers": (exchange, "hosts that hear each other, and that do not", "peers tell nothing"),
     "apart": (cut_off, "a host cut off from its peers", "peers believed for ever"),
     "rolling": (rolling, "each host ended and started again, streams open", "ends at once"),

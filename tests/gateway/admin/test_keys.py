@@ -60,6 +60,8 @@ def test_a_team_admin_makes_a_key_of_the_own_team_and_sees_no_other(stack, token
         ({"secret_hash": "x"}, 400, "secret_hash"),
         ({"key_id": "x"}, 400, "key_id"),
         ({"scopes": ["everything"]}, 400, "scopes"),
+        ({"scopes": []}, 400, "scopes"),
+        ({"user": "*"}, 400, None),
         ({"role": "root"}, 400, "role"),
         ({"role": "admin"}, 403, "scopes"),
         ({"role": "viewer"}, 403, "scopes"),
@@ -93,6 +95,17 @@ def test_models_residency_and_tags_of_the_maker_bind_what_it_makes(stack, ask) -
     with stack.database.connect() as connection:
         row = connection.exec_driver_sql(f"SELECT tags FROM keys WHERE id = '{tagged}'").scalar()
     assert '"web"' in row
+
+
+def test_no_key_is_made_for_another_teams_user(ask) -> None:
+    """Whose budget it would spend, and in whose name."""
+    assert ask("other", name="hers", user="ann").status_code == 200
+    answer = ask("lead", name="not hers", user="ann")
+    assert (answer.status_code, answer.json()["error"]["param"]) == (403, "user")
+    assert ask("lead", name="his", user="bob").status_code == 200
+    assert ask("lead", name="his second", user="bob").status_code == 200
+    assert ask("admin", "/any", name="in both", team="search", user="ann").status_code == 200
+    assert ask("lead", name="hers too", user="ann").status_code == 200
 
 
 def test_who_has_no_scope_for_keys_makes_none(ask) -> None:
