@@ -22,6 +22,7 @@ LONGEST = 16 * 1024  # characters
 LEEWAY_S = 60  # clocks of two machines
 MOST_KEYS = 64
 LEAST_RSA_BITS = 2048
+_TYPES = ("jwt", "at+jwt")  # of a sign-in, and of an access token
 _KINDS = ("RSA", "EC", "OKP")  # no secrets that both sides know
 
 
@@ -83,7 +84,8 @@ def claims(token: str, keys: KeySet, rule: Rule, now_s: int) -> dict[str, Any]:
         iat={"essential": True},
     )
     try:
-        said = jwt.decode(token, keys, registry=registry).claims
+        decoded = jwt.decode(token, keys, registry=registry)
+        said = decoded.claims
         wanted.validate(said)
     except ExpiredTokenError as error:
         raise NotValid("it has expired: sign in again") from error
@@ -93,7 +95,17 @@ def claims(token: str, keys: KeySet, rule: Rule, now_s: int) -> dict[str, Any]:
         raise NotValid(_words(error)) from error
     except (ValueError, TypeError, RecursionError) as error:
         raise NotValid("it cannot be read") from error
+    _refuse_other_kinds(decoded.header, said)
     return said
+
+
+def _refuse_other_kinds(header: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+    """An issuer signs more than sign-ins: what tells of one that ended is none (`events`)."""
+    kind = header.get("typ", "JWT")
+    if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:
+        raise NotValid("its `typ` is that of another kind of token")
+    if "events" in said:
+        raise NotValid("it tells of `events`, and is no sign-in")
 
 
 def _key(said: object, rule: Rule) -> Key | None:

@@ -70,6 +70,17 @@ def test_a_claim_that_is_wrong_is_named(provider, keys, changes, words) -> None:
     assert claims(provider.token(), keys, provider.rule, now()), "the control"
 
 
+@pytest.mark.parametrize("typ", ["logout+jwt", "secevent+jwt", "application/dpop+jwt", ""])
+def test_another_kind_of_the_issuers_tokens_is_no_sign_in(provider, keys, typ) -> None:
+    with pytest.raises(NotValid, match="`typ`"):
+        claims(provider.token(header={"typ": typ}), keys, provider.rule, now())
+    ended = {"http://schemas.openid.net/event/backchannel-logout": {}}
+    with pytest.raises(NotValid, match="`events`"):
+        claims(provider.token(events=ended), keys, provider.rule, now())
+    for good in ("JWT", "at+jwt", "application/at+JWT"):
+        assert claims(provider.token(header={"typ": good}), keys, provider.rule, now())
+
+
 def test_who_does_not_have_the_key_signs_for_nobody(provider, keys) -> None:
     """The header names the issuer's key; the signature is another's."""
     good = provider.token()
