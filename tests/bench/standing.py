@@ -88,7 +88,8 @@ def _row(cell: Cell, seeds: Found, ours: list[float]) -> tuple[tuple[str, ...], 
         if name in first
     ]
     best = max((one for one, kept in swept if kept), default=None)
-    over = min(ours) / best if best else None
+    mine_then = next(iter(scores({"0": first}, "ours")), None)
+    over = mine_then / best if best and mine_then is not None else None
     bar = cell.least_to_threshold
     above = over is None or bar is None or over >= bar
     halved = first.get("bound, half windows")
