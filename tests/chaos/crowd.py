@@ -45,7 +45,7 @@ class Said:
 
 
 class Crowd:
-    """`hosts`: asked in turn; each caller uses one of `tokens`."""
+    """`hosts`: asked in turn, by each caller from another one on; each uses one of `tokens`."""
 
     def __init__(
         self, hosts: list[Any], tokens: list[str], manner: Manner, *, callers: int = 12,
@@ -87,12 +87,12 @@ class Caller(threading.Thread):
     ) -> None:
         super().__init__(daemon=True)
         self._hosts, self._token, self._manner = hosts, token, manner
-        self._rng, self._stopped = random.Random(seed), stopped
+        self._rng, self._stopped, self._first = random.Random(seed), stopped, seed
         self.said: list[Said] = []
         self.finished = 0
 
     def run(self) -> None:
-        turn = 0
+        turn = self._first
         while not self._stopped.is_set():
             host = self._hosts[turn % len(self._hosts)]
             turn += 1
