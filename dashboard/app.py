@@ -5,6 +5,7 @@ Finance and SRE open it to see whether own GPUs pay for themselves. It reads the
 change is asked of the gateway (`dashboard.asking`). Pages refresh by themselves.
 """
 
+import gc
 import sys
 from pathlib import Path
 
@@ -20,10 +21,13 @@ def main() -> None:
     st.set_option("client.toolbarMode", "viewer")  # no button that deploys to somebody's cloud
     look.style()
     waiting = st.empty()
-    if "dashboard.pages" not in sys.modules:
+    first = "dashboard.pages" not in sys.modules
+    if first:
         waiting.title("Opening the books ...", anchor=False)
     from dashboard import pages  # noqa: PLC0415  (takes a second: something is on the screen first)
 
+    if first:  # Streamlit collects all garbage after each run: what was imported is never any
+        gc.freeze()
     waiting.empty()
     pages.run()
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import altair as alt
+from altair.utils.schemapi import disable_debug_mode
 
 from dashboard import reading, words
 from dashboard.look import inks
@@ -59,6 +60,26 @@ def dollar_text(usd: float) -> str:
     return text if reading.now().money is None else f"{text} ({text.exact})"
 
 
+class Rows(alt.InlineData):
+    """Values that are plain already: neither judged nor copied one by one, as Altair's own are."""
+
+    def __init__(self, values: list[dict[str, Any]], **known: Any) -> None:
+        kept = {"format": alt.Undefined, "name": alt.Undefined, **known, "values": values}
+        object.__setattr__(self, "_args", ())
+        object.__setattr__(self, "_kwds", kept)
+
+    def __deepcopy__(self, _memo: Any) -> "Rows":
+        return self
+
+
+def trust_charts() -> None:
+    """Altair need not judge each part of a chart against its schema: that took most of a page.
+
+    For the dashboard's process; the tests of charts have them judged.
+    """
+    disable_debug_mode()
+
+
 def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     """Inline values; instants as the milliseconds at which a UTC axis has their wall time."""
     drawn_s = reading.now().drawn_s
@@ -69,7 +90,7 @@ def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
         }
         for record in records
     ]
-    return alt.InlineData(values=values)
+    return Rows(values)
 
 
 def coloured(colours: Mapping[str, str], *, columns: int = 2) -> alt.Color:
@@ -147,21 +168,22 @@ def markers(marks: Records, x: alt.X) -> list[Any]:
     ink = inks().ink
     rules = base.mark_rule(color=ink, strokeDash=[3, 3], strokeWidth=1.2)
     texts = base.mark_text(align="left", baseline="top", dx=4, color=ink, fontSize=12).encode(
-        y=alt.value(0), text="label:N"
+        y=alt.value(0), text=alt.Text("label:N")
     )
     return [rules, texts]
 
 
 def clean(chart: Any) -> Any:
-    """Without frames, in the theme's inks."""
+    """Without frames, in the theme's inks: the same chart, since a copy of it is made by value."""
     now = inks()
-    return (
-        chart.configure_view(strokeWidth=0)
-        .configure_axis(
+    chart.config = alt.Config(
+        view=alt.ViewConfig(strokeWidth=0),
+        axis=alt.AxisConfig(
             labelColor=now.muted, titleColor=now.muted, gridColor=now.grid, domainColor=now.line,
             labelFontSize=12, titleFontSize=12, titleFontWeight="normal",
-        )
-        .configure_legend(
+        ),
+        legend=alt.LegendConfig(
             labelFontSize=12.5, labelColor=now.ink, titleColor=now.muted, offset=6, padding=0
-        )
+        ),
     )  # fmt: skip
+    return chart

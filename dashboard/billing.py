@@ -69,6 +69,12 @@ def post(view: View, invoice: Stored) -> bool:
     seen = changing.done(desk, "/invoices/post", look=True, **given)
     if seen is None:
         return True
+    if waits := seen.get("waits"):
+        st.info(
+            f"It cannot be posted before {words.moment(waits['until_us'])}: {waits['why']}.",
+            icon=":material/hourglass_top:",
+        )
+        return True
     days = {day: pusd for day, pusd in seen["posted_pusd"].items() if pusd}
     st.warning(
         "One adjustment a day, on nobody's expense; entries are never taken back, only corrected "

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import asking
+from dashboard import asking, data
 from dashboard.asking import Desk, Refused, Unanswered
 from dashboard.data import View
 from ledger.identity.people import Role
@@ -67,7 +67,7 @@ def tell(name: str, words: str) -> None:
     """Draw the page once more from the top, of the books as they are now, with these words."""
     forget(name)
     st.session_state[f"{name}-done"] = words
-    st.cache_data.clear()
+    data.forget()
     st.rerun()
 
 

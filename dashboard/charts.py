@@ -30,7 +30,6 @@ from dashboard.axes import (
 from dashboard.look import (
     API,
     DOWN,
-    IDLE,
     OWN,
     SAME_WEIGHTS,
     SUBSTITUTE,
@@ -38,12 +37,6 @@ from dashboard.look import (
 )
 from ledger.reports.series import Line
 
-MONEY_COLOURS: Mapping[str, str] = {
-    Line.USED.value: OWN,
-    Line.IDLE.value: IDLE,
-    Line.UNAVAILABLE.value: DOWN,
-    Line.API.value: API,
-}
 # Told apart by every kind of colour vision: tests/dashboard/test_look.py computes it.
 PALETTE = (OWN, API, SUBSTITUTE, SAME_WEIGHTS, "#745820", "#C8ACE4", "#20C890", "#902090")
 SHARE = ".0%"
@@ -55,9 +48,10 @@ DASHES = ([1, 0], [5, 4], [1.5, 3], [9, 3, 2, 3])
 GAP = 0.12  # of a bar, between it and the next
 
 
-def money_colours(own: str) -> dict[str, str]:
+def money_colours(own: str = words.GPU.many) -> dict[str, str]:
     """By the names of the lines; `own` is what the own hardware is called."""
-    return {name.replace(words.GPU.many, own): colour for name, colour in MONEY_COLOURS.items()}
+    lines = {Line.USED: OWN, Line.IDLE: inks().idle, Line.UNAVAILABLE: DOWN, Line.API: API}
+    return {one.value.replace(words.GPU.many, own): colour for one, colour in lines.items()}
 
 
 def stacked(
@@ -83,9 +77,9 @@ def stacked(
         .mark_rect(cornerRadius=1)
         .encode(
             x=time_axis("left", ends),
-            x2="right:T",
+            x2=alt.X2("right:T"),
             y=alt.Y("low:Q", title=_titled(title, money=money), axis=axis_of(money=money)),
-            y2="high:Q",
+            y2=alt.Y2("high:Q"),
             color=coloured(colours),
             tooltip=[
                 alt.Tooltip(
@@ -230,7 +224,7 @@ def predictions(records: Records) -> Chart:
             x=alt.X("predicted:Q", title="predicted, seconds", scale=scale, axis=axis),
             y=alt.Y("observed:Q", title="observed, seconds", scale=scale, axis=axis),
             color=coloured({"own engine": OWN, "API": API}),
-            tooltip=["target:N", alt.Tooltip("predicted:Q", format=".3f"),
+            tooltip=[alt.Tooltip("target:N"), alt.Tooltip("predicted:Q", format=".3f"),
                      alt.Tooltip("observed:Q", format=".3f")],
         )
     )  # fmt: skip
@@ -260,7 +254,7 @@ def break_even(
         layers.append(
             alt.Chart(inline([{"from": limit, "to": end}]))
             .mark_rect(color=DOWN, opacity=0.08)
-            .encode(x=alt.X("from:Q"), x2="to:Q")
+            .encode(x=alt.X("from:Q"), x2=alt.X2("to:Q"))
         )
     layers.append(
         alt.Chart(inline(priced(costs)))
@@ -288,7 +282,7 @@ def break_even(
             scale=alt.Scale(domain=["here", "even"], range=["circle", "diamond"]),
         ),
         tooltip=[
-            "label:N",
+            alt.Tooltip("label:N"),
             alt.Tooltip("volume:Q", title="tokens a month", format=",.0f"),
             alt.Tooltip("shown:N", title="a month"),
         ],
@@ -296,7 +290,7 @@ def break_even(
     texts = [  # twice: an outline under the words keeps them readable on lines
         points.transform_filter(alt.datum.sort == sort)
         .mark_text(align="left", dx=9, dy=dy, fontSize=13, fontWeight=600, **outline)
-        .encode(text="label:N")
+        .encode(text=alt.Text("label:N"))
         for sort, dy in (("here", 17), ("even", -15))
         for outline in (
             {"stroke": now.card, "strokeWidth": 5, "color": now.card},

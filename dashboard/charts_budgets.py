@@ -3,10 +3,9 @@
 import altair as alt
 
 from dashboard.axes import Chart, Records, clean, coloured, in_money, inline
-from dashboard.look import API, DOWN, IDLE, OWN, inks
+from dashboard.look import API, DOWN, OWN, inks
 
 SPENT, HELD, OVER = "spent", "held", "over the limit"
-COLOURS = {SPENT: OWN, HELD: IDLE, OVER: DOWN}
 MOST = 2.0  # of the limit, to the right of which bars are cut
 
 
@@ -16,6 +15,7 @@ def bars(records: Records) -> Chart:
     end = max([1.05, *(record["high"] for record in records)])
     end = min(MOST, max([end, *(1.05 * (record["forecast"] or 0) for record in records)]))
     base = alt.Chart(inline(records), height=alt.Step(30))
+    colours = {SPENT: OWN, HELD: inks().idle, OVER: DOWN}
     y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=190, ticks=False))
     x = alt.X(
         "low:Q",
@@ -31,7 +31,7 @@ def bars(records: Records) -> Chart:
         alt.Tooltip("told:N", title="forecast to the window's end"),
     ]
     drawn = base.mark_bar(height=16, cornerRadius=2).encode(
-        x=x, x2="high:Q", y=y, color=coloured(COLOURS, columns=1), tooltip=told
+        x=x, x2=alt.X2("high:Q"), y=y, color=coloured(colours, columns=1), tooltip=told
     )
     seen = base.transform_filter("isValid(datum.forecast)")
     tick = seen.mark_tick(thickness=3, size=24, color=API).encode(
@@ -41,6 +41,6 @@ def bars(records: Records) -> Chart:
     limit = (
         alt.Chart(inline([{"at": 1.0}]))
         .mark_rule(color=inks().ink, strokeWidth=1.5)
-        .encode(x="at:Q")
+        .encode(x=alt.X("at:Q"))
     )
     return clean(alt.layer(drawn, tick, limit))

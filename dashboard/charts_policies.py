@@ -53,7 +53,7 @@ def dollars(records: Records, names: Sequence[str]) -> Chart:
             ),
             y=y,
             color=coloured({FIXED: OWN, CHARGED: API}),
-            order="order:O",
+            order=alt.Order("order:O"),
             tooltip=[
                 alt.Tooltip("set:N", title="policies"),
                 alt.Tooltip("kind:N", title="what"),
@@ -68,7 +68,7 @@ def dollars(records: Records, names: Sequence[str]) -> Chart:
     texts = (
         alt.Chart(ends)
         .mark_text(align="left", dx=6, fontSize=12.5, fontWeight=600, color=inks().ink)
-        .encode(x=alt.X("end:Q", scale=top), y=y, text="shown:N")
+        .encode(x=alt.X("end:Q", scale=top), y=y, text=alt.Text("shown:N"))
     )
     return clean(bars + texts)
 
@@ -189,7 +189,7 @@ def flows(records: Records) -> Chart:
     )  # fmt: skip
     bars = base.mark_bar(color=NEW, cornerRadiusEnd=3, height=BAR)
     texts = base.mark_text(align="left", dx=5, fontSize=12, color=inks().muted).encode(
-        text="beside:N"
+        text=alt.Text("beside:N")
     )
     return clean(bars + texts)
 

@@ -46,7 +46,7 @@ def changes(records: Records) -> Chart:
     bars = base.mark_bar(height=15, cornerRadius=2).encode(
         color=alt.condition("datum.dearer", alt.value(API), alt.value(OWN))
     )
-    texts = base.encode(text="shown:N")
+    texts = base.encode(text=alt.Text("shown:N"))
     right = texts.transform_filter("datum.dearer").mark_text(
         align="left", dx=5, color=inks().muted, fontSize=12
     )

@@ -57,7 +57,7 @@ def groups(records: Records, colours: Mapping[str, str]) -> Chart:
             y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=230, ticks=False)),
             x=alt.X("usd:Q", title=in_money("dollars"), axis=axis_of(money=True)),
             color=coloured(colours),
-            order="order:Q",
+            order=alt.Order("order:Q"),
             tooltip=[
                 alt.Tooltip("name:N", title="who"),
                 alt.Tooltip("kind:N", title="what"),

@@ -7,6 +7,7 @@ entered what a dollar is in it.
 
 from collections.abc import Sequence
 from datetime import date
+from functools import cache
 from zoneinfo import available_timezones
 
 import streamlit as st
@@ -68,5 +69,11 @@ def of_rate(one: Currency, today: date) -> str:
 def _zones(browser: str | None) -> Sequence[str]:
     """The browser's first, then the books', then all that this host knows."""
     first = list(dict.fromkeys([reading.known_zone(browser), UTC_NAME]))
-    places = sorted(one for one in available_timezones() if "/" in one and one not in first)
-    return [*first, *(one for one in places if not one.startswith(("Etc/", "SystemV/")))]
+    return [*first, *(one for one in _places() if one not in first)]
+
+
+@cache
+def _places() -> tuple[str, ...]:
+    """Hundreds of files are looked at for them: once is enough."""
+    named = sorted(one for one in available_timezones() if "/" in one)
+    return tuple(one for one in named if not one.startswith(("Etc/", "SystemV/")))

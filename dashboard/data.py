@@ -100,7 +100,7 @@ def read(
     def guarded(work: Callable[Concatenate[View, P], T]) -> Callable[Concatenate[View, P], T]:
         kept: Any = work
         if ttl is not None:
-            keep = st.cache_data(
+            keep = st.cache_resource(  # as it was read: unpickling it took longer than a chart
                 ttl=ttl, max_entries=entries, show_spinner=False, hash_funcs={View: _asked}
             )
             kept = keep(work)
@@ -123,8 +123,26 @@ def _allow(view: View, reach: Reach) -> None:
 
 
 def _asked(view: View) -> tuple[object, ...]:
-    """What an answer depends on: those who may see it share it."""
-    return view.url, view.period, view.team, view.now_us, view.basis
+    """What an answer depends on: those who may see it share it, and none of them changes it."""
+    written = _written().count
+    return view.url, view.period, view.team, view.now_us, view.basis, written
+
+
+@dataclass(slots=True)
+class Written:
+    """How often somebody changed the books from here."""
+
+    count: int = 0
+
+
+@st.cache_resource
+def _written() -> Written:
+    return Written()
+
+
+def forget() -> None:
+    """What was read is read anew, by everybody."""
+    _written().count += 1
 
 
 def ledger_url() -> str | None:
@@ -170,6 +188,13 @@ def survey(view: View) -> Survey:
         first = queries.freshness(connection).first_us
         bucket = bucket_us(view.scope, first)
         return read_survey(connection, view.scope, bucket_us=bucket, basis=view.basis)
+
+
+@read(Reach.TEAM)
+def freshness(view: View) -> queries.Freshness:
+    """How far the books are, of all teams."""
+    with engine(view.url).connect() as connection:
+        return queries.freshness(connection)
 
 
 @read(Reach.HOUSE)

@@ -115,7 +115,7 @@ def _teams(view: View) -> Sequence[str]:
 
 
 def _as_of(view: View) -> None:
-    fresh = data.survey(view).freshness
+    fresh = data.freshness(view)
     applied = standing_of_books(fresh, data.lag(), view.now_us)
     held = f"; {fresh.quarantined} records quarantined" if fresh.quarantined else ""
     st.caption(

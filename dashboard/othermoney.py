@@ -3,7 +3,7 @@
 The books stay in dollars. A rate that is old says so beside every figure that it makes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import date
 from fractions import Fraction
 
@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard import changing, choosing, look, words
 from dashboard.data import View
-from ledger.currencies import FRESH_DAYS, Currency
+from ledger.currencies import FRESH_DAYS, Currency, unknown
 from ledger.economics.cost import Exact
 
 CURRENCIES = "currencies"  # the change's name
@@ -52,7 +52,8 @@ def show(view: View) -> None:
         pressed = st.form_submit_button("Enter the rate", icon=":material/currency_exchange:")
         if not pressed:
             return
-        if missing := lacking(code, rate, source):
+        quoted = {one.code for one in known}
+        if missing := lacking(code, rate, source, quoted):
             st.error(f"Nothing is entered: {missing}.", icon=":material/edit_note:")
             return
         given = {"currency": code.strip().upper(), "per_usd": f"{rate:.6f}", "day": str(day)}
@@ -62,10 +63,13 @@ def show(view: View) -> None:
             changing.tell(CURRENCIES, said)
 
 
-def lacking(code: str, rate: float | None, source: str) -> str:
-    """What the form still needs, in words; nothing where it is whole."""
+def lacking(code: str, rate: float | None, source: str, quoted: Container[str] = ()) -> str:
+    """What the form still needs, in words; nothing where it is whole. `quoted` have a rate."""
+    named = code.strip().upper()
+    fault = None if named in quoted else unknown(named)
     needs = [
-        (not code.strip(), "the currency is empty (EUR, GBP, ...)"),
+        (not named, "the currency is empty (EUR, GBP, ...)"),
+        (bool(named and fault), f"Currency: {fault}"),
         (rate is None, "what one dollar is, is empty"),
         (rate is not None and rate <= 0, "one dollar is more than 0 of anything"),
         (not source.strip(), "nobody says so: name the source"),

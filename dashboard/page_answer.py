@@ -203,10 +203,10 @@ def _spend(view: View, survey: Survey) -> None:
     unknown, own = "enter the rate", f"Own {own_hardware(survey)}"
     parts = [
         look.big(words.money(used + idle + down + api), size="mid"),
-        look.shares((used, look.OWN), (idle, look.IDLE), (down, look.DOWN), (api, look.API)),
+        look.shares((used, look.OWN), (idle, look.inks().idle), (down, look.DOWN), (api, look.API)),
         look.rows(
             (f"{own}, used", words.money(used) if rated else unknown, look.OWN),
-            (f"{own}, idle", words.money(idle) if rated else unknown, look.IDLE),
+            (f"{own}, idle", words.money(idle) if rated else unknown, look.inks().idle),
             (f"{own}, unavailable", words.money(down) if rated else unknown, look.DOWN),
             ("APIs", words.money(api), look.API),
         ),

@@ -231,6 +231,14 @@ def _nothing(survey: Survey) -> None:
             icon=":material/price_change:",
         )
         return
+    if not survey.contracts:
+        st.info(
+            "No own hardware is configured, so there is no cost of it to draw: name a pool of "
+            "engines (`pools.NAME`) with its rate, or see what one would cost on "
+            "[Plan a purchase](plan).",
+            icon=":material/show_chart:",
+        )
+        return
     cost = words.money(survey.own_pusd).replace("$", "\\$")
     st.info(
         "A break-even chart needs own engines that have answered requests, and a comparator "

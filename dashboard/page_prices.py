@@ -10,9 +10,11 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import changing, charts_prices, look, words
+from dashboard import changing, charts_prices, data, look, reading, words
 from dashboard.asking import Desk
 from dashboard.data import View
+from dashboard.figures import shown
+from ledger.prices.rates import Price
 
 PRICES = "prices"  # the change's name
 SEEN = "prices-seen"
@@ -28,13 +30,72 @@ def show(view: View) -> None:
     changing.told(PRICES)
     desk = changing.desk_for(view)
     if desk is None:
+        _commands(named=view.viewer.name is not None)
+    else:
+        st.subheader("What a source states beside the price book", anchor=False)
+        _compared(desk)
+    st.subheader("Prices in force", anchor=False)
+    _in_force(view)
+
+
+def _commands(*, named: bool) -> None:
+    """For who cannot change prices from here: who can, and how else it is done."""
+    who = "" if named else " Nobody signs in here so far: `dashboard.access_file` names people."
+    st.info(
+        "New prices are looked at and approved by finance people and admins who have signed in."
+        f"{who} Where the gateway runs, the same is done by "
+        "`breakeven prices diff --from litellm`, then `breakeven prices import`.",
+        icon=":material/sell:",
+    )
+
+
+def _in_force(view: View) -> None:
+    """Of what was asked for or compared in this period; the whole book is thousands of names."""
+    survey, book = data.survey(view), data.price_book(view)
+    names = {cell.target for cell in survey.cells if cell.backend == "api"}
+    names |= {name for one in survey.standing.verdicts for name in one.comparators}
+    if not names:
         st.info(
-            "Prices are looked at and approved by finance people and admins who have signed in, "
-            "or where the gateway runs: `breakeven prices diff --from litellm`, then "
-            "`breakeven prices import`.",
+            "No API was asked and nothing compared in this period. Name targets and comparators "
+            "(`models.NAME.targets`, `models.NAME.compare_with`), or choose a longer period.",
             icon=":material/sell:",
         )
         return
+    found = [in_force(name, book.find(name, view.now_us)) for name in sorted(names)]
+    form = st.column_config.NumberColumn(format=price_format(found))
+    look.table(found, about="price", column_config=dict.fromkeys(KINDS, form))
+    unknown = [row["name"] for row in found if row["version"] is None]
+    if unknown:
+        st.warning(
+            f"No price in the book for {', '.join(unknown)}: what they answer is flagged unpriced. "
+            "Name a file with a price for each (`prices`), or import one.",
+            icon=":material/money_off:",
+        )
+    st.caption("For 1M tokens each, of what was asked for or compared in this period.")
+
+
+KINDS = ("input", "cached", "output")
+
+
+def in_force(name: str, price: Price | None) -> dict[str, Any]:
+    """A row: what 1M tokens of each kind cost, and who says so; nothing where no price is known."""
+    if price is None:
+        return {"name": name, **dict.fromkeys(KINDS), "source": "", "since": None, "version": None}
+    rates = {kind: shown(getattr(price.terms.rates, kind) * 10**6) for kind in KINDS}
+    since = words.instant(max(0, price.effective_from_us)).date()
+    source = price.source or price.book
+    return {"name": name, **rates, "source": source, "since": since, "version": price.version}
+
+
+def price_format(found: Sequence[Mapping[str, Any]]) -> str:
+    """As many places as the finest price needs: $0.075 in cents would be another price."""
+    texts = [f"{row[kind]:.6f}".rstrip("0") for row in found for kind in KINDS if row[kind]]
+    places = max([2, *(len(one.partition(".")[2]) for one in texts)])
+    code = reading.now().code
+    return f"{'$' if code == reading.USD else f'{code} '}%.{places}f"
+
+
+def _compared(desk: Desk) -> None:
     given = _given()
     if st.button("Look what would change", key="prices-look", disabled=given is None,
                  icon=":material/difference:") and given is not None:  # fmt: skip

@@ -27,7 +27,11 @@ def show(view: View) -> None:
     for one in data.overrides(view) if view.viewer.sees_house else ():
         look.label(words.held(one))
     if not survey.cells:
-        st.info("No requests in this period, so nothing was routed.", icon=":material/alt_route:")
+        st.info(
+            "No requests in this period, so nothing was routed. Choose a longer one, or send a "
+            "request.",
+            icon=":material/alt_route:",
+        )
         return
     _totals(survey, sum(row.requests for row in data.refusals(view)))
     st.subheader("Who answered, over time", anchor=False)

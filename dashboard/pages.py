@@ -19,6 +19,7 @@ from dashboard import (
     page_spend,
     page_terms,
 )
+from dashboard.axes import trust_charts
 from dashboard.entrance import SignInNeeded, enter
 from dashboard.frame import Place, page
 from dashboard.viewer import NotAllowed, Reach
@@ -51,6 +52,7 @@ PLACES = (
 
 def run() -> None:
     """Draw the page that the address names, if it is for whoever looks."""
+    trust_charts()
     url = data.ledger_url()
     if url is None:
         st.title("Breakeven")

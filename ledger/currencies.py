@@ -4,7 +4,6 @@ The books are in dollars, always; a rate is for reading. One that is older than 
 stale and says so wherever it is used.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -14,7 +13,17 @@ import msgspec
 
 from ledger.entered import Entered, in_force
 
-MONEY = re.compile(r"[A-Z]{3}")
+# ISO 4217's list of money that is in use, less the dollar that the books are in.
+_LISTED = (
+    "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD "
+    "CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS "
+    "GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW "
+    "KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR "
+    "MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR "
+    "SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX "
+    "UYU UZS VED VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG"
+)
+CODES = frozenset(_LISTED.split())
 FRESH_DAYS = 7
 
 
@@ -41,6 +50,15 @@ class Currency:
 
     def stale(self, today: date) -> bool:
         return self.age_days(today) > FRESH_DAYS
+
+
+def unknown(code: str) -> str | None:
+    """What is wrong with a code that somebody typed, and the fix; None for money that there is."""
+    if code == "USD":
+        return "the books are in USD: another currency is quoted in it"
+    if code not in CODES:
+        return f"`{code}` is no code of ISO 4217's list of money in use: write EUR, GBP, JPY, ..."
+    return None
 
 
 def currencies(found: Sequence[Entered], at_us: int) -> list[Currency]:

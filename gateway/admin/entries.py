@@ -9,7 +9,7 @@ import msgspec
 
 from gateway.admin.policies import Note
 from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
-from ledger.currencies import MONEY, Quoted
+from ledger.currencies import Quoted, unknown
 from ledger.entered import (
     CURRENCY,
     PROJECT,
@@ -98,9 +98,9 @@ def _currencies(place: Place, _: Nothing) -> dict[str, Any]:
 
 
 def _quote(place: Place, given: Quoting) -> dict[str, Any]:
-    if not MONEY.fullmatch(given.currency) or given.currency == "USD":
-        words = "`currency` is three capital letters as in ISO 4217, and not USD"
-        raise Refused(words, param="currency")
+    fault = unknown(given.currency)
+    if fault is not None and given.currency not in {one.name for one in _standing(place, CURRENCY)}:
+        raise Refused(f"`currency`: {fault}", param="currency")
     if not given.per_usd.is_finite() or not 0 < given.per_usd <= 10**9:
         raise Refused("`per_usd` is more than 0 and at most 1,000,000,000", param="per_usd")
     if given.day > datetime.fromtimestamp(place.now_us / 1e6, UTC).date():

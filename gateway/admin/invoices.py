@@ -95,7 +95,11 @@ def _post(place: Place, given: Posting) -> dict[str, Any]:
             invoice = invoices.find(connection, number)
             days = invoices.differences(connection, invoice, manner)
         found: dict[str, Any] = msgspec.to_builtins(asdict(invoice))
-        return {"invoice": number, "posted_pusd": _by_day(days), "of": found}
+        seen = {"invoice": number, "posted_pusd": _by_day(days), "of": found}
+        if place.now_us >= invoices.postable_us(invoice):
+            return seen
+        until_us = invoices.postable_us(invoice)
+        return {**seen, "waits": {"until_us": until_us, "why": invoices.too_early(invoice)}}
     days = invoices.post(place.ledger, number, by=place.by, at_us=place.now_us, manner=manner)
     return {"invoice": number, "posted_pusd": _by_day(days)}
 

@@ -165,12 +165,8 @@ def post(
         invoice = find(connection, number)
         if not taken.rowcount:
             raise InvoiceStateError(f"invoice {number} was posted by {invoice.posted_by}")
-        if at_us < _us(invoice.last_day) + DAY_US + 2 * GRACE_US:
-            raise InvoiceStateError(
-                f"invoice {number} goes to {invoice.last_day}, a day (UTC) that is not over: what "
-                "the books get until then would be owed twice. Post it the day after, or import "
-                "an invoice of the days until then"
-            )
+        if at_us < postable_us(invoice):
+            raise InvoiceStateError(too_early(invoice))
         posted = differences(connection, invoice, manner)
         accounts = adjustments(_account(invoice.party)), _owed_to(invoice.party)
         rows = [
@@ -185,6 +181,19 @@ def post(
         if rows:
             connection.execute(insert(Posting), rows)
     return posted
+
+
+def postable_us(invoice: Stored) -> int:
+    """From when on it can be posted: its days are over, and what settled late is in the books."""
+    return _us(invoice.last_day) + DAY_US + 2 * GRACE_US
+
+
+def too_early(invoice: Stored) -> str:
+    return (
+        f"invoice {invoice.id} goes to {invoice.last_day}, a day (UTC) that is not over: what "
+        "the books get until then would be owed twice. Post it the day after, or import "
+        "an invoice of the days until then"
+    )
 
 
 def invoice_entry(number: int, day: date) -> str:

@@ -43,6 +43,7 @@ from gateway.people import people_of
 from gateway.targets.slots import Board
 from ledger.accounts import close_hour, provisional_charge_pusd
 from ledger.database import make_engine, migrate
+from ledger.fleet.hours import gpu_entry
 from ledger.fleet.market import Hardware, Serving, record_market
 from ledger.identity.keys import KeyRing
 from ledger.identity.people import Role
@@ -53,6 +54,7 @@ from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import Terms, rates_from
 from ledger.prices.stored import import_drafts
 from ledger.writing.repository import Repository
+from ledger.writing.rows import posting_rows
 
 S, MINUTE, HOUR, DAY = 10**6, 60 * 10**6, 3_600 * 10**6, 86_400 * 10**6
 PRICES = {  # input, cached, output
@@ -96,8 +98,7 @@ class Traffic:
         self.books = books
         self.teams = teams
         self.rng = random.Random(seed)
-        self.simulated = simulated
-        self.number = 0
+        self.simulated, self.number = simulated, 0
 
     def hour(self, hour_us: int, requests: int, *, down: bool) -> None:
         room_us = 0 if down else HOUR * 9 // 10
@@ -248,6 +249,8 @@ def fill(
         )  # fmt: skip
         if books.hours:
             teams = [team for hour in books.hours for team in hour.pop("teams")]
+            postings = [row for one in books.hours for row in one.pop("postings")]
+            connection.execute(insert(orm.Posting), postings)
             connection.execute(insert(orm.GpuHour), books.hours)
             if teams:
                 connection.execute(insert(orm.GpuHourTeam), teams)
@@ -283,7 +286,7 @@ def _close(books: Books, hour_us: int, *, down: bool) -> dict:
     busy: dict[str, int] = defaultdict(int)
     charged: dict[str, int] = defaultdict(int)
     for opened, settled in books.pairs[-400:]:
-        if opened.backend == "own" and hour_us <= opened.opened_us < hour_us + HOUR:
+        if opened.backend == "own" and hour_us <= settled.settled_us < hour_us + HOUR:
             busy[opened.team_id] += settled.engine_us
             charged[opened.team_id] += settled.cost_pusd or 0
     closed = close_hour(
@@ -307,6 +310,7 @@ def _close(books: Books, hour_us: int, *, down: bool) -> dict:
         "idle_pusd": closed.idle_pusd, "unavailable_pusd": closed.unavailable_pusd,
         "busy_us": sum(busy.values()), "unavailable_us": HOUR if down else 0,
         "closed_us": hour_us + HOUR + MINUTE, "teams": teams,
+        "postings": posting_rows(gpu_entry("llama-70b", hour_us), hour_us, closed.postings),
     }  # fmt: skip
 
 
@@ -372,9 +376,8 @@ def books(tmp_path_factory) -> Callable[..., Books]:
     """Fill a fresh SQLite ledger; every argument of `fill` can be changed."""
 
     def make(url: str | None = None, **changes: object) -> Books:
-        now_us = time.time_ns() // 1000
         fresh = f"sqlite:///{tmp_path_factory.mktemp('books') / 'ledger.db'}"
-        return fill(url or fresh, **{"now_us": now_us, **changes})
+        return fill(url or fresh, **{"now_us": time.time_ns() // 1000, **changes})
 
     return make
 
@@ -416,7 +419,6 @@ def page() -> Iterator[Callable[..., AppTest]]:
         return test
 
     yield run
-    st.cache_data.clear()
     st.cache_resource.clear()
 
 
@@ -428,9 +430,7 @@ def text_of() -> Callable[[AppTest], str]:
         kinds = ("html", "markdown", "caption", "info", "warning", "subheader", "title")
         found = []
         for kind in kinds:
-            for element in test.get(kind):
-                proto = element.proto
-                found.append(getattr(proto, "body", ""))
+            found += [getattr(element.proto, "body", "") for element in test.get(kind)]
         return " ".join(re.sub(r"<[^>]+>", " ", html.unescape(text)) for text in found)
 
     return read
@@ -577,8 +577,7 @@ class Served:
 
     @property
     def number(self) -> int:
-        stored = policies_in_force(self.engine)
-        return 0 if stored is None else stored.number
+        return 0 if (stored := policies_in_force(self.engine)) is None else stored.number
 
 
 async def _told(_request: Any, error: Exception) -> Response:

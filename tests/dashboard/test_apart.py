@@ -115,7 +115,6 @@ def app(two, tmp_path, monkeypatch):
         return test
 
     yield run
-    st.cache_data.clear()
     st.cache_resource.clear()
 
 
@@ -274,7 +273,7 @@ def test_whatever_opens_the_ledger_is_a_read() -> None:
     """A function of `data` that took an address past `@read` would be asked by a page one day."""
     free = {
         "P", "T", "View", "argument", "engine", "exported", "read", "ledger_url", "lag", "upkeep",
-        "drift", "rounded_now_us", "bucket_us", "Bill",
+        "drift", "rounded_now_us", "bucket_us", "Bill", "Written", "forget",
     }  # fmt: skip
     own = {
         name

@@ -1,17 +1,21 @@
 """Axes and legends: no two labels read alike, small money is in full, a plot keeps its height."""
 
+import functools
 from datetime import UTC, datetime, timedelta
 
+import altair as alt
 import pytest
+from altair.utils.schemapi import SchemaValidationError, debug_mode
 
 from dashboard import axes, charts
+from dashboard.look import Trusted
 from ledger.reports.series import Line
 
 DAY = datetime(2026, 6, 1, tzinfo=UTC)
 RECORDS = [
     {"at": DAY + timedelta(days=n), "until": DAY + timedelta(days=n + 1), "kind": kind, "usd": 1.0}
     for n in range(3)
-    for kind in charts.MONEY_COLOURS
+    for kind in charts.money_colours()
 ]
 
 
@@ -30,7 +34,7 @@ def test_no_two_ticks_of_a_time_axis_read_the_same(bars: int) -> None:
         {"at": at, "until": at + timedelta(minutes=1), "kind": Line.API.value, "usd": 1.0}
         for at in (first, first + timedelta(minutes=bars - 1))
     ]
-    chart = charts.stacked(records, value="usd", colours=charts.MONEY_COLOURS, title="dollars")
+    chart = charts.stacked(records, value="usd", colours=charts.money_colours(), title="dollars")
     x = chart.to_dict()["encoding"]["x"]
     ticks = [instant(tick) for tick in x["axis"]["values"]]
     labels = [f"{tick:{x['axis']['format']}}" for tick in ticks]
@@ -41,6 +45,31 @@ def test_no_two_ticks_of_a_time_axis_read_the_same(bars: int) -> None:
     assert all(low <= tick <= high for tick in ticks)
 
 
+def test_values_are_handed_on_and_not_copied() -> None:
+    """Judged and copied one by one, thousands of points took most of a page's time."""
+    values = [{"a": 1.0}, {"a": 2.0}]
+    given = axes.inline(values)
+    chart = alt.layer(alt.Chart(given).mark_point(), alt.Chart(given).mark_line())
+    assert all(copied.values is given.values for copied in (given.copy(), chart.copy().data))
+    (kept,) = chart.to_dict()["datasets"].values()
+    assert kept == values
+
+
+def test_a_chart_that_nobody_judged_is_drawn_as_it_was_judged() -> None:
+    """In its process the dashboard trusts charts; here they are judged against the schema."""
+    made = functools.partial(charts.predictions, [
+        {"predicted": 1.0, "observed": 2.0, "kind": "API", "target": "x"}
+    ])  # fmt: skip
+    judged = made().to_dict()
+    with debug_mode(False):
+        assert Trusted(made()).to_dict() == judged
+    wrong = made()
+    wrong["height"] = "tall"
+    assert Trusted(wrong).to_dict()["height"] == "tall"
+    with pytest.raises(SchemaValidationError):  # the control: whoever judges finds it
+        wrong.to_dict()
+
+
 def test_one_instant_has_an_axis() -> None:
     spec = charts.lines([{"at": DAY, "kind": "a", "value": 1}], value="value", title="x").to_dict()
     low, high = map(instant, spec["encoding"]["x"]["scale"]["domain"])
@@ -48,7 +77,7 @@ def test_one_instant_has_an_axis() -> None:
 
 
 def test_an_axis_never_counts_in_milli() -> None:
-    spec = charts.stacked(RECORDS, value="usd", colours=charts.MONEY_COLOURS, title="").to_dict()
+    spec = charts.stacked(RECORDS, value="usd", colours=charts.money_colours(), title="").to_dict()
     label = spec["encoding"]["y"]["axis"]["labelExpr"]
     assert label.startswith("abs(datum.value) < 1 ? format(datum.value, '$.2~r')")
 

@@ -1,7 +1,7 @@
 """Bills from the browser: the verbs of the gateway on real books, asked before and told after."""
 
 import time
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 import pytest
@@ -68,9 +68,9 @@ def desk_as(monkeypatch, filled):
         one.engine.dispose()
 
 
-def billed(url: str, pusd: int) -> None:
+def billed(url: str, pusd: int, day: str = DAY) -> None:
     engine = make_engine(url)
-    text = f"date,item,amount\n{DAY},claude-haiku-4-5,{pusd / USD:f}\n"
+    text = f"date,item,amount\n{day},claude-haiku-4-5,{pusd / USD:f}\n"
     bill = parse(text)
     invoices.store(engine, bill, party="provider:anthropic", name="b.csv", by="ada", at_us=5)
     engine.dispose()
@@ -93,6 +93,22 @@ def test_what_would_be_posted_is_shown_first_and_posted_by_name(page, filled, de
         stored = invoices.find(connection, 1)
     assert stored.posted_by == "fay@example.com"
     assert "bills-post" not in keys(test)
+
+
+def test_a_bill_of_days_that_are_not_over_says_until_when_it_waits(page, filled, desk_as, text_of):
+    today = datetime.fromtimestamp(time.time(), UTC).date()
+    billed(filled.url, 3 * USD, day=str(today))
+    desk = desk_as("fay@example.com")
+    test = page("audit", filled.url)
+    test.button(key="bills-post").click().run()
+    said = text_of(test)
+    tomorrow = today + timedelta(days=1)
+    assert f"It cannot be posted before {tomorrow:%d %b} 00:" in said
+    assert "would be owed twice. Post it the day after" in said
+    assert "bills-yes" not in keys(test), "what it would post by now is not shown to be agreed to"
+    assert list(test.code) == []
+    with pytest.raises(Refused, match="a day \\(UTC\\) that is not over"):
+        desk.post("/invoices/post", invoice=1, manner="whole")
 
 
 def test_who_leaves_it_has_posted_nothing(page, filled, desk_as):

@@ -10,7 +10,7 @@ DAY = datetime(2026, 6, 1, tzinfo=UTC)
 RECORDS = [
     {"at": DAY + timedelta(days=n), "until": DAY + timedelta(days=n + 1), "kind": kind, "usd": 1.0}
     for n in range(3)
-    for kind in charts.MONEY_COLOURS
+    for kind in charts.money_colours()
 ]
 
 
@@ -22,21 +22,26 @@ def instant(stated: dict) -> datetime:
 
 
 def test_stacked_bars() -> None:
-    chart = charts.stacked(RECORDS, value="usd", colours=charts.MONEY_COLOURS, title="dollars")
+    chart = charts.stacked(RECORDS, value="usd", colours=charts.money_colours(), title="dollars")
     spec = chart.to_dict()
     assert spec["encoding"]["x"]["scale"]["type"] == "utc"
-    assert spec["encoding"]["color"]["scale"]["range"] == [look.OWN, look.IDLE, look.DOWN, look.API]
+    assert spec["encoding"]["color"]["scale"]["range"] == [
+        look.OWN,
+        look.LIGHT.idle,
+        look.DOWN,
+        look.API,
+    ]
     (values,) = spec["datasets"].values()
     assert len(values) == len(RECORDS)
     assert values[0]["at"] == DAY.timestamp() * 1000
     order = {row["kind"]: row["order"] for row in values}
-    assert list(order) == [kind for kind in charts.MONEY_COLOURS if kind in order]
+    assert list(order) == [kind for kind in charts.money_colours() if kind in order]
 
 
 def test_a_pile_has_no_gap_and_keeps_to_its_time() -> None:
     """Bars of so many pixels lay over each other on a phone."""
     spec = charts.stacked(
-        RECORDS, value="usd", colours=charts.MONEY_COLOURS, title="dollars"
+        RECORDS, value="usd", colours=charts.money_colours(), title="dollars"
     ).to_dict()
     (values,) = spec["datasets"].values()
     piles: dict[float, float] = {}
@@ -50,7 +55,7 @@ def test_a_pile_has_no_gap_and_keeps_to_its_time() -> None:
 def test_tooltips_show_small_amounts() -> None:
     """A format of cents showed what a request cost as nothing."""
     records = [{**RECORDS[0], "usd": 3.3e-8}, {**RECORDS[1], "usd": 12.5}]
-    spec = charts.stacked(records, value="usd", colours=charts.MONEY_COLOURS, title="$").to_dict()
+    spec = charts.stacked(records, value="usd", colours=charts.money_colours(), title="$").to_dict()
     assert spec["encoding"]["tooltip"][-1]["field"] == "shown"
     (values,) = spec["datasets"].values()
     assert [row["shown"] for row in values] == ["$0.000000033", "$12.50"]

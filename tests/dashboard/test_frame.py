@@ -1,5 +1,7 @@
 """Around every page: choices, the as-of line, and absence in words."""
 
+import gc
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,16 @@ def test_choices_and_as_of(app, month) -> None:
     assert not test.exception
     test.selectbox(key="team").set_value("finance").run()
     assert not test.exception
+
+
+def test_what_was_imported_is_looked_through_for_garbage_once(app, month, monkeypatch) -> None:
+    """Streamlit collects all garbage after each run of a page: 100 ms of every press."""
+    monkeypatch.delitem(sys.modules, "dashboard.pages")
+    gc.unfreeze()
+    app(month.url)
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    assert frozen > 10_000
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ VISIONS = {
     "tritan": ((1.256, -0.077, -0.179), (-0.078, 0.931, 0.148), (0.005, 0.691, 0.304)),
 }
 TOGETHER = {
-    "money": (look.OWN, look.IDLE, look.DOWN, look.API),
+    "money": (look.OWN, look.LIGHT.idle, look.DOWN, look.API),
+    "money, dark": (look.OWN, look.DARK.idle, look.DOWN, look.API),
     "break-even": (look.OWN, "#6FB5AC", look.SUBSTITUTE, look.SAME_WEIGHTS),
     "plan": (*COLOURS.values(), MORE_RESERVED),
     "palette": PALETTE,
@@ -122,6 +123,7 @@ def test_words_are_readable_on_their_paper(inks) -> None:
         assert contrast(word, inks.card) >= 4.5
     for colour in (look.OWN, look.SUBSTITUTE, look.SAME_WEIGHTS):
         assert contrast(colour, inks.card) >= 2.9, "a line on its paper"
+    assert contrast(inks.idle, inks.card) <= 6.0, "what nobody used is no lamp"
 
 
 def test_a_card_leads_to_its_meaning_and_its_rows_with_what_was_chosen(monkeypatch) -> None:

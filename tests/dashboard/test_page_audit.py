@@ -15,7 +15,7 @@ from ledger.invoices.files import parse
 from ledger.invoices.reconcile import Cause, model_of
 from ledger.seals.registers import Change, Registers
 from ledger.verify.checks import CHECKS as EVERY_CHECK
-from ledger.verify.checks import Finding, Result
+from ledger.verify.checks import Finding, Result, verify
 from ledger.verify.results import record_verification
 
 USD = 10**12
@@ -94,13 +94,21 @@ def test_a_change_is_told_in_words_and_not_in_columns() -> None:
     )
 
 
+def test_the_books_of_these_tests_hold(books) -> None:
+    """As a gateway's do: what a page shows of findings is not the fixture's own."""
+    engine = make_engine(books(days=2, peak=6.0).url)
+    with engine.connect() as connection:
+        assert verify(connection).findings == ()
+    engine.dispose()
+
+
 def test_the_last_verification_is_shown_with_its_findings(page, billed, text_of) -> None:
     assert "No result of `breakeven ledger verify` is kept" in text_of(page("audit", billed.url))
     engine = make_engine(billed.url)
     finding = Finding("holds_end", "r7.1", "settled, but still held")
     record_verification(engine, Result(("holds_end",), (finding,), ()), actor="ada", at_us=9)
     engine.dispose()
-    st.cache_data.clear()
+    st.cache_resource.clear()
     test = page("audit", billed.url)
     assert "1 finding" in text_of(test)
     assert test.dataframe[0].value.iloc[0]["check"] == "every hold ends"

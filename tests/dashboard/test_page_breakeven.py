@@ -143,3 +143,11 @@ def test_break_even_that_is_not_reached_says_why(steps) -> None:
     lines = met(steps, Meeting(far, None))
     assert lines[0] == "No break-even against the same weights elsewhere."
     assert "Cannot break even" in lines[1]
+
+
+def test_without_own_hardware_nobody_reads_of_zero_dollars(page, text_of, tmp_path) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    said = text_of(page("breakeven", url))
+    assert "No own hardware is configured" in said
+    assert "$0" not in said

@@ -2,8 +2,9 @@
 
 import pytest
 
-from dashboard import entrance
+from dashboard import entrance, page_prices
 from dashboard.viewer import Viewer
+from ledger.database import migrate
 from ledger.identity.people import Role
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.prices.stored import load_price_book, records_of
@@ -11,6 +12,10 @@ from ledger.prices.stored import load_price_book, records_of
 FAY, JOE = "fay@example.com", "joe@example.com"
 HEAD = "name,input_usd_per_million,output_usd_per_million,source,source_date\n"
 NAME = "acme/tiny"
+PRICES = {  # as the books' own, pico-USD a token
+    "anthropic/claude-haiku-4-5": (1_000_000, 100_000, 5_000_000),
+    "openai/gpt-4o-mini": (150_000, 75_000, 600_000),
+}
 
 
 @pytest.fixture(scope="module")
@@ -82,5 +87,39 @@ def test_what_the_dashboard_believes_of_somebody_opens_nothing(gateway, looking)
 
 def test_who_has_no_name_is_told_the_commands(looking, text_of) -> None:
     test = looking("", None, Role.ADMIN)
-    assert "breakeven prices import" in text_of(test)
+    said = text_of(test)
+    assert "breakeven prices import" in said
+    assert "`dashboard.access_file` names people" in said
     assert not test.button
+
+
+def test_prices_in_force_stand_there_for_everybody(looking) -> None:
+    """What was asked for or compared, at what the journal's prices are: dollars for 1M tokens."""
+    for name in (None, FAY):
+        table = looking("0.1", name).dataframe[-1].value.set_index("name")
+        for target, each in PRICES.items():
+            row = table.loc[target]
+            assert [row[kind] for kind in ("input", "cached", "output")] == [
+                pytest.approx(pusd / 10**6) for pusd in each
+            ]  # fmt: skip
+            assert row["source"] == "a list"
+
+
+def test_a_price_stands_there_to_its_last_place() -> None:
+    """$0.075 for 1M tokens stood there as $0.08."""
+    row = {"input": 1.0, "cached": 0.075, "output": None}
+    assert page_prices.price_format([row]) == "$%.3f"
+    assert page_prices.price_format([{**row, "cached": 0.5}]) == "$%.2f"
+    assert page_prices.price_format([]) == "$%.2f"
+
+
+def test_what_no_book_prices_is_no_zero() -> None:
+    row = page_prices.in_force("acme/none", None)
+    assert [row[kind] for kind in page_prices.KINDS] == [None] * 3
+
+
+def test_books_without_an_api_say_what_to_do(page, text_of, tmp_path) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    said = text_of(page("prices", url))
+    assert "No API was asked and nothing compared" in said

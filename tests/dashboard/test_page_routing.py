@@ -72,7 +72,7 @@ def test_answers_in_one_piece_have_no_first_token_to_compare(page, books, text_o
     with engine.begin() as connection:
         connection.execute(text("UPDATE attempts SET ttft_us = NULL"))
     engine.dispose()
-    st.cache_data.clear()
+    st.cache_resource.clear()
     shown = text_of(page("routing", filled.url))
     assert "No streamed answer in this period" in shown
     assert "answers in one piece are not compared" in shown
@@ -88,4 +88,6 @@ def test_refusals_are_listed(page, books) -> None:
 def test_no_traffic(page, tmp_path, text_of) -> None:
     url = f"sqlite:///{tmp_path / 'empty.db'}"
     migrate(url)
-    assert "nothing was routed" in text_of(page("routing", url))
+    assert "nothing was routed. Choose a longer one, or send a request" in text_of(
+        page("routing", url)
+    )

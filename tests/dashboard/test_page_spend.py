@@ -81,7 +81,7 @@ def test_disputed_answers_are_named_and_can_be_found(page, books, text_of) -> No
         mark = "UPDATE attempts SET flag = 'disputed' WHERE seq % 7 = 0"
         marked = connection.execute(text(mark)).rowcount
     engine.dispose()
-    st.cache_data.clear()
+    st.cache_resource.clear()
     test = page("spend", url)
     assert f"Of {marked:,} answers the target reported usage that cannot be" in text_of(test)
     test.selectbox(key="only-flag").set_value("disputed").run()

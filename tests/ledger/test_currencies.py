@@ -3,10 +3,19 @@
 from datetime import date
 from fractions import Fraction
 
-from ledger.currencies import FRESH_DAYS, currencies
+from ledger.currencies import CODES, FRESH_DAYS, currencies, unknown
 from ledger.entered import CURRENCY, Entered
 
 EUR = {"per_usd": "0.9213", "day": "2026-11-02", "source": "ECB"}
+
+
+def test_money_that_there_is_not_is_told_with_the_fix() -> None:
+    assert [unknown(one) for one in ("EUR", "JPY", "XOF", "ZWG")] == [None] * 4
+    for wrong in ("EUX", "eur", "", "DEM"):
+        assert f"`{wrong}` is no code of ISO 4217's list" in (unknown(wrong) or "")
+    assert "the books are in USD" in (unknown("USD") or "")
+    assert len(CODES) > 150
+    assert all(len(one) == 3 and one.isupper() for one in CODES)
 
 
 def test_the_newest_rate_of_each_counts() -> None:

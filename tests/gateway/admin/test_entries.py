@@ -61,6 +61,7 @@ SCENARIO = {"name": "a", "page": "plan", "turned": {}}
         ("scenarios", {**SCENARIO, "turned": {f"x{n}": "1" for n in range(41)}}, "turned"),
         ("currencies", {**RATE, "currency": "USD"}, "currency"),
         ("currencies", {**RATE, "currency": "euro"}, "currency"),
+        ("currencies", {**RATE, "currency": "EUX"}, "currency"),
         ("currencies", {**RATE, "per_usd": "0"}, "per_usd"),
         ("currencies", {**RATE, "per_usd": "Infinity"}, "per_usd"),
         ("currencies", {**RATE, "day": "2999-01-01"}, "day"),
