@@ -126,7 +126,7 @@ class Session:
         self._socket.close()
 
     def draw(self, press: str = "") -> str:
-        """Run the page and wait until it has ended; all its words."""
+        """Run the page and wait until it has ended; all its words, bold or not."""
         ask = BackMsg()
         ask.rerun_script.query_string = ""
         if press:
@@ -143,7 +143,7 @@ class Session:
             if kind == "auth_redirect":
                 self.login = message.auth_redirect.url
             if kind == "script_finished":
-                return self.text
+                return re.sub(r"</?b>", "", self.text)
 
 
 @contextmanager
