@@ -9,7 +9,7 @@ an engine that was slow, and so got nothing for `SLOW_FORGET_S`, is tried again.
 """
 
 from collections import deque
-from math import exp
+from math import exp, floor
 from typing import NamedTuple
 
 from router.types import StepModel
@@ -132,6 +132,24 @@ class Loops:
         elif now_s - self._judged_s > FORGET_S:
             self._forget(elapsed_s)
 
+    def rest(self, folds: int, period_s: float) -> None:
+        """As so many folds of the sums that were folded last, each a period after the one before.
+
+        The period is at most `SLOW_FORGET_S`: nobody looks away for longer.
+        """
+        slow_s = _late_s(self._observed_s + SLOW_FORGET_S - self._at_s, folds, period_s)
+        unjudged_s = _late_s(self._judged_s + FORGET_S - self._at_s, folds, period_s)
+        self._at_s += folds * period_s
+        while folds and self._age_s < PREFILL_S:
+            self._age_s += period_s
+            self.prefill_rate *= 1.0 - min(1.0, period_s / min(self._age_s, PREFILL_S))
+            folds -= 1
+        self._age_s += folds * period_s
+        self.prefill_rate *= max(0.0, 1.0 - period_s / PREFILL_S) ** folds
+        drift = 1.0 - exp(-slow_s / SLOW_FORGET_S)
+        self.step_feedback += drift * min(0.0, 1.0 - self.step_feedback)
+        self._forget(unjudged_s)
+
     def _track(self, sums: Sums, before: Sums) -> None:
         ttft = self.safety_ttft + SAFETY_GAIN * (sums.ttft_pull - before.ttft_pull)
         tpot = self.safety_tpot + SAFETY_GAIN * (sums.tpot_pull - before.tpot_pull)
@@ -154,6 +172,11 @@ class Loops:
         gain = 1.0 - exp(-elapsed_s / FORGET_S)
         self.safety_ttft += gain * (SAFETY_TTFT - self.safety_ttft)
         self.safety_tpot += gain * (SAFETY_TPOT - self.safety_tpot)
+
+
+def _late_s(from_s: float, folds: int, period_s: float) -> float:
+    """The periods of those folds that are later than so many seconds from now, added up."""
+    return period_s * (folds - min(folds, max(0, floor(from_s / period_s))))
 
 
 def _within(value: float, bounds: tuple[float, float]) -> float:

@@ -109,21 +109,24 @@ def market_of(
     total = sum(counts)
     if total <= 0.0:
         return UNKNOWN_MARKET
-    low = density_at(_quantile(counts, _LOW * total))
-    high = density_at(_quantile(counts, _HIGH * total))
-    top = density_at(_quantile(counts, _TOP * total))
+    asked = [(place, here) for place, here in enumerate(counts) if here > 0.0]  # few of the bins
+    low = density_at(_quantile(asked, _LOW * total))
+    high = density_at(_quantile(asked, _HIGH * total))
+    top = density_at(_quantile(asked, _TOP * total))
     return Market(_price(seconds, FILL * engine_seconds), top, high / low)
 
 
 class Demand:
     """One process's sums; what it adds is seen at the next reading."""
 
-    __slots__ = ("cells",)
+    __slots__ = ("_sums", "cells")
 
     def __init__(self) -> None:
         self.cells = [0.0] * CELLS
+        self._sums: tuple[float, ...] | None = None
 
     def add(self, asked: Asked) -> None:
+        self._sums = None
         place = bin_of(asked.density)
         self.cells[place] += asked.engine_seconds
         self.cells[BINS + place] += 1.0
@@ -131,7 +134,10 @@ class Demand:
             self.cells[2 * BINS + deadline_bin(asked.ttft_ms)] += 1.0
 
     def sums(self) -> tuple[float, ...]:
-        return tuple(self.cells)
+        """The same object while nothing is added, which `Window` knows by that."""
+        if self._sums is None:
+            self._sums = tuple(self.cells)
+        return self._sums
 
 
 class Window:
@@ -147,9 +153,13 @@ class Window:
         while len(readings) > 2 and readings[1][0] <= now_s - WINDOW_S:
             readings.popleft()
         since_s, before = readings[0]
-        if now_s <= since_s or engines <= 0:
+        if len(readings) > 1 and readings[1][1] is before:  # nobody asked, nor had to be read
+            since_s = max(since_s, min(readings[1][0], now_s - WINDOW_S))
+        if now_s <= since_s or engines <= 0 or before is sums:
             return UNKNOWN_MARKET
-        demand = [max(0.0, grown) for grown in map(sub, sums, before)]
+        demand = [*map(sub, sums, before)]
+        if min(demand) < 0.0:  # a worker died, and took its sums along
+            demand = [max(0.0, grown) for grown in demand]
         seconds, counts, deadlines = (
             demand[:BINS], demand[BINS : 2 * BINS], demand[2 * BINS :],
         )  # fmt: skip
@@ -169,10 +179,10 @@ def _price(seconds: Sequence[float], room_s: float) -> float:
     return 0.0
 
 
-def _quantile(counts: Sequence[float], rank: float) -> float:
-    """The place on the scale below which `rank` requests lie."""
-    for place, here in enumerate(counts):
-        if here >= rank and here > 0.0:
+def _quantile(asked: Sequence[tuple[int, float]], rank: float) -> float:
+    """The place on the scale below which `rank` requests lie, of those in each bin that has any."""
+    for place, here in asked:
+        if here >= rank:
             return place + rank / here
         rank -= here
-    return float(len(counts))
+    return asked[-1][0] + 1.0

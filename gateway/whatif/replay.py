@@ -1,8 +1,9 @@
 """Recorded traffic through a policy in virtual time: pure, deterministic, no clock.
 
 Each arrival lets the engines run up to its instant, asks the chooser, and goes to an engine or to
-the API. Loops fold and the market moves on ticks of their own in between, as live. What comes out
-says of each request where it ran, and when its first token and its others came.
+the API. Loops fold and the market moves on ticks of their own in between, as live; those of a lull,
+in which nothing runs and nothing waits, are passed at once. What comes out says of each request
+where it ran, and when its first token and its others came.
 """
 
 import heapq
@@ -18,7 +19,6 @@ from router.market import TICK_S
 from router.types import Slo
 
 _FOLD, _TICK, _ANSWER, _PATIENCE, _AGAIN = range(5)
-IDLE_S = 60.0  # with nothing in an engine for longer, nothing is left that a fold could change
 TOLD_EVERY = 500  # requests
 
 
@@ -104,6 +104,7 @@ class Replay:
     progress: Callable[[int], None] | None = None  # told how many requests have come
     outcomes: list[Outcome] = field(default_factory=list)
     _moves: list[tuple[float, int, int]] = field(default_factory=list)  # at, what, of which request
+    _waiting: int = 0  # that will ask again
 
     def run(self, chooser: Chooser) -> list[Outcome]:
         """Everything that was asked, to its end, in the order of asking."""
@@ -130,6 +131,7 @@ class Replay:
             return
         if choice.again_s is not None:
             heapq.heappush(self._moves, (now_s + choice.again_s, _AGAIN, index))
+            self._waiting += 1
             return
         outcome.waited_s = now_s - arrival.at_s
         if choice.most_tokens is not None and choice.most_tokens < arrival.output_tokens:
@@ -151,29 +153,35 @@ class Replay:
             at_s, what, index = heapq.heappop(moves)
             self._advance(at_s, chooser)
             if what == _FOLD:
-                for seat in self.seats:
-                    seat.fold(at_s)
-                heapq.heappush(moves, (self._next(at_s, until_s, self.knowledge.tick_s), what, -1))
+                heapq.heappush(moves, (self._fold(at_s, until_s), what, -1))
             elif what == _TICK:
                 chooser.tick(self.seats, at_s)
-                heapq.heappush(moves, (self._next(at_s, until_s, TICK_S), what, -1))
+                periods = max(1, self._quiet(at_s, until_s, TICK_S))
+                heapq.heappush(moves, (at_s + periods * TICK_S, what, -1))
             elif what == _ANSWER:
                 chooser.ended(self.outcomes[index])
             elif what == _AGAIN:
+                self._waiting -= 1
                 self._ask(index, self.arrivals[index], at_s, chooser)
             else:
                 self._give_up(index, at_s)
         self._advance(until_s, chooser)
 
-    def _next(self, at_s: float, until_s: float, period_s: float) -> float:
-        """When it is due again; long stretches without any request are passed at once."""
-        if (
-            until_s < inf
-            and until_s - at_s > IDLE_S
-            and not any(seat.flights for seat in self.seats)
-        ):
-            return until_s
-        return at_s + period_s
+    def _fold(self, at_s: float, until_s: float) -> float:
+        """Returns when it is due again."""
+        period_s = self.knowledge.tick_s
+        folds = self._quiet(at_s, until_s, period_s)
+        for seat in self.seats:
+            seat.fold(at_s)
+            if folds:
+                seat.rest(folds, period_s)
+        return at_s + (folds + 1) * period_s
+
+    def _quiet(self, at_s: float, until_s: float, period_s: float) -> int:
+        """How many periods pass until anything can happen to an engine, or is decided."""
+        if until_s == inf or self._waiting or any(seat.flights for seat in self.seats):
+            return 0
+        return int((until_s - at_s) / period_s)
 
     def _advance(self, until_s: float, chooser: Chooser) -> None:
         for seat in self.seats:

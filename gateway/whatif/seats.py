@@ -148,6 +148,10 @@ class Seat:
         else:
             self.loops.fold(Sums(admitted_tokens=self._prefilled + self._queued), now_s)
 
+    def rest(self, folds: int, period_s: float) -> None:
+        """As so many folds a period apart, of what was folded last: nothing runs in between."""
+        self.loops.rest(folds, period_s)
+
     def state(
         self, now_s: float, worker: int = 0, tightest_ttft_ms: float | None = None
     ) -> EngineState:

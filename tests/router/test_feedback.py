@@ -192,3 +192,25 @@ def test_a_factor_below_one_is_not_forgotten_in_a_lull() -> None:
     for tick in range(100, 300):
         folded(loops, 0.5 * tick, observed_s=0.7 * 99, predicted_s=99.0)
     assert loops.step_feedback == known < 1.0
+
+
+@pytest.mark.parametrize("folds", [0, 1, 7, 19, 20, 21, 119, 120, 121, 5_000])
+@pytest.mark.parametrize("ticks", [1, 4, 60])
+def test_a_rest_is_as_many_folds_of_the_same_sums(folds: int, ticks: int) -> None:
+    """Slow, breaking promises, in the middle of a rush, also when hardly begun."""
+    step_by_step, at_once = Loops(), Loops()
+    for loops in (step_by_step, at_once):
+        for tick in range(ticks):
+            sums = {
+                "observed_s": 3.0 * tick, "predicted_s": 2.0 * tick, "judged": 5.0 * tick,
+                "missed": 2.0 * tick, "ttft_pull": -2.0 * tick, "admitted_tokens": 900.0 * tick,
+            }  # fmt: skip
+            folded(loops, 0.25 + 0.5 * tick, **sums)
+    for fold in range(folds):
+        folded(step_by_step, 0.25 + 0.5 * (ticks + fold), **sums)
+    at_once.rest(folds, 0.5)
+    later = {**sums, "admitted_tokens": 1e6, "observed_s": 1e3, "predicted_s": 9e2}
+    for loops in (step_by_step, at_once):
+        folded(loops, 0.25 + 0.5 * (ticks + folds), **later)
+    for name in ("step_feedback", "safety_ttft", "safety_tpot", "prefill_rate"):
+        assert getattr(at_once, name) == pytest.approx(getattr(step_by_step, name), rel=1e-9), name

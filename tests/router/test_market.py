@@ -133,6 +133,29 @@ def test_readings_are_bounded() -> None:
     assert len(window._readings) <= WINDOW_S + 2
 
 
+@pytest.mark.parametrize("lull", [1, 12, 29, 30, 31, 45, 400])
+def test_a_window_read_only_before_and_after_a_lull_says_the_same(lull: int) -> None:
+    """Readings of what nobody added to need not be made, also where the engine was full."""
+    demands = Demand(), Demand()
+    every, ends = Window(), Window()
+    for second in range(100 + lull):
+        quiet = 50 < second < 50 + lull
+        for demand in demands if not 50 <= second < 50 + lull else ():
+            demand.add(Asks("a", 1.0 + second % 3, 2.0 ** (30 + second % 5)))
+        said = every.read(demands[0].sums(), float(second), engines=1)
+        if not quiet or second == 49 + lull:
+            assert ends.read(demands[1].sums(), float(second), engines=1) == said, second
+    assert said.bid_price > 0.0
+
+
+def test_sums_are_the_same_object_until_something_is_added() -> None:
+    demand = Demand()
+    before = demand.sums()
+    assert demand.sums() is before
+    demand.add(Asks("a", 1.0, 1e9))
+    assert demand.sums() != before
+
+
 def test_demand_is_one_entry_a_pool_admitted_or_not() -> None:
     engine = SimpleNamespace(step=StepModel(0.01, 0.0, 0.0, 1e-4, 0.02), step_feedback=1.0)
 

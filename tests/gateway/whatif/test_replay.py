@@ -6,6 +6,7 @@ import pytest
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draws
+from gateway.whatif.planned import Planned
 from gateway.whatif.replay import AT_THE_API, Choice, Outcome, Replay
 from gateway.whatif.seats import Knowledge, Seat
 from gateway.whatif.traffic import Arrival
@@ -81,3 +82,49 @@ def test_a_promise_of_nothing_is_always_kept() -> None:
 
 def test_nothing_asked_is_nothing_answered(shape) -> None:
     assert replayed(shape, [], Fixed()) == []
+
+
+class Stepping(Replay):
+    """Through every second of a lull."""
+
+    def _quiet(self, at_s: float, until_s: float, period_s: float) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("rule", ["tight", "queued"])
+def test_a_lull_is_passed_at_once_and_leaves_what_its_seconds_would(
+    house, under, poisson, rule
+) -> None:
+    """Bursts, pairs and single requests, so that factors, rates and the market have moved."""
+    burst = poisson(60.0, 150)
+    lone = [one._replace(at_s=20.0 + 33 * place) for place, one in enumerate(poisson(1.0, 40))]
+    again = [one._replace(at_s=1_400.0 + one.at_s) for one in poisson(20.0, 100, seed=2)]
+    arrivals = [*burst, *lone, *again]
+    apis = {"openai/mini": draws(len(arrivals), Latency(), 1)}
+    found, factors = [], []
+    for kind in (Stepping, Replay):
+        planned = Planned(house, under(rule), arrivals[-1].at_s)
+        outcomes = kind(planned.seats, {}, arrivals, (), apis=apis).run(planned)
+        found.append([(one.engine, one.ttft_s, one.tpot_s, one.waited_s) for one in outcomes])
+        loops = planned.seats[0].loops
+        factors.append([loops.step_feedback, loops.safety_ttft, loops.safety_tpot])
+    for one, other in zip(*found, strict=True):
+        assert one[0] == other[0]
+        assert one[1:] == pytest.approx(other[1:])
+    assert factors[0] == pytest.approx(factors[1])
+
+
+def test_a_month_of_few_requests_is_as_few_steps(shape, monkeypatch) -> None:
+    """Work is by the request, not by the second: a month has 2,592,000 of them."""
+    arrivals = [Arrival(129.6 * place, 800, 30, "chat") for place in range(2_000)]
+    chooser, folds, advances = Fixed(), [], []
+    fold, advance = Seat.fold, Seat.advance
+    monkeypatch.setattr(Seat, "fold", lambda seat, at_s: folds.append(fold(seat, at_s)))
+    monkeypatch.setattr(
+        Seat, "advance", lambda seat, at_s: advances.append(at_s) or advance(seat, at_s)
+    )
+    outcomes = replayed(shape, arrivals, chooser)
+    assert all(one.kept(SLO) for one in outcomes)
+    assert len(chooser.ticks) <= 4 * len(arrivals)
+    assert len(folds) <= 4 * len(arrivals)
+    assert len(advances) <= 9 * len(arrivals)
