@@ -87,12 +87,9 @@ def test_what_overflows_is_priced_as_bought_unless_asked_otherwise(page, books, 
     assert text_of(test) != before
 
 
-def test_what_is_missing_is_asked_for(page, books, tmp_path, text_of) -> None:
+def test_what_is_missing_is_asked_for(page, books, text_of) -> None:
     unrated = books(rate_pusd=None, peak=3.0, days=2)
     assert "Enter your GPU rate for `llama-70b`" in text_of(page("breakeven", unrated.url))
-    url = f"sqlite:///{tmp_path / 'empty.db'}"
-    migrate(url)
-    assert "A break-even chart needs own engines" in text_of(page("breakeven", url))
 
 
 def test_the_caption_says_what_the_capacity_rests_on(page, month, text_of) -> None:
