@@ -27,11 +27,16 @@ HOW = (
     f"is told by two variables: `{GATEWAY}`, the gateway's address, and `{KEY_FILE_VARIABLE}`, a "
     "copy of the file `dashboard.key` in the gateway's state directory (deploy/DASHBOARD.md)."
 )
+UNHEARD = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 class Unanswered(Exception):
-    """The gateway could not be asked; the text says why."""
+    """The gateway could not be asked; the text says why. `heard`: it may have done it."""
+
+    def __init__(self, words: str, *, heard: bool = False) -> None:
+        super().__init__(words)
+        self.heard = heard
 
 
 class Refused(Exception):
@@ -83,7 +88,9 @@ class Desk:
             answer = self._client.send(request)
         except httpx.HTTPError as error:
             why = str(error) or type(error).__name__
-            raise Unanswered(f"{self._client.base_url} cannot be asked: {why}") from error
+            heard = not isinstance(error, UNHEARD)
+            words = f"{self._client.base_url} cannot be asked: {why}."
+            raise Unanswered(words, heard=heard) from error
         return _told(answer)
 
 
@@ -112,6 +119,7 @@ def _told(answer: httpx.Response) -> dict[str, Any]:
         words, code = str(error["message"]), error["code"]
     except (ValueError, KeyError, TypeError):
         raise Unanswered(
-            f"{answer.request.url.host} answered {answer.status_code}, as no gateway does."
+            f"{answer.request.url.host} answered {answer.status_code}, as no gateway does.",
+            heard=True,
         ) from None
     raise Refused(words, answer.status_code, code)

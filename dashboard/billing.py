@@ -41,15 +41,13 @@ def bring(view: View, providers: Sequence[str], pools: Sequence[str]) -> None:
         try:
             content = file.getvalue().decode("utf-8-sig")
         except UnicodeDecodeError:
-            st.error(f"{file.name} is no text in UTF-8: export it as CSV or JSON.")
-            return
+            changing.fail(BILLS, f"{file.name} is no text in UTF-8: export it as CSV or JSON.")
         given = {"content": content, "name": file.name, **senders[sender]}
-        found = changing.done(desk, "/invoices/import", **given)
-        if found is not None:
-            lines = words.plural(found["lines"], "line")
-            total = usd_text(found["total_pusd"])
-            said = f"Bill {found['invoice']} is read: {lines}, {total}. Nothing is posted yet."
-            changing.tell(BILLS, said)
+        found = changing.done(BILLS, desk, "/invoices/import", **given)
+        lines = words.plural(found["lines"], "line")
+        total = usd_text(found["total_pusd"])
+        said = f"Bill {found['invoice']} is read: {lines}, {total}. Nothing is posted yet."
+        changing.tell(BILLS, said)
 
 
 def post(view: View, invoice: Stored) -> bool:
@@ -66,7 +64,7 @@ def post(view: View, invoice: Stored) -> bool:
         key="bills-manner",
     )  # fmt: skip
     given = {"invoice": invoice.id, "manner": str(manner)}
-    seen = changing.done(desk, "/invoices/post", look=True, **given)
+    seen = changing.looked(desk, "/invoices/post", look=True, **given)
     if seen is None:
         return True
     if waits := seen.get("waits"):
@@ -83,9 +81,8 @@ def post(view: View, invoice: Stored) -> bool:
     )
     st.code("\n".join(f"{day}  {usd_text(pusd, sign=True)}" for day, pusd in days.items()), None)
     if changing.confirmed(BILLS, "Yes, post it", ready=bool(days)):
-        done = changing.done(desk, "/invoices/post", **given)
-        if done is not None:
-            total = usd_text(sum(done["posted_pusd"].values()), sign=True)
-            said = f"Bill {invoice.id} is posted: {total} of adjustments, by {desk.viewer.name}."
-            changing.tell(BILLS, said)
+        done = changing.done(BILLS, desk, "/invoices/post", **given)
+        total = usd_text(sum(done["posted_pusd"].values()), sign=True)
+        said = f"Bill {invoice.id} is posted: {total} of adjustments, by {desk.viewer.name}."
+        changing.tell(BILLS, said)
     return True

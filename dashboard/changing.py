@@ -2,11 +2,11 @@
 
 The gateway decides once more who may. A change is made in two steps: a button asks for it, and
 what it would do is shown with yes and no beneath; `NAME` is the change's, its state and its
-buttons' keys begin with it.
+buttons' keys begin with it. What came of it stays until the next change or another page.
 """
 
 from collections.abc import Container
-from typing import Any
+from typing import Any, NoReturn
 
 import streamlit as st
 
@@ -16,6 +16,9 @@ from dashboard.data import View
 from ledger.identity.people import Role
 
 MAY = (Role.FINANCE, Role.ADMIN)
+NOT = "Nothing was changed."
+MAYBE = "It may have been done all the same: see how the books stand before you try again."
+DONE = ":material/done_all:"
 
 
 def desk_for(view: View, roles: Container[Role] = MAY) -> Desk | None:
@@ -28,6 +31,7 @@ def desk_for(view: View, roles: Container[Role] = MAY) -> Desk | None:
 
 def ask(name: str, about: object = True) -> None:
     """From now on yes and no are shown."""
+    _hush(name)
     st.session_state[f"{name}-sure"] = about
 
 
@@ -38,11 +42,13 @@ def asked(name: str) -> object | None:
 
 
 def forget(name: str) -> None:
+    _hush(name)
     st.session_state.pop(f"{name}-sure", None)
 
 
 def confirmed(name: str, yes: str, *, ready: bool = True) -> bool:
     """Whether somebody says yes at this moment; `yes` is the button's label. No forgets it."""
+    _draw(name)
     agreed, left = st.columns(2)
     with left:
         if st.button("Leave it", key=f"{name}-no"):
@@ -52,26 +58,72 @@ def confirmed(name: str, yes: str, *, ready: bool = True) -> bool:
         return st.button(yes, type="primary", key=f"{name}-yes", disabled=not ready)
 
 
-def done(desk: Desk, path: str, **given: Any) -> dict[str, Any] | None:
-    """The gateway's answer; None where there is none, which was said."""
+def done(name: str, desk: Desk, path: str, /, **given: Any) -> dict[str, Any]:
+    """The gateway's answer; where there is none the page is drawn anew and says why."""
+    _hush(name)
     try:
         return desk.post(path, **given)
-    except Unanswered as error:
-        st.error(f"The gateway does not answer. {error}", icon=":material/cloud_off:")
-    except Refused as refused:
-        st.error(str(refused), icon=":material/block:")
+    except (Unanswered, Refused) as error:
+        text, icon = _why(error)
+        if isinstance(error, Refused):
+            fail(name, f"Nothing was changed: {text}", icon)
+        data.forget()
+        fail(name, f"{text} {MAYBE if error.heard else NOT}", icon)
+
+
+def looked(desk: Desk, path: str, /, **given: Any) -> dict[str, Any] | None:
+    """What the gateway says of a change before anybody makes it, asked at every drawing."""
+    try:
+        return desk.post(path, **given)
+    except (Unanswered, Refused) as error:
+        text, icon = _why(error)
+        st.error(text, icon=icon)
     return None
 
 
-def tell(name: str, words: str) -> None:
+def _why(error: Unanswered | Refused) -> tuple[str, str]:
+    """In words, and their icon."""
+    if isinstance(error, Unanswered):
+        return f"The gateway does not answer. {error}", ":material/cloud_off:"
+    return str(error), ":material/block:"
+
+
+def fail(name: str, text: str, icon: str = ":material/edit_note:") -> NoReturn:
+    """Draw the page once more: what was asked stays, and these words are there why it is not."""
+    _said()[name] = text, icon
+    st.rerun()
+
+
+def tell(name: str, words: str) -> NoReturn:
     """Draw the page once more from the top, of the books as they are now, with these words."""
     forget(name)
-    st.session_state[f"{name}-done"] = words
+    _said()[name] = words, DONE
     data.forget()
     st.rerun()
 
 
 def told(name: str) -> None:
-    """What `tell` was given, once."""
-    if (words := st.session_state.pop(f"{name}-done", None)) is not None:
-        st.success(words, icon=":material/done_all:")
+    """What `tell` or `fail` was given. Pages refresh by themselves: it stays, for who reads it."""
+    if asked(name) is None:  # else it stands beside yes and no
+        _draw(name)
+
+
+def leave() -> None:
+    """Another page is shown: what was said is read."""
+    _said().clear()
+
+
+def _draw(name: str) -> None:
+    text, icon = _said().get(name, ("", ""))
+    if text:
+        (st.success if icon == DONE else st.error)(text, icon=icon)
+
+
+def _hush(name: str) -> None:
+    _said().pop(name, None)
+
+
+def _said() -> dict[str, tuple[str, str]]:
+    """Of each change the last words, and their icon."""
+    kept: dict[str, tuple[str, str]] = st.session_state.setdefault("said-of-changes", {})
+    return kept

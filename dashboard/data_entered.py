@@ -1,4 +1,4 @@
-"""Reads of what people entered, and of budgets, refused and remembered as in `data`."""
+"""Reads of what people entered, budgets and prices charged by, refused and remembered as `data`."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,7 @@ from ledger.budgets.states import BudgetState, budget_states
 from ledger.database import snapshot
 from ledger.entered import CURRENCY, PROJECT, RATE, SCENARIO, Entered, entries
 from ledger.fleet.paidrates import RateVersion, rate_versions
+from ledger.queries import requests as queries
 
 
 @read(Reach.BOOKS, entries=4)
@@ -29,6 +30,13 @@ def budgets(view: View) -> list[BudgetState]:
     """Every budget in the window of this moment."""
     with snapshot(engine(view.url)) as connection:
         return budget_states(connection, view.now_us)
+
+
+@read(Reach.BOOKS, entries=4)
+def charged_by(view: View, targets: tuple[str, ...]) -> dict[str, int]:
+    """The price version of each target's latest priced answer in the period."""
+    with snapshot(engine(view.url)) as connection:
+        return queries.charged_by(connection, view.scope, targets)
 
 
 @read(Reach.HOUSE, entries=4)

@@ -13,7 +13,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import choosing, data, gate, reading, words
+from dashboard import changing, choosing, data, gate, reading, words
 from dashboard.data import View
 from dashboard.viewer import Reach, Who
 from ledger.queries.reads import Freshness
@@ -88,6 +88,8 @@ def _framed(place: Place, base: View) -> None:
         view = replace(base, period=period, team=one, now_us=at_us)
         shown = (module.__name__, period, team)
         first = st.session_state.get("shown") != shown
+        if first:
+            changing.leave()
         try:
             if fleet and whole and team != EVERYONE:
                 st.caption(f"Of all teams: {fleet.format(own=_own(base), team=team)}.")

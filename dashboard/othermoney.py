@@ -54,13 +54,11 @@ def show(view: View) -> None:
             return
         quoted = {one.code for one in known}
         if missing := lacking(code, rate, source, quoted):
-            st.error(f"Nothing is entered: {missing}.", icon=":material/edit_note:")
-            return
+            changing.fail(CURRENCIES, f"Nothing is entered: {missing}.")
         given = {"currency": code.strip().upper(), "per_usd": f"{rate:.6f}", "day": str(day)}
-        done = changing.done(desk, "/currencies", **given, source=source.strip())
-        if done is not None:
-            said = f"One dollar is {done['says']['per_usd']} {done['name']}, by {done['by']}."
-            changing.tell(CURRENCIES, said)
+        done = changing.done(CURRENCIES, desk, "/currencies", **given, source=source.strip())
+        said = f"One dollar is {done['says']['per_usd']} {done['name']}, by {done['by']}."
+        changing.tell(CURRENCIES, said)
 
 
 def lacking(code: str, rate: float | None, source: str, quoted: Container[str] = ()) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import changing, charts_prices, data, look, reading, words
+from dashboard import changing, charts_prices, data, data_entered, look, reading, words
 from dashboard.asking import Desk
 from dashboard.data import View
 from dashboard.figures import shown
@@ -61,30 +61,47 @@ def _in_force(view: View) -> None:
             icon=":material/sell:",
         )
         return
-    found = [in_force(name, book.find(name, view.now_us)) for name in sorted(names)]
+    prices = {name: book.find(name, view.now_us) for name in sorted(names)}
+    strangers = tuple(name for name, price in prices.items() if price is None)
+    charged = data_entered.charged_by(view, strangers) if strangers else {}
+    prices |= {name: book.version(version) for name, version in charged.items()}
+    found = [in_force(name, price) for name, price in prices.items()]
     form = st.column_config.NumberColumn(format=price_format(found))
     look.table(found, about="price", column_config=dict.fromkeys(KINDS, form))
     unknown = [row["name"] for row in found if row["version"] is None]
     if unknown:
         st.warning(
-            f"No price in the book for {', '.join(unknown)}: what they answer is flagged unpriced. "
-            "Name a file with a price for each (`prices`), or import one.",
+            f"No price in the book for {', '.join(unknown)}: answers from there are flagged "
+            "unpriced. Name a file with a price for each (`prices`), or import one.",
             icon=":material/money_off:",
         )
-    st.caption("For 1M tokens each, of what was asked for or compared in this period.")
+    by_another = [
+        f"`{name}` as `{price.name}`"
+        for name in charged
+        if (price := prices[name]) is not None and price.name != name
+    ]
+    as_others = f" Priced as others are (`prices_as`): {', '.join(by_another)}."
+    st.caption(
+        "For 1M tokens each, of what was asked for or compared in this period."
+        + (as_others if by_another else "")
+    )
 
 
 KINDS = ("input", "cached", "output")
 
 
 def in_force(name: str, price: Price | None) -> dict[str, Any]:
-    """A row: what 1M tokens of each kind cost, and who says so; nothing where no price is known."""
+    """A row: what 1M tokens of each kind cost, and who says so; nothing where no price is known.
+
+    `since` is empty for a price that no earlier one was known before.
+    """
     if price is None:
-        return {"name": name, **dict.fromkeys(KINDS), "source": "", "since": None, "version": None}
+        return {"name": name, **dict.fromkeys(KINDS), "since": None, "version": None, "source": ""}
     rates = {kind: shown(getattr(price.terms.rates, kind) * 10**6) for kind in KINDS}
-    since = words.instant(max(0, price.effective_from_us)).date()
+    from_us = price.effective_from_us
+    since = words.instant(from_us).date() if from_us > 0 else None
     source = price.source or price.book
-    return {"name": name, **rates, "source": source, "since": since, "version": price.version}
+    return {"name": name, **rates, "since": since, "version": price.version, "source": source}
 
 
 def price_format(found: Sequence[Mapping[str, Any]]) -> str:
@@ -100,9 +117,10 @@ def _compared(desk: Desk) -> None:
     if st.button("Look what would change", key="prices-look", disabled=given is None,
                  icon=":material/difference:") and given is not None:  # fmt: skip
         changing.forget(PRICES)
+        st.session_state.pop(SEEN, None)
         with st.spinner("Comparing with the price book ..."):
-            found = changing.done(desk, "/prices/diff", **given)
-        st.session_state[SEEN] = None if found is None else (given, found)
+            found = changing.done(PRICES, desk, "/prices/diff", **given)
+        st.session_state[SEEN] = given, found
     seen = st.session_state.get(SEEN)
     if seen is None:
         st.caption("Nothing is stored by looking. Prices in force stay until somebody says yes.")
@@ -135,8 +153,8 @@ def _seen(desk: Desk, given: Mapping[str, Any], found: Mapping[str, Any]) -> Non
     entries = found["entries"]
     if not found["new_versions"]:
         st.success(
-            f"{words.plural(found['unchanged'], 'price')} of `{found['book']}` stand in the book "
-            "as they are stated: nothing to approve.",
+            f"The book has {words.plural(found['unchanged'], 'price')} of `{found['book']}` as "
+            "stated: nothing to approve.",
             icon=":material/done_all:",
         )
         return
@@ -205,10 +223,7 @@ def _approve(desk: Desk, given: Mapping[str, Any], found: Mapping[str, Any]) -> 
         icon=":material/warning:",
     )
     if changing.confirmed(PRICES, "Yes, approve them"):
-        done = changing.done(desk, "/prices/import", approves=found["approves"], **given)
-        if done is not None:
-            st.session_state.pop(SEEN, None)
-            stored = words.plural(done["stored"], "version")
-            changing.tell(
-                PRICES, f"{stored} of {done['book']} are stored, approved by {done['by']}."
-            )
+        done = changing.done(PRICES, desk, "/prices/import", approves=found["approves"], **given)
+        st.session_state.pop(SEEN, None)
+        stored = words.plural(done["stored"], "version")
+        changing.tell(PRICES, f"Stored: {stored} of {done['book']}, approved by {done['by']}.")

@@ -246,10 +246,9 @@ def _enter(desk: Desk, one: RateVersion, given: dict[str, Any]) -> None:
         language="diff",
     )
     if changing.confirmed(RATES, "Yes, enter it"):
-        done = changing.done(desk, "/rates", **given)
-        if done is not None:
-            pools = ", ".join(each["pool"] for each in done["entered"])
-            changing.tell(RATES, f"The rate of {pools} is entered, {begins}, by {done['by']}.")
+        done = changing.done(RATES, desk, "/rates", **given)
+        pools = ", ".join(each["pool"] for each in done["entered"])
+        changing.tell(RATES, f"The rate of {pools} is entered, {begins}, by {done['by']}.")
 
 
 def _withdraw(desk: Desk, pool: str, note: str | None) -> None:
@@ -259,7 +258,6 @@ def _withdraw(desk: Desk, pool: str, note: str | None) -> None:
         icon=":material/warning:",
     )
     if changing.confirmed(RATES, "Yes, take it back"):
-        done = changing.done(desk, "/rates/withdraw", pool=pool, note=note)
-        if done is not None:
-            said = f"The configuration's rate of {pool} counts again, by {done['by']}."
-            changing.tell(RATES, said)
+        done = changing.done(RATES, desk, "/rates/withdraw", pool=pool, note=note)
+        said = f"The configuration's rate of {pool} counts again, by {done['by']}."
+        changing.tell(RATES, said)

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import changing
-from dashboard.asking import Desk, Refused
+from dashboard.asking import Desk
 from dashboard.policyeditor import Draft
 from ledger.identity.people import Role
 
@@ -87,13 +87,7 @@ def _sure(words: str, changes: Sequence[str]) -> str | None:
 
 def _do(desk: Desk, path: str, given: Mapping[str, Any]) -> None:
     changing.forget(POLICIES)
-    try:
-        done = desk.post(path, **given)
-    except Refused as refused:
-        if refused.code != "policies_moved":
-            raise
-        st.error(f"Nothing was changed: {refused}", icon=":material/sync_problem:")
-        return
+    done = changing.done(POLICIES, desk, path, **given)
     st.session_state.pop("policies-draft", None)
     changing.tell(POLICIES, f"Set {done['set']} is in force, by {done['by']}.")
 

@@ -54,14 +54,9 @@ def show(view: View) -> None:
         note = st.text_input("Why, for whoever reads it later", max_chars=500)
         if st.form_submit_button("Say whose it is", icon=":material/groups:"):
             if not project.strip():
-                st.error(
-                    "Nothing is entered: name the project, as its bills do.",
-                    icon=":material/edit_note:",
-                )
-                return
+                changing.fail(PROJECTS, "Nothing is entered: name the project, as its bills do.")
             given = {"provider": provider, "project": project.strip()}
             said = {"team": team.strip() or None, "note": note.strip() or None}
-            done = changing.done(desk, "/projects", **given, **said)
-            if done is not None:
-                whose = "nobody's" if done["says"] is None else f"{done['says']['team']}'s"
-                changing.tell(PROJECTS, f"{done['name']} is {whose}, says {done['by']}.")
+            done = changing.done(PROJECTS, desk, "/projects", **given, **said)
+            whose = "nobody's" if done["says"] is None else f"{done['says']['team']}'s"
+            changing.tell(PROJECTS, f"{done['name']} is {whose}, says {done['by']}.")

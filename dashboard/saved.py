@@ -77,10 +77,9 @@ def _save(desk: Desk, page: str, turned: dict[str, str], mine: Sequence[Entered]
 
 
 def _do(desk: Desk, change: str, path: str, given: dict[str, Any], said: str) -> None:
-    done = changing.done(desk, path, **given)
     changing.forget(change)
-    if done is not None:
-        changing.tell(change, f"{said}, by {done['by']}.")
+    done = changing.done(change, desk, path, **given)
+    changing.tell(change, f"{said}, by {done['by']}.")
 
 
 def _named(page: str) -> str:

@@ -3,7 +3,7 @@
 Everything here is limited: a page shows the latest rows, never all of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from sqlalchemy import Connection, case, func, select
@@ -105,6 +105,22 @@ def attempts(
         statement = statement.where(columns[name] == value)
     limited = scope.narrow(statement).limit(min(limit, ROWS_LIMIT))
     return [AttemptRow(*row) for row in rows(connection, limited)]
+
+
+def charged_by(connection: Connection, scope: Scope, targets: Sequence[str]) -> dict[str, int]:
+    """The price version of each target's latest priced answer; a target without one is left out."""
+    found: dict[str, int] = {}
+    for target in targets:
+        latest = (
+            select(Attempt.price_version)
+            .where(Attempt.target == target, Attempt.price_version.is_not(None))
+            .order_by(Attempt.opened_us.desc())
+            .limit(1)
+        )
+        version = connection.execute(scope.narrow(latest)).scalar_one_or_none()
+        if version is not None:
+            found[target] = version
+    return found
 
 
 def compared_costs(connection: Connection, attempt_id: str) -> list[Compared]:

@@ -38,6 +38,8 @@ def change() -> None:
         return
     st.caption(f"of {changing.asked('rows')}")
     if changing.confirmed("rows", "Yes, change it"):
+        if st.session_state.get("away"):
+            changing.done("rows", st.session_state["away"], "/rows")
         st.session_state["changed"] = st.session_state.get("changed", 0) + 1
         changing.tell("rows", "Changed.")
 
@@ -58,7 +60,47 @@ def test_yes_is_done_once_and_told_once(test) -> None:
     test.button(key="rows-yes").click().run()
     assert (test.session_state["changed"], test.success[0].value) == (1, "Changed.")
     assert [one.key for one in test.button] == ["start"]
-    assert not test.run().success
+
+
+def test_what_was_said_stays_until_the_next_change_or_another_page(test) -> None:
+    """Pages refresh by themselves within five seconds: a refusal was gone before it was read."""
+    test.button(key="start").click().run()
+    test.button(key="rows-yes").click().run()
+    for _ in range(3):
+        assert test.run().success[0].value == "Changed."
+    test.button(key="start").click().run()
+    assert not test.run().success, "the next change has begun"
+
+
+class Away:
+    """A gateway that answers nothing, and may have done it or not."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def post(self, path: str) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (asking.Refused("`rows` are 7.", 400, None), "Nothing was changed: `rows` are 7."),
+        (asking.Unanswered("It is away."), "It is away. Nothing was changed."),
+        (asking.Unanswered("It is slow.", heard=True), "may have been done all the same"),
+    ],
+)
+def test_what_was_not_done_says_why_beside_yes_and_no(test, error: Exception, said: str) -> None:
+    test.session_state["away"] = Away(error)
+    test.button(key="start").click().run()
+    test.button(key="rows-yes").click().run()
+    for _ in range(3):
+        assert said in test.run().error[0].value
+        assert "rows-yes" in [one.key for one in test.button], "to try it again"
+    test.session_state["away"] = None
+    test.button(key="rows-yes").click().run()
+    assert (test.session_state["changed"], test.success[0].value) == (1, "Changed.")
+    assert not test.error
 
 
 def test_no_forgets_that_it_was_asked(test) -> None:

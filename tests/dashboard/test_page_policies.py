@@ -60,8 +60,7 @@ def test_what_the_dashboard_believes_of_somebody_opens_nothing(gateway, looking)
     """Control of the control: the button is there, since the dashboard takes him for an admin."""
     before = gateway.number
     test = put(looking(JOE, Role.ADMIN), CALMER.replace("9000", "8000"))
-    (said,) = [one.value for one in test.warning if "does not allow it" in one.value]
-    assert f"{JOE} does not have the scope `policies:apply`" in said
+    assert f"{JOE} does not have the scope `policies:apply`" in test.error[0].value
     assert gateway.number == before
 
 

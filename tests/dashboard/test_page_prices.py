@@ -1,6 +1,8 @@
 """Prices over a gateway: looked at, asked, stored by name, and exactly as they were shown."""
 
 import pytest
+import streamlit as st
+from sqlalchemy import create_engine, text
 
 from dashboard import entrance, page_prices
 from dashboard.viewer import Viewer
@@ -55,10 +57,11 @@ def test_what_is_shown_is_approved_by_name(gateway, looking, text_of) -> None:
     test.button(key="prices-approve").click().run()
     assert stored(gateway) == [], "the control: nobody has said yes"
     test.button(key="prices-yes").click().run()
-    assert test.success[0].value == f"1 version of acme.csv are stored, approved by {FAY}."
+    assert test.success[0].value == f"Stored: 1 version of acme.csv, approved by {FAY}."
     assert stored(gateway) == [FAY]
     again = looking("0.1")
     assert "nothing to approve" in again.success[0].value
+    assert again.success[0].value.startswith("The book has 1 price of")
     dearer = looking("0.3")
     assert dearer.dataframe[0].value["change, %"].tolist() == [200.0]
     assert "+200 %" in str(dearer.get("vega_lite_chart")[0].proto)
@@ -103,6 +106,32 @@ def test_prices_in_force_stand_there_for_everybody(looking) -> None:
                 pytest.approx(pusd / 10**6) for pusd in each
             ]  # fmt: skip
             assert row["source"] == "a list"
+
+
+def test_a_target_with_another_ones_price_is_no_target_without_a_price(
+    books, page, text_of
+) -> None:
+    """By `prices_as`: it was said to be flagged unpriced while every answer had its price."""
+    url = books(days=1, peak=1.0).url
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE attempts SET target = 'acme/same' WHERE target = 'openai/gpt-4o-mini'")
+        )
+        connection.execute(
+            text("UPDATE rollup_cells SET target = 'acme/same' WHERE target = 'openai/gpt-4o-mini'")
+        )
+    test = page("prices", url)
+    assert "acme/same" in test.dataframe[0].value["name"].tolist(), text_of(test)
+    assert not test.warning
+    assert "`acme/same` as `openai/gpt-4o-mini`" in text_of(test)
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE attempts SET price_version = NULL WHERE target = 'acme/same'")
+        )
+    engine.dispose()
+    st.cache_resource.clear()
+    assert "No price in the book for acme/same" in page("prices", url).warning[0].value
 
 
 def test_a_price_stands_there_to_its_last_place() -> None:

@@ -1,9 +1,11 @@
 """Single attempts: filters, order, limits; one attempt's comparators and decision."""
 
 import pytest
+from msgspec.structs import replace
 
 from ledger.journals.records import Compared, Tokens
 from ledger.queries import reads as queries
+from ledger.queries import requests
 from ledger.queries.reads import Scope
 from ledger.writing.repository import Repository
 
@@ -49,6 +51,19 @@ def test_filters_and_team_scope_narrow(connection) -> None:
     )
     assert [row.request_id for row in both] == ["r5"]
     assert queries.attempts(connection, SCOPE, where={"team": "nobody"}) == []
+
+
+def test_a_target_was_charged_by_its_latest_priced_answers_version(engine, opened, settled) -> None:
+    versions = ((0, "a/x", 4), (1, "a/x", 6), (2, "a/x", None), (3, "b/x", None), (90, "a/x", 9))
+    records = []
+    for n, target, version in versions:
+        attempt = replace(opened(n), opened_us=NOON_US + n, target=target, price_version=version)
+        records += [attempt, settled(n)]
+    Repository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    within = Scope(NOON_US, NOON_US + 50)
+    with engine.connect() as connection:
+        found = requests.charged_by(connection, within, ("a/x", "b/x", "never/asked"))
+    assert found == {"a/x": 6}
 
 
 def test_an_attempts_comparators_and_decision(connection) -> None:
