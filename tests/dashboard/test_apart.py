@@ -7,6 +7,7 @@ eyes of somebody who sees all, and finds the canary.
 """
 
 import io
+import pickle
 import re
 import time
 from collections.abc import Iterator
@@ -261,6 +262,46 @@ def test_every_read_refuses_what_is_not_ones_own(two, name: str) -> None:
     for team in (CANARY, None, *((OWN,) if call.reach is not Reach.TEAM else ())):
         with pytest.raises(NotAllowed):
             call(view_of(two, team, EVE), *given)
+
+
+OF_A_TEAM = sorted(name for name, call in READS.items() if call.reach is Reach.TEAM)
+
+
+@pytest.mark.parametrize("name", OF_A_TEAM)
+def test_what_is_remembered_for_who_sees_all_is_not_given_to_a_team(two, name: str) -> None:
+    """One process draws for all: what it keeps is shared by those who asked for the same rows."""
+    call, given = READS[name], GIVEN.get(name, ())
+    whole = call(view_of(two, None, entrance.AT_THIS_MACHINE), *given)
+    own = call(view_of(two, OWN, EVE), *given)
+    assert own is not whole
+    assert hits(repr(own)) == []
+    assert call(view_of(two, OWN, entrance.AT_THIS_MACHINE), *given) is own, "it is remembered"
+
+
+@pytest.mark.parametrize("page", some(PATHS))
+def test_no_page_changes_what_is_remembered_for_the_others(
+    app, two, page: str, monkeypatch
+) -> None:
+    seen: dict[int, tuple[object, bytes]] = {}
+
+    def spied(call):
+        def spy(view, *given):
+            found = call(view, *given)
+            seen.setdefault(id(found), (found, pickle.dumps(found)))
+            return found
+
+        return spy
+
+    for module in (data, data_entered, data_fleet):
+        for name, call in READS.items():
+            if getattr(module, name, None) is call:
+                monkeypatch.setattr(module, name, spied(call))
+    for name in ("ada@example.com", SCOPED):
+        for test in walks(app(name, page)):
+            assert not test.exception
+    assert seen, "the control: what the page read was seen"
+    changed = [found for found, before in seen.values() if pickle.dumps(found) != before]
+    assert changed == []
 
 
 def test_one_attempt_of_the_other_team_has_no_details(two) -> None:
