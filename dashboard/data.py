@@ -41,6 +41,7 @@ from ledger.queries.tags import Tagged
 from ledger.queries.tags import tagged as read_tagged
 from ledger.reports.survey import Survey
 from ledger.reports.survey import survey as read_survey
+from ledger.reports.survey import surveys as read_surveys
 from ledger.reports.waterfall import Try, waterfall
 from ledger.seals.registers import Change
 from ledger.seals.registers import changes as read_changes
@@ -188,6 +189,15 @@ def survey(view: View) -> Survey:
         first = queries.freshness(connection).first_us
         bucket = bucket_us(view.scope, first)
         return read_survey(connection, view.scope, bucket_us=bucket, basis=view.basis)
+
+
+@read(Reach.HOUSE)
+def surveys(view: View) -> tuple[Survey, Survey]:
+    """Of everyone and of the view's team, of one instant."""
+    with snapshot(engine(view.url)) as connection:
+        first = queries.freshness(connection).first_us
+        bucket = bucket_us(view.scope, first)
+        return read_surveys(connection, view.scope, bucket_us=bucket, basis=view.basis)
 
 
 @read(Reach.TEAM)

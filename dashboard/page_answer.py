@@ -6,7 +6,6 @@ The verdict is the fleet's, whichever team is chosen; of a team there are its ow
 """
 
 from collections import Counter
-from dataclasses import replace
 from fractions import Fraction
 
 import streamlit as st
@@ -38,14 +37,15 @@ COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_
 
 
 def show(view: View) -> None:
-    survey = data.survey(view)
+    both = view.team is not None and view.viewer.sees_house
+    house, survey = data.surveys(view) if both else (None, data.survey(view))
     for text in labels(survey):
         look.label(text)
     if not survey.cells and not survey.contracts:
         _empty()
         return
     if view.team is not None:
-        _of_team(view, survey)
+        _of_team(view, survey, house)
         return
     alone = _only_apis(view)
     if alone:  # no own engine answers yet: that is what a newcomer sees happen
@@ -78,10 +78,10 @@ def show(view: View) -> None:
         look.chart(chart, about="spend")
 
 
-def _of_team(view: View, survey: Survey) -> None:
+def _of_team(view: View, survey: Survey, house: Survey | None) -> None:
     """The fleet's verdict, said to be that, and what the team itself spent and got."""
-    if view.viewer.sees_house:
-        _headline(view, data.survey(replace(view, team=None)))
+    if house is not None:
+        _headline(view, house)
         st.caption(team.words_of(survey))
     first, second = st.columns(2)
     with first:

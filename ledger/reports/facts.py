@@ -92,6 +92,13 @@ class Facts:
     def mine(self) -> Iterable[Group]:
         return (one for one in self.attempts if self.team in (None, one.team))
 
+    def of(self, team: str | None) -> "Facts":
+        """A team's, of everyone's or its own."""
+        if team == self.team:
+            return self
+        compared = tuple(one for one in self.compared if one.team_id == team)
+        return Facts(team, self.attempts, compared)
+
     def cells(self) -> list[Cell]:
         found: dict[tuple[Any, ...], list[int]] = {}
         for one in self.mine:

@@ -21,7 +21,6 @@ from ledger.fleet.running import Running, running
 from ledger.queries import reads as queries
 from ledger.queries.load import Loads, loads
 from ledger.queries.reads import (
-    CapacityRow,
     Cell,
     Comparison,
     Contract,
@@ -80,116 +79,153 @@ class Survey:
 
 def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis) -> Survey:
     """Everything about a span. `scope.end_us` is the reader's clock: the open hour ends there."""
-    read = settle_on(connection, partial(_read, connection, scope, bucket_us, basis))
-    cells = read.facts.cells()
-    closed = queries.hours(connection, scope, bucket_us=bucket_us)
-    fresh = queries.freshness(connection)
-    contracts = _contracts(queries.contracts(connection), cells, scope)
-    rests = [
-        running(connection, contract, closed, scope, bucket_us=bucket_us) for contract in contracts
-    ]
-    bills = [
-        pool_bill(contract, closed, scope, rest)
-        for contract, rest in zip(contracts, rests, strict=True)
-    ]
-    rated = rated_pools(bills)
-    served = {pool: _served(cells, pool, basis) for pool in rated}
-    found = [one for one in read.facts.comparisons() if one.pool in rated]
-    main = {pool: main_kinds(cells, pool) for pool in rated}
-    able = queries.capacities(connection)
-    looks = {
-        bill.pool: _pool(read, bill, found, able, served[bill.pool], main[bill.pool])
-        for bill in bills
-        if bill.pool in rated
-    }
-    answer = standing(
-        bills,
-        found,
-        served=Volume(sum(one.tokens for one in served.values()), basis),
-        capability=together(
-            {pool: look.capability for pool, look in looks.items()},
-            {pool: int(one.tokens) for pool, one in served.items()},
-            basis,
-            kinds=main,
-        ),
-    )
-    teams = queries.hours_by_team(connection, scope, bucket_us=bucket_us)
-    return Survey(
-        scope,
-        bucket_us,
-        tuple(cells),
-        read.moments,
-        tuple(closed),
-        tuple(teams),
-        tuple(contracts),
-        looks,
-        answer,
-        fresh,
-        tuple(rests),
-    )
+    return _Books(connection, scope, bucket_us, basis, [scope.team]).survey(scope.team)
+
+
+def surveys(
+    connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis
+) -> tuple[Survey, Survey]:
+    """Of everyone and of the scope's team, of one read: a team's alone is half of it anyway."""
+    books = _Books(connection, scope, bucket_us, basis, [None, scope.team])
+    return books.survey(None), books.survey(scope.team)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What is read of attempts, at one state of their sums."""
+    """What is read of attempts, at one state of their sums; `moments` and `loads` by team."""
 
-    scope: Scope
     facts: Facts
-    moments: tuple[Moment, ...]
     homes: dict[str, str]
-    everyone: Loads
-    mine: Loads
+    moments: dict[str | None, tuple[Moment, ...]]
+    loads: dict[str | None, Loads]
 
 
-def _read(
-    connection: Connection,
-    scope: Scope,
-    bucket_us: int,
-    basis: TokenBasis,
-    here: Rolled | None,
-) -> _Read:
-    """A capacity is the pool's, so everyone's traffic tells it."""
-    whole = replace(scope, team=None)
-    everyone = loads(connection, whole, here, basis=basis)
-    return _Read(
-        scope,
-        facts(connection, scope, here, everyone=True),
-        tuple(moments(connection, scope, here, bucket_us=bucket_us)),
-        homes(connection, here),
-        everyone,
-        everyone if scope == whole else loads(connection, scope, here, basis=basis),
-    )
+class _Books:
+    """A span's, read once for those whose surveys are made of them: a team's, everyone's (`None`).
 
+    A capacity is the pool's, so everyone's traffic tells it, also in the survey of a team.
+    """
 
-def _pool(
-    read: _Read,
-    bill: PoolBill,
-    found: Sequence[Comparison],
-    able: Sequence[CapacityRow],
-    served: Volume,
-    kinds: frozenset[str] | None,
-) -> PoolLook:
-    """One pool alone."""
-    pool, basis = bill.pool, served.basis
-    spills = [model for model, home in read.homes.items() if home == pool]
-    which: Any = {"spills": spills, "kinds": kinds}
-    load = read.everyone.of(pool=pool, **which)
-    can = pool_capability(
-        bill,
-        able,
-        read.facts.traffic(pool=pool, **which),
-        load,
-        span_end_us=read.scope.end_us,
-        basis=basis,
-    )
-    if read.mine is not read.everyone:
-        load = read.mine.of(pool=pool, **which)
-    mine = [one for one in found if one.pool == pool]
-    alone = standing(
-        [bill], mine, served=served, capability=None if can is None else can.capability
-    )
-    prices = overflow_prices(read.facts.overflowed(**which), mine, alone.verdicts, basis)
-    return PoolLook(alone, can, tuple(load_of(load, bill, read.scope.end_us)), prices)
+    def __init__(
+        self,
+        connection: Connection,
+        scope: Scope,
+        bucket_us: int,
+        basis: TokenBasis,
+        teams: Sequence[str | None],
+    ) -> None:
+        self._connection, self._scope, self._bucket_us = connection, scope, bucket_us
+        self._basis = basis
+        widest = replace(scope, team=None if None in teams else scope.team)
+        self._read = settle_on(connection, partial(self._settled, widest, teams))
+        self._closed = queries.hours(connection, scope, bucket_us=bucket_us)
+        self._teams = queries.hours_by_team(connection, widest, bucket_us=bucket_us)
+        self._fresh = queries.freshness(connection)
+        self._contracts = queries.contracts(connection)
+        self._able = queries.capacities(connection)
+        self._running: dict[Contract, Running] = {}
+        self._abilities: dict[tuple[Any, ...], PoolCapability | None] = {}
+
+    def _settled(self, widest: Scope, teams: Sequence[str | None], here: Rolled | None) -> _Read:
+        connection, scope = self._connection, self._scope
+        scopes = {one: replace(scope, team=one) for one in {None, *teams}}
+        return _Read(
+            facts(connection, widest, here, everyone=True),
+            homes(connection, here),
+            {
+                one: tuple(moments(connection, scopes[one], here, bucket_us=self._bucket_us))
+                for one in teams
+            },
+            {one: loads(connection, of, here, basis=self._basis) for one, of in scopes.items()},
+        )
+
+    def survey(self, team: str | None) -> Survey:
+        scope, basis = replace(self._scope, team=team), self._basis
+        mine = self._read.facts.of(team)
+        cells = mine.cells()
+        contracts = _contracts(self._contracts, cells, scope)
+        rests = [self._rest(contract) for contract in contracts]
+        bills = [
+            pool_bill(contract, self._closed, scope, rest)
+            for contract, rest in zip(contracts, rests, strict=True)
+        ]
+        rated = rated_pools(bills)
+        served = {pool: _served(cells, pool, basis) for pool in rated}
+        found = [one for one in mine.comparisons() if one.pool in rated]
+        main = {pool: main_kinds(cells, pool) for pool in rated}
+        looks = {
+            bill.pool: self._pool(mine, bill, found, served[bill.pool], main[bill.pool])
+            for bill in bills
+            if bill.pool in rated
+        }
+        answer = standing(
+            bills,
+            found,
+            served=Volume(sum(one.tokens for one in served.values()), basis),
+            capability=together(
+                {pool: look.capability for pool, look in looks.items()},
+                {pool: int(one.tokens) for pool, one in served.items()},
+                basis,
+                kinds=main,
+            ),
+        )
+        return Survey(
+            scope,
+            self._bucket_us,
+            tuple(cells),
+            self._read.moments[team],
+            tuple(self._closed),
+            tuple(one for one in self._teams if team in (None, one.team)),
+            tuple(contracts),
+            looks,
+            answer,
+            self._fresh,
+            tuple(rests),
+        )
+
+    def _rest(self, contract: Contract) -> Running:
+        """Of the hour that is open; a team's is everyone's."""
+        known = self._running.get(contract)
+        if known is None:
+            whole = replace(self._scope, team=None)
+            known = self._running[contract] = running(
+                self._connection, contract, self._closed, whole, bucket_us=self._bucket_us
+            )
+        return known
+
+    def _pool(
+        self,
+        mine: Facts,
+        bill: PoolBill,
+        found: Sequence[Comparison],
+        served: Volume,
+        kinds: frozenset[str] | None,
+    ) -> PoolLook:
+        """One pool alone."""
+        pool = bill.pool
+        spills = [model for model, home in self._read.homes.items() if home == pool]
+        which: Any = {"spills": spills, "kinds": kinds}
+        can = self._ability(mine, bill, which)
+        load = self._read.loads[mine.team].of(pool=pool, **which)
+        compared = [one for one in found if one.pool == pool]
+        alone = standing(
+            [bill], compared, served=served, capability=None if can is None else can.capability
+        )
+        prices = overflow_prices(mine.overflowed(**which), compared, alone.verdicts, self._basis)
+        return PoolLook(alone, can, tuple(load_of(load, bill, self._scope.end_us)), prices)
+
+    def _ability(self, mine: Facts, bill: PoolBill, which: Any) -> PoolCapability | None:
+        key = bill.pool, which["kinds"]
+        if key not in self._abilities:
+            self._abilities[key] = pool_capability(
+                bill,
+                self._able,
+                mine.traffic(pool=bill.pool, **which),
+                self._read.loads[None].of(pool=bill.pool, **which),
+                span_end_us=self._scope.end_us,
+                basis=self._basis,
+            )
+        return self._abilities[key]
 
 
 def main_kinds(cells: Iterable[Cell], pool: str) -> frozenset[str] | None:

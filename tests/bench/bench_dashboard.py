@@ -176,7 +176,10 @@ class Visit:
             ".getAttribute('data-test-script-state') === 'notRunning'"
         )
         self.page.wait_for_timeout(QUIET_MS)
-        return (self._meter.used_s() - used) * 1e3, took * 1e3
+        cpu_ms = (self._meter.used_s() - used) * 1e3
+        for one in self.page.get_by_test_id("stExpander").locator("details:not([open])").all():
+            one.locator("summary").first.click()
+        return cpu_ms, took * 1e3
 
     def turned(self, press: Callable[[], None]) -> tuple[float, float]:
         self.page.evaluate(WATCH)
@@ -189,16 +192,24 @@ class Visit:
         self._context.close()
 
 
-def widgets(page: Page) -> list[tuple[str, Callable[[], None]]]:
-    """Everything in sight that can be turned without asking the gateway: its name, and the turn."""
-    found: list[tuple[str, Callable[[], None]]] = []
+def widgets(page: Page) -> dict[str, Callable[[], None]]:
+    """Everything in sight that can be turned without asking the gateway: its name, and the turn.
+
+    Of the same name the second is called so. What a form holds runs nothing until it is sent.
+    """
+    found: dict[str, Callable[[], None]] = {}
     for kind, turn in TURNS.items():
         for one in page.get_by_test_id(kind).all():
             label = one.get_by_test_id("stWidgetLabel")
-            name = label.first.inner_text().strip() if label.count() else kind
-            if one.is_visible() and name != "Refresh by itself":
-                found.append((" ".join(name.split()), lambda one=one, turn=turn: turn(page, one)))
-    return sorted(found, key=lambda one: SIDEBAR.index(one[0]) if one[0] in SIDEBAR else -1)
+            named = label.first.inner_text() if label.count() else kind
+            name = " ".join(named.split())
+            alike = sum(known.partition(" (the ")[0] == name for known in found)
+            held = one.locator("xpath=ancestor::*[@data-testid='stForm']").count()
+            if one.is_visible() and not held and name != "Refresh by itself":
+                name = f"{name} (the {alike + 1}.)" if alike else name
+                found[name] = lambda one=one, turn=turn: turn(page, one)
+    ordered = sorted(found, key=lambda one: SIDEBAR.index(one) if one in SIDEBAR else -1)
+    return {name: found[name] for name in ordered}
 
 
 def _radio(_page: Page, one: Locator) -> None:
@@ -261,12 +272,13 @@ def measure(
         for name in pages:
             visit = Visit(browser, address, meter)
             found[name, "opened"].append(visit.opened(name))
-            for place, (label, _) in enumerate(widgets(visit.page)):
-                now = widgets(visit.page)  # a turn may have drawn others
-                if place >= len(now) or now[place][0] != label:
+            for label in widgets(visit.page):
+                press = widgets(visit.page).get(label)  # by its name: a turn may have drawn others
+                if press is None:
+                    print(f"{name} {label}: no longer there", file=sys.stderr)
                     continue
                 try:
-                    took = visit.turned(now[place][1])
+                    took = visit.turned(press)
                     found[name, label].append(took)
                 except Unturned:
                     visit.page.keyboard.press("Escape")

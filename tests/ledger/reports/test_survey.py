@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import event, insert
 
 from ledger.economics.cost import TokenBasis, Volume
 from ledger.fleet.capability import Known
@@ -12,7 +12,7 @@ from ledger.journals.records import Compared, Tokens
 from ledger.orm import tables as orm
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.reports.series import Line, spend
-from ledger.reports.survey import survey
+from ledger.reports.survey import survey, surveys
 from ledger.writing.repository import Repository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
@@ -124,3 +124,26 @@ def test_a_teams_view_has_the_capacity_of_the_pool(engine, fill, opened, settled
     assert whole.capability == mine.capability
     assert (sum(whole.load), sum(mine.load)) == (11 * 1_100 + 500, 500)
     assert mine.standing.served == Volume(500, BOTH)
+
+
+def test_everyones_and_a_teams_of_one_read_are_what_two_reads_say(
+    engine, fill, opened, settled
+) -> None:
+    fill(2 * USD)
+    records = [
+        opened(11, opened_us=START_US, backend="own", pool="llama", target="pool:llama/0",
+               team_id="other"),
+        settled(11, settled_us=START_US + 9, tokens=Tokens(input=500, output=50), slo_met=True,
+                engine_us=5, compared=(Compared("openai/x", 1, USD),)),
+    ]  # fmt: skip
+    Repository(engine, host="h").import_records(records, journal="k", at_us=NOW_US)
+    asked, said = {"bucket_us": MINUTE_US, "basis": BOTH}, []
+    event.listen(engine, "before_cursor_execute", lambda *given: said.append(given[2]))
+    with engine.connect() as connection:
+        house = survey(connection, SCOPE, **asked)
+        alone = len(said)
+        mine = survey(connection, replace(SCOPE, team="other"), **asked)
+        apart = len(said)
+        assert surveys(connection, replace(SCOPE, team="other"), **asked) == (house, mine)
+    assert sum(one.attempts for one in mine.cells) == 1 < sum(one.attempts for one in house.cells)
+    assert len(said) - apart <= 1.3 * alone, "what is of both is read once"
