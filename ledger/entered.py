@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import ColumnElement, Connection, insert, select
 
 from ledger.orm import policies as orm
 
@@ -34,7 +34,14 @@ class Entered(msgspec.Struct, frozen=True):
 
 
 def enter(connection: Connection, given: Entered) -> Entered:
-    """Append it under the next number, whatever `given` has."""
+    """Append it under the next number, whatever `given` has.
+
+    Who enters once more what they entered last (its answer was lost on the way) finds that entry:
+    it is no second one.
+    """
+    last = next(iter(_of(connection, orm.Entered.subject == given.subject, most=1)), None)
+    if last is not None and _again(last, given):
+        return last
     values = msgspec.structs.asdict(given)
     del values["number"]
     done = connection.execute(insert(orm.Entered).values(values).returning(orm.Entered.number))
@@ -43,13 +50,7 @@ def enter(connection: Connection, given: Entered) -> Entered:
 
 def entries(connection: Connection, kind: str) -> Sequence[Entered]:
     """Every one of a kind, the newest first."""
-    columns = [getattr(orm.Entered, name) for name in Entered.__struct_fields__]
-    query = (
-        select(*columns)
-        .where(orm.Entered.subject.startswith(kind, autoescape=True))
-        .order_by(orm.Entered.number.desc())
-    )
-    return [Entered(*row) for row in connection.execute(query)]
+    return _of(connection, orm.Entered.subject.startswith(kind, autoescape=True))
 
 
 def in_force(found: Sequence[Entered], at_us: int) -> dict[str, Entered]:
@@ -86,3 +87,19 @@ def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str
         for name, one in found.items()
         if one.says is not None
     }
+
+
+def _of(
+    connection: Connection, where: ColumnElement[bool], most: int | None = None
+) -> Sequence[Entered]:
+    """The newest first."""
+    columns = [getattr(orm.Entered, name) for name in Entered.__struct_fields__]
+    query = select(*columns).where(where).order_by(orm.Entered.number.desc()).limit(most)
+    return [Entered(*row) for row in connection.execute(query)]
+
+
+def _again(last: Entered, given: Entered) -> bool:
+    """Whether it says the same, by the same person and from the same instant: a day, or at once."""
+    at_once = last.from_us == last.recorded_us and given.from_us == given.recorded_us
+    told = [(one.says, one.actor, one.note) for one in (last, given)]
+    return told[0] == told[1] and (at_once or last.from_us == given.from_us)

@@ -49,6 +49,23 @@ def test_what_is_entered_later_makes_void_what_was_to_come(engine, say) -> None:
     assert [one.says for one in to_come(found, 30)] == [later.says]
 
 
+def test_what_is_entered_again_is_the_same_entry(engine) -> None:
+    """Its answer was lost on the way, and whoever asked asks once more."""
+
+    def told(at_us: int, from_us: int | None = None, **other: object) -> int:
+        said = {"says": {"n": 1}, "actor": "ada", "note": None, **other}
+        begins = at_us if from_us is None else from_us
+        one = Entered(0, RATE + "chat", from_us=begins, recorded_us=at_us, **said)
+        with engine.begin() as connection:
+            return enter(connection, one).number
+
+    assert [told(5), told(9)] == [1, 1]
+    assert [told(10, from_us=90), told(12, from_us=90)] == [2, 2], "for a day to come"
+    others = [{"says": {"n": 2}}, {"actor": "eve"}, {"note": "why"}, {"says": None}, {}]
+    assert [told(20, **one) for one in others] == [3, 4, 5, 6, 7]
+    assert told(21, from_us=90) == 8
+
+
 def test_projects_are_their_providers_own(engine, say) -> None:
     say(PROJECT + "openai/proj_1", {"team": "search"})
     say(PROJECT + "openai/proj_2", {"team": "ads"})
