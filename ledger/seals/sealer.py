@@ -23,7 +23,7 @@ from ledger.seals import sealed
 from ledger.seals.seal import GENESIS, Link, Ranges, digest
 from ledger.writing.rows import LOST
 
-ROWS_AT_ONCE = 10_000  # of each table in one link: memory, and how long a state is kept open
+ROWS_AT_ONCE = 2_500  # of each table in one link: 7 MiB, and how long a state is kept open
 LOCK_TIMEOUT_MS = 100  # writers that come later wait behind us for as long
 NAMED_AT_ONCE = 500
 
