@@ -15,7 +15,7 @@ import streamlit as st
 
 from dashboard import changing, choosing, data, gate, reading, words
 from dashboard.data import View
-from dashboard.viewer import Reach, Who
+from dashboard.viewer import Reach, Viewer, Who
 from ledger.queries.reads import Freshness
 from ledger.writing.lag import Lag
 
@@ -44,8 +44,27 @@ def page(place: Place, url: str, who: Who) -> Any:
             st.title(title, anchor=False)
             _framed(place, base)
 
-    path = place.module.__name__.rpartition("page_")[2]
-    return st.Page(run, title=place.title, icon=place.icon, url_path=path, default=place.default)
+    return st.Page(
+        run, title=place.title, icon=place.icon, url_path=_path(place), default=place.default
+    )
+
+
+def refused(place: Place, viewer: Viewer) -> Any:
+    """What stands at a page's address for whom it is not; no menu names it."""
+
+    def run() -> None:
+        st.title(place.title, anchor=False)
+        teams = f" of {', '.join(viewer.teams)}" if viewer.teams else ""
+        gate.refuse(
+            f"This page shows {place.reach.value}, and is not for a {viewer.role}{teams}. Who "
+            "keeps the dashboard's access file gives roles."
+        )
+
+    return st.Page(run, title=place.title, url_path=_path(place), visibility="hidden")
+
+
+def _path(place: Place) -> str:
+    return place.module.__name__.rpartition("page_")[2]
 
 
 def _own(view: View) -> str:

@@ -21,7 +21,7 @@ from dashboard import (
 )
 from dashboard.axes import trust_charts
 from dashboard.entrance import SignInNeeded, enter
-from dashboard.frame import Place, page
+from dashboard.frame import Place, page, refused
 from dashboard.viewer import NotAllowed, Reach
 
 BREAK_EVEN = "own {own} break even as a fleet, not for {team}"
@@ -71,8 +71,11 @@ def run() -> None:
             raise
         return
     team = viewer.teams[0] if viewer.teams else None
-    places = [one for one in PLACES if viewer.sees(one.reach, team)]
-    chosen = st.navigation([page(one, url, who) for one in places], expanded=True)
+    pages = [
+        page(one, url, who) if viewer.sees(one.reach, team) else refused(one, viewer)
+        for one in PLACES
+    ]
+    chosen = st.navigation(pages, expanded=True)
     with st.sidebar:
         gate.who_looks(viewer)
     chosen.run()

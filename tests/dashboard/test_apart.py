@@ -205,10 +205,12 @@ def test_control_who_sees_all_sees_it(app, page: str) -> None:
 
 @pytest.mark.long
 def test_pages_of_the_house_are_not_there_for_a_team(app, two) -> None:
-    """Asked for by their addresses, they are not found; what they read is refused anyway."""
+    """Asked for by their addresses, they say so; what they read is refused anyway."""
     for page in ("breakeven", "engines", "policies", "plan", "audit"):
         test = app(SCOPED, page)
-        assert test.title[0].value.startswith("Are the"), "the first page instead"
+        (said,) = [one.value for one in test.warning]
+        assert "is not for a viewer of" in said
+        assert "As of " not in " ".join(one.value for one in test.caption)
 
 
 def files(view: data.View) -> Iterator[str]:
