@@ -8,7 +8,7 @@ from ledger.budgets.states import BudgetState, budget_states
 from ledger.database import snapshot
 from ledger.entered import CURRENCY, PROJECT, RATE, SCENARIO, Entered, entries
 from ledger.fleet.paidrates import RateVersion, rate_versions
-from ledger.queries import requests as queries
+from ledger.queries import reads as queries
 
 
 @read(Reach.BOOKS, entries=4)
