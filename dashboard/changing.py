@@ -18,7 +18,8 @@ from ledger.identity.people import Role
 MAY = (Role.FINANCE, Role.ADMIN)
 NOT = "Nothing was changed."
 MAYBE = "It may have been done all the same: see how the books stand before you try again."
-DONE = ":material/done_all:"
+DONE, WAITS = ":material/done_all:", ":material/hourglass_top:"
+DRAWN = {DONE: st.success, WAITS: st.info}
 
 
 def desk_for(view: View, roles: Container[Role] = MAY) -> Desk | None:
@@ -116,7 +117,7 @@ def leave() -> None:
 def _draw(name: str) -> None:
     text, icon = _said().get(name, ("", ""))
     if text:
-        (st.success if icon == DONE else st.error)(text, icon=icon)
+        DRAWN.get(icon, st.error)(text, icon=icon)
 
 
 def _hush(name: str) -> None:

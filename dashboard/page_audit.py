@@ -36,6 +36,7 @@ CAUSES = {
     Cause.DAY: "the neighbouring day differs as much the other way",
     Cause.NOT_IN_BOOKS: "traffic that did not pass the gateway, or another name",
     Cause.NOT_INVOICED: "not on this bill",
+    Cause.POSTED: "posted: the day's adjustments bring the books to the bill",
     Cause.UNEXPLAINED: "unexplained",
 }
 CHECKS = {

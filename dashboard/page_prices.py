@@ -52,8 +52,8 @@ def _commands(*, named: bool) -> None:
 def _in_force(view: View) -> None:
     """Of what was asked for or compared in this period; the whole book is thousands of names."""
     survey, book = data.survey(view), data.price_book(view)
-    names = {cell.target for cell in survey.cells if cell.backend == "api"}
-    names |= {name for one in survey.standing.verdicts for name in one.comparators}
+    asked = {cell.target for cell in survey.cells if cell.backend == "api"}
+    names = asked | {name for one in survey.standing.verdicts for name in one.comparators}
     if not names:
         st.info(
             "No API was asked and nothing compared in this period. Name targets and comparators "
@@ -62,9 +62,16 @@ def _in_force(view: View) -> None:
         )
         return
     prices = {name: book.find(name, view.now_us) for name in sorted(names)}
-    strangers = tuple(name for name, price in prices.items() if price is None)
-    charged = data_entered.charged_by(view, strangers) if strangers else {}
-    prices |= {name: book.version(version) for name, version in charged.items()}
+    charged = {
+        name: book.version(version)
+        for name, version in data_entered.charged_by(view, tuple(sorted(asked))).items()
+    }
+    by_another = {
+        name: book.find(price.name, view.now_us) or price
+        for name, price in charged.items()
+        if price is not None and price.name != getattr(prices[name], "name", name)
+    }
+    prices |= by_another
     found = [in_force(name, price) for name, price in prices.items()]
     form = st.column_config.NumberColumn(format=price_format(found))
     look.table(found, about="price", column_config=dict.fromkeys(KINDS, form))
@@ -75,12 +82,8 @@ def _in_force(view: View) -> None:
             "unpriced. Name a file with a price for each (`prices`), or import one.",
             icon=":material/money_off:",
         )
-    by_another = [
-        f"`{name}` as `{price.name}`"
-        for name in charged
-        if (price := prices[name]) is not None and price.name != name
-    ]
-    as_others = f" Priced as others are (`prices_as`): {', '.join(by_another)}."
+    others = ", ".join(f"`{name}` as `{price.name}`" for name, price in by_another.items())
+    as_others = f" Priced as others are (`prices_as`): {others}."
     st.caption(
         "For 1M tokens each, of what was asked for or compared in this period."
         + (as_others if by_another else "")

@@ -227,24 +227,42 @@ def faults(given: Mapping[str, Any]) -> list[str]:
     return [text for text, wrong in found.items() if wrong]
 
 
+def lines_of(one: RateVersion, given: Mapping[str, Any]) -> list[str]:
+    """What the form says otherwise than `one`, as a diff; nothing where it says the same."""
+    rate = None if one.pusd_per_hour is None else f"{dollars(one.pusd_per_hour):.6f}"
+    hours, ops = one.ops_seconds_per_week / SECONDS, f"{dollars(one.ops_pusd_per_hour):.6f}"
+    before = "unknown" if rate is None else f"${rate}"
+    pairs = (
+        ("GPU", f"{before} an hour, {one.source or 'no source'}",
+         f"${given['usd_per_hour']} an hour, {given['source'] or 'no source'}"),
+        ("people", _people(f"{hours:g}", ops),
+         _people(given["ops_hours_per_week"], given["ops_usd_per_hour"])),
+    )  # fmt: skip
+    return [
+        line
+        for name, old, new in pairs
+        if old != new
+        for line in (f"-{name}: {old}", f"+{name}: {new}")
+    ]
+
+
+def _people(hours: str, usd: str) -> str:
+    return f"{hours} h a week at ${float(usd):.2f}"
+
+
 def _enter(desk: Desk, one: RateVersion, given: dict[str, Any]) -> None:
     begins = "at once" if given["since"] is None else f"from {given['since']} on"
-    before = "unknown" if one.pusd_per_hour is None else f"${dollars(one.pusd_per_hour):.6f}"
     shared = "" if one.machine is None else f" All pools on {one.machine} bear their parts of it."
     st.warning(
         f"It counts {begins}; gateways charge by it within 2 seconds, and hours that are closed "
         f"stay as they are.{shared} It changes:",
         icon=":material/warning:",
     )
-    hours = one.ops_seconds_per_week / SECONDS
-    ops, ops_then = dollars(one.ops_pusd_per_hour), float(given["ops_usd_per_hour"])
-    st.code(
-        f"-GPU: {before} an hour, {one.source or 'no source'}\n"
-        f"+GPU: ${given['usd_per_hour']} an hour, {given['source']}\n"
-        f"-people: {hours:g} h a week at ${ops:.2f}\n"
-        f"+people: {given['ops_hours_per_week']} h a week at ${ops_then:.2f}",
-        language="diff",
-    )
+    changes = lines_of(one, given)
+    if changes:
+        st.code("\n".join(changes), language="diff")
+    else:
+        st.caption("Nothing but the day and the note: it says what counts already.")
     if changing.confirmed(RATES, "Yes, enter it"):
         done = changing.done(RATES, desk, "/rates", **given)
         pools = ", ".join(each["pool"] for each in done["entered"])

@@ -10,12 +10,13 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import fields, whatifresult
+from dashboard import changing, fields, whatifresult
 from dashboard.asking import Desk, Refused, Unanswered
 
 SIMULATE = "/policies/simulate"
 SPANS = {"24 h": "last-24-hours", "7 d": "last-7-days", "30 d": "last-30-days"}
 MOST = (2_000, 10_000, 20_000, 50_000, 200_000)
+PLAY = "policies-whatif"  # what was said of one that did not begin
 NEW, OLD = "this set", "in force"
 LOOK_S = 1.0
 _TEXT, _DRAFT, _BASE, _JUDGED, _JOB, _TAKE = (
@@ -65,6 +66,7 @@ def play(desk: Desk, draft: Draft) -> None:
         help="Plays recorded traffic through both sets in virtual time; nothing is sent.",
     ):  # fmt: skip
         _begin(desk, draft, asked)
+    changing.told(PLAY)
 
 
 def shown(desk: Desk) -> bool:
@@ -172,13 +174,12 @@ def _options() -> dict[str, Any]:
 def _begin(desk: Desk, draft: Draft, asked: Mapping[str, Any]) -> None:
     other = {"against": "in-force", "against_name": OLD} if draft.changes else {}
     name = NEW if draft.changes else OLD
+    changing.forget(PLAY)
     try:
         job = desk.post(SIMULATE, policies=draft.text, name=name, **other, **asked)["job"]
     except Refused as refused:
-        if refused.code != "what_if_busy":
-            raise
-        st.info(str(refused), icon=":material/hourglass_top:")
-        return
+        busy = refused.code == "what_if_busy"
+        changing.fail(PLAY, str(refused), changing.WAITS if busy else ":material/block:")
     st.session_state[_JOB] = st.query_params["whatif"] = job
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, case, func, insert, literal_column, s
 from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, provider_payable
 from ledger.fleet.hours import GRACE_US
 from ledger.invoices.files import InvoiceFile, InvoiceLine
-from ledger.invoices.reconcile import Booked
+from ledger.invoices.reconcile import ADJUSTED, Booked
 from ledger.orm.books import Attempt, Posting
 from ledger.orm.fleet import GpuHour
 from ledger.orm.invoices import Invoice, InvoiceItem
@@ -27,7 +27,6 @@ from ledger.queries.scope import DAY_US
 from ledger.writing.rows import LOST, posting_rows
 
 PROVIDER, GPU = "provider:", "gpu:"
-ADJUSTED = "adjusted before"
 _UNCERTAIN = ("estimated", "bound", "continuous")
 _EPOCH = date(1970, 1, 1)
 _ENTRY = re.compile(r"invoice:(\d+):\d{4}-\d{2}-\d{2}$")

@@ -15,6 +15,7 @@ from enum import StrEnum
 from ledger.invoices.files import InvoiceLine
 from ledger.money import PUSD_PER_USD
 
+ADJUSTED = "adjusted before"  # in a model's place: what was posted for a day
 _SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
 
@@ -29,6 +30,7 @@ class Cause(StrEnum):
     DAY = "day"  # the neighbouring day differs by as much, the other way
     NOT_IN_BOOKS = "not_in_books"  # traffic that did not pass here, or another name
     NOT_INVOICED = "not_invoiced"  # nothing of this name is on the invoice
+    POSTED = "posted"  # with the day's adjustments its sum is the invoice's
     UNEXPLAINED = "unexplained"
 
 
@@ -113,7 +115,7 @@ def by_day_and_model(
         if pair.invoiced_pusd or pair.booked_pusd:
             causes = _causes(pair, neighbours, rounding_pusd(places, len(pair.lines)))
             found.setdefault(day, []).append(_row(model, pair, causes))
-    return found
+    return {day: _settled(rows) for day, rows in found.items()}
 
 
 def by_key(
@@ -144,6 +146,24 @@ def rounding_pusd(places: int, lines: int) -> int:
 
 def _row(key: str, pair: _Pair, causes: tuple[Cause, ...]) -> Row:
     return Row(key, pair.invoiced_pusd, pair.booked_pusd, pair.total("attempts"), causes)
+
+
+def _settled(rows: list[Row]) -> list[Row]:
+    """Where a day's adjustments bring its sum to the invoice's, no difference is left to explain.
+
+    An adjustment is of a day and not of a model: it stands in a row of its own.
+    """
+    posted = any(row.key == ADJUSTED and row.booked_pusd != 0 for row in rows)
+    left_pusd = sum(row.difference_pusd for row in rows)
+    if left_pusd or not posted:
+        return rows
+    guesses = {Cause.UNEXPLAINED, Cause.NOT_INVOICED}
+    return [
+        replace(row, causes=(*(one for one in row.causes if one not in guesses), Cause.POSTED))
+        if row.difference_pusd
+        else row
+        for row in rows
+    ]
 
 
 def _causes(pair: _Pair, neighbours: Sequence[int], rounding: int) -> tuple[Cause, ...]:

@@ -445,6 +445,7 @@ def test_pictures_of_every_page_at_every_size(served, browser: Browser, books, s
             page.wait_for_timeout(400)  # the layout follows its charts
             kept = f"{name}-{width}x{height}-{scheme}.png"
             whole = grown(page, width, height)
+            expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # a refresh, half drawn
             over = page.evaluate(
                 "(one => one.scrollWidth - one.clientWidth)"
                 "(document.querySelector('[data-testid=stMain]'))"

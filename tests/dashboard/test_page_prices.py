@@ -134,6 +134,25 @@ def test_a_target_with_another_ones_price_is_no_target_without_a_price(
     assert "No price in the book for acme/same" in page("prices", url).warning[0].value
 
 
+def test_a_price_of_its_own_that_nobody_was_charged_by_is_not_shown(books, page, text_of) -> None:
+    """`prices_as` goes before a name's own price: the page showed the one that nothing cost."""
+    url = books(days=1, peak=1.0).url
+    target, other = "openai/gpt-4o-mini", "anthropic/claude-haiku-4-5"
+    own = page("prices", url)
+    assert own.dataframe[0].value.set_index("name").loc[target]["output"] == 0.6, "the control"
+    assert "Priced as others" not in text_of(own)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE attempts SET price_version = 1 WHERE target = :target"), {"target": target}
+        )
+    engine.dispose()
+    st.cache_resource.clear()
+    test = page("prices", url)
+    assert test.dataframe[0].value.set_index("name").loc[target]["output"] == 5.0
+    assert f"`{target}` as `{other}`" in text_of(test)
+
+
 def test_a_price_stands_there_to_its_last_place() -> None:
     """$0.075 for 1M tokens stood there as $0.08."""
     row = {"input": 1.0, "cached": 0.075, "output": None}

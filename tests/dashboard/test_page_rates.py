@@ -75,6 +75,7 @@ def test_a_rate_is_shown_asked_and_entered_by_name(gateway, looking, text_of) ->
     before = newest(gateway)
     test = enter(looking(), 0.75)
     assert "+GPU: $0.750000 an hour, contract 2026-17" in test.code[0].value
+    assert "people" not in test.code[0].value, "what stays is no change"
     assert newest(gateway) == before, "the control: nobody has said yes"
     test.button(key="rates-yes").click().run()
     assert test.success[0].value == f"The rate of {POOL} is entered, at once, by {FAY}."

@@ -6,6 +6,7 @@ import pytest
 
 from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import (
+    ADJUSTED,
     Booked,
     Cause,
     by_day_and_model,
@@ -103,3 +104,16 @@ def test_sums_by_any_key_with_the_greatest_difference_first():
         ("p2", 50, 0),
         ("search", 5, 4),
     ]
+
+
+def test_what_was_posted_for_a_day_leaves_nothing_unexplained():
+    """An adjustment is of no model: the model's row stood there as unexplained for ever."""
+    lines = [line(5 * USD), line(7 * USD, "same")]
+    books = [booked(3 * USD), booked(7 * USD, model="same")]
+    adjusted = booked(2 * USD, model=ADJUSTED, attempts=0)
+    assert causes(lines, books) == [(Cause.UNEXPLAINED,), ()], "the control: not posted"
+    assert causes(lines, [*books, adjusted]) == [(Cause.POSTED,), (Cause.POSTED,), ()]
+    half = booked(USD, model=ADJUSTED, attempts=0)
+    assert Cause.UNEXPLAINED in causes(lines, [*books, half])[1], "another dollar is owed"
+    known = [booked(3 * USD, unpriced=1), adjusted]
+    assert causes(lines[:1], known)[1] == (Cause.UNPRICED, Cause.POSTED)
