@@ -21,6 +21,9 @@ from backends.openai import OpenAIBackend
 
 CALIBRATION_WORDS = (40, 240)
 _TAIL_BYTES = 8192
+_HEAD_BYTES, _TOKEN_BYTES = 2**20, 2**14  # what a stream may be: an event is some 300 bytes
+_MOST_TOKENS = 10**9
+_COUNTS = ("prompt_tokens", "completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,31 +102,34 @@ class BenchClient:
     async def ask(self, prompt: str, tokens: int, *, began: float) -> Sample:
         """One stream; a failure is a sample, too, with its reason."""
         call = self._call(prompt, tokens)
-        reader = _Reader()
+        reader = _Reader(_HEAD_BYTES + tokens * _TOKEN_BYTES)
         sent = time.monotonic()
         error: str | None = None
         try:
             exchange = await self._backend.open(call)
             try:
-                await exchange.pour(reader.read)
+                whole = await exchange.pour(reader.read)
             finally:
                 await exchange.aclose()
-            if exchange.status != 200:
+            if not whole:
+                error = f"its stream is longer than {tokens} tokens can be; it was given up"
+            elif exchange.status != 200:
                 error = f"status {exchange.status}: {reader.tail[-300:].decode('utf-8', 'replace')}"
         except BackendError as failure:
             error = f"{type(failure).__name__}: {failure}"
         usage = reader.usage()
+        error = error or _nonsense(usage)
         first = reader.first_s or time.monotonic()
         if error is None and not reader.first_s:
             error = "no token came"
         return Sample(
             start_s=sent - began,
-            input_tokens=int(usage.get("prompt_tokens") or 0),
-            output_tokens=int(usage.get("completion_tokens") or reader.events),
+            input_tokens=_count(usage.get("prompt_tokens")) or 0,
+            output_tokens=_count(usage.get("completion_tokens")) or reader.events,
             ttft_s=first - sent,
             e2e_s=(reader.last_s or first) - sent,
             gaps_s=tuple(reader.gaps_s),
-            cached_tokens=int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
+            cached_tokens=_cached(usage.get("prompt_tokens_details")),
             error=error,
         )
 
@@ -145,7 +151,8 @@ class BenchClient:
 class _Reader:
     """Takes pieces as they come: when the first token was there, and the gaps after it."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: int) -> None:
+        self._left_bytes = limit_bytes
         self.first_s = 0.0
         self.last_s = 0.0
         self.events = 0
@@ -154,6 +161,9 @@ class _Reader:
 
     def read(self, piece: bytes) -> bool:
         now = time.monotonic()
+        self._left_bytes -= len(piece)
+        if self._left_bytes < 0:
+            return False
         before, self.tail = self.tail, (self.tail + piece)[-_TAIL_BYTES:]
         if not self.first_s:
             if any(_has_token(line) for line in (before + piece).split(b"\n")):
@@ -178,10 +188,32 @@ class _Reader:
         return {}
 
 
+def _nonsense(usage: dict[str, Any]) -> str | None:
+    """Counts that no request has would be tokens a second, and dollars, that nobody measured."""
+    for name in _COUNTS:
+        value = usage.get(name)
+        if value is not None and _count(value) is None:
+            return f"its usage is no count: {name} is {value!r:.40}"
+    return None
+
+
+def _count(value: Any) -> int | None:
+    counted = isinstance(value, int) and not isinstance(value, bool)
+    return value if counted and 0 <= value <= _MOST_TOKENS else None
+
+
+def _cached(details: Any) -> int:
+    return (_count(details.get("cached_tokens")) or 0) if isinstance(details, dict) else 0
+
+
 def _has_token(line: bytes) -> bool:
     document = _decoded(line)
-    for choice in (document or {}).get("choices") or ():
-        delta = choice.get("delta") or {}
+    choices = (document or {}).get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if not isinstance(choice, dict):
+            continue
+        delta = choice.get("delta")
+        delta = delta if isinstance(delta, dict) else {}
         if choice.get("text") or delta.get("content") or delta.get("reasoning_content"):
             return True
         if delta.get("tool_calls") or choice.get("finish_reason"):
@@ -194,6 +226,6 @@ def _decoded(line: bytes) -> dict[str, Any] | None:
         return None
     try:
         found: dict[str, Any] = json.loads(line[6:])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found

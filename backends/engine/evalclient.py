@@ -5,16 +5,20 @@ do more: it names tokens by id and says its log-probabilities of a text that it 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import httpx
 
+from backends.engine.bounded import NoPage, fetched, models_of
 from backends.engine.evalfigures import Told
 
 LIKELIEST = 20
 ATTEMPTS = 2
+T = TypeVar("T")
+ANSWER_BYTES = 2**28  # the log-probabilities of a long prompt, 20 a token
 _REFUSED = (400, 404, 422)
 
 
@@ -58,7 +62,7 @@ class Side:
             status, document = await self._post("/chat/completions", body | dialects[place])
             if status == 200:
                 self.plain = place
-                return answer_of(document)
+                return self._read(partial(answer_of, document))
             if status not in _REFUSED:
                 break
         raise NoAnswer(f"{self.base_url} said {status}: {str(document)[:300]}")
@@ -75,35 +79,50 @@ class Side:
             return None
         if status != 200:
             raise NoAnswer(f"{self.base_url} said {status}: {str(document)[:300]}")
-        found = document["choices"][0].get("prompt_logprobs")
-        return None if not found else told_of(found[len(prompt) :], answer)
+
+        def read() -> tuple[Told, ...] | None:
+            found = document["choices"][0].get("prompt_logprobs")
+            return None if not found else told_of(found[len(prompt) :], answer)
+
+        return self._read(read)
+
+    def _read(self, read: Callable[[], T]) -> T:
+        """Of what a side said; that it is of another shape is its fault, and said so."""
+        try:
+            return read()
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            words = f"what it answers cannot be read ({type(error).__name__}: {error})"
+            raise NoAnswer(f"{self.base_url}: {words}") from error
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         said = ""
         for _ in range(ATTEMPTS):
             try:
-                answer = await self.client.post(
-                    self.base_url + path, json=body, headers=self.headers
-                )
-                document: dict[str, Any] = answer.json()
-            except (httpx.HTTPError, ValueError) as error:
-                said = f"{type(error).__name__}: {error}"
+                page = await fetched(
+                    self.client, self.base_url + path, body=body, headers=self.headers,
+                    limit_bytes=ANSWER_BYTES, seconds=None,
+                )  # fmt: skip
+                document = page.decoded()
+            except NoPage as error:
+                said = str(error)
                 continue
-            if answer.status_code < 500:
-                return answer.status_code, document
-            said = f"{answer.status_code}: {str(document)[:300]}"
+            if not isinstance(document, dict):
+                said = f"it answers {page.status} with no JSON object"
+            elif page.status < 500:
+                return page.status, document
+            else:
+                said = f"{page.status}: {str(document)[:300]}"
         raise NoAnswer(f"{self.base_url}: {said}")
 
 
 async def only_model(client: httpx.AsyncClient, base_url: str, headers: Mapping[str, str]) -> str:
     """The name that an address serves. Raises `NoAnswer` when it is not one."""
     try:
-        answer = await client.get(f"{base_url}/models", headers=headers)
-        names = [str(one["id"]) for one in answer.json()["data"]]
-    except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
-        raise NoAnswer(f"{base_url} does not say what it serves: {error!r}") from error
+        names = models_of(await fetched(client, f"{base_url}/models", headers=headers))
+    except NoPage as error:
+        raise NoAnswer(f"{base_url} does not say what it serves: {error}") from error
     if len(names) != 1:
-        raise NoAnswer(f"{base_url} serves {', '.join(names) or 'nothing'}: say which, URL#NAME")
+        raise NoAnswer(f"{base_url} serves {', '.join(names)}: say which, URL#NAME")
     return names[0]
 
 

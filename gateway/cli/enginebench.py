@@ -6,6 +6,7 @@ import os
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -22,6 +23,7 @@ from backends.engine.benchfigures import METHOD, PUSD, Percentile, Promise, Samp
 from backends.engine.benchload import Loop, Shape
 from backends.engine.benchplot import svg
 from backends.engine.benchreport import Bench, Run, document, run_of
+from backends.engine.bounded import NoPage, fetched, models_of
 from backends.errors import BackendError
 from backends.http import HttpClient, Limits
 from backends.metrics import ProbeFailed, parse
@@ -31,6 +33,8 @@ from backends.simulator.measurements import MeasurementError, read
 from gateway.cli.output import AsJson, emit, fail, table
 
 CONNECTIONS = 4096
+MOST = 1_000_000
+LONGEST_S = 86_400.0
 NO_RATE = "enter your GPU rate: --usd-per-hour 3.50"
 SWEEP = "1,2,4,8,16,32"
 
@@ -48,7 +52,9 @@ def bench(
     trace: Annotated[
         Path | None, typer.Option(help="Open loop as recorded: the CSV that `engine fit` reads.")
     ] = None,
-    speed: Annotated[float, typer.Option(min=0.01, help="Of --trace: 2 is twice as fast.")] = 1.0,
+    speed: Annotated[
+        float, typer.Option(min=0.01, max=MOST, help="Of --trace: 2 is twice as fast.")
+    ] = 1.0,
     even: Annotated[bool, typer.Option("--even", help="Arrivals of --rate evenly spaced.")] = False,
     requests: Annotated[
         int | None, typer.Option(min=1, help="Of each run; default: 4 x load, 16 to 1024.")
@@ -57,7 +63,10 @@ def bench(
     output_tokens: Annotated[int, typer.Option(min=1, help="Of each answer.")] = 256,
     shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 0,
     spread: Annotated[
-        float, typer.Option(min=0.0, help="Seconds within which a closed loop's streams begin.")
+        float,
+        typer.Option(
+            min=0.0, max=LONGEST_S, help="Seconds within which a closed loop's streams begin."
+        ),
     ] = 0.0,
     completions: Annotated[
         bool, typer.Option("--completions", help="Ask plain completions, not chat.")
@@ -89,7 +98,7 @@ def bench(
     dollars = _dollars(usd_per_hour)
     promise = Promise(*(one and one / 1e3 for one in (slo_ttft_ms, slo_tpot_ms, slo_e2e_ms)))
     key = _key(key_env)
-    about = _about(url, model, key) | asdict(shape) | {"seed": seed}
+    about = asyncio.run(_about(url, model, key)) | asdict(shape) | {"seed": seed}
     target = Target(about["model"], chat=not completions, ignore_eos=ignore_eos)
     try:
         runs = asyncio.run(_run(url, key, target, loops, shape, promise, rng, quiet=as_json))
@@ -123,8 +132,10 @@ def _loops(
         loads = [float(one) for one in (rate or concurrency or SWEEP).split(",")]
     except ValueError:
         fail(f"not a list of numbers: {rate or concurrency}")
-    if min(loads) <= 0 or (rate is None and any(load != int(load) for load in loads)):
-        fail("rates are above 0, and requests at once are whole numbers")
+    if not all(0 < load <= MOST for load in loads):  # nan is not, either
+        fail(f"rates and requests at once are above 0 and at most {MOST:,}")
+    if rate is None and any(load != int(load) for load in loads):
+        fail("requests at once are whole numbers")
     loops = []
     for load in loads:
         count = requests or min(max(16, round(4 * load)), 1024)
@@ -154,21 +165,19 @@ def _key(name: str | None) -> str | None:
     return key
 
 
-def _about(url: str, model: str | None, key: str | None) -> dict[str, Any]:
+async def _about(url: str, model: str | None, key: str | None) -> dict[str, Any]:
     """The model, and what the engine says of its KV cache, which `engine fit` wants to know."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
-    found: dict[str, Any] = {"url": url, "model": model, "at": time.time()}
-    with httpx.Client(timeout=10, trust_env=False, headers=headers) as client:
+    found: dict[str, Any] = {"url": url, "model": model, "at": time.time(), "kv_tokens": None}
+    async with httpx.AsyncClient(timeout=10, trust_env=False, headers=headers) as client:
         try:
             if model is None:
-                found["model"] = client.get(f"{url}/models").json()["data"][0]["id"]
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError) as error:
-            fail(f"{url}/models: {type(error).__name__}; say --model")
-        try:
-            answer = client.get(f"{url.removesuffix('/v1')}/metrics")
-            found["kv_tokens"] = parse(answer.text).kv_capacity_tokens
-        except (httpx.HTTPError, httpx.InvalidURL, ProbeFailed):
-            found["kv_tokens"] = None
+                found["model"] = models_of(await fetched(client, f"{url}/models"))[0]
+        except NoPage as error:
+            fail(f"{url}/models: {error}; say --model")
+        with suppress(NoPage, ProbeFailed):
+            page = await fetched(client, f"{url.removesuffix('/v1')}/metrics")
+            found["kv_tokens"] = parse(page.body.decode("utf-8", "replace")).kv_capacity_tokens
     return found
 
 

@@ -21,6 +21,7 @@ from backends.engine.torchprobe import ProbeFileError
 from gateway.cli.output import AsJson, emit, fail, table
 
 GIB = 1 << 30
+MOST = 1e6  # what is asked for: infinity has no arithmetic
 
 
 Names = Annotated[
@@ -66,11 +67,14 @@ def plan(
     prompt_tokens: Annotated[int, typer.Option(min=1, help="Of each of --users.")] = 512,
     output_tokens: Annotated[int, typer.Option(min=1, help="Of each of --users.")] = 256,
     usd_per_hour: Annotated[
-        float | None, typer.Option(min=0.0, help="Of all GPUs together, for $ per 1M tokens.")
+        float | None,
+        typer.Option(min=0.0, max=MOST, help="Of all GPUs together, for $ per 1M tokens."),
     ] = None,
     tpot_ms: Annotated[
         float | None,
-        typer.Option(min=1.0, help="Promised for each further token: how much fits into a step."),
+        typer.Option(
+            min=1.0, max=MOST, help="Promised for each further token: how much fits into a step."
+        ),
     ] = None,
     draft: Annotated[
         Path | None, typer.Option(help="Directory of a draft model: its memory, what it brings.")

@@ -55,6 +55,7 @@ def cautions(
         *_parallel(model, gpu, layout, question, figures),
         *_formats(model, gpu),
         *_heads(model, layout),
+        *_stretched(model, question),
         *_late(question, figures),
         *_cramped(gpu, question, figures),
     )
@@ -104,6 +105,14 @@ def _heads(model: ModelConfig, layout: Layout) -> list[str]:
     if gpus > heads:
         return [f"{gpus} GPUs share {heads} kv heads: KV is stored more than once"]
     return []
+
+
+def _stretched(model: ModelConfig, question: Question) -> list[str]:
+    asked, has = question.context_tokens or 0, model.context_tokens
+    if not has or asked <= has:
+        return []
+    words = f"a context of {asked:,} tokens is more than the {has:,} that the model was made for"
+    return [f"{words}: vLLM refuses it, unless the model's rope_scaling says that it may be longer"]
 
 
 def _late(question: Question, figures: Figures) -> list[str]:

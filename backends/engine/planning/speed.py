@@ -156,11 +156,14 @@ def promised(question: Question, gpu: Gpu, layout: Layout, figures: Figures) -> 
         " rounded down"
     )
     made = Figure("prefill_budget_tokens", found or 0, "tokens", how)
-    return (made, *_sequences(question, step, kv_tokens))
+    return (made, *_sequences(question, step, kv_tokens, found))
 
 
-def _sequences(question: Question, step: StepModel, kv_tokens: int) -> Figures:
-    """How many of the asked requests decode at once inside the promise, and fit the cache."""
+def _sequences(question: Question, step: StepModel, kv_tokens: int, budget: int | None) -> Figures:
+    """How many of the asked requests decode at once inside the promise, and fit the cache.
+
+    Each takes one of the step's tokens: vLLM refuses to start with more sequences than budget.
+    """
     load = question.load
     if load is None or question.tpot_ms is None:
         return ()
@@ -176,4 +179,7 @@ def _sequences(question: Question, step: StepModel, kv_tokens: int) -> Figures:
         f" for {context:g} tokens and {kv_tokens:,} KV tokens /"
         f" {load.prompt_tokens + load.output_tokens}; without prompts: at most"
     )
-    return (Figure("sequences_in_promise", min(within, held), "sequences", how),)
+    found = min(within, held)
+    if budget is not None and budget < found:
+        found, how = budget, f"one for each token of prefill_budget_tokens; else {found:,}: {how}"
+    return (Figure("sequences_in_promise", found, "sequences", how),)

@@ -110,3 +110,55 @@ async def test_an_address_without_anybody_is_a_failed_sample():
     one = await client.ask("load", 4, began=0.0)
     await http.aclose()
     assert "Unreachable" in one.error
+
+
+TOKEN = b'data: {"choices": [{"index": 0, "delta": {"content": "x"}}]}\n\n'
+END = b"data: [DONE]\n\n"
+
+
+async def streamed(*pieces: bytes, endless: bool = False):
+    """One request to a server that streams just this."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"}")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+        )
+        writer.writelines(pieces)
+        try:
+            while endless:
+                writer.write(b"data: " + b"a" * 65536)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    http = HttpClient()
+    try:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        client = BenchClient(OpenAIBackend(url, client=http), Target("m"))
+        return await asyncio.wait_for(client.ask("Hello", 4, began=0.0), 20)
+    finally:
+        await http.aclose()
+        server.close()
+
+
+async def test_a_stream_without_an_end_is_given_up():
+    one = await streamed(endless=True)
+    assert one.error == "its stream is longer than 4 tokens can be; it was given up"
+
+
+@pytest.mark.parametrize("count", ["1e99", "-5", '"no"', "true", "[1]"])
+async def test_usage_that_is_no_count_is_a_failure_and_no_figure(count):
+    usage = f'data: {{"choices": [], "usage": {{"completion_tokens": {count}}}}}\n\n'.encode()
+    one = await streamed(TOKEN, usage, END)
+    assert one.error is not None
+    assert one.error.startswith("its usage is no count: completion_tokens is ")
+    assert one.output_tokens == 1
+
+
+@pytest.mark.parametrize("odd", [b"3", b'{"a": 1}', b"[3]", b'[{"delta": 3}]', b"[[]]"])
+async def test_events_of_another_shape_carry_no_token(odd):
+    one = await streamed(b'data: {"choices": ' + odd + b"}\n\n", END)
+    assert one.error == "no token came"

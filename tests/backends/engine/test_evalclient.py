@@ -110,3 +110,9 @@ async def test_the_only_model_needs_no_name():
     async with httpx.AsyncClient(transport=answer("one", "two")) as client:
         with pytest.raises(NoAnswer, match="serves one, two"):
             await only_model(client, "http://engine/v1", {})
+
+
+@pytest.mark.parametrize("said", [{}, {"choices": []}, {"choices": [{"message": 3}]}, [1], "no"])
+async def test_an_answer_of_another_shape_is_the_sides_fault(said):
+    with pytest.raises(NoAnswer, match="http://engine/v1"):
+        await side(lambda _: httpx.Response(200, json=said)).answer(MESSAGES)

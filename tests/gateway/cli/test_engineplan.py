@@ -132,3 +132,11 @@ def test_what_cannot_be_planned_is_told(model, change, said, engine):
 )
 def test_amounts_as_people_read_them(value, unit, text):
     assert amount(Figure("x", value, unit, "formula")) == text
+
+
+@pytest.mark.parametrize("option", ["--tpot-ms", "--usd-per-hour"])
+@pytest.mark.parametrize("value", ["inf", "nan"])
+def test_what_is_no_amount_is_refused_by_its_option(model, option, value, engine):
+    answer = engine("plan", model, "--gpu", "H200", "--users", "4", option, value)
+    assert answer.exit_code == 2
+    assert option in answer.stderr

@@ -43,3 +43,8 @@ def test_a_cache_too_small_for_the_load_is_said_with_what_would_hold_it(planned)
     halved = planned("70b-fp8", "H100", tensor_parallel=1, load=load, kv_dtype="fp8")
     assert "holds 12 of 64 users" in halved.warnings[0]
     assert "--kv-dtype" not in halved.warnings[0]
+
+
+def test_more_context_than_the_model_has_is_warned_of(planned):
+    assert "more than the 4,096 that" in " ".join(planned("8b", context_tokens=8192).warnings)
+    assert "was made for" not in " ".join(planned("8b", context_tokens=4096).warnings)

@@ -55,3 +55,15 @@ def test_a_step_full_of_prompts_takes_what_was_measured(planned, shapes, tokens,
     read_s = context * made["kv_bytes_per_token"] / (made["bandwidth"] * 1e12)
     floor_s = made["decode_floor_s"] + read_s + tokens * made["prefill_floor_s"] / 512
     assert OVER_FLOORS * floor_s == pytest.approx(took_s, rel=0.06)
+
+
+@pytest.mark.parametrize("tpot_ms", [25.0, 30.0, 50.0])
+def test_no_more_sequences_than_a_step_has_tokens(planned, tpot_ms):
+    """vLLM does not start otherwise: `max_num_batched_tokens` must be at least `max_num_seqs`."""
+    made = planned("70b", "H200", tpot_ms=tpot_ms, load=Load(32, 512, 256))
+    if made["prefill_budget_tokens"]:
+        assert made["sequences_in_promise"] <= made["prefill_budget_tokens"]
+    small = planned("8b", "H200", tpot_ms=50.0, load=Load(32, 512, 256))
+    assert small["sequences_in_promise"] == small["prefill_budget_tokens"] > 0
+    said = {figure.name: figure.formula for figure in small.figures}
+    assert said["sequences_in_promise"].startswith("one for each token of prefill_budget_tokens")

@@ -1,0 +1,85 @@
+"""One answer of a server that nobody vouches for, bounded in bytes and in time.
+
+What a command is pointed at may be the wrong port, a login page, or hostile: an answer that never
+ends must not fill this machine's memory, and what is wrong with it is said in words.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeGuard
+
+import httpx
+
+PAGE_BYTES = 16 * 2**20  # vLLM's metrics are 80 kB; every rank and adapter adds lines
+PAGE_S = 10.0
+
+
+class NoPage(Exception):
+    """What came instead of an answer, in words."""
+
+
+class Page(NamedTuple):
+    status: int
+    location: str | None
+    body: bytes
+
+    def decoded(self) -> Any:
+        """The JSON in it. Raises `NoPage`."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise NoPage(f"it answers {self.status} with what is not JSON{self._on()}") from None
+
+    def _on(self) -> str:
+        to = self.location
+        return f" and sends on to {to!r}: give the address that answers itself" if to else ""
+
+
+async def fetched(
+    client: httpx.AsyncClient,
+    url: str,
+    *,
+    body: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    limit_bytes: int = PAGE_BYTES,
+    seconds: float | None = PAGE_S,
+) -> Page:
+    """GET, or POST where there is a body. Raises `NoPage`; redirects are not followed."""
+    parts, size = [], 0
+    method = "GET" if body is None else "POST"
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            client.stream(method, url, json=body, headers=headers) as answer,
+        ):
+            async for part in answer.aiter_bytes():
+                parts.append(part)
+                size += len(part)
+                if size > limit_bytes:
+                    raise NoPage(f"its answer is larger than {limit_bytes:,} bytes")
+    except TimeoutError:
+        raise NoPage(f"it has not answered within {seconds:g} s") from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise NoPage(f"{type(error).__name__}: {error}".removesuffix(": ")) from error
+    return Page(answer.status_code, answer.headers.get("location"), b"".join(parts))
+
+
+def models_of(page: Page) -> list[str]:
+    """The names in a list of models. Raises `NoPage`."""
+    document = page.decoded()
+    if page.status != 200:
+        raise NoPage(f"it answers {page.status}")
+    rows = document.get("data") if isinstance(document, dict) else None
+    found = [row.get("id") for row in rows if isinstance(row, dict)] if _listed(rows) else []
+    names = [name for name in found if isinstance(name, str)]
+    if not names or len(names) < len(found):
+        raise NoPage("it lists no models")
+    for name in names:
+        if not name.isprintable():
+            raise NoPage(f"it names a model that cannot be printed, {name!r}")
+    return names
+
+
+def _listed(rows: Any) -> TypeGuard[list[Any]]:
+    return isinstance(rows, list)
