@@ -13,6 +13,48 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 1
+_SETTINGS = frozenset(
+    [
+        "--model",
+        "--tokenizer",
+        "--served-model-name",
+        "--revision",
+        "--code-revision",
+        "--download-dir",
+        "--hf-token",
+        "--config",
+        "--trust-remote-code",
+        "--middleware",
+        "--worker-cls",
+        "--worker-extension-cls",
+        "--scheduler-cls",
+        "--logits-processors",
+        "--tool-parser-plugin",
+        "--reasoning-parser-plugin",
+        "--chat-template",
+        "--trust-request-chat-template",
+        "--lora-modules",
+        "--kv-transfer-config",
+        "--profiler-config",
+        "--host",
+        "--port",
+        "--uds",
+        "--api-key",
+        "--root-path",
+        "--ssl-keyfile",
+        "--ssl-certfile",
+        "--ssl-ca-certs",
+        "--allowed-origins",
+        "--allowed-methods",
+        "--allowed-headers",
+        "--allowed-local-media-path",
+        "--allowed-media-domains",
+        "--otlp-traces-endpoint",
+        "--kv-events-config",
+        "--data-parallel-address",
+    ]
+)
+"""What a profile may not say: which code runs, whose model it is, where it listens and sends."""
 
 
 class ProfileError(ValueError):
@@ -31,7 +73,7 @@ class Tuned:
 def write(path: Path, flags: Sequence[str], model: Path, about: Mapping[str, Any]) -> None:
     document = {
         "breakeven_profile": FORMAT,
-        "flags": list(flags),
+        "flags": list(without(flags, tuple(_SETTINGS))),
         "config_sha256": digest(model),
         "about": dict(about),
     }
@@ -52,6 +94,10 @@ def read(path: Path) -> Tuned:
     flags = document.get("flags")
     if not isinstance(flags, list) or not all(isinstance(one, str) for one in flags):
         raise ProfileError(f"`{path}`: `flags` is a list of words, also the numbers")
+    strange = next((one for one in flags if _name(one).partition(".")[0] in _SETTINGS), None)
+    if strange is not None:
+        words = f"`{path}`: {strange.partition('=')[0]} makes no engine faster, and is none of a"
+        raise ProfileError(f"{words} profile's: say it in the engine's own `flags`")
     about, sha256 = document.get("about"), document.get("config_sha256")
     return Tuned(
         tuple(flags),

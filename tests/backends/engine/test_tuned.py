@@ -79,3 +79,29 @@ def test_the_file_is_json(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     tuned.write(tmp_path / "p", [], tmp_path, {})
     assert json.loads((tmp_path / "p").read_text())["breakeven_profile"] == 1
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--host", "0.0.0.0"],
+        ["--max-num-seqs", "512", "--middleware=evil.run"],
+        ["--trust_remote_code"],
+        ["--no-trust-remote-code"],
+        ["--kv-transfer-config.kv_connector_module_path", "evil"],
+        ["--api-key", "known"],
+    ],
+)
+def test_a_profile_says_nothing_of_code_and_addresses(tmp_path, flags):
+    """It is a file that travels: whoever starts an engine with it expects it to be faster."""
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps({"breakeven_profile": 1, "flags": flags}))
+    with pytest.raises(ProfileError, match="none of a profile's"):
+        tuned.read(path)
+
+
+def test_what_a_search_was_told_of_addresses_is_not_written(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    path = tmp_path / "profile.json"
+    tuned.write(path, ["--trust-remote-code", "--max-num-seqs", "512", "--port", "1"], tmp_path, {})
+    assert tuned.read(path).flags == ("--max-num-seqs", "512")
