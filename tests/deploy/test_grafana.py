@@ -21,6 +21,7 @@ BOARD = DEPLOY / "grafana" / "dashboards" / "breakeven.json"
 SOURCE = DEPLOY / "grafana" / "provisioning" / "datasources" / "prometheus.yaml"
 SCRAPED = {"instance", "job"}  # labels that Prometheus itself adds
 RULES = DEPLOY / "prometheus" / "rules.yml"
+BY = re.compile(r"by \(([^)]*)\)")
 
 
 def known() -> dict[str, set[str]]:
@@ -55,9 +56,13 @@ def of_the_host() -> dict[str, set[str]]:
 def faults(expression: str) -> list[str]:
     """Unknown metric names, and labels that the named metric does not have."""
     names = known()
-    used = re.findall(r"\b(?:breakeven|vllm)[a-z_:]*", expression)
+    names |= {
+        one["record"]: {word for group in BY.findall(one["expr"]) for word in group.split(", ")}
+        for one in rules("record")
+    }
+    used = re.findall(r"\b(?:breakeven|vllm)[a-z0-9_:]*", expression)
     found = [f"no metric {name}" for name in used if name not in names]
-    grouped = re.findall(r"by \(([^)]*)\)", expression)
+    grouped = BY.findall(expression)
     labels = {label.strip() for group in grouped for label in group.split(",")} - SCRAPED
     have = set().union(*(names.get(name, set()) for name in used))
     return found + [f"no label {label}" for label in sorted(labels - have)]
@@ -74,17 +79,24 @@ def test_every_query_names_metrics_and_labels_that_exist(panel: dict) -> None:
         assert faults(target["expr"]) == []
 
 
-def alerts() -> list[dict]:
-    (group,) = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
-    return group["rules"]
+def rules(kind: str) -> list[dict]:
+    """`alert`s or `record`s of every group."""
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    return [rule for group in groups for rule in group["rules"] if kind in rule]
 
 
-@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
+@pytest.mark.parametrize("alert", rules("alert"), ids=lambda alert: alert["alert"])
 def test_every_alert_names_metrics_and_labels_that_exist(alert: dict) -> None:
     assert faults(alert["expr"]) == []
+    assert alert["annotations"]["runbook"], "what to do"
     told = " ".join(alert["annotations"].values())
     for label in re.findall(r"\$labels\.(\w+)", told):
         assert f"by ({label})" in alert["expr"]
+
+
+@pytest.mark.parametrize("rule", rules("record"), ids=lambda rule: rule["record"])
+def test_every_recorded_figure_names_metrics_and_labels_that_exist(rule: dict) -> None:
+    assert faults(rule["expr"]) == []
 
 
 def test_prometheus_reads_the_alerts() -> None:
@@ -151,38 +163,58 @@ def test_promtool_accepts_the_configuration(tmp_path: Path) -> None:
     assert subprocess.run([*check, bad], check=False, capture_output=True).returncode != 0
 
 
-DRIFT = """\
+RULE_TEST = """\
 rule_files: [{rules}]
 evaluation_interval: 1m
 tests:
   - interval: 1m
-    input_series:
-      - {{series: 'breakeven_drift{{pool="chat", instance="a"}}', values: '{values}'}}
+    input_series: {series}
     alert_rule_test:
-      - eval_time: 20m
-        alertname: BreakevenModelDrifts
+      - eval_time: 90m
+        alertname: {alert}
         exp_alerts: {alerts}
 """
-FIRES = """\
-
-          - exp_labels: {severity: warning, pool: chat}
-"""
+KV, DRIFTS = 'breakeven_engine_kv_usage_ratio{engine="a"}', 'breakeven_drift{pool="chat"}'
+REFUSED = 'breakeven_refusals_total{reason="%s"}'
+MET, MISSED = (f'breakeven_slo_total{{backend="own",met="{word}"}}' for word in ("yes", "no"))
+SPILL, OWN = 'breakeven_spill_total{reason="ttft"}', 'breakeven_requests_total{target="pool:a/0"}'
+FIRING = (  # alert, its labels, samples
+    ("BreakevenModelDrifts", {"pool": "chat"}, {DRIFTS: "1x120"}),
+    ("BreakevenSloBurnsFast", {}, {MET: "0+1x120", MISSED: "0+4x120"}),
+    ("BreakevenSloBurnsSlowly", {}, {MET: "0+6x120", MISSED: "0+4x120"}),
+    ("BreakevenBudgetSpent", {}, {REFUSED % "budget": "0x85 1x20"}),
+    ("BreakevenKvHeadroomLow", {"engine": "a"}, {KV: "0.97x120"}),
+    ("BreakevenSpillsMuch", {}, {SPILL: "0+4x120", OWN: "0+6x120"}),
+)
+CALM = (
+    ("BreakevenModelDrifts", {}, {DRIFTS: "0x87 1x20"}),  # for too short a time
+    ("BreakevenSloBurnsFast", {}, {MET: "0+4x120", MISSED: "0+6x120"}),
+    ("BreakevenSloBurnsFast", {}, {MET: "0+1x70 1000+9x40", MISSED: "0+99x70 6930x40"}),  # over
+    ("BreakevenSloBurnsSlowly", {}, {MET: "0+8x120", MISSED: "0+2x120"}),
+    ("BreakevenBudgetSpent", {}, {REFUSED % "queue_full": "0x85 1x20"}),
+    ("BreakevenKvHeadroomLow", {}, {KV: "0.90x120"}),
+    ("BreakevenSpillsMuch", {}, {SPILL: "0+2x120", OWN: "0+8x120"}),
+)
 
 
 @pytest.mark.part("promtool")
-@pytest.mark.parametrize(
-    ("values", "fires"), [("1x30", True), ("0x30", False), ("0x17 1x2", False)]
-)
-def test_a_pool_that_drifts_is_told_and_a_healthy_one_is_not(tmp_path, values: str, fires: bool):
-    """The third has drifted for too short a time."""
+@pytest.mark.parametrize(("alert", "labels", "samples"), [*FIRING, *CALM])
+def test_an_alert_fires_when_it_is_so_and_not_else(tmp_path, alert, labels, samples) -> None:
+    """Each is its own control: what is expected of it holds, and the opposite does not."""
     program = parts.find_promtool()
-    rules = yaml.safe_load(RULES.read_text())
-    for group in rules["groups"]:
-        for rule in group["rules"]:
-            rule.pop("annotations", None)  # their wording is no part of when they fire
-    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules))
-    for alerts, holds in ((FIRES, fires), (" []", not fires)):  # the second is the control
-        words = DRIFT.format(rules=tmp_path / "rules.yml", values=values, alerts=alerts)
+    read = yaml.safe_load(RULES.read_text())
+    for rule in (one for group in read["groups"] for one in group["rules"]):
+        rule.pop("annotations", None)  # their wording is no part of when they fire
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(read))
+    (severity,) = (one["labels"]["severity"] for one in rules("alert") if one["alert"] == alert)
+    firing = [{"exp_labels": {"severity": severity, **labels}}]
+    fires = (alert, labels, samples) in FIRING
+    series = [{"series": name, "values": values} for name, values in samples.items()]
+    for expected, holds in ((firing, fires), ([], not fires)):
+        words = RULE_TEST.format(
+            rules=tmp_path / "rules.yml", alert=alert,
+            series=json.dumps(series), alerts=json.dumps(expected),
+        )  # fmt: skip
         (tmp_path / "test.yml").write_text(words)
         done = subprocess.run(
             [program, "test", "rules", tmp_path / "test.yml"], check=False, capture_output=True
