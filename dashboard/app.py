@@ -1,4 +1,4 @@
-"""The dashboard: `streamlit run dashboard/app.py`; with `dashboard.enabled`, `serve` runs it.
+"""The dashboard: `python -m dashboard.start run dashboard/app.py`; `serve` runs it, too.
 
 Finance and SRE open it to see whether own GPUs pay for themselves. It reads the ledger named by
 `BREAKEVEN_LEDGER_URL` (or `-- --ledger URL`) and writes nothing there: what people

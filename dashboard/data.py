@@ -38,8 +38,10 @@ from ledger.prices.stored import load_price_book, newest_version
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.queries.tags import Tagged
+from ledger.queries.tags import spent_by_hour as read_spent_by_hour
 from ledger.queries.tags import tagged as read_tagged
 from ledger.reports.survey import Survey
+from ledger.reports.survey import spending as read_spending
 from ledger.reports.survey import survey as read_survey
 from ledger.reports.survey import surveys as read_surveys
 from ledger.reports.waterfall import Try, waterfall
@@ -191,6 +193,15 @@ def survey(view: View) -> Survey:
         return read_survey(connection, view.scope, bucket_us=bucket, basis=view.basis)
 
 
+@read(Reach.TEAM)
+def spending(view: View) -> Survey:
+    """Of what was spent and where it went; what a pool could carry is not in it."""
+    with snapshot(engine(view.url)) as connection:
+        first = queries.freshness(connection).first_us
+        bucket = bucket_us(view.scope, first)
+        return read_spending(connection, view.scope, bucket_us=bucket, basis=view.basis)
+
+
 @read(Reach.HOUSE)
 def surveys(view: View) -> tuple[Survey, Survey]:
     """Of everyone and of the view's team, of one instant."""
@@ -227,6 +238,13 @@ def spent(view: View, by: str, width_us: int) -> list[queries.Spent]:
     """Over time, in buckets of `width_us`, by team, model or backend."""
     with snapshot(engine(view.url)) as connection:
         return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
+
+
+@read(Reach.TEAM)
+def spent_by_hour(view: View) -> dict[int, int]:
+    """pico-USD by the start of each hour in which anything was spent."""
+    with snapshot(engine(view.url)) as connection:
+        return read_spent_by_hour(connection, view.scope)
 
 
 @read(Reach.TEAM)

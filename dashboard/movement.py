@@ -115,9 +115,9 @@ def by_hour(view: View) -> None:
     for at_us in range(view.scope.start_us, view.scope.end_us, HOUR_US):
         at = words.local(at_us)
         counts[at.weekday(), at.hour] += 1
-    for one in data.spent(view, "backend", HOUR_US):
-        moment = words.local(one.start_us)
-        sums[moment.weekday(), moment.hour] += one.cost_pusd
+    for at_us, pusd in data.spent_by_hour(view).items():
+        at = words.local(at_us)
+        sums[at.weekday(), at.hour] += pusd
     records = [
         {"day": day, "hour": hour, "usd": dollars(sums[day, hour] / count)}
         for (day, hour), count in sorted(counts.items())
@@ -133,8 +133,8 @@ def by_hour(view: View) -> None:
 
 
 def by_tag(view: View) -> None:
-    """Read on demand: tags are in no sum."""
-    if not st.toggle("Add up by tag (reads every attempt of the period)", key="tags"):
+    """On demand: before sums by tag were kept, every attempt of the period is read."""
+    if not st.toggle("Add up by tag", key="tags"):
         return
     with st.spinner("Reading tags ..."):
         found = data.tagged(view)

@@ -137,7 +137,7 @@ def _findings(findings: Sequence[Finding]) -> None:
 
 def _bills(view: View) -> None:
     known = data.bills(view)
-    survey = data.survey(view)
+    survey = data.spending(view)
     senders = {cell.target.partition("/")[0] for cell in survey.cells if cell.backend == "api"}
     billing.bring(view, sorted(senders), [contract.pool for contract in survey.contracts])
     if not known:

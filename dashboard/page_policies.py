@@ -115,7 +115,7 @@ def _refused(refused: Refused) -> None:
 def _past(view: View) -> None:
     sets = data_fleet.newest_policy_sets(view, LISTED)
     st.subheader("Since when, and what it did to the share that spills", anchor=False)
-    survey = data.survey(view)
+    survey = data.spending(view)
     records = spill_over_time(survey)
     marks = markers(sets, view)
     if records:

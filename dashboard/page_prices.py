@@ -51,7 +51,7 @@ def _commands(*, named: bool) -> None:
 
 def _in_force(view: View) -> None:
     """Of what was asked for or compared in this period; the whole book is thousands of names."""
-    survey, book = data.survey(view), data.price_book(view)
+    survey, book = data.spending(view), data.price_book(view)
     asked = {cell.target for cell in survey.cells if cell.backend == "api"}
     names = asked | {name for one in survey.standing.verdicts for name in one.comparators}
     if not names:

@@ -21,7 +21,7 @@ SECONDS_OF_AN_HOUR = 3_600
 
 
 def show(view: View) -> None:
-    survey = data.survey(view)
+    survey = data.spending(view)
     for text in labels(survey):
         look.label(text)
     for one in data.overrides(view) if view.viewer.sees_house else ():

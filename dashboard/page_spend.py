@@ -41,7 +41,7 @@ NUMBER = st.column_config.NumberColumn
 
 
 def show(view: View) -> None:
-    survey = data.survey(view)
+    survey = data.spending(view)
     for text in labels(survey):
         look.label(text)
     if not survey.cells:

@@ -235,7 +235,7 @@ class Serving:
             raise ConfigError(["dashboard.enabled: the dashboard is not installed"])
         script = Path(found.origin).with_name("app.py")
         return [
-            *self._logged("dashboard", "streamlit"),
+            *self._logged("dashboard", "dashboard.start"),
             *("run", str(script), "--server.headless", "true"),
             *("--server.address", settings.host, "--server.port", str(settings.port)),
             *("--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none"),

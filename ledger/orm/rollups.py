@@ -179,3 +179,47 @@ class RollupPacking(Base):
     version: Mapped[int] = mapped_column(BigInteger)
     until_us: Mapped[int] = mapped_column(BigInteger)
     calm: Mapped[int]  # commits of the sums in a row that kept these, too
+
+
+class RollupTag(Base):
+    """A team's attempts that carry the same tags, or none: `tags` is their column as text."""
+
+    __tablename__ = "rollup_tags"
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    team_id: Mapped[str]
+    tags: Mapped[str]
+
+
+class _TagSums:
+    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    attempts: Mapped[int] = mapped_column(BigInteger)
+    input_tokens: Mapped[int] = mapped_column(BigInteger)
+    output_tokens: Mapped[int] = mapped_column(BigInteger)
+    cost_high: Mapped[int] = mapped_column(BigInteger)
+    cost_low: Mapped[int] = mapped_column(BigInteger)
+
+
+class RollupTagHour(_TagSums, Base):
+    __tablename__ = "rollup_tag_hours"
+
+
+class RollupTagDay(_TagSums, Base):
+    __tablename__ = "rollup_tag_days"
+
+
+class RollupTagging(Base):
+    """One row, of use while `version` is the position's: from where on sums by tag were kept.
+
+    They hold what the other sums do of attempts numbered above `since_seq`; of `from_us` or later
+    there is none below it.
+    """
+
+    __tablename__ = "rollup_tagging"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger)
+    since_seq: Mapped[int] = mapped_column(BigInteger)
+    from_us: Mapped[int] = mapped_column(BigInteger)

@@ -47,7 +47,7 @@ class PoolLook:
 class Survey:
     """`cells` are of the span as one bucket; over time there are `moments`, by `bucket_us`.
 
-    `pools` are those that the standing counts, each alone.
+    `pools` are those that the standing counts, each alone; there are none in a survey of spending.
 
     `running` is the part of the bills that is not closed, by pool, cut at the buckets.
     """
@@ -82,6 +82,15 @@ def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: Token
     return _Books(connection, scope, bucket_us, basis, [scope.team]).survey(scope.team)
 
 
+def spending(connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis) -> Survey:
+    """The same without minutes: no pool is looked at alone, and no capacity is told.
+
+    Half of what a survey takes, for pages that show what was spent and where it went.
+    """
+    books = _Books(connection, scope, bucket_us, basis, [scope.team], minutes=False)
+    return books.survey(scope.team)
+
+
 def surveys(
     connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis
 ) -> tuple[Survey, Survey]:
@@ -113,9 +122,11 @@ class _Books:
         bucket_us: int,
         basis: TokenBasis,
         teams: Sequence[str | None],
+        *,
+        minutes: bool = True,
     ) -> None:
         self._connection, self._scope, self._bucket_us = connection, scope, bucket_us
-        self._basis = basis
+        self._basis, self._minutes = basis, minutes
         widest = replace(scope, team=None if None in teams else scope.team)
         self._read = settle_on(connection, partial(self._settled, widest, teams))
         self._closed = queries.hours(connection, scope, bucket_us=bucket_us)
@@ -130,13 +141,17 @@ class _Books:
         connection, scope = self._connection, self._scope
         scopes = {one: replace(scope, team=one) for one in {None, *teams}}
         return _Read(
-            facts(connection, widest, here, everyone=True),
-            homes(connection, here),
+            facts(connection, widest, here, everyone=self._minutes),
+            homes(connection, here) if self._minutes else {},
             {
                 one: tuple(moments(connection, scopes[one], here, bucket_us=self._bucket_us))
                 for one in teams
             },
-            {one: loads(connection, of, here, basis=self._basis) for one, of in scopes.items()},
+            {
+                one: loads(connection, of, here, basis=self._basis)
+                for one, of in scopes.items()
+                if self._minutes
+            },
         )
 
     def survey(self, team: str | None) -> Survey:
@@ -156,7 +171,7 @@ class _Books:
         looks = {
             bill.pool: self._pool(mine, bill, found, served[bill.pool], main[bill.pool])
             for bill in bills
-            if bill.pool in rated
+            if self._minutes and bill.pool in rated
         }
         answer = standing(
             bills,
@@ -167,7 +182,9 @@ class _Books:
                 {pool: int(one.tokens) for pool, one in served.items()},
                 basis,
                 kinds=main,
-            ),
+            )
+            if self._minutes
+            else None,
         )
         return Survey(
             scope,

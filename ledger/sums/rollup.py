@@ -10,7 +10,7 @@ from operator import add
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, case, cast, func, select
+from sqlalchemy import BigInteger, ColumnElement, Select, String, and_, case, cast, func, select
 
 from ledger.fleet.overflow import LACK_OF_CAPACITY
 from ledger.orm.tables import (
@@ -28,6 +28,9 @@ from ledger.orm.tables import (
     RollupLoadDay,
     RollupLoadHour,
     RollupQuarter,
+    RollupTag,
+    RollupTagDay,
+    RollupTagHour,
     RollupWeek,
 )
 from ledger.queries.scope import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS, total
@@ -52,7 +55,10 @@ def hour_of(column: Any = Attempt.opened_us, width_us: int = HOUR_US) -> ColumnE
 
 @dataclass(frozen=True)
 class Cube:
-    """`cells` is the table of what is grouped by, the next four those of the sums."""
+    """`cells` is the table of what is grouped by, the next four those of the sums.
+
+    `quarters` and `weeks` are `None` where few rows make coarser ones not worth it.
+    """
 
     cells: Any
     hours: Any
@@ -70,7 +76,8 @@ class Cube:
     @property
     def packed(self) -> tuple[tuple[Any, int], ...]:
         """Of days that are over: see `packing`."""
-        return ((self.quarters, QUARTER_US), (self.weeks, WEEK_US))
+        every = ((self.quarters, QUARTER_US), (self.weeks, WEEK_US))
+        return tuple((table, width_us) for table, width_us in every if table is not None)
 
     def tier(self, width_us: int) -> Any:
         return next(table for table, width in self.tiers + self.packed if width == width_us)
@@ -135,6 +142,21 @@ COMPARED = Cube(
     compared=True,
 )
 CUBES = (ATTEMPTS, COMPARED)
+# By team and tags; apart from them, for it is kept since later: see `tagsums`.
+TAGGED = Cube(
+    RollupTag,
+    RollupTagHour,
+    RollupTagDay,
+    None,
+    None,
+    {"team_id": Attempt.team_id, "tags": func.coalesce(cast(Attempt.tags, String), "{}")},
+    {
+        "attempts": func.count(),
+        "input_tokens": total(INPUT_TOKENS),
+        "output_tokens": total(OUTPUT_TOKENS),
+        **limbs(Attempt.cost_pusd),
+    },
+)
 LOADS, LOAD_HOURS, LOAD_DAYS = RollupLoad, RollupLoadHour, RollupLoadDay
 
 _lacked = and_(Attempt.backend == "api", Attempt.spill_reason.in_(sorted(LACK_OF_CAPACITY)))

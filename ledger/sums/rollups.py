@@ -46,6 +46,7 @@ from ledger.sums.rollup import (
     LOAD_HOURS,
     LOADS,
     QUARTER_US,
+    TAGGED,
     WEEK_US,
     Cube,
     Load,
@@ -55,6 +56,8 @@ from ledger.sums.rollup import (
     plus,
     unpack,
 )
+from ledger.sums.tagsums import EVERY, begun
+from ledger.sums.tagsums import keep as keep_tagging
 
 NAME = "attempts"
 ROWS_AT_ONCE = 20_000  # of attempts in one transaction: SQLite's writers wait for as long
@@ -103,6 +106,7 @@ class Rollups:
             connection.execute(delete(RollupWaiting))
             connection.execute(update(RollupPosition).values(seq=0, version=here[1] + 1))
             keep(connection, here[1] + 1, Packed(0, CALM))
+            keep_tagging(connection, here[1] + 1, EVERY)
             connection.commit()
         while self.follow():
             pass
@@ -138,15 +142,18 @@ class Rollups:
         ).rowcount
         counted: list[ColumnElement[bool]] = [fresh & final()]
         counted += [Attempt.seq.in_(some) for some in _groups(settled)]
+        tagging = begun(connection, seq, version)
         for which in counted:
             for cube in CUBES:
                 self._add(connection, cube, which, days)
+            self._add(connection, TAGGED, which & tagging.counts(), days)
             self._add_loads(connection, which, days)
         for some in _groups(settled):
             gone = RollupWaiting.attempt_seq.in_(some)
             connection.execute(delete(RollupWaiting).where(gone))
         connection.execute(update(RollupPosition).values(seq=max(seq, until), version=version + 1))
         keep(connection, version + 1, replace(days, calm=days.calm + 1))
+        keep_tagging(connection, version + 1, tagging)
         return max(1, until - seq, passed, len(settled))
 
     def _add(self, connection: Connection, cube: Cube, which: Any, days: Packed) -> None:
@@ -280,7 +287,7 @@ def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: Packed) -> 
 
 
 def _sums() -> list[Any]:
-    kept = [table for cube in CUBES for table, _ in cube.tiers + cube.packed]
+    kept = [table for cube in (*CUBES, TAGGED) for table, _ in cube.tiers + cube.packed]
     return [*kept, LOAD_HOURS, LOAD_DAYS, EngineSampleHour]  # packed again by the writer
 
 

@@ -25,6 +25,7 @@ from ledger.sums.rollup import (
     LOAD_HOURS,
     LOADS,
     QUARTER_US,
+    TAGGED,
     WEEK_US,
     Cube,
     final,
@@ -32,6 +33,7 @@ from ledger.sums.rollup import (
     unpack,
 )
 from ledger.sums.samplehours import hours_are_the_samples
+from ledger.sums.tagsums import tagging
 
 Found = Generator[tuple[str, str], None, None]
 
@@ -50,7 +52,7 @@ def sums_are_the_rows(connection: Connection) -> Found:
     whole_us = -(-gone.until_us // DAY_US) * DAY_US
     if gone.attempts:
         yield from _with_retired(connection, and_(counted, Attempt.opened_us < whole_us), gone)
-    days = packed(connection, version)
+    days, tags = packed(connection, version), tagging(connection, version)
     for start_us in _days(connection, counted, whole_us):
         today = and_(counted, Attempt.opened_us >= start_us, Attempt.opened_us < start_us + DAY_US)
         over = start_us < days.until_us
@@ -59,6 +61,8 @@ def sums_are_the_rows(connection: Connection) -> Found:
             for table, width_us in (*cube.tiers, *(((cube.quarters, QUARTER_US),) if over else ())):
                 if _coarser(rows, width_us) != _of_table(connection, cube, table, start_us):
                     yield _said(table, start_us)
+        if tags is not None:
+            yield from _by_tag(connection, and_(today, tags.counts()), start_us)
         loads = _loads_of_rows(connection, today)
         if loads != _loads(connection, start_us):
             yield _said(LOAD_HOURS, start_us)
@@ -83,6 +87,13 @@ def _weeks(connection: Connection, until_us: int) -> Found:
             if wanted.pop((start_us, cell_id), None) != values:
                 yield _said(week, start_us)
         yield from (_said(week, start_us) for start_us, _ in wanted)
+
+
+def _by_tag(connection: Connection, today: ColumnElement[bool], start_us: int) -> Found:
+    rows = _of_rows(connection, TAGGED, today)
+    for table, width_us in TAGGED.tiers:
+        if _coarser(rows, width_us) != _of_table(connection, TAGGED, table, start_us):
+            yield _said(table, start_us)
 
 
 def _said(table: Any, start_us: int) -> tuple[str, str]:
@@ -124,7 +135,7 @@ def _days(connection: Connection, counted: ColumnElement[bool], since_us: int) -
     found: set[int] = set()
     if first is not None:
         found.update(range(first - first % DAY_US, last + 1, DAY_US))
-    for cube in CUBES:
+    for cube in (*CUBES, TAGGED):
         found.update(connection.execute(select(cube.days.start_us).distinct()).scalars())
     return sorted(one for one in found if one >= since_us)
 

@@ -52,8 +52,8 @@ TURN_LIMIT_MS = 15_000  # a turn that changes nothing runs nothing
 STREAMLIT = """
 import sys
 sys.modules["rfc3987_syntax"] = None
-from streamlit.web.cli import main
-sys.exit(main())
+from dashboard.start import main
+main()
 """
 WATCH = """() => {
   const app = document.querySelector('[data-testid=stApp]');

@@ -118,7 +118,7 @@ def test_every_child_of_serve_has_only_its_own_secrets(make_host) -> None:
         "gateway.host.telemetry": {URL},
         "backends.simulator.server": set(),
         "backends.simulator.provider": set(),
-        **({"streamlit": {URL}} if "streamlit" in seen else {}),
+        **({"dashboard.start": {URL}} if "dashboard.start" in seen else {}),
     }
 
 

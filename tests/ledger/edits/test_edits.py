@@ -45,6 +45,7 @@ UNSEEN: dict[str, dict[str, str]] = {
     "rate_hosts": {ALL: LIVE}, "rate_accounts": {ALL: LIVE}, "rate_parts": {ALL: LIVE},
     "hosts": {ALL: LIVE},
     "rollup_position": {ALL: LIVE}, "rollup_packing": {ALL: LIVE},
+    "rollup_tagging": {ALL: LIVE},
     "decisions": {ALL: EVIDENCE}, "refusals": {"decision": EVIDENCE, ADDED: LATER},
     "engine_samples": {ALL: MEASURED}, "engine_sample_hours": {ALL: MEASURED},
     "round_trips": {ALL: MEASURED},
@@ -58,9 +59,10 @@ UNSEEN: dict[str, dict[str, str]] = {
     "rollup_cells": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
     "rollup_comparisons": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
     "rollup_loads": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
+    "rollup_tags": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
     **{f"rollup_{name}": {ADDED: NO_CELL} for name in (
         "hours", "days", "quarters", "compared_hours", "compared_days", "compared_quarters",
-        "load_days",
+        "load_days", "tag_hours", "tag_days",
     )},
     "keys": {ADDED: ENTERED, "revoked_us": "a revocation is entered like any"},
     "invoices": {

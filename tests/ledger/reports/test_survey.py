@@ -12,7 +12,7 @@ from ledger.journals.records import Compared, Tokens
 from ledger.orm import tables as orm
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.reports.series import Line, spend
-from ledger.reports.survey import survey, surveys
+from ledger.reports.survey import spending, survey, surveys
 from ledger.writing.repository import Repository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
@@ -96,6 +96,22 @@ def test_a_pool_that_served_without_a_contract_is_unrated(engine, fill, opened, 
     assert look.standing.unrated == ("llama", "other")
     assert look.own_pusd == 0
     assert look.standing.verdicts[0].stands is None
+
+
+@pytest.mark.parametrize("team", [None, "search"])
+def test_spending_is_the_survey_without_what_pools_could_carry(engine, fill, team) -> None:
+    fill(2 * USD)
+    scope = replace(SCOPE, team=team)
+    with engine.connect() as connection:
+        look = survey(connection, scope, bucket_us=MINUTE_US, basis=BOTH)
+        less = spending(connection, scope, bucket_us=MINUTE_US, basis=BOTH)
+    assert look.pools
+    assert look.standing.capability is not None
+    plain = [replace(one, even=None, stands=None) for one in look.standing.verdicts]
+    kept = [replace(one, even=None, stands=None) for one in less.standing.verdicts]
+    assert plain == kept
+    bare = replace(look.standing, capability=None, verdicts=less.standing.verdicts)
+    assert less == replace(look, pools={}, standing=bare)
 
 
 def test_an_empty_ledger_is_surveyed(engine) -> None:

@@ -1,8 +1,8 @@
 """Loads are packed the same whichever way they came about; money's limbs know no order."""
 
-from ledger.orm.tables import RollupCell, RollupComparison, RollupDay, RollupHour
+from ledger.orm.tables import RollupCell, RollupComparison, RollupDay, RollupHour, RollupTag
 from ledger.queries.scope import DAY_US, HOUR_US
-from ledger.sums.rollup import ATTEMPTS, COMPARED, CUBES, pack, unpack
+from ledger.sums.rollup import ATTEMPTS, COMPARED, CUBES, TAGGED, pack, unpack
 
 
 def test_an_hour_of_minutes_is_packed_in_their_order() -> None:
@@ -13,7 +13,7 @@ def test_an_hour_of_minutes_is_packed_in_their_order() -> None:
 
 
 def test_every_dimension_and_every_sum_has_its_column() -> None:
-    for cube, cells in ((ATTEMPTS, RollupCell), (COMPARED, RollupComparison)):
+    for cube, cells in ((ATTEMPTS, RollupCell), (COMPARED, RollupComparison), (TAGGED, RollupTag)):
         assert {"id", "key", *cube.dimensions} == set(cells.__table__.columns.keys())
         for table, _ in cube.tiers:
             assert {"start_us", "cell_id", *cube.measures} == set(table.__table__.columns.keys())

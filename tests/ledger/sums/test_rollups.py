@@ -12,6 +12,7 @@ from ledger.queries import reads as queries
 from ledger.queries.load import loads
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.queries.rollups import rolled
+from ledger.queries.tags import spent_by_hour, tagged
 from ledger.reports.facts import facts, homes, moments
 from ledger.sums.rollups import Rollups
 from ledger.writing.repository import Repository
@@ -41,6 +42,7 @@ def stream(opened, settled):
                 backend="own" if own else "api", pool=rng.choice(("a", "b")) if own else None,
                 target="pool:a/0" if own else "openai/gpt-4o-mini",
                 spill_reason=None if own else rng.choice((None, "ttft", "kv_headroom")), holds=(),
+                tags=rng.choice(((), (("app", "web"),), (("app", "web"), ("env", "dev")))),
             )  # fmt: skip
             found.append((at, n, first))
             if rng.random() < 0.95:
@@ -76,6 +78,8 @@ def answers(engine) -> dict[str, object]:
             found[f"once {place}"] = sorted(once.cells(), key=repr)
             found[f"comparisons {place}"] = once.comparisons()
             found[f"overflowed {place}"] = once.overflowed(spills=["chat-large", "code"])
+            found[f"tagged {place}"] = tagged(connection, scope)
+            found[f"hours {place}"] = spent_by_hour(connection, scope)
             found[f"teams {place}"] = queries.teams(connection, scope)
             found[f"flagged {place}"] = queries.flagged(connection, scope)
             found[f"spent {place}"] = queries.spent(
@@ -111,6 +115,7 @@ def stored(engine) -> dict[str, list]:
         (orm.RollupComparison, orm.RollupComparedDay),
         (orm.RollupComparison, orm.RollupComparedQuarter),
         (orm.RollupComparison, orm.RollupComparedWeek),
+        (orm.RollupTag, orm.RollupTagHour), (orm.RollupTag, orm.RollupTagDay),
         (orm.RollupLoad, orm.RollupLoadHour), (orm.RollupLoad, orm.RollupLoadDay),
     )  # fmt: skip
     found = {}

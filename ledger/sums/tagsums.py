@@ -1,0 +1,55 @@
+"""From where on attempts are added up by tag, which began later than the other sums.
+
+What was passed before is not among them, and what a host of the version before added is not: after
+a commit of its own they begin anew behind it. `rebuild` makes them of every attempt there is.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ledger.orm.tables import Attempt, RollupTagging
+from ledger.sums.rollup import TAGGED
+
+NAME = "attempts"
+
+
+@dataclass(frozen=True, slots=True)
+class Tagging:
+    """Attempts numbered above `since_seq` count; none up to it is of `from_us` or later."""
+
+    since_seq: int
+    from_us: int
+
+    def counts(self) -> ColumnElement[bool]:
+        return Attempt.seq > self.since_seq
+
+
+EVERY = Tagging(0, 0)
+
+
+def tagging(connection: Connection, version: int) -> Tagging | None:
+    """From where on there are sums by tag that belong to this version; None: nowhere."""
+    query = select(RollupTagging.since_seq, RollupTagging.from_us)
+    row = connection.execute(query.where(RollupTagging.version == version)).one_or_none()
+    return None if row is None else Tagging(row[0], row[1])
+
+
+def begun(connection: Connection, seq: int, version: int) -> Tagging:
+    """The same for who adds to them: where there are none they begin behind `seq`."""
+    found = tagging(connection, version)
+    if found is not None:
+        return found
+    for table, _ in TAGGED.tiers:
+        connection.execute(delete(table))
+    newest_us = connection.execute(select(func.max(Attempt.opened_us))).scalar()
+    return EVERY if not seq or newest_us is None else Tagging(seq, newest_us + 1)
+
+
+def keep(connection: Connection, version: int, now: Tagging) -> None:
+    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    values = {"version": version, "since_seq": now.since_seq, "from_us": now.from_us}
+    statement = dialect.insert(RollupTagging).values(name=NAME, **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
