@@ -21,6 +21,7 @@ from gateway.clock import Clock
 from gateway.config.settings import Server
 from gateway.errors import RequestError
 from gateway.idempotency.submissions import name_of, reused
+from gateway.queried import Text, storable
 from ledger.batches.store import BatchRecord
 from ledger.identity.keys import Identity
 from ledger.submissions import Asking
@@ -116,12 +117,12 @@ def batches_router(
     @router.get("", summary="The team's batches, the newest first; errors are told by each")
     async def listed(
         request: Request,
-        after: str | None = None,
+        after: Text = None,
         limit: Annotated[int, Query(ge=1, le=LISTED_MOST)] = LISTED,
     ) -> dict[str, Any]:
         identity = caller(request)
         found = await stored.call(
-            stored.batches.listed, identity.team_id, after=after, limit=limit + 1
+            stored.batches.listed, identity.team_id, after=storable("after", after), limit=limit + 1
         )
         return page([batch_object(one) for one in found[:limit]], more=len(found) > limit)
 

@@ -17,6 +17,7 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
 from gateway.idempotency.submissions import name_of
+from gateway.queried import Text, storable
 from ledger.batches.files import FileRecord
 
 DAY_US, HOUR_US = 86_400 * 1_000_000, 3_600_000_000
@@ -83,15 +84,15 @@ def files_router(stored: Stored, settings: Settings, clock: Clock) -> APIRouter:
     @router.get("", summary="The team's files")
     async def listed(
         request: Request,
-        purpose: str | None = None,
-        after: str | None = None,
+        purpose: Text = None,
+        after: Text = None,
         order: Literal["asc", "desc"] = "desc",
         limit: Annotated[int, Query(ge=1, le=LISTED)] = LISTED,
     ) -> dict[str, Any]:
         identity = caller(request)
         found = await stored.call(
-            stored.files.listed, identity.team_id, purpose=purpose, after=after, limit=limit + 1,
-            newest_first=order == "desc",
+            stored.files.listed, identity.team_id, purpose=storable("purpose", purpose),
+            after=storable("after", after), limit=limit + 1, newest_first=order == "desc",
         )  # fmt: skip
         return page([file_object(one) for one in found[:limit]], more=len(found) > limit)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.errors import RequestError
+from gateway.queried import PATTERN, storable
 from ledger.queries.usage import Filters
 
 US_PER_S = 1_000_000
@@ -110,7 +111,7 @@ def cursor(start_s: int) -> str:
 
 def parameters(accepted: Accepted) -> list[dict[str, Any]]:
     """The same for OpenAPI."""
-    number, text = {"type": "integer"}, {"type": "string"}
+    number, text = {"type": "integer"}, {"type": "string"} | PATTERN
     singles: dict[str, dict[str, Any]] = {
         "start_time": number,
         "end_time": number,
@@ -138,6 +139,8 @@ def _refuse_unknown(values: Mapping[str, Sequence[str]], accepted: Accepted) -> 
             raise _bad(name, f"`{name}` is unknown here; known are {', '.join(sorted(known))}.")
         if len(found) > 1 and not known[name]:
             raise _bad(name, f"`{name}` is given more than once.")
+        for value in found:
+            storable(name, value)
 
 
 def _number(
