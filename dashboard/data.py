@@ -1,4 +1,4 @@
-"""Cached reads of the ledger: no other file but `data_fleet` and `data_entered` opens a connection.
+"""Cached reads of the ledger: no other file but those named `data_` opens a connection.
 
 The connection is read-only and the database enforces it. Reads end at a rounded instant, so that
 all viewers share one read for a few seconds; older answers are thrown away by age and number.
@@ -37,9 +37,6 @@ from ledger.prices.book import PriceBook
 from ledger.prices.stored import load_price_book, newest_version
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
-from ledger.queries.tags import Tagged
-from ledger.queries.tags import spent_by_hour as read_spent_by_hour
-from ledger.queries.tags import tagged as read_tagged
 from ledger.reports.survey import Survey
 from ledger.reports.survey import spending as read_spending
 from ledger.reports.survey import survey as read_survey
@@ -56,8 +53,7 @@ from ledger.writing.lag import Lag, read_lag
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
 # Not there, not reachable, not ours, or its driver is not installed.
 AWAY = (DBAPIError, DatabaseError, ArgumentError, NoSuchModuleError, ImportError)
-TTL_S = 60
-ENTRIES = 24
+TTL_S, ENTRIES = 60, 24
 PERIOD_WORDS = {"1 h": "hour", "24 h": "24 hours", "7 d": "7 days", "30 d": "30 days"}
 PERIODS = {
     "1 h": HOUR_US,
@@ -188,27 +184,24 @@ def exported(view: View) -> Iterator[Connection]:
 @read(Reach.TEAM)
 def survey(view: View) -> Survey:
     with snapshot(engine(view.url)) as connection:
-        first = queries.freshness(connection).first_us
-        bucket = bucket_us(view.scope, first)
-        return read_survey(connection, view.scope, bucket_us=bucket, basis=view.basis)
+        width = _bars(connection, view)
+        return read_survey(connection, view.scope, bucket_us=width, basis=view.basis)
 
 
 @read(Reach.TEAM)
 def spending(view: View) -> Survey:
     """Of what was spent and where it went; what a pool could carry is not in it."""
     with snapshot(engine(view.url)) as connection:
-        first = queries.freshness(connection).first_us
-        bucket = bucket_us(view.scope, first)
-        return read_spending(connection, view.scope, bucket_us=bucket, basis=view.basis)
+        bars_us = _bars(connection, view)
+        return read_spending(connection, view.scope, bucket_us=bars_us, basis=view.basis)
 
 
 @read(Reach.HOUSE)
 def surveys(view: View) -> tuple[Survey, Survey]:
     """Of everyone and of the view's team, of one instant."""
     with snapshot(engine(view.url)) as connection:
-        first = queries.freshness(connection).first_us
-        bucket = bucket_us(view.scope, first)
-        return read_surveys(connection, view.scope, bucket_us=bucket, basis=view.basis)
+        bars_us = _bars(connection, view)
+        return read_surveys(connection, view.scope, bucket_us=bars_us, basis=view.basis)
 
 
 @read(Reach.TEAM)
@@ -238,13 +231,6 @@ def spent(view: View, by: str, width_us: int) -> list[queries.Spent]:
     """Over time, in buckets of `width_us`, by team, model or backend."""
     with snapshot(engine(view.url)) as connection:
         return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
-
-
-@read(Reach.TEAM)
-def spent_by_hour(view: View) -> dict[int, int]:
-    """pico-USD by the start of each hour in which anything was spent."""
-    with snapshot(engine(view.url)) as connection:
-        return read_spent_by_hour(connection, view.scope)
 
 
 @read(Reach.TEAM)
@@ -318,12 +304,6 @@ def kept(view: View, limit: int) -> list[queries.Kept]:
 def ttft_pairs(view: View, limit: int) -> list[queries.Pair]:
     with engine(view.url).connect() as connection:
         return queries.ttft_pairs(connection, view.scope, limit=limit)
-
-
-@read(Reach.TEAM)
-def tagged(view: View) -> list[Tagged]:
-    with snapshot(engine(view.url)) as connection:
-        return read_tagged(connection, view.scope)
 
 
 @read(Reach.NAMES, entries=4)
@@ -414,3 +394,7 @@ def bucket_us(scope: Scope, first_us: int | None) -> int:
         if length <= limit:
             return bucket
     return DAY_US
+
+
+def _bars(connection: Connection, view: View) -> int:
+    return bucket_us(view.scope, queries.freshness(connection).first_us)

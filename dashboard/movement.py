@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import streamlit as st
 
-from dashboard import charts_spend, data, look, reading, words
+from dashboard import charts_spend, data, data_tags, look, reading, words
 from dashboard.data import View
 from dashboard.figures import dollars, money_columns, shown
 from dashboard.unitcosts import unit_costs
@@ -115,7 +115,7 @@ def by_hour(view: View) -> None:
     for at_us in range(view.scope.start_us, view.scope.end_us, HOUR_US):
         at = words.local(at_us)
         counts[at.weekday(), at.hour] += 1
-    for at_us, pusd in data.spent_by_hour(view).items():
+    for at_us, pusd in data_tags.spent_by_hour(view).items():
         at = words.local(at_us)
         sums[at.weekday(), at.hour] += pusd
     records = [
@@ -137,7 +137,7 @@ def by_tag(view: View) -> None:
     if not st.toggle("Add up by tag", key="tags"):
         return
     with st.spinner("Reading tags ..."):
-        found = data.tagged(view)
+        found = data_tags.tagged(view)
     if not found:
         st.info(
             "No request of this period carries a tag. `breakeven keys create --tag app=web` marks "

@@ -21,7 +21,7 @@ from sqlalchemy import insert
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from dashboard import data, data_entered, data_fleet, downloads, entrance, pages
+from dashboard import data, data_entered, data_fleet, data_tags, downloads, entrance, pages
 from dashboard.viewer import NotAllowed, Reach, Viewer
 from ledger.database import make_engine
 from ledger.identity.people import Role
@@ -240,7 +240,7 @@ def test_control_a_download_of_all_tells_of_it(two) -> None:
 
 READS = {
     name: one
-    for module in (data, data_entered, data_fleet)
+    for module in (data, data_entered, data_fleet, data_tags)
     for name, one in vars(module).items()
     if hasattr(one, "reach")
 }
@@ -294,7 +294,7 @@ def test_no_page_changes_what_is_remembered_for_the_others(
 
         return spy
 
-    for module in (data, data_entered, data_fleet):
+    for module in (data, data_entered, data_fleet, data_tags):
         for name, call in READS.items():
             if getattr(module, name, None) is call:
                 monkeypatch.setattr(module, name, spied(call))
@@ -321,7 +321,7 @@ def test_whatever_opens_the_ledger_is_a_read() -> None:
     }  # fmt: skip
     own = {
         name
-        for module in (data, data_entered, data_fleet)
+        for module in (data, data_entered, data_fleet, data_tags)
         for name, one in vars(module).items()
         if not name.startswith("_") and getattr(one, "__module__", "") == module.__name__
     }
