@@ -476,7 +476,7 @@ class Host:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if "http://" in line:
-                self.url = line[line.index("http://") :].strip().removesuffix("/v1")
+                self.url = line[line.index("http://") :].partition("/v1")[0]
                 break
         self._drain = threading.Thread(target=self.process.stdout.read, daemon=True)
         self._drain.start()

@@ -26,6 +26,13 @@ LEAST = 12
 ITS_OWN = {"pepper", "dashboard.key"}  # files that are secrets, beside what they open
 MODELS = ("quoted", "env/m", "file/m", "own", "told/m", "lite/m", "none")
 BREAKEVEN = "from gateway.cli.app import main; main()"
+# What a host prints goes on to who started it, and into a file beside its state's.
+TEED = """
+import os, subprocess
+tee = subprocess.Popen(["tee", {path!r}], stdin=subprocess.PIPE)
+os.dup2(tee.stdin.fileno(), 1)
+os.dup2(1, 2)
+"""
 STATUSES = (200, 400, 401, 403, 404, 413, 422, 429, 500, 502, 503)
 
 
@@ -78,6 +85,7 @@ def leaked(given: Given) -> Measured:
         talks = f"KEPT = {str(kept)!r}\n{SITE}" + (CARELESS if given.broken else "")
         (Path(folder) / "site/sitecustomize.py").write_text(talks)
         host.environ["PYTHONPATH"] = f"{Path(folder) / 'site'}:{ROOT}"
+        host.serve = TEED.format(path=str(Path(folder) / "state/output")) + BREAKEVEN
         try:
             host.start()
             found["key"] = host.token.rpartition("_")[2]
