@@ -41,7 +41,12 @@ def test_sums_that_follow_are_sound(books) -> None:
         ("UPDATE rollup_compared_days SET scaled = 1", ["rollup_compared_days"]),
         ("DELETE FROM rollup_load_hours", ["rollup_load_hours"]),
         ("UPDATE attempts SET engine_us = 8 WHERE seq = 1", ["rollup_hours", "rollup_days"]),
-        ("DELETE FROM rollup_waiting", ["r3.1", "rollup_hours", "rollup_days"]),
+        ("UPDATE rollup_tag_hours SET cost_low = cost_low + 1", ["rollup_tag_hours"]),
+        ("UPDATE rollup_tag_days SET attempts = 1", ["rollup_tag_days"]),
+        (
+            "DELETE FROM rollup_waiting",
+            ["r3.1", "rollup_hours", "rollup_days", "rollup_tag_hours", "rollup_tag_days"],
+        ),
         ("UPDATE rollup_days SET start_us = start_us + 86400000000", ["rollup_days"] * 2),
     ],
 )
