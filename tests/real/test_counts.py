@@ -74,6 +74,7 @@ def measured(gateway, clients, engine, counters, asked: Iterator, count: int, te
     before = counters(engine.base_url)
     asking = clients(gateway.base_url, "tiny", gateway.key(team=team))
     answers = asyncio.run(ask_all(asking, asked, count))
+    assert {answer.status for answer in answers if not answer.left} == {200}
     gateway.until(lambda: idle(engine.base_url, counters), APPLIED_LIMIT_S)
     whole = len([answer for answer in answers if not answer.left])
 
@@ -116,7 +117,6 @@ def test_every_token_of_finished_requests_agrees(
     )
     assert len(rows) == FINISHING
     print(f"{FINISHING} finished requests: ledger {booked(rows)}, vLLM {deltas}")
-    assert {answer.status for answer in answers} == {200}
     assert {(row["status"], row["basis"]) for row in rows} == {("finished", "reported")}
     assert {row["stream"] for row in rows} == {0, 1}
     assert booked(rows) == deltas
