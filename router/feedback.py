@@ -78,7 +78,9 @@ class HitTrust:
 class Loops:
     """One engine's factors; `fold` takes the newest sums, every half second or so.
 
-    * `step_feedback`, observed over predicted step time, scales every predicted second.
+    * `step_feedback`, observed over predicted step time, scales every predicted second. Both are
+      averaged before they are divided: a long step is often felt in one fold and its prompt
+      counted in the next, and the mean of such ratios is above the ratio of the means.
     * `safety_ttft` and `safety_tpot` scale the promises that admission is tested against. Every
       answer that kept its promise raises its factor a little and every miss lowers it a lot, so
       that it rests where the share of misses is `SPARE` of what the SLO allows: 0.996 for 0.99.
@@ -89,8 +91,8 @@ class Loops:
     """
 
     __slots__ = (
-        "_age_s", "_at_s", "_judged_s", "_observed_s", "_recent", "_sums", "prefill_rate",
-        "safety_tpot", "safety_ttft", "step_feedback",
+        "_age_s", "_at_s", "_judged_s", "_observed_s", "_predicted", "_recent", "_sums",
+        "prefill_rate", "safety_tpot", "safety_ttft", "step_feedback",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -99,6 +101,7 @@ class Loops:
         self.prefill_rate = self._age_s = 0.0
         self._sums: Sums | None = None
         self._at_s = self._judged_s = self._observed_s = 0.0
+        self._predicted = 0.0  # of steps, each second; the mean of where any were observed
         self._recent: deque[tuple[float, float]] = deque()
 
     def fold(self, sums: Sums, now_s: float) -> None:
@@ -114,7 +117,9 @@ class Loops:
             self._observed_s = now_s
         if observed > 0.0 and predicted > 0.0:
             self._observed_s = now_s
-            gain = 1.0 - exp(-elapsed_s / FEEDBACK_S)
+            gain, rate = 1.0 - exp(-elapsed_s / FEEDBACK_S), predicted / elapsed_s
+            self._predicted += gain * (rate - self._predicted) if self._predicted else rate
+            gain *= rate / self._predicted
             moved = self.step_feedback + gain * (observed / predicted - self.step_feedback)
             self.step_feedback = _within(moved, FEEDBACK_RANGE)
         elif now_s - self._observed_s > SLOW_FORGET_S:

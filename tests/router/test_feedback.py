@@ -48,6 +48,16 @@ def test_step_feedback_follows_the_ratio_within_its_range() -> None:
     assert loops.step_feedback == FEEDBACK_RANGE[1]
 
 
+def test_a_long_step_whose_prompt_is_counted_in_the_next_fold_is_no_slow_engine() -> None:
+    """The mean of the folds' ratios would be 1.67."""
+    loops, observed_s, predicted_s = Loops(), 0.0, 0.0
+    for tick in range(400):
+        observed_s += 1.0 if tick % 2 else 3.0
+        predicted_s += 3.0 if tick % 2 else 1.0
+        folded(loops, 0.5 * tick, observed_s=observed_s, predicted_s=predicted_s)
+    assert loops.step_feedback == pytest.approx(1.0, abs=0.1)
+
+
 def test_the_first_reading_and_a_standing_clock_say_nothing() -> None:
     loops = folded(Loops(), 100.0, observed_s=90.0, predicted_s=1.0, admitted_tokens=9e9)
     folded(loops, 100.0, observed_s=99.0, predicted_s=2.0)
