@@ -79,7 +79,7 @@ def test_tokens_for_a_dollar_are_of_closed_hours(books) -> None:
     assert 20 <= len(records) <= len(hours)
     first = survey.hours[0]
     asked = sum(
-        settled.tokens.input + settled.tokens.output
+        settled.tokens.prompt + settled.tokens.output
         for opened, settled in filled.pairs
         if opened.backend == "own"
         and max(first.start_us, view.scope.start_us)

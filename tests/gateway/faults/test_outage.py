@@ -6,7 +6,9 @@ Every deadline is a setting of its own, ends its request, and leaves one settled
 import gc
 import socket
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -16,6 +18,7 @@ from gateway.reply import Reply
 from gateway.retries import RESERVE, SHARE, Retries
 from gateway.targets.experience import Experience
 from gateway.targets.slots import Seen
+from ledger import writer
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
 SOON_S = 0.4
@@ -255,6 +258,15 @@ def test_a_target_that_takes_no_connection_is_given_up(hasty) -> None:
         one.close()
 
 
+@pytest.fixture
+def uncollected(monkeypatch) -> Iterator[None]:
+    """No collection: none of this process's own, and none of the ledger writer's beside it."""
+    monkeypatch.setattr(writer, "gc", SimpleNamespace(collect=lambda: 0))
+    gc.disable()
+    yield
+    gc.enable()
+
+
 def left_lying(faulty, rule, answers) -> int:
     """Requests that are over and wait for the collector: refused, broken off, and asked once."""
     error = rule(answer=answers.whole(b"{}", b"HTTP/1.1 500 Oh\r\n"))
@@ -262,27 +274,25 @@ def left_lying(faulty, rule, answers) -> int:
     headers = {**faulty.stack.headers(), "idempotency-key": f"lying-{time.time_ns()}"}
     body = {"model": "own", "messages": MESSAGES, "max_tokens": 3}
     url = f"{faulty.stack.url}/v1/chat/completions"
-    gc.disable()
-    try:
-        said = [
-            faulty.ask(model, trouble, stream=trouble is cut)
-            for trouble in (error, cut)
-            for model in ("own", "api")
-        ]
-        faulty.ask("own", rule())
-        said.append(httpx.post(url, json=body, headers=headers, trust_env=False))
-        time.sleep(0.2)  # tasks end behind their answers
-        names = {answer.headers["x-request-id"] for answer in said}
-        return sum(isinstance(one, Reply) and one.request_id in names for one in gc.get_objects())
-    finally:
-        gc.enable()
+    said = [
+        faulty.ask(model, trouble, stream=trouble is cut)
+        for trouble in (error, cut)
+        for model in ("own", "api")
+    ]
+    faulty.ask("own", rule())
+    said.append(httpx.post(url, json=body, headers=headers, trust_env=False))
+    time.sleep(0.2)  # tasks end behind their answers
+    names = {answer.headers["x-request-id"] for answer in said}
+    return sum(isinstance(one, Reply) and one.request_id in names for one in gc.get_objects())
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_what_fails_is_freed_at_once(peaceful, rule, answers) -> None:
     """An outage would fill the collector's list, and each of its runs stops every stream."""
     assert left_lying(peaceful, rule, answers) == 0
 
 
+@pytest.mark.usefixtures("uncollected")
 def test_without_letting_go_it_waits_for_the_collector(
     peaceful, rule, answers, monkeypatch
 ) -> None:
