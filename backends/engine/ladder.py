@@ -34,6 +34,7 @@ class Climb:
     output: int = 128
     shared: int = 400
     draft: str | None = None
+    gpus: int = 1  # naive servers spread layers over them, vLLM tensors
 
     @property
     def context(self) -> int:
@@ -74,12 +75,13 @@ def rungs(host: Host, climb: Climb) -> tuple[Rung, ...]:
 
 
 def _naive(host: Host, climb: Climb) -> list[Rung]:
-    sdpa = ("--attention", "sdpa")
-    flash = ("--attention", "flash_attention_2")
+    over = ("--gpus", str(climb.gpus)) if climb.gpus > 1 else ()
+    sdpa = ("--attention", "sdpa", *over)
+    flash = ("--attention", "flash_attention_2", *over)
     packed = None if "bitsandbytes" in host.modules else "bitsandbytes is not in the environment"
     flashes = None if "flash_attn" in host.modules else "flash_attn is not in the environment"
     found = [
-        Rung("naive", "naive", None, ("--attention", "eager")),
+        Rung("naive", "naive", None, ("--attention", "eager", *over)),
         Rung("+ SDPA", "naive", "naive", sdpa),
         Rung("+ FlashAttention 2", "naive", "naive", flash, flashes),
     ]
@@ -110,6 +112,8 @@ def _vllm(host: Host, climb: Climb) -> list[Rung]:
         "chunked prefill": ("--enable-chunked-prefill", "--max-num-batched-tokens", str(BUDGET)),
     }
     base: tuple[str, ...] = ("--max-model-len", str(climb.context))
+    if climb.gpus > 1:
+        base += ("--tensor-parallel-size", str(climb.gpus))
     if host.random_weights:
         base += ("--load-format", "dummy")
     now = dict(off)

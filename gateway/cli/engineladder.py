@@ -35,6 +35,10 @@ def ladder(
     prompt_tokens: Annotated[int, typer.Option(min=8, help="Of each prompt.")] = 512,
     output_tokens: Annotated[int, typer.Option(min=2, help="Of each answer.")] = 128,
     shared_tokens: Annotated[int, typer.Option(min=0, help="Prefix that all share.")] = 400,
+    gpus: Annotated[
+        int,
+        typer.Option(min=1, help="For a model that one does not hold: layers, tensors in vLLM."),
+    ] = 1,
     draft: Annotated[Path | None, typer.Option(help="A draft model: one rung more.")] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="A rung's name, as listed; may be repeated.")
@@ -58,7 +62,7 @@ def ladder(
     if not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")
     named = None if draft is None else str(draft.resolve())
-    climb = Climb(users, prompt_tokens, output_tokens, shared_tokens, named)
+    climb = Climb(users, prompt_tokens, output_tokens, shared_tokens, named, gpus)
     asked = rungs(ladderrun.host_of(model, place, flavour), climb)
     path = log or Path(Settings().state_dir) / "ladders" / f"{model.resolve().name}.jsonl"
     about = {"ladder": 1, "model": str(model.resolve()), "hardware": hardware(),
@@ -114,6 +118,7 @@ def _show(out: Console, about: dict[str, Any], found: list[Line], probed: Any) -
     title = (
         f"{Path(about['model']).name} on {about['hardware']}, vLLM {about['vllm']}:"
         f" {climb['prompt']} tokens in ({climb['shared']} shared), {climb['output']} out"
+        + (f", {climb['gpus']} GPUs" if climb["gpus"] > 1 else "")
     )
     columns = ("=rung", ">TTFT p50", ">tok/s alone", ">TTFT at once", f">tok/s, {climb['users']}",
                ">memory", ">TTFT x", ">tok/s x", ">all TTFT x", ">all tok/s x", "")  # fmt: skip

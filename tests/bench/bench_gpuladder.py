@@ -86,7 +86,7 @@ def probe(bench: Bench) -> None:
 
 def ladder(bench: Bench) -> None:
     options, log = bench.options, bench.log("ladder")
-    asked = Climb(options.users, 512, options.output, 400)
+    asked = Climb(options.users, 512, options.output, 400, gpus=options.gpus)
     made = Ladder(
         bench.model, bench.environment, bench.flavour, asked, bench.folder / "logs", START_LIMIT_S
     )
@@ -144,6 +144,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rung-s", type=float, default=90.0, help="that a server may take")
     parser.add_argument("--users", type=int, default=8)
     parser.add_argument("--output", type=int, default=128)
+    parser.add_argument("--gpus", type=int, default=1, help="of each rung, for a large shape")
     parser.add_argument("--at-once", type=int, default=256, help="where tuning begins")
     parser.add_argument("--dimensions", nargs="*", default=["weights", "kv", "sequences", "budget"])
     parser.add_argument("--folder", type=Path, default=build / "gpuladder")

@@ -1,7 +1,8 @@
 """The server that people write first: FastAPI and Transformers' `generate`, a request at a time.
 
 The lowest rungs of `engine ladder` are it: with plain attention, with torch's fused one, compiled,
-in 4 bits, and answering so many at once that wait for each other (a static batch). It is honest,
+in 4 bits, and answering so many at once that wait for each other (a static batch). A model that one
+GPU does not hold is spread by layers (`--gpus`), which work one after the other. It is honest,
 not slowed: 16-bit weights, a KV cache, tokens streamed as they come, greedy. Who hangs up is still
 answered to the end, as such servers do. `/v1/completions` in OpenAI's stream, and no more.
 
@@ -50,9 +51,10 @@ class Engine:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        devices = devices_of(options.gpus)
+        self.device = devices[0]
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(options.model)
-        self.model = load(options, self.device)
+        self.model = load(options, devices)
         told = self.model.generation_config
         ends = told.eos_token_id
         self.ends = set(ends) if isinstance(ends, list) else {ends}
@@ -105,7 +107,16 @@ class Engine:
         return how
 
 
-def load(options: argparse.Namespace, device: str) -> Any:
+def devices_of(gpus: int) -> list[Any]:
+    """So many GPUs, in order; on a host without any, the processor in their place."""
+    if not torch.cuda.is_available():
+        return [torch.device("cpu")] * gpus
+    if torch.cuda.device_count() < gpus:
+        raise SystemExit(f"--gpus {gpus}: this host has {torch.cuda.device_count()}")
+    return [torch.device("cuda", number) for number in range(gpus)]
+
+
+def load(options: argparse.Namespace, devices: list[Any]) -> Any:
     """With its weights; random ones of its shape where the directory holds none."""
     dtype = getattr(torch, options.dtype)
     told = {"dtype": dtype, "attn_implementation": options.attention}
@@ -114,11 +125,53 @@ def load(options: argparse.Namespace, device: str) -> Any:
         model = family.from_pretrained(options.model, **told)
     else:
         config = transformers.AutoConfig.from_pretrained(options.model)
-        with torch.device(device):
-            model = family.from_config(config, **told)
+        model = _random(family, config, devices, told)
     if options.nf4:
         _quantize(model, dtype)
-    return model.to(device).eval()
+    return spread(model, devices).eval()
+
+
+def _random(family: Any, config: Any, devices: list[Any], told: dict[str, Any]) -> Any:
+    """Each layer is made where it will stand: no single device need hold all of them."""
+    depth, config.num_hidden_layers = config.num_hidden_layers, 1
+    with devices[0]:
+        model = family.from_config(config, **told)
+    layers, made = model.get_decoder().layers, model.config
+    made.num_hidden_layers = depth
+    for number in range(1, depth):
+        with place_of(number, depth, devices):
+            layers.append(type(layers[0])(made, number).to(told["dtype"]))
+    return model
+
+
+def spread(model: Any, devices: list[Any]) -> Any:
+    """Layers in equal runs over the devices, what is before and behind them on the first.
+
+    Whatever a layer is called with follows it to its device.
+    """
+    if len(devices) == 1:
+        return model.to(devices[0])
+    decoder = model.get_decoder()
+    layers, decoder.layers = decoder.layers, torch.nn.ModuleList()
+    model.to(devices[0])
+    decoder.layers = layers
+    for number, layer in enumerate(layers):
+        _stand(layer, place_of(number, len(layers), devices))
+    _stand(decoder.norm, devices[0])
+    return model
+
+
+def place_of(number: int, depth: int, devices: list[Any]) -> Any:
+    return devices[number * len(devices) // depth]
+
+
+def _stand(module: Any, device: Any) -> None:
+    def follow(_: Any, words: Any, named: Any) -> Any:
+        return torch.utils._pytree.tree_map_only(  # noqa: SLF001  (it has no public one)
+            torch.Tensor, lambda one: one.to(device), (words, named)
+        )
+
+    module.to(device).register_forward_pre_hook(follow, with_kwargs=True)
 
 
 def _quantize(model: Any, dtype: Any) -> None:
@@ -243,6 +296,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--attention", default=EAGER, help="eager, sdpa, flash_attention_2")
     parser.add_argument("--compile", help="a mode of torch.compile")
     parser.add_argument("--nf4", action="store_true", help="4-bit weights by bitsandbytes")
+    parser.add_argument("--gpus", type=int, default=1, help="that the layers are spread over")
     parser.add_argument("--batch", type=int, default=1, help="requests that are answered together")
     parser.add_argument("--wait-s", type=float, default=0.05, help="for a batch to fill")
     options = parser.parse_args(arguments)

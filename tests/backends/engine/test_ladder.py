@@ -104,3 +104,10 @@ def test_without_a_first_rung_nothing_is_cumulative():
     found = {line.name: line for line in lines(rungs(GPU, CLIMB), {"+ SDPA": entry(0.1, 40)})}
     assert found["+ SDPA"].total_ttft is None
     assert found["+ SDPA"].gain_tokens is None
+
+
+def test_a_model_over_two_gpus_is_spread_on_every_rung():
+    for rung in rungs(GPU, Climb(gpus=2)):
+        flag = "--gpus" if rung.kind == "naive" else "--tensor-parallel-size"
+        assert rung.flags[rung.flags.index(flag) + 1] == "2"
+    assert not any({"--gpus", "--tensor-parallel-size"} & {*one.flags} for one in rungs(GPU, CLIMB))

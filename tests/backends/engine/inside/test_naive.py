@@ -63,10 +63,12 @@ async def test_a_stream_is_an_event_a_token_and_the_usage(naive):
 
 
 async def test_a_batch_answers_as_one_at_a_time_does(naive):
-    """Padding on the left changes no answer; each ends by its own count."""
+    """Padding on the left changes no answer, nor do layers that stand apart; each ends by its own
+    count.
+    """
     prompts = ["load queue", "token cache model price stream answer", "budget"]
     answers = []
-    for flags in ((), ("--batch", "3", "--wait-s", "1")):
+    for flags in ((), ("--batch", "3", "--wait-s", "1"), ("--gpus", "2")):
         async with (
             naive(*flags, "--attention", "sdpa", "--dtype", "float32") as server,
             httpx.AsyncClient(base_url=server.base_url, timeout=120, trust_env=False) as client,
@@ -76,15 +78,16 @@ async def test_a_batch_answers_as_one_at_a_time_does(naive):
                 for place, prompt in enumerate(prompts)
             )
             answers.append(await asyncio.gather(*asked))
-    assert answers[0] == answers[1]
+    assert answers[0] == answers[1] == answers[2]
     assert [one["usage"]["completion_tokens"] for one in answers[1]] == [3, 4, 5]
 
 
-async def test_a_shape_without_weights_is_served_with_random_ones(naive, model, tmp_path):
+@pytest.mark.parametrize("flags", [(), ("--gpus", "2"), ("--gpus", "2", "--compile", "default")])
+async def test_a_shape_without_weights_is_served_with_random_ones(naive, model, tmp_path, flags):
     (model / "model.safetensors").rename(tmp_path / "kept")
     try:
         async with (
-            naive() as server,
+            naive(*flags) as server,
             httpx.AsyncClient(base_url=server.base_url, timeout=120, trust_env=False) as client,
         ):
             answer = await ask(client, "queue", 4, ignore_eos=True)
