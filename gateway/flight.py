@@ -23,6 +23,7 @@ _HEARD, _PACE = int(Resident.HEARD_S), int(Resident.TOKENS_PER_S)
 _SEQUENCES, _CONTEXT = int(Load.SEQUENCES), int(Load.CONTEXT_TOKENS)
 _QUEUED, _PROMISED = int(Load.QUEUED_PREFILL_TOKENS), int(Load.PROMISED_TOKENS)
 _WAITING, _MOVED = int(Load.QUEUED_SEQUENCES), int(Load.QUEUE_MOVED_S)
+_SQUARES = int(Load.QUEUED_SQUARES)
 _EXPECTED, _TIGHTEST = int(Load.PREFIX_EXPECTED_TOTAL), int(Load.TIGHTEST_TPOT_MS)
 _HEARD_S, _PREFILLED = int(Load.HEARD_S), int(Load.PREFILLED_TOKENS_TOTAL)
 
@@ -158,6 +159,7 @@ class Flight:
         cells = board.cells
         cells[row + _SEQUENCES] += promise.sequences
         cells[row + _QUEUED] += promise.prompt_tokens
+        cells[row + _SQUARES] += promise.prompt_tokens**2
         cells[row + _PROMISED] += promise.kv_tokens
         if not cells[row + _WAITING]:
             cells[row + _MOVED] = promise.sent_s
@@ -184,8 +186,7 @@ class Flight:
         cells[self._row + _HEARD_S] = now_s
         if self._context or self._landed:
             return
-        cells[self._row + _QUEUED] -= self._promise.prompt_tokens
-        cells[self._row + _WAITING] -= 1.0
+        self._leave_queue()
         cells[self._row + _MOVED] = now_s
         cells[self._row + _CONTEXT] += self._promise.prompt_tokens
         cells[self._row + _PREFILLED] += self._promise.prompt_tokens
@@ -283,13 +284,18 @@ class Flight:
         if self._context:
             cells[self._row + _CONTEXT] -= self._context
         else:
-            cells[self._row + _QUEUED] -= self._promise.prompt_tokens
-            cells[self._row + _WAITING] -= 1.0
+            self._leave_queue()
         if self._tightest is not None and self._promise.tpot_ms is not None:
             self._tightest.remove(self._promise.tpot_ms)
         if self._place is not None and self._places is not None:
             self._stands(0, 0)
             self._places.append(self._place)
+
+    def _leave_queue(self) -> None:
+        cells, prompt = self._board.cells, self._promise.prompt_tokens
+        cells[self._row + _QUEUED] -= prompt
+        cells[self._row + _SQUARES] -= prompt**2
+        cells[self._row + _WAITING] -= 1.0
 
     def _stands(self, held: int, final: int, heard_s: float = 0.0, pace: float = 0.0) -> None:
         """Readers may see the one cell without the other: held against an old final, at worst."""

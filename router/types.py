@@ -198,7 +198,8 @@ class EngineState:
     the engine reserves. `residents` are (held, final, slack) tokens of the running sequences whose
     growth is followed: each holds between `held` and `held + slack`, and their share of what is
     used and promised counts by when it is needed. The engine has been reading the first prompt of
-    its queue, of about `head_tokens`, for `head_since_s`.
+    its queue for `head_since_s`. Of that one `head_tokens` are likely: the queue's mean weighted
+    by size, since a long prompt is at the head for as long as it takes to read.
     `step_feedback` is observed over predicted step time; `safety_*` scale
     the SLO to track attainment. What follows from these alone stands in the last fields, found
     once: a state is made when the engine's cells change, and looked at for every request.

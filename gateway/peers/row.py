@@ -34,8 +34,11 @@ class PeersRow:
         row, cells = self._board.peers_row(engine), self._board.cells
         for cell, value in zip(CELLS, share, strict=False):  # the last is no cell, but an age
             cells[row + cell] = value
-        moved_s = now_s - share.queue_moved_ago_s if share.queued_sequences > 0.0 else 0.0
+        queued, waiting = share.queued_prefill_tokens, share.queued_sequences
+        moved_s = now_s - share.queue_moved_ago_s if waiting > 0.0 else 0.0
         cells[row + Load.QUEUE_MOVED_S] = moved_s
+        # Their prompts are taken to be alike: the spread of each host's is not told.
+        cells[row + Load.QUEUED_SQUARES] = queued * queued / waiting if waiting > 0.0 else 0.0
 
     def clear(self) -> None:
         for cell in range(self._first, self._first + self._board.layout.peers_cells):

@@ -160,7 +160,7 @@ def engine_state(
         safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, _, tightest_ttft, _,
         seen_of, _, _,
     ) = published  # fmt: skip
-    sequences, context, queued, promised, *_, waiting, _, moved_s, tightest_tpot, _, _, _ = loads
+    sequences, context, queued, promised, *_, moved_s, tightest_tpot, _, _, _, squares = loads
     age = now_s - updated if updated else math.inf
     if not 0.0 <= word < len(_HEALTHS):
         raise ValueError(f"{word} is no health")
@@ -191,6 +191,6 @@ def engine_state(
         tightest_ttft or None,
         tightest_tpot or None,
         age_s=age,
-        head_tokens=queued / waiting if waiting > 0.0 else 0.0,
+        head_tokens=squares / queued if queued > 0.0 else 0.0,
         head_since_s=now_s - moved_s if moved_s and now_s > moved_s else 0.0,
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from router.market import CELLS as MARKET_CELLS
 
-MAGIC = 0xB4EA_000F
+MAGIC = 0xB4EA_0010
 RESIDENTS = 64  # sequences per worker and engine whose growth is followed one by one
 HELD_OFF = 16  # models per worker and `provider/*` that the provider holds off
 
@@ -43,6 +43,7 @@ class Load(IntEnum):
     HEARD_S = 15  # monotonic: its last token or answer; like the next two no sum, the latest
     SILENT_S = 16  # when it was last found to say nothing, 0: never
     ASK_AT_S = 17  # from then on one request at a time asks whether it speaks again
+    QUEUED_SQUARES = 18  # of the tokens of each queued prompt, added up
 
 
 class Resident(IntEnum):

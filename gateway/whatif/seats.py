@@ -67,6 +67,7 @@ class _Loads(NamedTuple):
     queued: int
     promised: int
     waiting: int  # prompts in the queue
+    squares: int  # of the tokens of each, added up
     moved_s: float  # when the queue began, or its last prompt left it
 
 
@@ -86,7 +87,7 @@ class Seat:
             factor * knowledge.prefill_factor * step.d_s,
             step.t0_s,
         )
-        self._queued = self._promised = self._waiting = 0
+        self._queued = self._promised = self._waiting = self._squares = 0
         self._moved_s = 0.0
         self._observed = self._predicted = self._prefilled = 0.0
         self._ttft_pull = self._tpot_pull = 0.0
@@ -167,7 +168,7 @@ class Seat:
             shape.max_num_seqs, shape.prefill_budget_tokens, loops.step_feedback,
             loops.safety_ttft, loops.safety_tpot, loops.prefill_rate,
             tightest_ttft_ms, min(self._tpots, default=None),
-            head_tokens=seen.queued / seen.waiting if seen.waiting else 0.0,
+            head_tokens=seen.squares / seen.queued if seen.queued else 0.0,
             head_since_s=now_s - seen.moved_s,
         )  # fmt: skip
         return replace(state, residents=self._residents()) if crowded(state) else state
@@ -184,7 +185,7 @@ class Seat:
         context = self.engine.context_tokens
         return _Loads(
             now_s, len(self.flights), context, self._queued, self._promised, self._waiting,
-            self._moved_s,
+            self._squares, self._moved_s,
         )  # fmt: skip
 
     def _changed(self, at_s: float, worker: int, *, sequences: int, queued: int, held: int) -> None:
@@ -192,6 +193,7 @@ class Seat:
         self._queued += queued
         self._promised += held
         self._waiting += (queued > 0) - (queued < 0)
+        self._squares += queued * abs(queued)
         if self._knowledge.skew_s:
             self._news.append((at_s, worker, sequences, queued, held))
 
@@ -208,6 +210,7 @@ class Seat:
             queued=max(0, queued),
             promised=now.promised - sum(one[4] for one in late),
             waiting=max(0, waiting),
+            squares=max(0, now.squares - sum(one[3] * abs(one[3]) for one in late)),
         )
 
     def _residents(self) -> tuple[tuple[float, float, float], ...]:

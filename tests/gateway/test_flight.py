@@ -101,14 +101,17 @@ def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(board: Boa
         loads = board.loads(0)
         return [loads[Load.QUEUED_SEQUENCES], loads[Load.QUEUE_MOVED_S]]
 
+    def squares() -> float:
+        return board.loads(0)[Load.QUEUED_SQUARES]
+
     one = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=5.0))
-    other = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=6.0))
-    assert queue() == [2.0, 5.0]
+    other = Flight(board, 0, 0, Promise(200, 256, 1, sent_s=6.0))
+    assert (queue(), squares()) == ([2.0, 5.0], 100.0**2 + 200.0**2)
     one.first_token(7.0)
-    assert queue() == [1.0, 7.0]
+    assert (queue(), squares()) == ([1.0, 7.0], 200.0**2)
     other.land()
     one.land()
-    assert queue()[0] == 0.0
+    assert (queue()[0], squares()) == (0.0, 0.0)
     last = Flight(board, 0, 0, Promise(100, 256, 1, sent_s=9.0))
     assert queue() == [1.0, 9.0]
     last.land()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.clock import Clock
+from gateway.flight import Flight, Promise
 from gateway.peers.row import PeersRow
 from gateway.peers.shares import Share
 from gateway.targets.experience import Experience, api_state
@@ -56,6 +57,15 @@ def test_own_events_and_foreign_load_add_up(board: Board) -> None:
     assert engine.context_tokens == 900 + 640
     assert engine.queued_prefill_tokens == 100
     assert engine.kv_used_tokens + engine.kv_promised_tokens == 3 * 512 + 640
+
+
+def test_at_the_head_of_the_queue_a_long_prompt_is_the_likelier(board: Board) -> None:
+    assert state(board).head_tokens == 0.0
+    for worker, tokens in ((0, 300), (board.layout.workers - 1, 100)):
+        Flight(board, worker, 0, Promise(tokens, 512, 1, sent_s=NOW_S - 1.0))
+    seen = state(board)
+    assert seen.head_tokens == (300**2 + 100**2) / 400
+    assert seen.head_since_s == 1.0
 
 
 def test_the_tightest_promises_of_its_classes_are_the_engines(board: Board) -> None:
@@ -215,4 +225,6 @@ def test_other_hosts_requests_count_and_ask_nobody_whether_it_lives(tmp_path: Pa
         seen, _, _ = sight.look(NOW_S)
         assert (seen.running, seen.queued_prefill_tokens) == (5, 80)
         assert seen.kv_used_tokens + seen.kv_promised_tokens == 1536
-    assert asked == [1.0, 1.0]
+        PeersRow(board).write(0, Share(4, 900, 80, 1536, 2), NOW_S)
+        assert sight.look(NOW_S)[0].head_tokens == 40.0  # alike, for all that is told
+    assert asked == [1.0, 1.0, 1.0]

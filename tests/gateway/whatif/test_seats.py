@@ -16,8 +16,10 @@ def seated(shape, knowledge: Knowledge | None = None) -> Seat:
     return Seat("pool:own/0", shape, knowledge or Knowledge())
 
 
-def send(seat: Seat, name: str, at_s: float, worker: int = 0, output: int = 50) -> Flight:
-    arrival = Arrival(at_s, 1000, output, "chat")
+def send(
+    seat: Seat, name: str, at_s: float, worker: int = 0, output: int = 50, prompt: int = 1000
+) -> Flight:
+    arrival = Arrival(at_s, prompt, output, "chat")
     flight = Flight(arrival, SLO, at_s, promised=1600, final=1600)
     seat.submit(name, flight, worker)
     return flight
@@ -55,6 +57,15 @@ def test_the_head_of_the_queue_is_read_by_the_clock(shape) -> None:
     assert state.head_since_s == pytest.approx(0.06 - 0.0138 - 0.00479 - 1000 * 27.8e-6)
     seat.advance(0.2)
     assert seat.state(0.2).head_tokens == 0.0
+
+
+def test_the_head_of_the_queue_is_more_likely_a_long_prompt(shape) -> None:
+    seat = seated(shape)
+    send(seat, "0", 0.0, prompt=3000)
+    send(seat, "1", 0.0)
+    assert seat.state(0.01).head_tokens == pytest.approx((3000**2 + 1000**2) / 4000)
+    seat.abort("0")
+    assert seat.state(0.01).head_tokens == 1000.0
 
 
 def test_what_is_aborted_leaves_nothing_and_teaches_nothing(shape) -> None:
