@@ -14,6 +14,7 @@ from gateway.errors import RequestError
 from gateway.http.body import Members, encode, member, raw
 from gateway.http.forms import Form
 from gateway.limits import caps
+from gateway.promptsize import prompt_bytes
 from router.prompts import Extent
 from router.types import Feature, Kind
 
@@ -123,7 +124,7 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
         prompts=prompts,
         n=n,
         max_tokens=_max_tokens(kind, members),
-        prompt_bytes=len(prompt_text) + len(bytes(members.get("tools", b""))),
+        prompt_bytes=prompt_bytes(members),
         features=_features(kind, members, prompt_text, n),
         session=session or (member(members, "user", str) if "user" in members else None),
         members=members,

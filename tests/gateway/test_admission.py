@@ -109,6 +109,14 @@ def test_a_soft_budget_lets_the_same_crowd_through(run_stack, patiently) -> None
         assert spent(stack) > 2 * 10**9
 
 
+@pytest.mark.parametrize("name", ["functions", "documents", "response_format", "prediction", "x"])
+def test_what_a_target_may_read_is_held_for_wherever_it_stands(run_stack, name) -> None:
+    """20,000 bytes are 3 thousandths of a dollar at most, and the budget has 2."""
+    with run_stack(budgets=TIGHT) as stack:
+        assert stack.chat("api", max_tokens=1, **{name: "y" * 20_000}).status_code == 429
+        assert stack.chat("api", max_tokens=1, stop="y" * 20_000).status_code == 200
+
+
 def test_another_team_is_not_refused(tight) -> None:
     other = tight.key("other", team="ads").token
     assert tight.chat("api", other, max_tokens=100).status_code == 200
