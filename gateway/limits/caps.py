@@ -12,29 +12,51 @@ import msgspec
 
 from gateway.errors import RequestError
 from gateway.http.body import Members, encode, member
+from gateway.limits.patterns import (
+    grammars,
+    longest_repeat,
+    patterns,
+    plain,
+    repeated,
+    repeats_groups,
+    within,
+    without_quoted,
+)
 
 SCHEMA_BYTES = 256 * 1024  # of all tools together, too: coding agents send some 100 KB
 SCHEMA_LEVELS = 64  # of JSON: a property lies two below its object
 PATTERN_BYTES = 512
 REPEATED = 1000  # in a pattern's `{m,n}`, which becomes as many states
+GROUPS_BYTES = 8 * 1024  # of patterns whose repeats multiply, in all: reading them takes time
 ALTERNATIVES = 20  # per token; vLLM's own limit and OpenAI's (2026-11)
 MEDIA_PARTS = 64
+LEAST_BYTES = 24  # of messages with a part that is more than a text
+WITHIN = 2  # a structural tag is a text, and has schemas that may be texts
 
 # Members that hold schemas, patterns or grammars: OpenAI's, vLLM's of now and before, SGLang's.
 SHAPES = (
     "response_format", "tools", "functions", "structured_outputs", "guided_json", "guided_regex",
-    "guided_grammar", "guided_choice", "structural_tag", "json_schema", "regex", "ebnf",
+    "guided_grammar", "guided_choice", "guided_whitespace_pattern", "structural_tag", "json_schema",
+    "regex", "ebnf",
 )  # fmt: skip
-_PATTERNS = frozenset({"guided_regex", "regex"})  # whose value is one itself
+_PATTERNS = frozenset({"guided_regex", "guided_whitespace_pattern", "regex"})  # the value is one
+_GRAMMARS = frozenset({"guided_grammar", "ebnf"})
 _ALTERNATIVES = ("top_logprobs", "logprobs")
 _LOOKED_AT = frozenset((*SHAPES, *_ALTERNATIVES))
 _TEXT = rb'"(?:[^"\\]|\\.)*+"'
 _OPENS = re.compile(_TEXT + rb"|[{}\[\]]")
-_PATTERN = re.compile(rb'"(?:pattern|regex)"\s*+:\s*+(' + _TEXT + rb")")
-_REPEAT = re.compile(rb"\{(\d*),?(\d*)\}")
-_MEDIA = re.compile(
+# A part's kind, or, as vLLM takes it without one, the member that has its medium.
+_KIND = re.compile(
     rb'"type"\s*+:\s*+"(?:image_url|input_image|image|video_url|audio_url|input_audio)"'
 )
+_MEDIUM = re.compile(rb'"(?:image_url|video_url|audio_url|input_audio)"\s*+:')
+# Of vLLM's parts. What has a `uuid` is found again by it in caches that all tenants share, also by
+# who never sent it; what is embedded already would be unpacked as a tensor.
+_INSIDE = re.compile(
+    rb'"(uuid|image_pil|(?:image|audio|video|prompt)_embeds)"\s*+:'
+    rb'|"type"\s*+:\s*+"(image_pil|(?:image|audio|video|prompt)_embeds)"'
+)
+_NAMED = re.compile(rb'_(?:url|audio|embeds|pil)"')  # in one of them is all of these
 _HINT, _ESCAPED = b'"type"', b"\\u00"
 
 
@@ -47,24 +69,43 @@ def check(members: Members, prompt: bytes) -> None:
         for name in _ALTERNATIVES:
             if name in members and bytes(members[name]) not in (b"true", b"false"):
                 _check_alternatives(name, member(members, name, int, 0))
-    long = len(prompt) > MEDIA_PARTS * len(_HINT)
-    if long and (prompt.count(_HINT) > MEDIA_PARTS or _ESCAPED in prompt):
+    if len(prompt) >= LEAST_BYTES:
         _check_media(prompt)
 
 
-def _check_shape(name: str, text: bytes) -> None:
+def _check_shape(name: str, text: bytes, levels: int = WITHIN) -> None:
+    """`levels`: how many texts within texts are looked into for schemas."""
     if len(text) > SCHEMA_BYTES:
         raise _much(name, f"is longer than {SCHEMA_BYTES} bytes")
     text = _spelt_out(text)
     if text.count(b"{") + text.count(b"[") > SCHEMA_LEVELS and _levels(text) > SCHEMA_LEVELS:
         raise _much(name, f"is nested more than {SCHEMA_LEVELS} deep")
-    patterns = [text] if name in _PATTERNS else _PATTERN.findall(text)
-    for pattern in patterns:
-        if len(pattern) > PATTERN_BYTES + 2:
+    if name in _GRAMMARS:
+        _checked(name, without_quoted(plain(text)), GROUPS_BYTES)
+        return
+    left = GROUPS_BYTES
+    for pattern in (plain(text),) if name in _PATTERNS else patterns(text):
+        if len(pattern.encode()) > PATTERN_BYTES:
             raise _much(name, f"has a pattern of more than {PATTERN_BYTES} bytes")
-        times = [int(one) for pair in _REPEAT.findall(pattern) for one in pair if one]
-        if max(times, default=0) > REPEATED:
-            raise _much(name, f"has a pattern that repeats more than {REPEATED} times")
+        left = _checked(name, pattern, left)
+    for grammar in grammars(text):
+        left = _checked(name, without_quoted(grammar), left)
+    for inner in within(text) if levels else ():
+        _check_shape(name, inner, levels - 1)
+
+
+def _checked(name: str, pattern: str, left: int) -> int:
+    """What is left of `GROUPS_BYTES`: repeats of repeats are read sign by sign."""
+    if repeats_groups(pattern):
+        left -= len(pattern)
+        if left < 0:
+            raise _much(name, f"repeats groups in more than {GROUPS_BYTES} bytes of patterns")
+        times = repeated(pattern)
+    else:
+        times = longest_repeat(pattern)
+    if times > REPEATED:
+        raise _much(name, f"repeats what a pattern matches more than {REPEATED} times")
+    return left
 
 
 def _spelt_out(text: bytes) -> bytes:
@@ -94,8 +135,22 @@ def _check_alternatives(name: str, count: int) -> None:
 
 
 def _check_media(prompt: bytes) -> None:
-    if len(_MEDIA.findall(_spelt_out(prompt))) > MEDIA_PARTS:
+    prompt = _spelt_out(prompt)
+    named = _NAMED.search(prompt) is not None
+    if named:
+        _refuse_inside(prompt)
+    elif prompt.count(_HINT) <= MEDIA_PARTS:
+        return
+    if max(len(_KIND.findall(prompt)), len(_MEDIUM.findall(prompt))) > MEDIA_PARTS:
         words = f"`messages` may have {MEDIA_PARTS} pictures and sounds; send fewer at a time."
+        raise RequestError("bad_request", words, param="messages")
+
+
+def _refuse_inside(prompt: bytes) -> None:
+    found = _INSIDE.search(prompt)
+    if found is not None:
+        name = (found[1] or found[2]).decode()
+        words = f"`messages`: parts with `{name}` are not taken. Send the picture itself."
         raise RequestError("bad_request", words, param="messages")
 
 

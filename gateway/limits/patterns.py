@@ -1,0 +1,95 @@
+"""Patterns and grammars in what shapes an answer, and how often they repeat what they match.
+
+An engine makes states of a repeat, and of a repeat of repeats their product: `((a{99}){99}){99}` is
+a million in seventeen characters. Patterns stand behind some names, are names themselves
+(`patternProperties`), or stand in a schema that came as a text; grammars repeat as patterns do.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+_TEXT = rb'"(?:[^"\\]|\\.)*+"'
+_VALUE = re.compile(rb'"(?:pattern|regex|whitespace_pattern)"\s*+:\s*+(' + _TEXT + rb")")
+_GRAMMAR = re.compile(rb'"grammar"\s*+:\s*+(' + _TEXT + rb")")
+_TEXTS = re.compile(rb"(" + _TEXT + rb")\s*+(:?)")
+_NAMES_ARE_PATTERNS = b'"patternProperties"'
+_WITHIN = re.compile(rb'"(?:json|structural_tag|json_schema|schema)"\s*+:\s*+(' + _TEXT + rb")")
+_MARK = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]?|[()?*+]"
+    r"|\{\s*+(\d*+)\s*+,?\s*+(\d*+)\s*+\}|[^\\\[()?*+{\s]++",
+    re.DOTALL,
+)
+_REPEAT = re.compile(r"\{\s*+(\d*+)\s*+,?\s*+(\d*+)\s*+\}")
+_GROUP = re.compile(r"[)}][?*+]*+\s*+\{")
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_DIGITS, _NO_END = 9, 10**9  # of a number that anybody means; what a longer one counts as
+
+
+def patterns(text: bytes) -> Iterator[str]:
+    """Each of a schema's, its names among them where they are some."""
+    found = _VALUE.findall(text)
+    if _NAMES_ARE_PATTERNS in text:
+        found += [one for one, colon in _TEXTS.findall(text) if colon]
+    return map(plain, found)
+
+
+def grammars(text: bytes) -> Iterator[str]:
+    return map(plain, _GRAMMAR.findall(text))
+
+
+def without_quoted(grammar: str) -> str:
+    """What stands in quotes there means itself."""
+    return _QUOTED.sub("q", grammar)
+
+
+def within(text: bytes) -> Iterator[bytes]:
+    """Schemas that stand in it as texts, and texts that are one themselves."""
+    whole = [text] if text[:1] == b'"' else []
+    for found in (*whole, *_WITHIN.findall(text)):
+        said = plain(found).strip()
+        if said[:1] in ("{", "["):
+            yield said.encode()
+
+
+def plain(text: bytes) -> str:
+    """What a JSON text says; it was part of a document that was read, so it can be."""
+    try:
+        return msgspec.json.decode(text, type=str)
+    except msgspec.MsgspecError:  # no text after all: a name's end may be another's beginning
+        return text.decode(errors="replace")
+
+
+def repeats_groups(pattern: str) -> bool:
+    """Whether repeats may multiply: else the largest is all of it."""
+    return "{" in pattern and _GROUP.search(pattern) is not None
+
+
+def longest_repeat(pattern: str) -> int:
+    if "{" not in pattern:
+        return 1
+    return max((_largest(*one) for one in _REPEAT.findall(pattern)), default=1)
+
+
+def repeated(pattern: str) -> int:
+    """How often its innermost part may stand in what it matches, `*` and `+` aside."""
+    groups, last = [1], 1
+    for mark in _MARK.finditer(pattern):
+        if mark[0] == "(":
+            groups.append(1)
+            last = 1
+        elif mark[0] == ")":
+            last = groups.pop() if len(groups) > 1 else last
+            groups[-1] = max(groups[-1], last)
+        elif mark[1] is not None:
+            last = min(_NO_END, last * _largest(mark[1], mark[2]))
+            groups[-1] = max(groups[-1], last)
+        elif mark[0] not in "?*+":
+            last = 1
+    return max(groups)
+
+
+def _largest(*digits: str) -> int:
+    """At least 1: `{}` and `{,}` say nothing."""
+    return max((int(one) if len(one) <= _DIGITS else _NO_END for one in digits if one), default=1)
