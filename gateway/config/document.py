@@ -102,9 +102,10 @@ def _repeated(root: yaml.Node) -> list[Fault]:
             waiting += [(item, (*place, index)) for index, item in enumerate(node.value)]
         elif isinstance(node, yaml.MappingNode):
             first: dict[str, int] = {}
-            for key, value in tuple(node.value):
-                if not isinstance(key, yaml.ScalarNode):
-                    node.value.remove((key, value))  # or it would hide every other fault
+            stated = node.value
+            node.value = [pair for pair in stated if isinstance(pair[0], yaml.ScalarNode)]
+            for key, value in stated:
+                if not isinstance(key, yaml.ScalarNode):  # gone, or it would hide every other fault
                     faults.append(Fault(place, _NO_NAME, line=key.start_mark.line + 1))
                     continue
                 here, line = (*place, key.value), key.start_mark.line + 1

@@ -18,6 +18,7 @@ from gateway.config.schema import Settings
 from gateway.config.wording import fault_of, meant_by
 
 _LISTS = ("policies", "budgets", "times")  # of sections; all others are of texts
+FAULTS_MOST = 200  # nobody reads more, and each costs a walk; of such a document no rest is read
 ROUNDS = 8  # what is taken out may be required, its filling may need a part, and so on
 _FILLINGS: Mapping[str, Any] = {
     "engine": {},
@@ -41,11 +42,11 @@ class Draft:
 
     def follows(self, fault: Fault) -> bool:
         """Whether a cross-check's fault is about a part that is known to be broken."""
-        return any(
-            _within(fault.place, place)
-            or _within(place, fault.place)
-            or (fault.about is not None and _within(fault.about, place))
-            for place in self.broken
+        about = fault.about
+        return (
+            _is_within(fault.place, self.broken)
+            or (about is not None and _is_within(about, self.broken))
+            or any(_within(place, fault.place) for place in self.broken)
         )
 
 
@@ -64,6 +65,10 @@ def draft_settings(document: Document) -> Draft:
             break
         except ValidationError as error:
             findings = error.errors(include_url=False)
+        if len(findings) > FAULTS_MOST:
+            faults += [fault_of(finding, value) for finding in findings[:FAULTS_MOST]]
+            faults.append(Fault((), f"and {len(findings) - FAULTS_MOST} more faults"))
+            break
         found = [(finding["type"], fault_of(finding, value)) for finding in findings]
         slips = [fault.place for kind, fault in found if kind == "extra_forbidden"]
         meant = {
@@ -72,8 +77,7 @@ def draft_settings(document: Document) -> Draft:
             if place is not None and _value_at(value, place) is None
         }
         for kind, fault in found:
-            known = any(_within(fault.place, place) for place in broken)
-            if not known and fault.place not in meant:
+            if not _is_within(fault.place, broken) and fault.place not in meant:
                 faults.append(fault)
             if kind != "extra_forbidden":  # an unknown key leaves its section as it is
                 broken.add(fault.place)
@@ -82,6 +86,11 @@ def draft_settings(document: Document) -> Draft:
                 broken.add(mended)
         broken |= meant
     return Draft(settings, (*document.faults, *faults), frozenset(broken))
+
+
+def _is_within(place: Place, wholes: set[Place] | frozenset[Place]) -> bool:
+    """Asked of each fault: by the place's own beginnings, not by all that is broken."""
+    return any(place[:length] in wholes for length in range(len(place) + 1))
 
 
 def _within(place: Place, whole: Place) -> bool:

@@ -1,9 +1,11 @@
 """A faulty document still becomes settings, and what follows from a fault is not told again."""
 
+import time
+
 import pytest
 
 from gateway.config.document import read_document
-from gateway.config.draft import draft_settings
+from gateway.config.draft import FAULTS_MOST, draft_settings
 from gateway.config.faults import Fault
 
 TEXT = """
@@ -97,3 +99,26 @@ def test_what_is_no_yaml_leaves_nothing():
     made = draft("a: [")
     assert made.settings is None
     assert "not YAML" in made.faults[0].message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "policies: [" + "a," * 30_000 + "]",
+        "policies:\n- name: a\n" + "".join(f"  k{number}: 1\n" for number in range(8000)),
+        "policies:\n- name: a\n" + "  ? [a]\n  : 1\n" * 4000,
+    ],
+)
+def test_many_faults_cost_what_reading_them_does(text: str) -> None:
+    """A megabyte of them, each looked for among all others, would take a thread for hours."""
+    began_s = time.process_time()
+    made = draft(text)
+    assert time.process_time() - began_s < 15
+    assert made.faults
+
+
+def test_of_too_many_faults_the_first_are_told_and_how_many_more() -> None:
+    made = draft("policies: [" + "a," * 300 + "]")
+    assert len(made.faults) == FAULTS_MOST + 1
+    assert made.faults[-1].message == "and 100 more faults"
+    assert made.settings is None
