@@ -135,9 +135,10 @@ def _check_alternatives(name: str, count: int) -> None:
 
 
 def _check_media(prompt: bytes) -> None:
+    if prompt.find(b"[", 1) < 0:  # parts stand in a list of their own: a long text has none
+        return
     prompt = _spelt_out(prompt)
-    named = _NAMED.search(prompt) is not None
-    if named:
+    if _NAMED.search(prompt) is not None:
         _refuse_inside(prompt)
     elif prompt.count(_HINT) <= MEDIA_PARTS:
         return
