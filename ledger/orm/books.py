@@ -41,7 +41,7 @@ class Attempt(Base):
 
     seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
     attempt_id: Mapped[str] = mapped_column(unique=True)
-    request_id: Mapped[str]
+    request_id: Mapped[str] = mapped_column(index=True)
     attempt_no: Mapped[int]
     opened_us: Mapped[int] = mapped_column(BigInteger, index=True)
     key_id: Mapped[str]

@@ -15,6 +15,8 @@ from ledger.database import make_engine, migrate
         ("target = 'a' AND opened_us >= 5", "ix_attempts_target_opened_us"),
         ("journal = 'a' AND settled_us IS NULL", "ix_attempts_unsettled"),
         ("attempt_id = 'a'", "autoindex"),
+        ("request_id = 'a'", "ix_attempts_request_id"),
+        ("request_id = 'a' AND opened_us >= 5", "ix_attempts_request_id"),
     ],
 )
 def test_attempts_are_found_by_an_index(sqlite_url, query, index):
