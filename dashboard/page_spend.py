@@ -11,7 +11,18 @@ from typing import Any
 import msgspec
 import streamlit as st
 
-from dashboard import charts, charts_spend, data, downloads, look, movement, team, timeline, words
+from dashboard import (
+    charts,
+    charts_spend,
+    data,
+    downloads,
+    facets,
+    look,
+    movement,
+    team,
+    timeline,
+    words,
+)
 from dashboard.data import View
 from dashboard.figures import (
     dollars,
@@ -29,6 +40,7 @@ from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
 
 ROWS = 200
+ANY = "any"
 BARS = 12
 IDLE, DOWN = "(idle, nobody's)", "(unavailable, nobody's)"  # in the table alone
 BIND: Any = "query-params"
@@ -207,17 +219,24 @@ def _requests(view: View, survey: Survey) -> None:
         _one(view, asked.strip())
         return
     marks = data.flagged(view)
-    choices = {**_choices(survey), "flag": sorted({one.flag for one in marks})}
+    chosen = {
+        name: value
+        for name in facets.FACETS
+        if (value := st.session_state.get(f"only-{name}", ANY)) != ANY
+    }
+    choices = facets.offered(survey.cells, chosen)
+    choices["flag"] = sorted({one.flag for one in marks})
     columns = st.columns(len(choices))
     where = []
     for column, (field, values) in zip(columns, choices.items(), strict=True):
-        chosen = column.selectbox(field, ["any", *values], key=f"only-{field}")
-        if chosen != "any":
-            where.append((field.replace("spill reason", "spill_reason"), chosen))
+        value = column.selectbox(field, [ANY, *values], key=f"only-{field}")
+        if value != ANY:
+            where.append((field.replace(" ", "_"), value))
     if disputed := sum(one.attempts for one in marks if one.flag == DISPUTED):
         answers = words.plural(disputed, "answer")
         st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
-    found = data.attempts(view, tuple(where), ROWS)
+    possible = facets.occurs(survey.cells, chosen)
+    found = data.attempts(view, tuple(where), ROWS) if possible else []
     if not found:
         st.caption("No request matches.")
         return
@@ -257,15 +276,6 @@ def _one(view: View, request_id: str) -> None:
     st.caption("Every try of this request. The address of this page links to it.")
     for row in found:
         _detail(view, row)
-
-
-def _choices(survey: Survey) -> dict[str, list[str]]:
-    return {
-        "team": sorted({cell.team for cell in survey.cells}),
-        "model": sorted({cell.model for cell in survey.cells}),
-        "target": sorted({cell.target for cell in survey.cells}),
-        "spill reason": sorted({cell.spill_reason for cell in survey.cells if cell.spill_reason}),
-    }
 
 
 def _frame(found: list[AttemptRow]) -> list[dict[str, Any]]:

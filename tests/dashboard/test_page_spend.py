@@ -73,6 +73,24 @@ def test_single_requests_can_be_narrowed(page, month) -> None:
     assert {row["request"] for row in narrowed} == {first.request_id for first in mine}
 
 
+def test_what_is_offered_beside_a_choice_has_requests(page, month, monkeypatch) -> None:
+    """What nothing matches is not looked for, either: to find nothing took the longest of all."""
+    test = page("spend", month.url)
+    targets = {first.target for first in month.opened if first.model == "gpt-4o-mini"}
+    other = min({first.target for first in month.opened} - targets)
+    test.selectbox(key="only-model").set_value("gpt-4o-mini").run()
+    assert set(test.selectbox(key="only-target").options) == {"any", *targets}
+    test.selectbox(key="only-model").set_value("any").run()
+    looked: list[object] = []
+    monkeypatch.setattr("dashboard.data.attempts", lambda *asked: looked.append(asked) or [])
+    test.selectbox(key="only-model").set_value("gpt-4o-mini")
+    test.selectbox(key="only-target").set_value(other).run()
+    assert not test.exception
+    assert test.selectbox(key="only-target").value == other
+    assert "No request matches." in [one.value for one in test.caption]
+    assert looked == []
+
+
 def test_disputed_answers_are_named_and_can_be_found(page, books, text_of) -> None:
     url = books(peak=2.0, days=1, rate_pusd=None).url
     assert "cannot be" not in text_of(page("spend", url))
