@@ -17,6 +17,7 @@ from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.economics.purchase import Commitment, Purchase
 from ledger.fleet.market import Hardware, estimate, models
 from ledger.money import usd_to_pusd_rounded
+from ledger.queries.fleet import Contract
 from ledger.reports.survey import Survey
 
 FIELDS = frozenset((
@@ -34,6 +35,7 @@ class Chosen:
     """A GPU of the catalogue, what one serves, and where both are from."""
 
     gpu: str
+    model: str
     usd_per_hour: float | None
     rate_source: str
     tokens_per_s: float | None
@@ -48,14 +50,15 @@ def pick_gpu(view: View, survey: Survey, traffic: Traffic) -> Chosen:
     left, right = st.columns(2)
     name = left.selectbox("GPU", names, key="gpu", index=_first(names, known, own), bind=BIND)
     listed = next((gpu for gpu in known if gpu.name == name), None)
-    model = right.selectbox("Model, as measured", models(known) or ["none"], key="gpu-model")
-    speed, why = _speed(known, listed, model)
     contract = own.get(name)
-    if contract is not None and traffic.name.startswith(f"pool {contract.pool}, "):
-        able = survey.pools[contract.pool].capability
-        if able is not None:
-            speed = float(able.per_minute / SECONDS_PER_MINUTE / contract.gpus)
-            why = f"as pool {contract.pool} served in this period"
+    served = _served(view, survey, contract, traffic)
+    # What is known of this GPU first: an empty field is nobody's first view.
+    measured = sorted(models(known), key=lambda one: _speed(known, listed, one)[0] is None)
+    offers = [*([] if served is None else [served[1]]), *measured] or ["none"]
+    model = right.selectbox("Model, as measured", offers, key="gpu-model")
+    speed, why = _speed(known, listed, model)
+    if served is not None and model == served[1]:
+        speed, why = served
     rate, source = None, "no public price is in the catalogue"
     if contract is not None and contract.pusd_per_hour:
         rate = contract.pusd_per_hour / 1e12
@@ -63,7 +66,21 @@ def pick_gpu(view: View, survey: Survey, traffic: Traffic) -> Chosen:
     elif listed is not None and listed.low_pusd_per_hour:
         rate = listed.low_pusd_per_hour / 1e12
         source = f"{listed.price_source}, seen {listed.price_seen}"
-    return Chosen(name, rate, source, speed, why)
+    return Chosen(name, model, rate, source, speed, why)
+
+
+def _served(
+    view: View, survey: Survey, contract: Contract | None, traffic: Traffic
+) -> tuple[float, str] | None:
+    """Tokens a second of one GPU of the pool whose traffic this is, on its own hardware."""
+    if contract is None or not traffic.name.startswith(f"pool {contract.pool}, "):
+        return None
+    able = survey.pools[contract.pool].capability
+    if able is None:
+        return None
+    speed = float(able.per_minute / SECONDS_PER_MINUTE / contract.gpus)
+    period = data.PERIOD_WORDS[view.period]  # named: with another one the field begins anew
+    return speed, f"as pool {contract.pool} served in the last {period}"
 
 
 def _first(names: list[str], known: tuple[Hardware, ...], own: dict[str, Any]) -> int:
@@ -103,7 +120,7 @@ def figures_of(survey: Survey, chosen: Chosen, traffic: Traffic) -> Figures:
     speed = fields.number(
         second, f"Tokens a second of one GPU, {BASIS}", (0.0, MOST), chosen.tokens_per_s,
         step=100.0, placeholder="measure, or enter",
-        key=f"speed-{suffix}-{chosen.speed_source[:24]}", format="%.0f",
+        key=f"speed-{suffix}-{chosen.model}", format="%.0f",
     )  # fmt: skip
     share = float(100 * HIDDEN_PEAKS_DUTY) if traffic.hidden_peaks else 100.0
     duty = fields.number(

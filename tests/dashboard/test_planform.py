@@ -2,6 +2,9 @@
 
 import pytest
 
+from ledger.database import make_engine
+from ledger.fleet.market import Hardware, Serving, record_market
+
 MISSING = "nothing is known of 8B on it"
 
 
@@ -28,4 +31,56 @@ def test_own_hardware_comes_first_at_its_contract_and_its_own_speed(page, month,
     assert test.number_input(key="rate-L4").value == 0.4
     shown = text_of(test)
     assert "contract of pool llama-70b: contract 2026-17" in shown
-    assert "as pool llama-70b served in this period" in shown
+    served = "as pool llama-70b served in the last 30 days"
+    assert f"Speed: {served}." in shown
+    assert test.selectbox(key="gpu-model").value == served, "of no other model"
+
+
+def test_another_model_has_a_speed_of_its_own(page, catalogue, text_of) -> None:
+    """The field went on with the speed of the model before, under the next one's source."""
+    test = page("plan", catalogue)
+    test.selectbox(key="gpu").set_value("H100").run()
+    for model, tokens_per_s in (("8B", 3_000.0), ("70B", 600.0), ("8B", 3_000.0)):
+        test.selectbox(key="gpu-model").set_value(model).run()
+        assert not test.exception
+        (speed,) = (one for one in test.number_input if one.label.startswith("Tokens a second"))
+        assert speed.value == tokens_per_s
+        assert f"Speed: measured: one of our benches, {model};" in text_of(test)
+
+
+def test_models_that_something_is_known_of_come_first(page, catalogue) -> None:
+    test = page("plan", catalogue)
+    test.selectbox(key="gpu").set_value("H100").run()
+    assert test.selectbox(key="gpu-model").options[-3:] == ["70B", "8B", "405B"]
+    assert test.selectbox(key="gpu-model").value != "405B", "the control: first by its name"
+
+
+@pytest.fixture
+def catalogue(books) -> str:
+    """A ledger with an H100 that two models were measured on, and one that does not fit it."""
+    url = books(days=1).url
+    engine = make_engine(url)
+    sizes = {"8B": (8.5, 1_000.0), "70B": (70.0, 200.0), "405B": (405.0, 100.0)}
+    two, large = (
+        tuple(
+            Serving(
+                name,
+                sizes[name][0],
+                gpus,
+                sizes[name][1],
+                2.0,
+                300,
+                40,
+                f"one of our benches, {name}",
+            )
+            for name in names
+        )
+        for names, gpus in ((("8B", "70B"), 1), (("405B",), 8))
+    )
+    bandwidth = 3_350 * 10**9
+    record_market(engine, [
+        Hardware("H100", "NVIDIA", 80, bandwidth, None, None, None, None, two, "a data sheet"),
+        Hardware("B200", "NVIDIA", 192, bandwidth, None, None, None, None, large, "a data sheet"),
+    ], at_us=1)  # fmt: skip
+    engine.dispose()
+    return url
