@@ -5,9 +5,12 @@ nothing and says nothing, so that the figures beside it are of another number th
 sees. Here every number arrives, and one beyond its bounds is named and not counted.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
+import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+
+T = TypeVar("T")
 
 
 def number(
@@ -25,3 +28,17 @@ def number(
     instead = "nothing" if value is None else f"{value:,.6g}"
     place.error(f"{low:,.10g} to {high:,.10g}, and {typed:,.6g} is not. Counted: {instead}.")
     return value
+
+
+def following(key: str, now: T) -> T:
+    """What a field begins with now: one that nobody turned goes with it, one that is turned stays.
+
+    By itself a field keeps what it began with: another pool's scenario had the rate, the GPUs and
+    the mix of the one before.
+    """
+    began = f"{key}-began"
+    before = st.session_state.get(began)
+    if before != now and key in st.session_state and st.session_state[key] == before:
+        st.session_state[key] = now
+    st.session_state[began] = now
+    return now

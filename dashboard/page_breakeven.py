@@ -7,6 +7,7 @@ load curve of the period.
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import streamlit as st
 
@@ -22,6 +23,7 @@ from ledger.economics.standing import Against
 from ledger.fleet.capability import Known, PoolCapability
 from ledger.reports.survey import Survey
 
+BIND: Any = "query-params"
 COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_WEIGHTS}
 
 
@@ -44,7 +46,7 @@ def show(view: View) -> None:
     if not drawn:
         _nothing(survey)
         return
-    pool = left.selectbox("Pool", drawn, key="pool")
+    pool = left.selectbox("Pool", drawn, key="pool", bind=BIND)
     prices = {one.name: one for one in survey.pools[pool].overflow}
     bought_at = middle.selectbox(
         "What overflows is bought at",

@@ -1,7 +1,7 @@
 """What if: sliders over a pool's month, what moves the result most, what would have to be true.
 
-Every slider and the scenario's name stand in the address: a bookmark saves a scenario, the address
-shares it.
+Every slider, the scenario's name and whose it is stand in the address: a bookmark saves a scenario,
+the address shares it.
 """
 
 from dataclasses import replace
@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import charts, charts_plan, data, fields, look, words
 from dashboard.data import View
@@ -22,6 +23,7 @@ from ledger.reports.survey import Survey
 
 BIND: Any = "query-params"
 BASIS = TokenBasis.INPUT_OUTPUT
+WHOSE = ("pool", "whatif-against")  # in the address beside what is turned
 
 
 def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
@@ -37,13 +39,13 @@ def show_scenario(view: View, survey: Survey, pool: str, steps: Ladder) -> None:
         "Name of this scenario", key="scenario", bind=BIND, max_chars=60,
         placeholder="as it is today",
     )  # fmt: skip
-    against = right.selectbox("Against the", list(names), key="whatif-against")
+    against = right.selectbox("Against the", list(names), key="whatif-against", bind=BIND)
     verdict = names[against]
     book = data.price_book(view)
     price = next((one for it in verdict.comparators if (one := book.find(it, view.now_us))), None)
     base = base_case(survey, pool, steps, verdict, price)
     case = _turned(base.case)
-    scenarios(view, "breakeven", lambda one: one.startswith("x-"))
+    scenarios(view, "breakeven", lambda one: one.startswith("x-") or one in WHOSE)
     _answers(base, case, name)
     records, marks, capacity = lines(case)
     colours = {"own GPUs, overflow bought": look.OWN, "API": look.API}
@@ -74,23 +76,22 @@ def _turned(case: Case) -> Case:
     """The case as the sliders have it; each begins where the books are."""
     one = st.columns(4, vertical_alignment="bottom")
     rate = fields.number(
-        one[0], "GPU rate, USD an hour", (0.0, 1e6), _usd(case.gpu_pusd_per_hour), step=0.05,
-        format="%.3f", key="x-rate", bind=BIND,
+        one[0], "GPU rate, USD an hour", (0.0, 1e6),
+        fields.following("x-rate", _usd(case.gpu_pusd_per_hour)), step=0.05, format="%.3f",
+        key="x-rate", bind=BIND,
     )  # fmt: skip
-    gpus = fields.number(one[1], "GPUs", (1, 512), case.gpus, key="x-gpus", bind=BIND)
+    now = fields.following("x-gpus", case.gpus)
+    gpus = fields.number(one[1], "GPUs", (1, 512), now, key="x-gpus", bind=BIND)
     spares = fields.number(one[2], "Redundancy (spares)", (0, 64), 0, key="x-spares", bind=BIND)
     ops = fields.number(
-        one[3], "Ops, hours a week", (0.0, 500.0), float(case.ops_hours_per_week), step=0.5,
+        one[3], "Ops, hours a week", (0.0, 500.0),
+        fields.following("x-ops", float(case.ops_hours_per_week)), step=0.5,
         key="x-ops", bind=BIND,
     )  # fmt: skip
     two = st.columns(4, vertical_alignment="bottom")
-    duty = two[0].slider("Duty, %", 1, 100, _percent(case.duty), key="x-duty", bind=BIND)
-    mix = two[1].slider(
-        "Input, % of tokens", 0, 100, _percent(case.input_share), key="x-mix", bind=BIND
-    )
-    hits = two[2].slider(
-        "Cache hits, % of input", 0, 100, _percent(case.cached_share), key="x-hits", bind=BIND
-    )
+    duty = _slider(two[0], "Duty, %", 1, case.duty, "x-duty")
+    mix = _slider(two[1], "Input, % of tokens", 0, case.input_share, "x-mix")
+    hits = _slider(two[2], "Cache hits, % of input", 0, case.cached_share, "x-hits")
     volume = two[3].slider("Volume, % of today", 0, 1000, 100, step=5, key="x-volume", bind=BIND)
     level = st.slider("API price, % of today", 5, 300, 100, step=5, key="x-price", bind=BIND)
     factor = Fraction(level, 100)
@@ -108,6 +109,11 @@ def _turned(case: Case) -> Case:
         cached_price=case.cached_price * factor,
         output_price=case.output_price * factor,
     )
+
+
+def _slider(place: DeltaGenerator, label: str, least: int, share: Any, key: str) -> int:
+    now = fields.following(key, _percent(share))
+    return int(place.slider(label, least, 100, now, key=key, bind=BIND))
 
 
 def _usd(pusd: Any) -> float:
