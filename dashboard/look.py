@@ -18,6 +18,7 @@ OWN, DOWN, API = "#0F766E", "#C8553D", "#E0912F"
 SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#66736E"
 CHOSEN = ("period", "team", "zone", "money", "live")  # in the address, of all pages
 FAR = 4.0  # times the larger of volume and break-even
+BESIDE_EDGE = 60.0  # per cent of a gauge
 GAIN, LOSS = "#067647", "#B42318"
 UNSURE, API_DEEP = "#4A5652", "#9A5B13"
 
@@ -229,7 +230,8 @@ def gauge(
     end = 1.5 * near if far else 1.06 * max(near, capacity or 0.0)
     here, at, limit = (100 * (x or 0.0) / end for x in (volume, needed, capacity))
     parts = [f'<div class="be-fill" style="width:{here:.2f}%;background:{colour}"></div>']
-    parts.append(_tag("down", here, texts[0]))
+    # Beside a name at the edge it goes no further to the right than a phone has room for both.
+    parts.append(_tag("down", min(here, BESIDE_EDGE) if far else here, texts[0]))
     if far:
         parts.append(_tag("down", 100.0, f"{texts[2]} >"))
     elif capacity is not None:

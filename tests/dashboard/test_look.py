@@ -58,6 +58,15 @@ def test_a_capacity_far_away_is_named_at_the_edge() -> None:
     assert widths(block, "width")[0] > 50
 
 
+def test_a_volume_beside_a_capacity_at_the_edge_leaves_room_for_its_name() -> None:
+    """On a phone both names touched: the volume is the end of the bar, at two thirds."""
+    block = look.gauge(90.0, 60.0, 9_000.0, ("here", "even", "capacity"), "#fff")
+    here, edge = re.findall(r'be-tag down" style="left:([0-9.]+)%', block)
+    assert float(edge) - float(here) >= 40
+    near = look.gauge(90.0, 60.0, 100.0, ("here", "even", "capacity"), "#fff")
+    assert float(re.search(r'be-tag down" style="left:([0-9.]+)%', near).group(1)) > 80
+
+
 # Severe protanopia, deuteranopia, tritanopia (Machado, Oliveira, Fernandes 2009), on linear RGB.
 VISIONS = {
     "normal": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
