@@ -18,6 +18,8 @@ _DTYPE_BYTES = {"float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2
 _FAMILIES = frozenset(
     ("llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen2_moe", "qwen3_moe", "ministral")
 )
+_BY_BITS = ("awq", "gptq")
+_METHODS = (*_BY_BITS, "fp8", "compressed-tensors", "none")
 _HEADER_LIMIT = 100_000_000  # the safetensors format's own limit
 
 
@@ -39,6 +41,7 @@ class ModelConfig:
     name: str
     layers: int
     hidden: int
+    heads: int
     kv_heads: int
     head_dim: int
     intermediate: int
@@ -88,7 +91,7 @@ def read_model(directory: Path) -> ModelConfig:
         raise UnsupportedModel(f"{directory} is {words}") from error
     except OSError as error:
         raise UnsupportedModel(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter: nested too deep
         raise UnsupportedModel(f"{path} is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise UnsupportedModel(f"{path} is no model's: it holds no JSON object")
@@ -139,6 +142,17 @@ def _refuse_impossible(path: Path, config: Mapping[str, Any]) -> None:
     if quantization is not None and not isinstance(quantization, Mapping):
         words = "an object with a quant_method is needed"
         raise UnsupportedModel(f"{path}: quantization_config is {quantization!r}; {words}")
+    _refuse_quantization(path, quantization or {})
+
+
+def _refuse_quantization(path: Path, quantization: Mapping[str, Any]) -> None:
+    method, bits = quantization.get("quant_method"), quantization.get("bits")
+    if method and method not in _METHODS:
+        words = f"quant_method is {method!r}; known are {', '.join(_METHODS)}"
+        raise UnsupportedModel(f"{path}: quantization_config.{words}")
+    if method in _BY_BITS and bits is not None and bits not in range(1, 17):
+        words = f"bits is {bits!r}; a whole number from 1 to 16 is needed"
+        raise UnsupportedModel(f"{path}: quantization_config.{words}")
 
 
 def _model(path: Path, config: Mapping[str, Any], weights: Weights) -> ModelConfig:
@@ -163,6 +177,7 @@ def _model(path: Path, config: Mapping[str, Any], weights: Weights) -> ModelConf
         name=path.parent.name,
         layers=layers,
         hidden=hidden,
+        heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
         intermediate=inner * max(used, 1) + shared,
@@ -183,7 +198,7 @@ def _quantization(config: Mapping[str, Any]) -> Weights:
     dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16")
     if method == "fp8":
         return Weights(method, 8.0, "fp8")
-    if method in ("awq", "gptq"):
+    if method in _BY_BITS:
         bits, group = float(quantization["bits"]), float(quantization.get("group_size") or -1)
         # A 16-bit scale per group; asymmetric kernels unpack the zero points to 16 bits as well.
         asymmetric = bool(quantization.get("zero_point", not quantization.get("sym", True)))
@@ -199,8 +214,6 @@ def _quantization(config: Mapping[str, Any]) -> Weights:
         if bits == 8 and first.get("input_activations") is not None:
             compute = "fp8" if stored.get("type") == "float" else "int8"
         return Weights(method, bits + extra, compute)
-    if method != "none":
-        raise UnsupportedModel(f"quantization {method!r} is not known here")
     return Weights("none", 8.0 * _DTYPE_BYTES.get(dtype, 2), "bf16")
 
 

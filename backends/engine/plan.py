@@ -16,6 +16,7 @@ from backends.engine.planning import drafting
 from backends.engine.planning.cautions import cautions, mixed, weakest
 from backends.engine.planning.memory import memory
 from backends.engine.planning.question import SIZES, Figures, Layout, Question, value
+from backends.engine.planning.refusals import refusals
 from backends.engine.planning.scaling import Scaled, scaling
 from backends.engine.planning.speed import ceiling, floor_of, promised, speed
 from backends.engine.planning.weights import Choice, choices
@@ -61,7 +62,9 @@ def plan_model(model: ModelConfig, gpus: Sequence[Gpu], question: Question) -> P
         layout,
         fits,
         figures,
-        _flags(layout, _context(model, question), question, figures) if fits else (),
+        _flags(layout, _context(model, question), question, figures)
+        if fits and not refusals(model, layout)
+        else (),
         warned,
         choices(model, gpu, question, _split),
         scaling(model, gpu, question, _split),
@@ -81,7 +84,8 @@ def _context(model: ModelConfig, question: Question) -> int:
 
 def _planned(model: ModelConfig, gpu: Gpu, question: Question) -> tuple[Layout, bool, Figures]:
     """On as many GPUs as are asked for, else on the fewest that hold it and one sequence."""
-    sizes = (question.tensor_parallel,) if question.tensor_parallel else SIZES
+    split = [size for size in SIZES if not refusals(model, Layout(size))]
+    sizes = [question.tensor_parallel] if question.tensor_parallel else split
     context = _context(model, question)
     figures: Figures = ()
     layout, fits = Layout(sizes[0], question.pipeline_parallel), False

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from backends.engine import ladderrun, torchprobe
 from backends.engine.environment import Environment, flavour_here, vllm_version
+from backends.engine.gpus import visible
 from backends.engine.ladder import Climb, Line, Rung, lines, rungs
 from backends.engine.ladderrun import Ladder
 from backends.engine.profiles import hardware
@@ -61,6 +62,8 @@ def ladder(
     place, flavour = Environment(environment.resolve()), flavour_here()
     if not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")
+    if gpus > 1 and gpus > len(visible()):
+        fail(f"--gpus {gpus}: engines here see {len(visible())} (nvidia-smi, CUDA_VISIBLE_DEVICES)")
     named = None if draft is None else str(draft.resolve())
     climb = Climb(users, prompt_tokens, output_tokens, shared_tokens, named, gpus)
     asked = rungs(ladderrun.host_of(model, place, flavour), climb)

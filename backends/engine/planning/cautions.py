@@ -6,6 +6,7 @@ from dataclasses import replace
 from backends.engine.catalog import Gpu
 from backends.engine.modelconfig import ModelConfig
 from backends.engine.planning.question import Figures, Layout, Question, value
+from backends.engine.planning.refusals import refusals
 
 _SAVES_MEMORY = "such weights save memory, not time"
 
@@ -54,7 +55,8 @@ def cautions(
     return (
         *_parallel(model, gpu, layout, question, figures),
         *_formats(model, gpu),
-        *_heads(model, layout),
+        *refusals(model, layout),
+        *_copies(model, layout),
         *_stretched(model, question),
         *_late(question, figures),
         *_cramped(gpu, question, figures),
@@ -82,7 +84,7 @@ def _parallel(
             f" all-reduces go over the network; split layers within a host and stages between"
             f" hosts: --gpus {within} --pipeline-parallel {-(-layout.gpus // within)}"
         )
-    if model.layers % layout.pipeline:
+    if layout.pipeline <= model.layers and model.layers % layout.pipeline:
         found.append(
             f"{model.layers} layers do not divide by {layout.pipeline} stages: the longest stage"
             " sets the pace of all"
@@ -98,11 +100,9 @@ def _formats(model: ModelConfig, gpu: Gpu) -> list[str]:
     return [f"{gpu.name} has no {compute} units: {how}"]
 
 
-def _heads(model: ModelConfig, layout: Layout) -> list[str]:
+def _copies(model: ModelConfig, layout: Layout) -> list[str]:
     heads, gpus = model.kv_heads, layout.tensor
-    if max(gpus, heads) % min(gpus, heads):
-        return [f"vLLM refuses this: {heads} kv heads do not divide by {gpus} GPUs"]
-    if gpus > heads:
+    if gpus > heads and not refusals(model, layout):
         return [f"{gpus} GPUs share {heads} kv heads: KV is stored more than once"]
     return []
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from backends.engine.catalog import Gpu
 from backends.engine.modelconfig import ModelConfig
 from backends.engine.planning.question import SIZES, Layout, Question, value
+from backends.engine.planning.refusals import refusals
 from backends.engine.planning.weights import USUAL, Planned
 
 
@@ -31,7 +32,7 @@ def scaling(
 ) -> tuple[Scaled, ...]:
     load = question.load or USUAL
     asked = replace(question, load=load, tpot_ms=None, draft=None)
-    found = [_scaled(model, gpu, asked, layout, planned) for layout in _layouts()]
+    found = [_scaled(model, gpu, asked, layout, planned) for layout in _layouts(model)]
     first = next((one for one in found if one.tokens_s), None)
     if first is None or first.tokens_s is None:
         return tuple(found)
@@ -42,9 +43,9 @@ def scaling(
     )
 
 
-def _layouts() -> list[Layout]:
+def _layouts(model: ModelConfig) -> list[Layout]:
     both = [Layout(tensor, pipeline) for tensor in SIZES for pipeline in SIZES]
-    few = [one for one in both if one.gpus <= SIZES[-1]]
+    few = [one for one in both if one.gpus <= SIZES[-1] and not refusals(model, one)]
     return sorted(few, key=lambda one: (one.gpus, one.pipeline))
 
 

@@ -157,6 +157,7 @@ def test_a_directory_without_a_model_is_refused(tmp_path):
         ("config.json", b"weights", "is not JSON"),
         ("config.json", b"[]", "holds no JSON object"),
         ("config.json", b"\xff\xfe", "is not JSON"),
+        ("config.json", b"[" * 100_000, "is not JSON: it is nested too deep"),
         ("model.safetensors", b"", "is not a safetensors file"),
         ("model.safetensors", b"version https://git-lfs.github.com/spec/v1", "not a safetensors"),
         ("model.safetensors", (9).to_bytes(8, "little") + b"{", "is not a safetensors file"),
@@ -186,6 +187,18 @@ SOUND = {
         ({"hidden_size": 66}, "num_attention_heads: 4 do not divide the hidden_size of 66, and"),
         ({"torch_dtype": "float7"}, "torch_dtype is 'float7'; known are"),
         ({"quantization_config": "awq"}, "quantization_config is 'awq'; an object with a quant_"),
+        (
+            {"quantization_config": {"quant_method": "hqq"}},
+            "config.json: quantization_config.quant_method is 'hqq'; known are awq, gptq, fp8",
+        ),
+        (
+            {"quantization_config": {"quant_method": "gptq", "bits": "x"}},
+            "quantization_config.bits is 'x'; a whole number from 1 to 16 is needed",
+        ),
+        (
+            {"quantization_config": {"quant_method": "awq", "bits": 0}},
+            "quantization_config.bits is 0; a whole number",
+        ),
     ],
 )
 def test_numbers_that_no_engine_could_load_are_told_by_their_field(tmp_path, changes, said):

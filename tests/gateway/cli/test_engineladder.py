@@ -66,6 +66,7 @@ def test_what_is_kept_is_a_table(known):
         (("--users", 8), "is of other work (climb differ)"),
         (("--only", "faster"), "no rung is named 'faster'"),
         (("--engine", "nowhere"), "breakeven engine install"),
+        (("--gpus", 99), "--gpus 99: engines here see"),
     ],
 )
 def test_mistakes_are_told(known, more, said):

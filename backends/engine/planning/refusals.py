@@ -1,0 +1,23 @@
+"""Layouts that a model cannot be split into, whatever the memory: vLLM would not start."""
+
+from backends.engine.modelconfig import ModelConfig
+from backends.engine.planning.question import Layout
+
+
+def refusals(model: ModelConfig, layout: Layout) -> tuple[str, ...]:
+    return (*_heads(model, layout.tensor), *_stages(model, layout.pipeline))
+
+
+def _heads(model: ModelConfig, gpus: int) -> list[str]:
+    """Attention heads lie on one GPU each; fewer kv heads than GPUs are stored several times."""
+    if model.heads % gpus:
+        return [f"vLLM refuses this: {model.heads} attention heads do not divide by {gpus} GPUs"]
+    if max(gpus, model.kv_heads) % min(gpus, model.kv_heads):
+        return [f"vLLM refuses this: {model.kv_heads} kv heads do not divide by {gpus} GPUs"]
+    return []
+
+
+def _stages(model: ModelConfig, stages: int) -> list[str]:
+    if stages <= model.layers:
+        return []
+    return [f"{model.layers} layers cannot be {stages} stages: some would have none"]
