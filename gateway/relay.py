@@ -6,7 +6,9 @@ that nobody holds a finished answer without its row. With several choices the fi
 on while others still speak. Nothing here waits: `feed` takes a segment and returns bytes.
 
 `EventRelay` is for own engines, which report usage in every chunk because the gateway asks for
-it: that member is cut out. `ByteRelay` is for APIs: whole events go on untouched.
+it: that member is cut out. `ByteRelay` is for APIs: whole events go on untouched, but for usage
+that the client did not ask for. An answer that ends without `[DONE]` gets it: there are clients
+that take a stream without it for one that broke off, and ask again.
 A stream is broken by an error event, data that is no JSON object, or an end without an ending;
 what was good before it is returned first, the error is raised by the next call.
 """
@@ -44,9 +46,10 @@ _Spans = list[tuple[int, int]]
 
 
 class ByteRelay:
-    """For APIs: events pass untouched; the usage chunk the client did not ask for is left out.
+    """For APIs: events pass untouched; usage that the client did not ask for is left out.
 
-    Usage beside a choice that goes on is a running figure and no ending.
+    It stands in a chunk of its own, or beside a choice, as some APIs report it. Beside a choice
+    that goes on it is a running figure and no ending.
     """
 
     __slots__ = (
@@ -68,6 +71,8 @@ class ByteRelay:
         "tier",
         "usage_final",
     )
+
+    last_word = b"data: [DONE]\n\n"
 
     def __init__(self, hide_usage: bool, *, choices: int = 1) -> None:
         """`choices`: how many the answer will have (`n` x prompts)."""
@@ -145,7 +150,7 @@ class ByteRelay:
     def finish(self) -> bytes:
         """What was withheld, for when the settle is durable."""
         self.check_end()
-        rest = b"".join(self._withheld)
+        rest = b"".join(self._withheld) + (b"" if self.complete else self.last_word)
         self._withheld.clear()
         return rest
 
@@ -178,7 +183,7 @@ class ByteRelay:
         self._usage_raw = raw
         if choices:
             self.usage_final = self._withholding
-            return event
+            return cut_usage(event, raw) if self._hide_usage else event
         self.usage_final = self._withholding = True
         return b"" if self._hide_usage else event
 

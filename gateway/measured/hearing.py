@@ -30,6 +30,8 @@ class TranscriptRelay(ByteRelay):
 
     __slots__ = ("_told",)
 
+    last_word = b""  # the event that says the whole text
+
     def __init__(self) -> None:
         super().__init__(hide_usage=False)
         self._told: dict[str, Any] | None = None

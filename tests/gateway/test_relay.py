@@ -125,18 +125,20 @@ def test_an_api_stream_goes_on_untouched_but_for_the_chunk_nobody_asked_for():
     assert b"".join(map(shown.feed, stream)) + shown.finish() == b"".join(stream)
 
 
-def test_usage_beside_the_finish_is_final_and_stays():
-    relay = ByteRelay(True)
-    ending = event("{}", finish="stop", tail=usage(5, 6))
-    sent = b"".join(map(relay.feed, [event(said("a")), ending, DONE]))
-    assert sent + relay.finish() == event(said("a")) + ending + DONE
-    assert (relay.usage_final, relay.usage["completion_tokens"]) == (True, 6)
+def test_usage_beside_the_finish_is_final_and_hidden_like_its_chunk():
+    plain, told = event("{}", finish="stop"), event("{}", finish="stop", tail=usage(5, 6))
+    for hide, shown in ((True, plain), (False, told)):
+        relay = ByteRelay(hide)
+        sent = b"".join(map(relay.feed, [event(said("a")), told, DONE]))
+        assert sent + relay.finish() == event(said("a")) + shown + DONE
+        assert (relay.usage_final, relay.usage["completion_tokens"]) == (True, 6)
 
 
 def test_an_api_that_reports_usage_all_along_is_not_bunched():
     relay = ByteRelay(True)
     piece = event(said("a"), tail=usage(5, 1))
-    assert relay.feed(piece) == piece
+    assert relay.feed(piece) == event(said("a"))
+    assert ByteRelay(False).feed(piece) == piece
     assert (relay.usage["completion_tokens"], relay.usage_final) == (1, False)
 
 
@@ -189,12 +191,14 @@ def test_an_end_without_an_ending_is_an_error(streams):
         relay.finish()
 
 
-def test_an_end_after_the_finish_is_none():
-    relay = ByteRelay(True)
-    relay.feed(event(said("a"), finish="stop"))
+@pytest.mark.parametrize("kind", [ByteRelay, EventRelay])
+def test_an_end_after_the_finish_is_none_and_gets_its_last_word(kind):
+    relay, ending = kind(True), event(said("a"), finish="stop")
+    assert relay.feed(ending) == b""
     relay.check_end()
     assert relay.ended
     assert not relay.complete
+    assert relay.finish() == ending + DONE
 
 
 GARBAGE = {
