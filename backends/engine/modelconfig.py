@@ -84,17 +84,7 @@ class ModelConfig:
 def read_model(directory: Path) -> ModelConfig:
     """Read a model directory (or a `config.json`); raises `UnsupportedModel`."""
     path = directory / "config.json" if directory.is_dir() else directory
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        words = "no model: it has no config.json" if directory.is_dir() else "not there"
-        raise UnsupportedModel(f"{directory} is {words}") from error
-    except OSError as error:
-        raise UnsupportedModel(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # the latter: nested too deep
-        raise UnsupportedModel(f"{path} is not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise UnsupportedModel(f"{path} is no model's: it holds no JSON object")
+    document = _document(directory, path)
     config: dict[str, Any] = {**document, **(document.get("text_config") or {})}
     family = config.get("model_type")
     if family not in _FAMILIES:
@@ -115,6 +105,23 @@ def read_model(directory: Path) -> ModelConfig:
 
 _COUNTED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 _OPTIONAL = ("num_key_value_heads", "head_dim", "intermediate_size", "moe_intermediate_size")
+
+
+def _document(directory: Path, path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        words = "no model: it has no config.json" if directory.is_dir() else "not there"
+        raise UnsupportedModel(f"{directory} is {words}") from error
+    except OSError as error:
+        raise UnsupportedModel(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UnsupportedModel(f"{path} is not JSON: {error}") from error
+    except RecursionError as error:
+        raise UnsupportedModel(f"{path} is not JSON: it is nested too deep") from error
+    if not isinstance(document, dict):
+        raise UnsupportedModel(f"{path} is no model's: it holds no JSON object")
+    return document
 
 
 def _refuse_impossible(path: Path, config: Mapping[str, Any]) -> None:

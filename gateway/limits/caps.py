@@ -30,7 +30,6 @@ REPEATED = 1000  # in a pattern's `{m,n}`, which becomes as many states
 GROUPS_BYTES = 8 * 1024  # of patterns whose repeats multiply, in all: reading them takes time
 ALTERNATIVES = 20  # per token; vLLM's own limit and OpenAI's (2026-11)
 MEDIA_PARTS = 64
-LEAST_BYTES = 24  # of messages with a part that is more than a text
 WITHIN = 2  # a structural tag is a text, and has schemas that may be texts
 
 # Members that hold schemas, patterns or grammars: OpenAI's, vLLM's of now and before, SGLang's.
@@ -69,8 +68,7 @@ def check(members: Members, prompt: bytes) -> None:
         for name in _ALTERNATIVES:
             if name in members and bytes(members[name]) not in (b"true", b"false"):
                 _check_alternatives(name, member(members, name, int, 0))
-    if len(prompt) >= LEAST_BYTES:
-        _check_media(prompt)
+    _check_media(prompt)
 
 
 def _check_shape(name: str, text: bytes, levels: int = WITHIN) -> None:
@@ -135,8 +133,8 @@ def _check_alternatives(name: str, count: int) -> None:
 
 
 def _check_media(prompt: bytes) -> None:
-    if prompt.find(b"[", 1) < 0:  # parts stand in a list of their own: a long text has none
-        return
+    if prompt.find(b"[", 1) < 0 and prompt.count(b"{") <= MEDIA_PARTS:
+        return  # parts are objects in a list of their own, of which a long text has none
     prompt = _spelt_out(prompt)
     if _NAMED.search(prompt) is not None:
         _refuse_inside(prompt)

@@ -133,6 +133,9 @@ def load(options: argparse.Namespace, devices: list[Any]) -> Any:
 
 def _random(family: Any, config: Any, devices: list[Any], told: dict[str, Any]) -> Any:
     """Each layer is made where it will stand: no single device need hold all of them."""
+    if len(devices) == 1:
+        with devices[0]:
+            return family.from_config(config, **told)
     depth, config.num_hidden_layers = config.num_hidden_layers, 1
     with devices[0]:
         model = family.from_config(config, **told)

@@ -157,7 +157,7 @@ def test_a_directory_without_a_model_is_refused(tmp_path):
         ("config.json", b"weights", "is not JSON"),
         ("config.json", b"[]", "holds no JSON object"),
         ("config.json", b"\xff\xfe", "is not JSON"),
-        ("config.json", b"[" * 100_000, "is not JSON"),
+        ("config.json", b"[" * 100_000, "is not JSON: it is nested too deep"),
         ("model.safetensors", b"", "is not a safetensors file"),
         ("model.safetensors", b"version https://git-lfs.github.com/spec/v1", "not a safetensors"),
         ("model.safetensors", (9).to_bytes(8, "little") + b"{", "is not a safetensors file"),

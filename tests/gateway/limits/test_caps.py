@@ -112,7 +112,7 @@ def test_nor_in_messages() -> None:
         check({}, b'[{"content":[{"image_url":null,"uu\\u0069d":"x"}]}]')
     part = json.dumps(PICTURE).replace('"type"', '"typ\\u0065"')
     with pytest.raises(RequestError, match="64 pictures"):
-        check({}, f'[{{"content":[{",".join([part] * 65)}]}}]'.encode())
+        check({}, f"[{','.join([part] * 65)}]".encode())
 
 
 @pytest.mark.parametrize(
