@@ -12,6 +12,7 @@ import yaml
 from yaml.reader import ReaderError
 
 from gateway.config.faults import Fault, Place
+from ledger.yamltext import BoundedLoader
 
 _NO_NAME = "a key must be a name, not a list or a mapping: put `{...}` and `[...]` into quotes"
 
@@ -47,18 +48,14 @@ def read_document(text: str) -> Document:
         repeated = [] if root is None else _repeated(root)  # before merges are written out
         value = None if root is None else loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
-        return Document(None, (_not_yaml(error),))
-    except RecursionError:
-        return Document(None, (Fault((), "not YAML that can be read: nested too deeply"),))
-    finally:
-        loader.dispose()
+        return Document(None, (_not_yaml(error, text),))
     if value is not None and not isinstance(value, dict):
         fault = Fault((), "the document must be a mapping: `key: value` lines", line=1)
         return Document(None, (fault,))
     return Document(value or {}, tuple(repeated), root)
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(BoundedLoader):
     """Plain YAML values; what only looks like a date or a number stays text."""
 
 
@@ -76,13 +73,16 @@ for _kind in ("timestamp", "int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _scalar_as_written)
 
 
-def _not_yaml(error: yaml.MarkedYAMLError) -> Fault:
+def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> Fault:
     mark = error.problem_mark or error.context_mark
     words = " ".join(part for part in (error.context, error.problem) if part)
-    hint = ""
-    if "\\t" in words:
-        hint = "; indent with blanks, not with tabs"
-    return Fault((), f"not YAML: {words}{hint}", line=None if mark is None else mark.line + 1)
+    lines = text.splitlines()
+    if mark is None or not lines:
+        return Fault((), f"not YAML: {words}")
+    line = min(mark.line, len(lines) - 1)  # what is missing at the end is behind it
+    tab = lines[line][mark.column : mark.column + 1] == "\t"
+    hint = "; indent with blanks, not with tabs" if tab else ""
+    return Fault((), f"not YAML: {words}{hint}", line=line + 1)
 
 
 def _repeated(root: yaml.Node) -> list[Fault]:

@@ -19,7 +19,7 @@ A file overrides the bundled map, and a later file an earlier one, for the names
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 import yaml
@@ -27,6 +27,7 @@ import yaml
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import STANDARD, PriceError, Rates, Schedule, Terms, overlaid, rates_from
+from ledger.yamltext import BoundedLoader
 
 _US_PER_S = 1_000_000
 _TOP = frozenset({"source", "source_date", "aliases", "prices"})
@@ -58,10 +59,8 @@ def parse_price_file(text: str, *, book: str, rank: int) -> PriceFile:
     """The file's prices and aliases; raises `PriceError` with every fault and its place."""
     try:
         document = yaml.load(text, Loader=_DecimalLoader)  # noqa: S506  (a SafeLoader)
-    except (yaml.YAMLError, InvalidOperation, ValueError) as error:  # a date that is none, too
+    except yaml.YAMLError as error:
         raise PriceError(f"{book}: not YAML: {error}") from error
-    except RecursionError as error:
-        raise PriceError(f"{book}: not YAML that can be read: nested too deeply") from error
     top = _mapping(document, book, _TOP)
     faults: list[str] = []
     drafts: list[PriceDraft] = []
@@ -77,12 +76,15 @@ def parse_price_file(text: str, *, book: str, rank: int) -> PriceFile:
     return PriceFile(tuple(drafts), {name: str(to) for name, to in aliases.items()})
 
 
-class _DecimalLoader(yaml.SafeLoader):
-    """YAML's floats as decimals; everything else as in `SafeLoader`."""
+class _DecimalLoader(BoundedLoader):
+    """YAML's floats as decimals; everything else as in `yaml.SafeLoader`."""
 
 
 def _decimal(loader: _DecimalLoader, node: yaml.ScalarNode) -> Decimal:
-    return Decimal(loader.construct_scalar(node).replace("_", ""))
+    number = Decimal(loader.construct_scalar(node).replace("_", ""))
+    if number.is_snan():  # nothing can be done with it, not even compared
+        raise ValueError(node.value)
+    return number
 
 
 _DecimalLoader.add_constructor("tag:yaml.org,2002:float", _decimal)

@@ -32,6 +32,7 @@ WORDS = (
     b"\\u0000", b"\\ud800", b"\xef\xbb\xbf", b"\xff", b"\x00", b"1e999", b"-0", b"9" * 40, b"NaN",
     b"{" * 50, b"[" * 50, b"*a", b"&a ", b"!!python/object/apply:os.system ", b"<<: *a", b"? ",
     b'"pattern"', b'"messages"', b"[" * 2000, b"2026-13-01", b": ",
+    b"!!int ''", b"!!bool x", b"!!timestamp x", b"!!float snan", b"0x" + b"f" * 4000, b"*a, *a, *a",
     b"\xe2\x80\xa8", b'""', b",", b"=1+1", b"0x10", b"1_0", b".inf",
 )  # fmt: skip
 
@@ -74,7 +75,7 @@ def price_table(data: bytes) -> None:
 
 
 Target = tuple[Callable[[bytes], None], tuple[type[Exception], ...], float]
-# With what a target may raise, and its part of the full number: YAML takes a hundred times as long.
+# With what a target may raise, and its part of the full number: YAML takes many times as long.
 TARGETS: dict[str, Target] = {
     "sse": (events, (UpstreamBroken,), 1.0),
     "json": (body, (RequestError,), 1.0),

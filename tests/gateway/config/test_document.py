@@ -68,7 +68,9 @@ def test_equal_keys_of_different_mappings_are_none(text):
         ("a: !!python/object:os.system x", "not YAML", 1),
         ("a: *nothing", "undefined alias", 1),
         ("a: 1\nb: \x00", "#x0000 is not allowed", 2),
-        ("[" * 5000, "nested too deeply", None),
+        ("[" * 5000, "nested more than 100 deep", 1),
+        ("a: 1\nb: !!int ''", "is no int", 2),
+        ("a: &a [*a]", "stand for what it is in", 1),
     ],
 )
 def test_what_cannot_be_read_is_said_with_its_line(text, words, line):
@@ -97,8 +99,9 @@ def test_values_are_what_they_look_like(text, value):
     assert (document.value, document.faults) == (value, ())
 
 
-def test_a_mapping_that_holds_itself_ends():
-    assert read_document("a: &a {b: *a, c: 1}\n").faults == ()
+def test_a_mapping_that_holds_itself_is_a_fault():
+    (fault,) = read_document("x: 1\na: &a {b: *a, c: 1}\n").faults
+    assert (fault.line, "stand for what it is in" in fault.message) == (2, True)
 
 
 def test_a_key_that_is_no_name_hides_nothing_else() -> None:

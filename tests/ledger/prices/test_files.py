@@ -91,8 +91,9 @@ USD = "usd_per_million: {input: 1, output: 1}"
     [
         ("[]", "must be a mapping"),
         ("{", "not YAML"),
-        ("source_date: 2026-13-01", "not YAML: month must be"),
-        ("[" * 4000, "nested too deeply"),
+        ("source_date: 2026-13-01", "not YAML: is no timestamp: month must be"),
+        ("[" * 4000, "nested more than 100 deep"),
+        ("prices: {? !!float snan : {}}", "is no float"),
         ("prices: {a/b: {usd_per_million: {input: 1:20.5, output: 1}}}", "not YAML"),
         ("rates: {}", "unknown key rates"),
         ("prices: 3", "prices: must be a mapping"),
