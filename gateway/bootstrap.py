@@ -193,7 +193,10 @@ def _plans(
 
     def plans_for(rules: Settings, version: str) -> Planner:
         routes = Routes(rules, fleet, admission, in_force.overrides)
-        return Planner(version, routes, candidates, learned, failsafe)
+        picture_tokens = rules.server.picture_tokens
+        return Planner(
+            version, routes, candidates, learned, failsafe, picture_tokens=picture_tokens
+        )
 
     return plans_for
 

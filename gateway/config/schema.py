@@ -101,6 +101,12 @@ class Server(Section):
         16_384, ge=1, description="clients of one worker, at most half of its open files; then 503"
     )
     max_n: int = Field(8, ge=1, le=128, description="most answers of one request: `n` x prompts")
+    picture_tokens: int = Field(
+        5_000,
+        ge=0,
+        le=1_000_000,
+        description="tokens that budgets hold for each picture or sound sent, beside its bytes",
+    )
     cors_origins: tuple[Origin, ...] = Field(
         (), description="web pages that may call `/v1`: `https://app.example.com`, or `*` for all"
     )

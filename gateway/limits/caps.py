@@ -71,6 +71,15 @@ def check(members: Members, prompt: bytes) -> None:
     _check_media(prompt)
 
 
+def media_parts(prompt: bytes) -> int:
+    """How many pictures, films and sounds a conversation has, or more: texts may look like them."""
+    return _parts(_spelt_out(prompt))
+
+
+def _parts(prompt: bytes) -> int:
+    return max(len(_KIND.findall(prompt)), len(_MEDIUM.findall(prompt)))
+
+
 def _check_shape(name: str, text: bytes, levels: int = WITHIN) -> None:
     """`levels`: how many texts within texts are looked into for schemas."""
     if len(text) > SCHEMA_BYTES:
@@ -140,7 +149,7 @@ def _check_media(prompt: bytes) -> None:
         _refuse_inside(prompt)
     elif prompt.count(_HINT) <= MEDIA_PARTS:
         return
-    if max(len(_KIND.findall(prompt)), len(_MEDIUM.findall(prompt))) > MEDIA_PARTS:
+    if _parts(prompt) > MEDIA_PARTS:
         words = f"`messages` may have {MEDIA_PARTS} pictures and sounds; send fewer at a time."
         raise RequestError("bad_request", words, param="messages")
 

@@ -167,7 +167,7 @@ def parts_of(folder: Path) -> Parts:
         learned.ratio.observe(("mock", "bench"), 4 * length, length)
     failsafe = FailSafe(board, Metrics(None, models=[], targets=[]))
     routes = Routes(settings, fleet, admission)
-    planner = Planner("bench", routes, candidates, learned, failsafe)
+    planner = Planner("bench", routes, candidates, learned, failsafe, picture_tokens=0)
     return Parts(planner, admission, Flights(board, 0))
 
 

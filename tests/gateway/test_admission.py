@@ -117,6 +117,21 @@ def test_what_a_target_may_read_is_held_for_wherever_it_stands(run_stack, name) 
         assert stack.chat("api", max_tokens=1, stop="y" * 20_000).status_code == 200
 
 
+SHOWN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+@pytest.mark.parametrize(("tokens", "status"), [(5_000, 429), (0, 200)], ids=["held", "control"])
+def test_pictures_are_held_for_although_they_have_hardly_any_bytes(
+    run_stack, tokens, status
+) -> None:
+    """Three pictures of 5,000 tokens are more than 2 thousandths of a dollar; one is not."""
+    with run_stack(budgets=TIGHT, server={"picture_tokens": tokens}) as stack:
+        for shown, expected in ((3, status), (1, 200)):
+            messages = [{"role": "user", "content": [SHOWN] * shown}]
+            answer = stack.chat("api", messages=messages, max_tokens=1)
+            assert answer.status_code == expected, answer.text
+
+
 def test_another_team_is_not_refused(tight) -> None:
     other = tight.key("other", team="ads").token
     assert tight.chat("api", other, max_tokens=100).status_code == 200

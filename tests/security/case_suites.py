@@ -1,7 +1,7 @@
 """S3 once more, through the suites: what hosts wrote that other tests started and broke.
 
 Each test goes on as ever; a plugin (`searched.py`) gives its hosts secrets and looks for them when
-they are closed. A test that fails here is not counted: it is red where it belongs.
+they are closed. A test that fails here is named and not counted: it is red where it belongs.
 """
 
 import json
@@ -48,8 +48,9 @@ def leaked(given: Given) -> Measured:
     if not hosts:
         raise RuntimeError(f"no host was searched:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     hits = [hit for host in hosts for hit in host["hits"]]
-    for hit in hits[:20]:
-        given.say(f"  {hit}")
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    for line in [*hits[:20], *failed]:
+        given.say(f"  {line}")
     ended = done.stdout.strip().splitlines()[-1]
     counted = f"{sum(host['secrets'] for host in hosts):,} secrets of {len(hosts)} hosts"
     size = f"{counted}, {sum(host['bytes'] for host in hosts):,} bytes, {len(files)} files: {ended}"
