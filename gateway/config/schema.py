@@ -48,8 +48,7 @@ class Timeouts(Section):
         120.0, description="request sent to the answer's head, and to its first token"
     )
     whole_s: Positive = Field(
-        600.0,
-        description="instead, of an answer in one piece: its head comes at its end",
+        600.0, description="instead, of an answer in one piece: its head comes at its end"
     )
     idle_s: Positive = Field(60.0, description="silence between two chunks of an answer")
     total_s: Positive = Field(900.0, description="one request, all attempts together")
@@ -102,10 +101,7 @@ class Server(Section):
     )
     max_n: int = Field(8, ge=1, le=128, description="most answers of one request: `n` x prompts")
     picture_tokens: int = Field(
-        5_000,
-        ge=0,
-        le=1_000_000,
-        description="tokens that budgets hold for each picture or sound sent, beside its bytes",
+        5_000, ge=0, description="tokens that budgets hold for each picture or sound, beside bytes"
     )
     cors_origins: tuple[Origin, ...] = Field(
         (), description="web pages that may call `/v1`: `https://app.example.com`, or `*` for all"
