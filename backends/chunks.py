@@ -5,6 +5,7 @@ someone asks. Members with types of their own (content as a list of parts, ...) 
 way and never fail; an answer that is no JSON object does.
 """
 
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from backends.said import said_bytes, said_in, text_bytes
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
 _NULL = msgspec.Raw(b"null")
+_ERROR_EVENT = re.compile(rb"(?:^|[\r\n])event: ?error[\r\n]")
 _EMPTY = frozenset((b"null", b"[]", b"{}", b'""'))
 
 
@@ -100,6 +102,17 @@ def read_chunk(payload: bytes) -> Chunk | None:
         return _read_odd(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def tells_error(event: bytes, payload: bytes) -> bool:
+    """Whether an event without choices is an error that has no member `error` to say so.
+
+    Older engines send the error itself (`object` or `type` is `error`); others name the event.
+    """
+    if _ERROR_EVENT.search(event):
+        return True
+    found = decode_usage(payload) or {}
+    return "error" in (found.get("object"), found.get("type"))
 
 
 def _read_odd(payload: bytes) -> Chunk | None:

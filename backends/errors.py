@@ -3,7 +3,7 @@
     BackendError
     |-- Unreachable        no connection (refused, DNS, TLS, connect deadline)   retryable
     |-- Overloaded         429/503/529: the target refused before working        retryable
-    |-- Refused            401/403: the target refused our credentials             retryable
+    |-- Refused            401/402/403, a spent quota: it refused our account      retryable
     |-- TooLong            the prompt exceeds this target's context              retryable
     |-- ServerError        other 5xx                                              retryable
     |-- Reported         an error in the body of a 200                          retryable

@@ -15,7 +15,7 @@ import msgspec
 
 from backends.base import Call
 from backends.chunks import error_name
-from backends.errors import BackendError, BadAnswer, Overloaded, ServerError
+from backends.errors import BackendError, BadAnswer, Overloaded, Refused, ServerError
 from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import HttpExchange
@@ -49,6 +49,8 @@ _SAFE_PATH = re.compile(r"/[A-Za-z0-9/_.\-]{1,200}")
 _ERROR_LIMIT_BYTES = 64 * 1024
 _ERROR_WAIT_S = 1.0
 _PATHS_KEPT = 32
+# Said with a 429, where no wait helps: our account with the target is spent, as a 402 says.
+_NO_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,10 @@ class OpenAIBackend:
             body = await read_all(exchange, _ERROR_LIMIT_BYTES, timeout_s=_ERROR_WAIT_S)
         except BackendError:
             body = b""
-        message = f"the target answered {status} ({error_name(_error_member(body))})"
+        said = error_name(_error_member(body))
+        message = f"the target answered {status} ({said})"
+        if status == 429 and said in _NO_MONEY:
+            return Refused(message, status=status)
         kind = Overloaded if status in (429, 503, 529) else ServerError
         wall_s = self._wall_clock()
         return kind(

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
+from math import ceil
 from typing import Any, Protocol
 
 from gateway.auth import INFERENCE, Keys, authenticate, sent
@@ -306,7 +307,7 @@ async def refuse(reply: Reply, error: RequestError, *, last: bool = False) -> No
         return
     headers: list[Header] = [JSON]
     if error.retry_after_s is not None:
-        headers.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
+        headers.append((b"retry-after", str(max(1, ceil(error.retry_after_s))).encode()))
     if error.retry is not None:
         headers.append((b"x-should-retry", b"true" if error.retry else b"false"))
     if error.row.status == 405:

@@ -11,7 +11,7 @@ from gateway.observing import Story
 from gateway.plan import Plan, Step
 from gateway.relay import ByteRelay, EventRelay
 from gateway.targets.experience import Passage
-from ledger.journals.records import Hold, Status
+from ledger.journals.records import Hold, Status, Tokens
 from router.types import Verdict
 
 TELL_S = 0.04  # between two words to the board about one stream; chunks come faster
@@ -64,6 +64,7 @@ class Attempt:
     story: Story | None = None  # of its request, where somebody follows it
     waited_s: float = 0.0
     tokens: int = 0  # once it is settled: all that it took
+    booked: Tokens | None = None  # the same by kind, as the ledger has it
     id: str = field(init=False)
 
     def __post_init__(self) -> None:

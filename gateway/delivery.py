@@ -77,6 +77,7 @@ class Delivery:
                 said_bytes=relay.said_bytes,
             ),
         )
+        reply.booked(attempt.booked)
         if not reply.started:
             await reply.start(200, headers)
         await reply.body(rest, more=False)
@@ -100,6 +101,7 @@ class Delivery:
         headers = _headers(attempt, JSON)
         if cost is not None:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
+        reply.booked(attempt.booked)
         await reply.whole(exchange.status, headers, body)
 
     async def _found(self, attempt: Attempt, exchange: Exchange, reply: Reply) -> None:

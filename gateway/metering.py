@@ -137,6 +137,7 @@ class Metering:
             disputed=bill.disputed,
         )
         attempt.settled = True
+        attempt.booked = tokens
         attempt.tokens = tokens.prompt + tokens.audio_input + tokens.output
         return record
 

@@ -9,8 +9,9 @@ on while others still speak. Nothing here waits: `feed` takes a segment and retu
 it: that member is cut out. `ByteRelay` is for APIs: whole events go on untouched, but for usage
 that the client did not ask for. An answer that ends without `[DONE]` gets it: there are clients
 that take a stream without it for one that broke off, and ask again.
-A stream is broken by an error event, data that is no JSON object, or an end without an ending;
-what was good before it is returned first, the error is raised by the next call.
+A stream is broken by an error event, data that is no JSON object, an end without an ending, or an
+ending without anything before it; what was good before it is returned first, the error is raised
+by the next call.
 """
 
 from typing import Any
@@ -26,6 +27,7 @@ from backends.chunks import (
     read_chunk,
     read_counts,
     sum_running,
+    tells_error,
 )
 from backends.errors import BackendError, BadAnswer, ServerError, UpstreamBroken
 from backends.sse import (
@@ -58,6 +60,7 @@ class ByteRelay:
         "_finished",
         "_hide_usage",
         "_splitter",
+        "_spoke",
         "_started",
         "_usage_raw",
         "_withheld",
@@ -88,6 +91,7 @@ class ByteRelay:
         self._finished: set[int] = set()
         self._hide_usage = hide_usage
         self._splitter = EventSplitter()
+        self._spoke = False  # a choice was there, with words or without
         self._started = False
         self._usage_raw: bytes | None = None
         self._withheld: list[bytes] = []
@@ -146,6 +150,8 @@ class ByteRelay:
             raise self._error
         if not self.ended:
             raise self._broken("the stream ended before the answer did")
+        if not (self._spoke or self.content_events or self._finished):
+            raise self._broken("the stream ended without an answer")
 
     def finish(self) -> bytes:
         """What was withheld, for when the settle is durable."""
@@ -174,9 +180,14 @@ class ByteRelay:
         if chunk.service_tier:
             self.tier = plain_word(chunk.service_tier)
         if chunk.choices:
+            self._spoke = True
             self._observe(chunk.choices)
         usage = chunk.usage_bytes()
-        return event if usage is None else self._usage(event, chunk.choices, usage)
+        if usage is not None:
+            return self._usage(event, chunk.choices, usage)
+        if chunk.choices is None and tells_error(event, payload):
+            raise self._reported(payload)
+        return event
 
     def _usage(self, event: bytes, choices: list[Choice] | None, raw: bytes) -> bytes:
         """Take a chunk's usage; return the event as it may be relayed."""

@@ -11,6 +11,7 @@ from typing import Any
 from gateway.http.connection import Connection, Header
 from gateway.limits.ratelimits import Use
 from gateway.observing import Story
+from ledger.journals.records import Tokens
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -94,6 +95,9 @@ class Reply:
         self.finished = not more  # the server reports a disconnect after a complete answer
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
         self.sending_since = None
+
+    def booked(self, tokens: Tokens | None) -> None:
+        """What the ledger has of an answer, before its end is sent: told where it is translated."""
 
     async def whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
         if self._connection is not None and self._connection.answer(

@@ -15,6 +15,7 @@ from gateway.http.body import Members
 from gateway.http.connection import Header
 from gateway.intake import Asked, read
 from gateway.reply import Reply, Send
+from ledger.journals.records import Tokens
 
 CHAT = "/v1/chat/completions"
 
@@ -59,6 +60,10 @@ class TranslatedReply(Reply):
             data = self.voice.feed(data) + (b"" if more else self.voice.end())
         if data or not more:
             await super().body(data, more=more)
+
+    def booked(self, tokens: Tokens | None) -> None:
+        if self.voice is not None:
+            self.voice.booked = tokens
 
     async def whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
         voice, self.voice = self.voice, None

@@ -55,7 +55,8 @@ class Voice(ABC):
         self.tier: str | None = None
         self.finish: str | None = None
         self.stop: str | None = None  # which of the stop texts ended it, where the target says so
-        self.tokens = Tokens()
+        self.booked: Tokens | None = None  # what the ledger has, once it is there
+        self._reported = Tokens()
         self.prompt_estimate = 0  # what a stream may begin with, before anything is counted
         self.blocks: list[Block] = []
         self._calls: dict[int, Block] = {}
@@ -91,6 +92,11 @@ class Voice(ABC):
         return encode(self.document())
 
     @property
+    def tokens(self) -> Tokens:
+        """As they are booked: a target may report nothing, or what cannot be."""
+        return self._reported if self.booked is None else self.booked
+
+    @property
     def reason(self) -> str:
         """Why it ended, in chat's words; targets call a forced tool call an ordinary stop."""
         finish = self.finish or "stop"
@@ -121,7 +127,7 @@ class Voice(ABC):
         if isinstance(tier, str):
             self.tier = tier
         if usage:
-            self.tokens = tokens_of(usage)
+            self._reported = tokens_of(usage)
         choice = first_choice(chunk)
         if choice is not None:
             finish, stop = choice.get("finish_reason"), choice.get("stop_reason")

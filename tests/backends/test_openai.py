@@ -106,11 +106,11 @@ def test_keys_are_not_shown():
      ("500 Oops", ServerError), ("502 Bad Gateway", ServerError), ("504 Late", ServerError)],
 )  # fmt: skip
 async def test_refusals_and_faults_become_errors(upstream, wire, client, status, kind):
-    error = b'{"error":{"message":"your key sk-123 ...","type":"t","code":"insufficient_quota"}}'
+    error = b'{"error":{"message":"your key sk-123 ...","type":"t","code":"request_quota"}}'
     upstream.script = lambda n: [wire.respond(error, status, "retry-after: 7\r\n")]
     target = backend(upstream, client)
     for _ in range(2):
-        with pytest.raises(kind, match="insufficient_quota") as caught:
+        with pytest.raises(kind, match="request_quota") as caught:
             await target.open(call())
     assert (caught.value.status, caught.value.retry_after_s) == (int(status[:3]), 7.0)
     assert "sk-" not in str(caught.value)

@@ -312,3 +312,37 @@ def test_any_split_relays_the_same_bytes(texts, end, cuts):
     assert early == b"".join(shown[:-2]).replace(b"\n", end)
     assert early + relay.finish() == b"".join(shown).replace(b"\n", end)
     assert (relay.content_events, relay.usage["completion_tokens"]) == (len(texts), 3)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        b'data: {"object":"error","message":"boom","type":"ServerError","code":500}\n\n',
+        b'data: {"type":"error","message":"boom"}\n\n',
+        b'event: error\ndata: {"message":"boom"}\n\n',
+        b'event:error\r\ndata: {"message":"boom"}\r\n\r\n',
+    ],
+)
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+def test_an_error_is_one_in_whatever_words(kind, told):
+    """Before it was relayed, and the answer booked as finished."""
+    with pytest.raises(ServerError):
+        kind(True).feed(told + DONE)
+    begun = kind(True)
+    assert begun.feed(event(said("a")) + told + DONE) == event(said("a"))
+    with pytest.raises(UpstreamBroken):
+        begun.check_end()
+
+
+def test_what_else_has_no_choices_goes_on():
+    relay = ByteRelay(True)
+    for other in (b'data: {"type":"ping"}\n\n', b'event: errors\ndata: {"a":1}\n\n'):
+        assert relay.feed(other) == other
+
+
+@pytest.mark.parametrize("stream", [DONE, FINAL + DONE, b": hi\n\n" + DONE])
+def test_an_ending_alone_is_no_answer(stream):
+    relay = ByteRelay(True)
+    relay.feed(stream)
+    with pytest.raises((BadAnswer, UpstreamBroken)):
+        relay.finish()

@@ -148,3 +148,18 @@ def test_every_token_is_counted_once() -> None:
         "cache_read_input_tokens": 2,
         "output_tokens": 16,
     }
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_usage_told_is_the_usage_booked(stream: bool) -> None:
+    """A target may report nothing: the books have an estimate, and the client was told zeros."""
+    voice = MessagesVoice("req_1")
+    said = {"content": "so"}
+    chunk = {"choices": [{"index": 0, "delta": said, "message": said, "finish_reason": "stop"}]}
+    if stream:
+        begun = voice.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        assert b'"output_tokens":3' not in begun
+    voice.booked = Tokens(input=7, output=3)
+    told = voice.end() if stream else voice.whole(json.dumps(chunk).encode())
+    assert b'"input_tokens":7' in told
+    assert b'"output_tokens":3' in told

@@ -1,0 +1,66 @@
+"""What targets say in words of their own: no usage, errors without that member, a spent account."""
+
+import pytest
+
+WHOLE = b'{"model":"m","choices":[{"index":0,"message":{"content":"so"},"finish_reason":"stop"}]}'
+STREAM = (
+    b'data: {"choices":[{"index":0,"delta":{"content":"so"},"finish_reason":"stop"}]}\n\n'
+    b"data: [DONE]\n\n"
+)
+ASKED = {"model": "api", "max_tokens": 20, "messages": [{"role": "user", "content": "hi"}]}
+FULL = b"HTTP/1.1 429 Full\r\n"
+QUOTA = b'{"error":{"message":"no","type":"%b","param":null,"code":"%b"}}'
+NO_MONEY = b"insufficient_quota"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_usage_that_nobody_reported_is_told_as_booked(faulty, rule, answers, stream) -> None:
+    """Anthropic's SDK puts the last figures in place of the first: they were zeros."""
+    answer = answers.stream(STREAM) if stream else answers.whole(WHOLE)
+    faulty.alpha.rule = rule(answer=answer)
+    told = faulty.stack.post("/v1/messages", {**ASKED, "stream": stream})
+    (row,) = faulty.stack.settled(told)
+    assert row["input_tokens"] > 0 < row["output_tokens"]
+    assert f'"input_tokens":{row["input_tokens"]},' in told.text
+    assert f'"output_tokens":{row["output_tokens"]}}}' in told.text.rpartition("usage")[2]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'data: {"object":"error","message":"boom","code":500}\n\ndata: [DONE]\n\n',
+        b'event: error\ndata: {"message":"boom"}\n\ndata: [DONE]\n\n',
+        b": working\n\ndata: [DONE]\n\n",
+        b"data: [DONE]\n\n",
+    ],
+)
+def test_a_stream_without_an_answer_is_no_answer(faulty, rule, answers, said) -> None:
+    faulty.alpha.rule = rule(answer=answers.stream(said))
+    told = faulty.stack.chat("api", max_tokens=20, stream=True)
+    (row,) = faulty.stack.settled(told)
+    assert row["status"] == "upstream_error"
+    assert '"code":"upstream_error"' in told.text
+    assert "[DONE]" not in told.text
+    assert "boom" not in told.text
+
+
+def test_part_of_a_second_is_a_second_to_wait(faulty, rule, answers) -> None:
+    limited = FULL + b"retry-after-ms: 2300\r\n"
+    faulty.alpha.rule = rule(answer=answers.whole(QUOTA % (b"t", b"c"), limited))
+    faulty.forget()
+    told = faulty.stack.chat("api", max_tokens=20)
+    assert (told.status_code, told.headers["retry-after"]) == (503, "3")
+
+
+@pytest.mark.parametrize("words", [(NO_MONEY, NO_MONEY), (NO_MONEY, b"x")])
+def test_an_account_that_is_spent_is_not_a_full_target(faulty, rule, answers, words) -> None:
+    """No wait helps, and it is not the client's account; `x` is the negative control."""
+    faulty.alpha.rule = rule(answer=answers.whole(QUOTA % words, FULL + b"retry-after: 1\r\n"))
+    faulty.forget()
+    told = faulty.stack.chat("api", max_tokens=20)
+    (row,) = faulty.stack.settled(told)
+    spent = words[1] == NO_MONEY
+    kind = "refused_credentials" if spent else "overloaded"
+    assert (told.status_code, row["error"]) == (502 if spent else 503, kind)
+    assert ("retry-after" in told.headers) is not spent
+    assert row["cost_pusd"] == 0
