@@ -19,7 +19,14 @@ import httpx
 import msgspec
 
 from backends.base import Call, Deadlines
-from backends.errors import BackendError, BadAnswer, HeadTimeout, IdleTimeout, UpstreamBroken
+from backends.errors import (
+    BackendError,
+    BadAnswer,
+    HeadTimeout,
+    IdleTimeout,
+    ServerError,
+    UpstreamBroken,
+)
 from backends.litellm_tap import Tap
 from backends.litellm_text import (
     DONE,
@@ -38,6 +45,7 @@ from backends.reach import PUBLIC, Reach
 # Their clients are SDKs with connections of their own; closing the stream closes those.
 _OWN_CLIENTS = frozenset({"azure", "openai", "azure_ai", "text-completion-openai"})
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+log = logging.getLogger("breakeven.litellm")
 _JSON = {"content-type": "application/json"}
 _EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
 
@@ -184,7 +192,15 @@ class LiteLLMBackend:
         return functions[call.path], arguments
 
     def _refused(self, error: Exception, tap: Tap) -> LiteLLMExchange:
-        translated = translate_error(error, tap.status, tap.headers, wall_s=self._wall_clock())
+        translated = translate_error(
+            error,
+            tap.status,
+            tap.headers,
+            wall_s=self._wall_clock(),
+            watched=self._prefix not in _OWN_CLIENTS,
+        )
+        if isinstance(translated, ServerError | BadAnswer) and translated.status is None:
+            log.warning("%s: %s", self._prefix, translated)  # no text of LiteLLM's is in it
         if isinstance(translated, BackendError):
             raise translated from None  # the original's text may hold keys
         body = refusal_body(translated, redact(str(error), self.secrets))

@@ -6,7 +6,9 @@ the client's to read is cut down to the provider's message, with secrets struck 
 """
 
 import re
+import traceback
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 import httpx
@@ -34,6 +36,7 @@ PARAMETERS = (
     "suffix", "echo", "dimensions", "encoding_format",
 )  # fmt: skip
 
+OWN_FAILURE = 500  # what LiteLLM says of its own, too
 _MESSAGE_LIMIT = 1000
 _SECRET = re.compile(r"(?i)\b(sk|key|bearer|token|aiza|akia|gsk|xai)[-_ =:]?[A-Za-z0-9_\-]{12,}")
 _PREFIX = re.compile(r"^(litellm\.\w+: )?(\w+(Exception|Error)\s*[-:]\s*)*")
@@ -91,19 +94,29 @@ def _plain_usage(usage: Any) -> dict[str, Any] | None:
 
 
 def translate_error(
-    error: Exception, status: int | None, headers: Mapping[str, str], *, wall_s: float
+    error: Exception,
+    status: int | None,
+    headers: Mapping[str, str],
+    *,
+    wall_s: float,
+    watched: bool = True,
 ) -> BackendError | int:
     """Our kind of error; a plain refusal (4xx) is its status, as it is the target's answer.
 
     `status` and `headers` are what was seen on the wire: LiteLLM's exceptions round them (a 529
-    becomes a 500) and often have none. Theirs count only where the wire was not watched.
+    becomes a 500) and often have none. Theirs count only where the wire was not `watched`, and for
+    what LiteLLM refuses before it sends anything.
     """
     name = type(error).__name__
     if status is None or status < 300:
         wire = _wire_error(error, name)
         if wire is not None:
             return wire
-        status = getattr(error, "status_code", None)
+        told = getattr(error, "status_code", None)
+        if watched and told == OWN_FAILURE:
+            words = f"LiteLLM failed ({name}: {root_of(error)})"
+            return ServerError(words) if status is None else BadAnswer(words)
+        status = told
     if not isinstance(status, int) or status < 400:
         return BadAnswer(f"no answer that could be translated ({name})")
     message = f"the target answered {status} ({name})"
@@ -128,6 +141,14 @@ def _wire_error(error: Exception, name: str) -> BackendError | None:
         if isinstance(cause, httpx.ReadError | httpx.RemoteProtocolError):
             return BadAnswer(f"no whole answer ({name})")
     return None
+
+
+def root_of(error: BaseException) -> str:
+    """What failed first and where, without its text: `KeyError at handler.py:120`."""
+    *_, first = _causes(error)
+    steps = traceback.extract_tb(first.__traceback__)
+    place = f" at {PurePath(steps[-1].filename).name}:{steps[-1].lineno}" if steps else ""
+    return f"{type(first).__name__}{place}"
 
 
 def _causes(error: BaseException) -> Iterable[BaseException]:

@@ -75,7 +75,7 @@ REQUEST = httpx.Request("POST", "http://x/")
     [
         (Foreign(500), 529, Overloaded),
         (Foreign(500), 429, Overloaded),
-        (Foreign(429), None, Overloaded),
+        (Foreign(500), 200, BadAnswer),
         (Foreign(500), 408, HeadTimeout),
         (Foreign(503), 500, ServerError),
         (Foreign(500), 400, 400),
@@ -96,6 +96,28 @@ def test_the_wire_decides_over_the_exception(error, wire, expected):
     assert "secret" not in str(got)
     if expected in (Overloaded, ServerError):
         assert got.retry_after_s == 4.0
+
+
+def test_a_failure_of_litellms_own_is_told_by_its_root():
+    """Not as a 500 of the target's; where an SDK of its own sends, its status is all there is."""
+
+    def failing() -> None:
+        try:
+            {}["secret"]
+        except KeyError as error:
+            raise Foreign(500) from error
+
+    with pytest.raises(Foreign) as caught:
+        failing()
+    told = translate_error(caught.value, None, {}, wall_s=0)
+    assert isinstance(told, ServerError), "nothing was answered, so nothing is lost with it"
+    assert told.status is None
+    assert "KeyError at test_litellm_text.py:" in str(told)
+    assert "secret" not in str(told)
+    unwatched = translate_error(caught.value, None, {}, wall_s=0, watched=False)
+    assert (type(unwatched), unwatched.status) == (ServerError, 500)
+    limited = translate_error(Foreign(429), None, {}, wall_s=0, watched=False)
+    assert isinstance(limited, Overloaded)
 
 
 @pytest.mark.parametrize(
