@@ -19,6 +19,10 @@ class NoPage(Exception):
     """What came instead of an answer, in words."""
 
 
+class NobodyThere(NoPage):
+    """Nothing answered at all: the address is wrong, or what was there has gone."""
+
+
 class Page(NamedTuple):
     status: int
     location: str | None
@@ -45,7 +49,10 @@ async def fetched(
     limit_bytes: int = PAGE_BYTES,
     seconds: float | None = PAGE_S,
 ) -> Page:
-    """GET, or POST where there is a body. Raises `NoPage`; redirects are not followed."""
+    """GET, or POST where there is a body; redirects are not followed.
+
+    Raises `NoPage`, of which `NobodyThere` where no connection was had.
+    """
     parts, size = [], 0
     method = "GET" if body is None else "POST"
     try:
@@ -60,7 +67,13 @@ async def fetched(
                     raise NoPage(f"its answer is larger than {limit_bytes:,} bytes")
     except TimeoutError:
         raise NoPage(f"it has not answered within {seconds:g} s") from None
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise NobodyThere(f"nothing answers there: {error}".removesuffix(": ")) from error
+    except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        raise NobodyThere(
+            f"that is no address, such as http://127.0.0.1:8000/v1: {error}"
+        ) from error
+    except httpx.HTTPError as error:
         raise NoPage(f"{type(error).__name__}: {error}".removesuffix(": ")) from error
     return Page(answer.status_code, answer.headers.get("location"), b"".join(parts))
 

@@ -28,7 +28,8 @@ class Plan:
     gpu: str
     gpus: int
     layout: Layout
-    fits: bool
+    fits: bool  # in memory
+    refused: tuple[str, ...]  # why vLLM would not start it, whatever the memory
     figures: Figures
     flags: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -49,9 +50,11 @@ def plan_model(model: ModelConfig, gpus: Sequence[Gpu], question: Question) -> P
     """On one kind of GPU, or on a mixed set, which counts as its weakest."""
     gpu = weakest(gpus)
     layout, fits, figures = _planned(model, gpu, question)
+    refused = refusals(model, layout)
     warned = (*mixed(gpus), *cautions(model, gpu, layout, question, figures))
     if question.draft is not None:
         figures += drafting.drafting(gpu, question.draft, layout, figures)
+        refused += drafting.refusals(model, question.draft)
         warned += drafting.warnings(model, question.draft, figures)
     if not fits:
         warned = (_too_large(gpu, layout, _context(model, question)), *warned)
@@ -61,9 +64,10 @@ def plan_model(model: ModelConfig, gpus: Sequence[Gpu], question: Question) -> P
         layout.gpus,
         layout,
         fits,
+        refused,
         figures,
         _flags(layout, _context(model, question), question, figures)
-        if fits and not refusals(model, layout)
+        if fits and not refused
         else (),
         warned,
         choices(model, gpu, question, _split),

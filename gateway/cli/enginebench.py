@@ -5,7 +5,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
@@ -23,7 +23,7 @@ from backends.engine.benchfigures import METHOD, PUSD, Percentile, Promise, Samp
 from backends.engine.benchload import Loop, Shape
 from backends.engine.benchplot import svg
 from backends.engine.benchreport import Bench, Run, document, run_of
-from backends.engine.bounded import NoPage, fetched, models_of
+from backends.engine.bounded import NobodyThere, NoPage, fetched, models_of
 from backends.errors import BackendError
 from backends.http import HttpClient, Limits
 from backends.metrics import ProbeFailed, parse
@@ -88,8 +88,9 @@ def bench(
     """Send load to an OpenAI URL: latencies with intervals, goodput, saturation, cost per 1M.
 
     Closed loops keep so many requests in flight; open loops send at their own times, whatever the
-    engine does. Status 1 when a request failed.
+    engine does. Status 1 when a request failed. Ctrl-C ends it with the runs that are whole.
     """
+    _writable(out, plot)
     shape = Shape(prompt_tokens, output_tokens, shared_tokens)
     rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
     if sum(one is not None for one in (concurrency, rate, trace)) > 1:
@@ -98,17 +99,24 @@ def bench(
     dollars = _dollars(usd_per_hour)
     promise = Promise(*(one and one / 1e3 for one in (slo_ttft_ms, slo_tpot_ms, slo_e2e_ms)))
     key = _key(key_env)
-    about = asyncio.run(_about(url, model, key)) | asdict(shape) | {"seed": seed}
+    about = asyncio.run(_about(url := url.rstrip("/"), model, key)) | asdict(shape) | {"seed": seed}
     target = Target(about["model"], chat=not completions, ignore_eos=ignore_eos)
-    try:
-        runs = asyncio.run(_run(url, key, target, loops, shape, promise, rng, quiet=as_json))
-    except (BackendError, ValueError) as error:
-        fail(f"{url}: {error}")
-    made = Bench(about, promise, runs, dollars)
-    _write(made, out, plot)
-    emit(document(made), as_json=as_json, show=lambda to: _show(to, made))
+    runs: list[Run] = []
+    whole = _whole(_run(url, key, target, loops, (shape, promise, rng), runs, quiet=as_json), url)
+    made = Bench(about, promise, tuple(runs), dollars)
+    _tell(made, out, plot, as_json=as_json)
+    if not whole:
+        fail(f"stopped after {len(runs)} of {len(loops)} runs: these are above")
     if any(one.error is not None for run in runs for one in run.samples):
         raise typer.Exit(1)
+
+
+def _tell(made: Bench, out: Path | None, plot: Path | None, *, as_json: bool) -> None:
+    """Shown before it is written: what was measured is not lost with a full disk."""
+    if not made.runs:
+        fail("stopped before the first run had ended")
+    emit(document(made), as_json=as_json, show=lambda to: _show(to, made))
+    _write(made, out, plot)
 
 
 def _loops(
@@ -173,12 +181,29 @@ async def _about(url: str, model: str | None, key: str | None) -> dict[str, Any]
         try:
             if model is None:
                 found["model"] = models_of(await fetched(client, f"{url}/models"))[0]
+        except NobodyThere as error:
+            fail(f"{url}: {error}")
         except NoPage as error:
-            fail(f"{url}/models: {error}; say --model")
+            fail(f"{url}/models: {error}; {_hint(url)}")
         with suppress(NoPage, ProbeFailed):
             page = await fetched(client, f"{url.removesuffix('/v1')}/metrics")
             found["kv_tokens"] = parse(page.body.decode("utf-8", "replace")).kv_capacity_tokens
     return found
+
+
+def _hint(url: str) -> str:
+    return "say --model" if url.endswith("/v1") else "give the address with its /v1, or say --model"
+
+
+def _whole(work: Coroutine[Any, Any, None], url: str) -> bool:
+    """False where somebody ended it early."""
+    try:
+        asyncio.run(work)
+    except KeyboardInterrupt:
+        return False
+    except (BackendError, ValueError) as error:
+        fail(f"{url}: {error}")
+    return True
 
 
 async def _run(
@@ -186,25 +211,23 @@ async def _run(
     key: str | None,
     target: Target,
     loops: list[Loop],
-    shape: Shape,
-    promise: Promise,
-    rng: random.Random,
+    measure: tuple[Shape, Promise, random.Random],
+    runs: list[Run],
     *,
     quiet: bool,
-) -> tuple[Run, ...]:
+) -> None:
+    shape, promise, rng = measure
     http = HttpClient(Limits(connections=CONNECTIONS, waiters=CONNECTIONS))
     client = BenchClient(
         OpenAIBackend(url, Credentials(Secret(key) if key else None), client=http), target
     )
     try:
         prompts = await client.calibrate(shape.shared, rng)
-        runs = []
         with _progress(quiet=quiet) as bar:
             for loop in loops:
                 task = bar.add_task(_load(loop), total=len(loop.asks))
                 samples = await client.run(loop, prompts, _counting(bar, task))
                 runs.append(run_of(loop, samples, promise))
-        return tuple(runs)
     finally:
         await http.aclose()
 
@@ -217,6 +240,15 @@ def _progress(*, quiet: bool) -> Progress:
     done = TextColumn("{task.completed:.0f}/{task.total:.0f}")
     columns = (TextColumn("{task.description}"), BarColumn(), done, TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), disable=quiet)
+
+
+def _writable(*paths: Path | None) -> None:
+    """Before an hour of measuring, not after it."""
+    for path in paths:
+        if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
+            fail(f"{path}: cannot be written: there is no such folder, or it may only be read")
+        if path is not None and path.is_dir():
+            fail(f"{path}: is a folder: name a file")
 
 
 def _write(made: Bench, out: Path | None, plot: Path | None) -> None:

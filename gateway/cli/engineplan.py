@@ -88,7 +88,7 @@ def plan(
     """What a GPU can do with a model: memory, KV room, floors; every number with its formula.
 
     Beside it the same model in other formats, the cheapest for the load marked, and on 1 to 8
-    GPUs. Status 1 when the model does not fit, with --json, too.
+    GPUs. Status 1 when the model does not fit or vLLM refuses it so, with --json, too.
     """
     dollars = None if usd_per_hour is None else Decimal(str(usd_per_hour))
     load = None if users is None else Load(users, prompt_tokens, output_tokens, dollars)
@@ -109,7 +109,7 @@ def plan(
     except (UnknownGpu, UnsupportedModel, ProbeFileError, OSError) as error:
         fail(str(error))
     emit(asdict(made), as_json=as_json, show=lambda out: _show(out, made))
-    if not made.fits:
+    if made.refused or not made.fits:
         raise typer.Exit(1)
 
 
@@ -126,7 +126,8 @@ def _planned_for(names: Sequence[str], probe_file: Path | None) -> list[Gpu]:
 
 
 def _show(out: Console, made: Plan) -> None:
-    title = f"{made.model} on {made.gpus} x {made.gpu}: {'fits' if made.fits else 'does not fit'}"
+    verdict = "fits" if made.fits else "does not fit"
+    title = f"{made.model} on {made.gpus} x {made.gpu}: {'refused' if made.refused else verdict}"
     cells = [[label(figure), amount(figure), figure.formula] for figure in made.figures]
     out.print(table(title, ("figure", ">value", "formula"), cells))
     if made.flags:

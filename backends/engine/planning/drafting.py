@@ -44,13 +44,18 @@ def drafting(gpu: Gpu, draft: Draft, layout: Layout, figures: Figures) -> Figure
     )  # fmt: skip
 
 
+def refusals(model: ModelConfig, draft: Draft) -> tuple[str, ...]:
+    if draft.model.vocabulary == model.vocabulary:
+        return ()
+    said = (
+        f"vLLM refuses this draft: its vocabulary has {draft.model.vocabulary:,} tokens and"
+        f" {model.name}'s {model.vocabulary:,}"
+    )
+    return (said,)
+
+
 def warnings(model: ModelConfig, draft: Draft, figures: Figures) -> tuple[str, ...]:
-    found = []
-    if draft.model.vocabulary != model.vocabulary:
-        found.append(
-            f"vLLM refuses this draft: its vocabulary has {draft.model.vocabulary:,} tokens and"
-            f" {model.name}'s {model.vocabulary:,}"
-        )
+    found = [*refusals(model, draft)]
     if value(figures, "drafting_gain") <= 1.0:
         found.append(
             f"drafting with {draft.model.name} costs more than it brings: draft fewer tokens, or"

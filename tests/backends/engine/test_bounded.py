@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from backends.engine.bounded import NoPage, fetched, models_of
+from backends.engine.bounded import NobodyThere, NoPage, fetched, models_of
 
 URL = "http://engine/v1/models"
 
@@ -55,5 +55,8 @@ async def test_a_host_that_is_not_there_is_said():
     def refused(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("connection refused", request=request)
 
-    with pytest.raises(NoPage, match="ConnectError: connection refused"):
+    with pytest.raises(NobodyThere, match="nothing answers there: connection refused"):
         await page(refused)
+    async with httpx.AsyncClient() as client:
+        with pytest.raises(NobodyThere, match="no address"):
+            await fetched(client, "engine:8000/v1/models")

@@ -32,6 +32,23 @@ def bench(*words: object):
     return CliRunner().invoke(app, ["engine", "bench", *(str(word) for word in words)])
 
 
+# Ctrl-C when the last of its loads has begun: from a process that signals itself then.
+ENDED_EARLY = """
+import os, signal, sys
+from backends.engine.benchclient import BenchClient
+from gateway.cli.app import app
+url, loads, out = sys.argv[1:]
+left, run = len(loads.split(",")), BenchClient.run
+async def counted(self, *words):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGINT)
+    return await run(self, *words)
+BenchClient.run = counted
+app(["engine", "bench", url, "--concurrency", loads, "--requests", "6", "--output-tokens", "8",
+     "--prompt-tokens", "64", "--out", out])
+"""
 QUICK = ("--prompt-tokens", 64, "--output-tokens", 8, "--requests", 6)
 
 
@@ -91,10 +108,34 @@ def test_failures_are_status_1_and_named(engine):
         (("--usd-per-hour", "-1"), "above 0"),
         (("--trace", "none.csv"), "No such file"),
         (("--key-env", "NOT_SET_ANYWHERE"), "is not set"),
-        ((), "say --model"),
+        (("--out", "/none/bench.json"), "cannot be written"),
+        (("--plot", "/"), "is a folder"),
+        ((), "nothing answers there"),
     ],
 )
 def test_mistakes_are_told(words, said):
     answer = bench("http://127.0.0.1:1/v1", *words)
     assert answer.exit_code == 1
     assert said in answer.stderr
+    assert "--model" not in answer.stderr, "it would not help"
+
+
+def test_an_address_without_its_v1_or_with_a_slash_too_many(engine):
+    answer = bench(engine.removesuffix("/v1"), *QUICK)
+    assert answer.exit_code == 1
+    assert "give the address with its /v1" in answer.stderr
+    assert bench(f"{engine}/", "--concurrency", 1, *QUICK).exit_code == 0
+
+
+@pytest.mark.parametrize(("loads", "said"), [("2,1", "after 1 of 2 runs"), ("1", "before")])
+def test_whoever_ends_it_early_keeps_the_runs_that_are_whole(engine, tmp_path, loads, said):
+    out = tmp_path / "bench.json"
+    command = [sys.executable, "-c", ENDED_EARLY, engine, loads, str(out)]
+    ended = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert said in ended.stderr, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert out.exists() == (loads == "2,1")
+    if out.exists():
+        assert "2 at once" in ended.stdout
+        assert len(json.loads(out.read_text())["runs"]) == 1

@@ -20,6 +20,25 @@ def test_a_model_that_does_not_fit_has_status_1(model, form, engine):
     )
 
 
+def test_what_vllm_refuses_has_status_1_and_no_flags(model, tmp_path, engine):
+    """32 heads are not split by 3; a draft with another vocabulary is none: memory is not all."""
+    draft = tmp_path / "draft"
+    draft.mkdir()
+    other = json.loads((model / "config.json").read_text()) | {"vocab_size": 999}
+    (draft / "config.json").write_text(json.dumps(other))
+    for words in (("--gpus", 3), ("--draft", draft)):
+        answer = engine("plan", model, "--gpu", "H200", *words)
+        assert answer.exit_code == 1
+        assert "H200: refused" in answer.stdout
+        assert "vLLM refuses this" in answer.stdout
+        assert "flags: " not in answer.stdout
+        told = engine("plan", model, "--gpu", "H200", *words, "--json")
+        assert told.exit_code == 1
+        document = json.loads(told.stdout)
+        assert document["refused"]
+        assert document["flags"] == []
+
+
 def test_a_plan_shows_each_figure_with_its_formula(model, engine):
     answer = engine("plan", model, "--gpu", "H200")
     assert answer.exit_code == 0
