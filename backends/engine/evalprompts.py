@@ -8,6 +8,7 @@ reads one JSON object (the line, and `answer`) and writes one number: 0 is wrong
 import asyncio
 import hashlib
 import json
+import math
 import shlex
 import sys
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class Prompt:
 def read(path: Path) -> tuple[Prompt, ...]:
     """Each prompt once. Raises `BadPrompts`."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # a text may hold other breaks
     except (OSError, UnicodeDecodeError) as error:
         raise BadPrompts(f"{path} cannot be read: {error}") from error
     found: dict[str, Prompt] = {}
@@ -52,7 +53,7 @@ def read(path: Path) -> tuple[Prompt, ...]:
             continue
         try:
             line = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadPrompts(f"{path}, line {number}: no JSON: {error}") from error
         if not isinstance(line, dict) or not _asks(line):
             raise BadPrompts(f"{path}, line {number}: neither `messages` nor `prompt`")
@@ -84,6 +85,16 @@ class Checker:
             command = [sys.executable, *command]
         return Checker(tuple(command))
 
+    @property
+    def mark(self) -> str:
+        """What it is, for a log: a file of its words that has changed is another checker."""
+        found = hashlib.sha256(json.dumps(self.command[1:]).encode())
+        for word in self.command:
+            path = Path(word)
+            if word != sys.executable and path.is_file():
+                found.update(path.read_bytes())
+        return found.hexdigest()[:16]
+
     async def score(self, prompt: Prompt, answer: str) -> float:
         """Raises `CheckFailed`."""
         asked = json.dumps(prompt.line | {"answer": answer}).encode()
@@ -105,6 +116,9 @@ class Checker:
             words = complaint.decode("utf-8", "replace").strip()[-300:]
             raise CheckFailed(f"the checker ended with {process.returncode}: {words}")
         try:
-            return float(said)
+            score = float(said)
         except ValueError as error:
             raise CheckFailed(f"the checker said no number: {said[:100]!r}") from error
+        if not math.isfinite(score):
+            raise CheckFailed(f"the checker said no number: {said[:100]!r}")
+        return score

@@ -30,7 +30,7 @@ from backends.metrics import ProbeFailed, parse
 from backends.openai import Credentials, OpenAIBackend
 from backends.secret import Secret
 from backends.simulator.measurements import MeasurementError, read
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.output import AsJson, emit, fail, table, writable
 
 CONNECTIONS = 4096
 MOST = 1_000_000
@@ -90,7 +90,7 @@ def bench(
     Closed loops keep so many requests in flight; open loops send at their own times, whatever the
     engine does. Status 1 when a request failed. Ctrl-C ends it with the runs that are whole.
     """
-    _writable(out, plot)
+    writable(out, plot)
     shape = Shape(prompt_tokens, output_tokens, shared_tokens)
     rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
     if sum(one is not None for one in (concurrency, rate, trace)) > 1:
@@ -240,15 +240,6 @@ def _progress(*, quiet: bool) -> Progress:
     done = TextColumn("{task.completed:.0f}/{task.total:.0f}")
     columns = (TextColumn("{task.description}"), BarColumn(), done, TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), disable=quiet)
-
-
-def _writable(*paths: Path | None) -> None:
-    """Before an hour of measuring, not after it."""
-    for path in paths:
-        if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
-            fail(f"{path}: cannot be written: there is no such folder, or it may only be read")
-        if path is not None and path.is_dir():
-            fail(f"{path}: is a folder: name a file")
 
 
 def _write(made: Bench, out: Path | None, plot: Path | None) -> None:

@@ -69,6 +69,8 @@ def evaluate(
     place = _place(sides, environment)
     path = log or EVALUATIONS / f"{sides[0].name}-{prompts.stem}.jsonl"
     about = _about(place, asked_of, tokens, checker)
+    if check is not None:
+        about["checker_digest"] = check.mark
     made = Evaluation(
         asked_of, tokens, at_once, place, flavour_here(), path.parent / f"{path.stem}-logs",
         check, _headers(api_key_env), start_limit,

@@ -13,7 +13,7 @@ from backends.simulator.profiles import DATA, PROFILES
 from backends.simulator.shape import Shape
 from backends.simulator.shapefile import save
 from backends.simulator.validate import Figure, figures, halves, saturated, worst
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.output import AsJson, emit, fail, table, writable
 
 SHIPPED = "h200-llama-3.1-8b-fp8"
 CALM = (
@@ -63,6 +63,7 @@ def fit(
         shape = Shape(
             PACE_START.step, kv_tokens // block_tokens + 1, block_tokens, seqs, budget, context
         )
+    writable(out)
     held_out: list[str] = []
     fitted_to: Runs = runs
     if validate or as_is:

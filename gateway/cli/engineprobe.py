@@ -11,7 +11,7 @@ from rich.table import Table
 from backends.engine import torchprobe
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.torchprobe import Compared, ProbeFileError, Request
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.output import AsJson, emit, fail, table, writable
 from gateway.config.settings import Settings
 
 ENVIRONMENT = Path(Settings().state_dir) / "engine"
@@ -37,6 +37,7 @@ def probe(
     Each figure is the median of seven repeats on random data. Half a minute on a GPU, and nothing
     else should run there meanwhile.
     """
+    writable(out)
     parts = _parts(only)
     try:
         lengths = tuple(int(one) for one in tokens.split(",")) if tokens else ()

@@ -32,7 +32,7 @@ from backends.engine.tune import (
 from backends.engine.tunerun import Goal, Objective, Outcome, Tuning
 from backends.engine.worklog import OtherWork, WorkLog
 from gateway.cli.engineprobe import ENVIRONMENT
-from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.output import AsJson, emit, fail, table, writable
 from gateway.config.settings import Settings
 
 OBJECTIVES = get_args(Objective)
@@ -86,7 +86,8 @@ def tune(
     turn, twice each, and the profile says by how much it is better; `--compare` does that alone.
     Status 1 until it has ended.
     """
-    place, flavour = _place(model, environment), flavour_here()
+    fixed = _words(flags)
+    place, flavour = _place(model, environment, out), flavour_here()
     host = ladderrun.host_of(model, place, flavour)
     space = tunespace.space(host, exact=exact, names=_names(only))
     arm = _arm(space, compare)
@@ -95,28 +96,35 @@ def tune(
     tuning = Tuning(
         model.resolve(), place, flavour, Shape(prompt_tokens, output_tokens, shared_tokens), goal,
         at_once or (USERS[flavour] if goal.by_load else 1), path.with_name(f"{path.stem}-logs"),
-        space, base=(*_dummy(host), *shlex.split(flags)), start_limit_s=start_limit,
+        space, base=(*_dummy(host), *fixed), start_limit_s=start_limit,
     )  # fmt: skip
-    about = _about(tuning)
     try:
-        found = _search(tuning, WorkLog(path, about), seconds, arm, quiet=as_json)
+        found = _search(tuning, WorkLog(path, about := _about(tuning)), seconds, arm, quiet=as_json)
     except (OtherWork, NothingServes) as error:
         fail(str(error) or f"vLLM's defaults could not be measured: see {path}")
     told = _told(tuning, found, about)
     profile = out or path.with_suffix(".profile.json")
     if found.ended:
-        kept_flags = flags_of(space, found.best) if found.gain > 1 else ()
-        tuned.write(profile, (*shlex.split(flags), *kept_flags), model, told)
+        better = flags_of(space, found.best) if found.gain > 1 else ()
+        tuned.write(profile, (*fixed, *better), model, told)
     emit(told, as_json=as_json, show=lambda to: _show(to, told, profile, path))
     if not found.ended:
         raise typer.Exit(1)
+
+
+def _words(flags: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(flags))
+    except ValueError as error:
+        fail(f"--flags: {error}")
 
 
 def _dummy(host: Host) -> tuple[str, ...]:
     return ("--load-format", "dummy") if host.random_weights else ()
 
 
-def _place(model: Path, environment: Path) -> Environment:
+def _place(model: Path, environment: Path, out: Path | None) -> Environment:
+    writable(out)
     if not (model / "config.json").is_file():
         fail(f"{model} is no model: it has no config.json")
     place = Environment(environment.resolve())

@@ -1,8 +1,10 @@
 """How every command speaks: tables for people, JSON for programs, one line for a mistake."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 import typer
@@ -56,3 +58,12 @@ def fail(message: str) -> NoReturn:
         f"breakeven: {message}", style="red", markup=False
     )
     raise typer.Exit(1)
+
+
+def writable(*paths: Path | None) -> None:
+    """Leave with status 1 where a file could not be written: before an hour of work, not after."""
+    for path in paths:
+        if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
+            fail(f"{path}: cannot be written: there is no such folder, or it may only be read")
+        if path is not None and path.is_dir():
+            fail(f"{path}: is a folder: name a file")

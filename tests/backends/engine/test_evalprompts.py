@@ -77,3 +77,24 @@ async def test_a_checker_that_hangs_is_ended(monkeypatch):
 def test_no_words_are_no_checker():
     with pytest.raises(ValueError, match="a command or a Python file"):
         Checker.of(" ")
+
+
+@pytest.mark.parametrize("said", ["nan", "inf", "-inf"])
+async def test_a_score_that_is_no_number_is_none(said):
+    with pytest.raises(CheckFailed, match="said no number"):
+        await Checker.of(f"echo {said}").score(Prompt("k", LINE), "x")
+
+
+def test_a_prompt_may_hold_line_breaks_that_are_no_newline(tmp_path):
+    file = tmp_path / "prompts.jsonl"
+    text = "one\u2028two\x85three"
+    file.write_text("\ufeff" + json.dumps({"prompt": text}, ensure_ascii=False) + "\r\n")
+    (prompt,) = read(file)
+    assert prompt.messages[0]["content"] == text
+
+
+def test_a_line_nested_too_deep_is_told(tmp_path):
+    file = tmp_path / "prompts.jsonl"
+    file.write_text("[" * 200_000)
+    with pytest.raises(BadPrompts, match="line 1: no JSON"):
+        read(file)

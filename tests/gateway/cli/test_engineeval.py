@@ -92,6 +92,17 @@ def test_a_checker_decides(words, tmp_path):
     assert evaluate(*only, *more).exit_code == 0
 
 
+def test_a_checker_that_was_edited_is_another(words, tmp_path):
+    """Its old scores would be shown as its new ones."""
+    check = tmp_path / "check.sh"
+    more = ("--checker", check, "--log", tmp_path / "checked.jsonl")
+    assert "1.000 -> 0.500" in evaluate(*words, *more).stdout
+    check.write_text("#!/bin/sh\necho 1\n")
+    answer = evaluate(*words, *more)
+    assert answer.exit_code == 1
+    assert "is of other work (checker_digest differ)" in answer.stderr
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

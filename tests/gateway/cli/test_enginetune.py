@@ -103,6 +103,8 @@ def test_a_search_that_has_not_ended_writes_none(words, ends_with, tmp_path):
         (("--compare", "kv"), "--compare: kv is one of default, fp8, not "),
         (("--compare", "kv=default"), "--compare: these are vLLM's defaults"),
         (("--engine", "nowhere"), "breakeven engine install"),
+        (("--out", "/none/profile.json"), "/none/profile.json: cannot be written"),
+        (("--flags", "--max-model-len '4096"), "--flags: No closing quotation"),
     ],
 )
 def test_mistakes_are_told(words, more, said):
