@@ -51,7 +51,7 @@ class BenchClient:
             if one.error is not None:
                 raise BackendError(one.error)
             if not one.input_tokens:
-                raise BackendError("the stream carried no usage: its tokens cannot be counted")
+                raise BackendError("the stream's usage counts no prompt")
             counted.append((count, one.input_tokens))
         return Prompts.measured(shared, rng, *counted)
 
@@ -118,10 +118,12 @@ class BenchClient:
         except BackendError as failure:
             error = f"{type(failure).__name__}: {failure}"
         usage = reader.usage()
-        error = error or _nonsense(usage)
+        error = error or reader.fault() or _nonsense(usage)
         first = reader.first_s or time.monotonic()
         if error is None and not reader.first_s:
             error = "no token came"
+        if error is None and not usage:  # an engine that died has closed its stream, too
+            error = "the stream carried no usage: it was cut short, or tokens cannot be counted"
         return Sample(
             start_s=sent - began,
             input_tokens=_count(usage.get("prompt_tokens")) or 0,
@@ -186,6 +188,14 @@ class _Reader:
                 if isinstance(found, dict):
                     return found
         return {}
+
+    def fault(self) -> str | None:
+        """An error in place of further tokens: the status was sent long before."""
+        for line in reversed(self.tail.split(b"\n")):
+            if b'"error"' in line and (said := (_decoded(line) or {}).get("error")):
+                words = said.get("message") if isinstance(said, dict) else said
+                return f"its stream ends with an error: {words!s:.300}"
+        return None
 
 
 def _nonsense(usage: dict[str, Any]) -> str | None:

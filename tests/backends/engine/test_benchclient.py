@@ -162,3 +162,14 @@ async def test_usage_that_is_no_count_is_a_failure_and_no_figure(count):
 async def test_events_of_another_shape_carry_no_token(odd):
     one = await streamed(b'data: {"choices": ' + odd + b"}\n\n", END)
     assert one.error == "no token came"
+
+
+async def test_a_stream_that_is_cut_short_is_no_fast_answer():
+    """An engine that died, or that says so: part of an answer would count as a whole one."""
+    cut = await streamed(TOKEN)
+    assert cut.error is not None
+    assert "carried no usage" in cut.error
+    said = await streamed(TOKEN, b'data: {"error": {"message": "out of memory"}}\n\n', END)
+    assert said.error == "its stream ends with an error: out of memory"
+    usage = b'data: {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}\n\n'
+    assert (await streamed(TOKEN, usage, END)).error is None
