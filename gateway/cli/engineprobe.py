@@ -43,6 +43,8 @@ def probe(
         lengths = tuple(int(one) for one in tokens.split(",")) if tokens else ()
     except ValueError:
         fail(f"not a list of numbers: {tokens}")
+    if any(one < 1 for one in lengths):
+        fail(f"--tokens {tokens}: a length is at least 1")
     place = Environment(environment.resolve())
     if not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")

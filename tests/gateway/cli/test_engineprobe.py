@@ -89,6 +89,7 @@ def test_a_plan_takes_what_was_measured_and_says_so(engine, tmp_path):
     [
         (("probe", "--only", "speed"), "no part is named speed"),
         (("probe", "--tokens", "many"), "not a list of numbers"),
+        (("probe", "--tokens=512,-5"), "a length is at least 1"),
         (("probe", "--engine", "nowhere"), "breakeven engine install"),
         (("plan", "."), "say --gpu"),
         (("plan", ".", "--probe", "nowhere.json"), "No such file"),
