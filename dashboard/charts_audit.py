@@ -6,6 +6,7 @@ from dashboard.axes import Chart, Records, axis_of, clean, coloured, in_money, i
 from dashboard.look import API, OWN
 
 INVOICED, BOOKED = "invoiced", "booked"
+DAY = "utcFormat(utcParse(datum.value, '%Y-%m-%d'), '%d %b')"
 COLOURS = {INVOICED: API, BOOKED: OWN}
 
 
@@ -16,7 +17,9 @@ def beside(records: Records) -> Chart:
         alt.Chart(data, height=260)
         .mark_bar(cornerRadius=1)
         .encode(
-            x=alt.X("day:O", title=None, axis=alt.Axis(labelAngle=-40, labelOverlap=True)),
+            x=alt.X(
+                "day:O", title=None, axis=alt.Axis(labelAngle=0, labelOverlap=True, labelExpr=DAY)
+            ),
             xOffset=alt.XOffset("kind:N", sort=[INVOICED, BOOKED]),
             y=alt.Y("usd:Q", title=in_money("dollars a day"), axis=axis_of(money=True)),
             color=coloured(COLOURS),

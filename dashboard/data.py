@@ -228,7 +228,7 @@ def recent(view: View, minutes: int) -> list[queries.Cell]:
 
 @read(Reach.TEAM)
 def spent(view: View, by: str, width_us: int) -> list[queries.Spent]:
-    """Over time, in buckets of `width_us`, by team, model or backend."""
+    """Over time, in buckets of `width_us`, by team, model or backend; by key: `data_tags`."""
     with snapshot(engine(view.url)) as connection:
         return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
 

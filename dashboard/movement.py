@@ -11,7 +11,7 @@ from dashboard.data import View
 from dashboard.figures import dollars, money_columns, shown
 from dashboard.unitcosts import unit_costs
 from ledger.economics.cost import TokenBasis
-from ledger.queries.reads import DAY_US, HOUR_US
+from ledger.queries.reads import DAY_US, HOUR_US, Spent
 from ledger.reports.movements import LEAST_BUCKETS, anomalies, movers
 from ledger.reports.survey import Survey
 
@@ -38,6 +38,13 @@ def unit_costs_of(survey: Survey) -> None:
 
 def _price(pusd: Fraction | None) -> str:
     return "enter the rate" if pusd is None else words.money(pusd * MILLION)
+
+
+def spent(view: View, by: str, width_us: int) -> list[Spent]:
+    """Over time, in buckets of `width_us`, by team, key, model or backend."""
+    if by == "key":
+        return data_tags.spent_by_key(view, width_us)
+    return data.spent(view, by, width_us)
 
 
 def moved(view: View, by: str) -> None:
@@ -67,7 +74,7 @@ def _earlier(view: View) -> View:
 
 def _sums(view: View, by: str) -> dict[str, int]:
     sums = Counter[str]()
-    for one in data.spent(view, by, DAY_US):
+    for one in spent(view, by, DAY_US):
         sums[one.name] += one.cost_pusd
     return sums
 
@@ -79,8 +86,8 @@ def unusual(view: View, by: str) -> None:
     if scope.end_us - scope.start_us < LEAST_BUCKETS * width:
         st.caption(f"Fewer than {LEAST_BUCKETS} whole {name}s: too few to call any unusual.")
         return
-    spent = [(one.start_us, one.name, one.cost_pusd) for one in data.spent(view, by, width)]
-    found = anomalies(spent, start_us=scope.start_us, end_us=scope.end_us, bucket_us=width)
+    rows = [(one.start_us, one.name, one.cost_pusd) for one in spent(view, by, width)]
+    found = anomalies(rows, start_us=scope.start_us, end_us=scope.end_us, bucket_us=width)
     if not found:
         st.caption(f"No {name} of any {by} is far above its usual one.")
     else:

@@ -65,7 +65,7 @@ CHECKS = {
 def show(view: View) -> None:
     st.subheader("Do the books hold?", anchor=False)
     _verified(view)
-    st.subheader("Bills beside the books", anchor=False)
+    st.subheader("Bills beside the books", anchor="bill")
     _bills(view)
     st.subheader("Adjustments", anchor=False)
     _adjustments(view)

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import charts, data, data_fleet, look, rightsize, words
+from dashboard import charts, data, data_fleet, look, reading, rightsize, words
 from dashboard.data import View
 from dashboard.enginelines import (
     gauge,
@@ -20,7 +20,8 @@ from dashboard.enginelines import (
     tokens_per_dollar,
     typical,
 )
-from dashboard.figures import labels
+from dashboard.figures import labels, shown, time_column
+from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.fleet.driftnotes import DriftNote
 from ledger.fleet.upkeepnotes import Note
 from ledger.queries.reads import EngineRow
@@ -29,6 +30,8 @@ from ledger.reports.waterfall import far
 Drawn = tuple[Any, ...]  # what `_chart` takes
 STALE_US = 60 * 10**6
 STREAMS = 600
+SAMPLES = 200
+COLUMN = st.column_config.NumberColumn
 NO_STREAM = "No stream finished in this period."
 PROMISED_US = 100_000  # a first token that users take for at once
 HEALTH = {
@@ -62,6 +65,7 @@ def show(view: View) -> None:
             "unavailable. Hours that are not closed yet are left out."
         )
     rightsize.show(survey, data.market(view))
+    _samples(history)
 
 
 def _cards(view: View, now: Sequence[EngineRow], history: Sequence[EngineRow]) -> None:
@@ -101,13 +105,57 @@ def _lines(view: View, history: Sequence[EngineRow], bucket_us: int) -> None:
     )
 
 
+def _samples(history: Sequence[EngineRow]) -> None:
+    """What lines and cards are made of."""
+    st.subheader("Samples", anchor="samples")
+    latest = sorted(history, key=attrgetter("at_us"), reverse=True)[:SAMPLES]
+    look.table(
+        [
+            {
+                words.zoned("at"): words.instant(row.at_us),
+                "engine": row.engine,
+                "state": row.health,
+                "running": row.running,
+                "waiting": row.waiting,
+                "KV cache": _share(row.kv_usage_ppm),
+                "prefix hits": _share(row.prefix_hit_ppm),
+                "output tokens": row.output_tokens_total,
+                "preemptions": row.preemptions_total,
+                "step time": None if row.step_feedback_ppm is None else row.step_feedback_ppm / 1e6,
+                f"bid price, {reading.now().named('dollars')}/h": _an_hour(row),
+            }
+            for row in latest
+        ],
+        about="engine",
+        height=240,
+        column_config={
+            words.zoned("at"): time_column("D MMM HH:mm:ss"),
+            **dict.fromkeys(("KV cache", "prefix hits"), COLUMN(format="percent")),
+            "output tokens": COLUMN(format="localized"),
+            "step time": COLUMN(format="%.3f"),
+        },
+    )
+    st.caption(
+        f"The latest {len(latest)} of the charts' samples, newest first; counters since the "
+        "engine's start."
+    )
+
+
+def _share(ppm: int | None) -> float | None:
+    return None if ppm is None else ppm / 1e6
+
+
+def _an_hour(row: EngineRow) -> float | None:
+    bid = row.bid_price_pusd_per_s
+    return None if bid is None else shown(bid * SECONDS_PER_HOUR)
+
+
 def _engine(
     row: EngineRow, now_us: int, more: list[tuple[str, str, str | None]], rtt_us: int | None
 ) -> None:
     stale = now_us - row.at_us > STALE_US
     health = f"last sampled {words.ago(row.at_us, now_us)}" if stale else row.health
-    kv = None if row.kv_usage_ppm is None else row.kv_usage_ppm / 1e6
-    hits = None if row.prefix_hit_ppm is None else row.prefix_hit_ppm / 1e6
+    kv, hits = _share(row.kv_usage_ppm), _share(row.prefix_hit_ppm)
     colour = look.LOSS if stale else HEALTH.get(row.health, look.LOSS)
     look.card(
         f"{row.engine}{' (simulated)' if row.simulated else ''}",

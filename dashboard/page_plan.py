@@ -12,7 +12,7 @@ import streamlit as st
 
 from dashboard import charts_plan, data, look, reading, words
 from dashboard.data import View
-from dashboard.figures import labels
+from dashboard.figures import labels, money_columns
 from dashboard.planform import figures_of, inputs_of, is_of_plan, pick_gpu
 from dashboard.planning import (
     BASIS,
@@ -71,6 +71,7 @@ def show(view: View) -> None:
         _ways(found, chosen.gpu)
     with right:
         _break_even(traffic, figures, chosen.gpu)
+    _months(found)
     with reading.read_as(reading.BOOKS):  # it leaves the page, as exports do
         made = f"Made {words.moment(view.now_us)} from the traffic of {traffic.name}."
         printed = report(found, chosen.gpu, inputs_of(traffic, figures, chosen), made)
@@ -166,6 +167,21 @@ def _drawn(found: Plan, gpu: str) -> None:
     st.caption(
         f"Paid until the end of each month, not discounted; what {gpu}s are worth at the end is "
         "left out of the lines and is in the NPV. A month has 730 h."
+    )
+
+
+def _months(found: Plan) -> None:
+    """What the lines are drawn through."""
+    st.subheader("Month by month", anchor="months")
+    records, colours = cumulative_records(found)
+    rows: dict[float, dict[str, Any]] = {}
+    for one in records:
+        month = rows.setdefault(one["month"], {"month": one["month"]})
+        month[one["kind"]] = one["usd"] * float(reading.now().per_usd)
+    table = list(rows.values())
+    look.table(table, about="npv", height=240, column_config=money_columns(table, colours))
+    st.caption(
+        f"Paid until the end of each month, in {reading.now().named('dollars')}, not discounted."
     )
 
 

@@ -93,8 +93,10 @@ def _room(view: View, marks: list[dict[str, Any]]) -> None:
                 about="engine",
             )
     st.caption(
-        "The bid price is what a request must save at an API to be worth its engine time: 0 while "
-        "there is room for all. Below the headroom floor of a policy, requests spill."
+        "The bid price is what a request must save at an API to be worth the time of a full "
+        "engine; the emptier one is, the less it asks. It is read off the demand, 0 while there "
+        "is room for all, or fixed by the configuration (`bid_price_usd_per_s`: a flat line). "
+        "Below the headroom floor of a policy, requests spill."
     )
 
 

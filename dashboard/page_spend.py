@@ -1,4 +1,4 @@
-"""Who spent what, on which model, at which backend; down to the single request.
+"""Who spent what, by which key, on which model, at which backend; down to the single request.
 
 Own GPUs are charged by the closed hours (provisionally since the last one), and what nobody used
 is a line of its own: idle is never smeared over teams.
@@ -15,6 +15,7 @@ from dashboard import (
     charts,
     charts_spend,
     data,
+    data_tags,
     downloads,
     facets,
     look,
@@ -44,11 +45,13 @@ ANY = "any"
 BARS = 12
 IDLE, DOWN = "(idle, nobody's)", "(unavailable, nobody's)"  # in the table alone
 BIND: Any = "query-params"
+Sums = dict[str, dict[str, int]]
 GROUPS: dict[str, Callable[[Cell], str]] = {
     "team": lambda cell: cell.team,
     "model": lambda cell: cell.model,
     "backend": lambda cell: cell.target,
 }
+BY = ("team", "key", "model", "backend")
 NUMBER = st.column_config.NumberColumn
 
 
@@ -65,15 +68,13 @@ def show(view: View) -> None:
     _totals(survey)
     st.subheader("Over time", anchor=False)
     by = st.segmented_control(
-        "By", ["kind of cost", *GROUPS], default="kind of cost", required=True, key="spend-by"
+        "By", ["kind of cost", *BY], default="kind of cost", required=True, key="spend-by"
     )
     _over_time(view, survey, by)
-    st.subheader("By team, model and backend", anchor=False)
-    for tab, (name, key) in zip(
-        st.tabs([f"By {one}" for one in GROUPS]), GROUPS.items(), strict=True
-    ):
+    st.subheader("By team, key, model and backend", anchor=False)
+    for tab, name in zip(st.tabs([f"By {one}" for one in BY]), BY, strict=True):
         with tab:
-            _table(survey, name, key)
+            _table(survey, name, _by_key(view) if name == "key" else _by(survey, name))
     st.subheader("What a token cost", anchor=False)
     movement.unit_costs_of(survey)
     _movement(view)
@@ -85,7 +86,7 @@ def show(view: View) -> None:
 
 def _movement(view: View) -> None:
     st.subheader("What moved, what stands out", anchor=False)
-    by = st.segmented_control("Of", list(GROUPS), default="team", required=True, key="moved-by")
+    by = st.segmented_control("Of", BY, default="team", required=True, key="moved-by")
     left, right = st.columns(2)
     with left:
         movement.moved(view, by)
@@ -131,7 +132,7 @@ def _over_time(view: View, survey: Survey, by: str) -> None:
             title="dollars",
         )
     else:
-        records = spent_over_time(survey, data.spent(view, by, survey.bucket_us))
+        records = spent_over_time(survey, movement.spent(view, by, survey.bucket_us))
         names = sorted({record["kind"] for record in records})
         colours = dict(zip(names, charts.PALETTE * (1 + len(names) // 8), strict=False))
         chart = charts.stacked(records, value="value", colours=colours, title="dollars")
@@ -140,11 +141,22 @@ def _over_time(view: View, survey: Survey, by: str) -> None:
         st.caption("Own engines at their provisional charge (engine seconds); idle is not in here.")
 
 
-def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
-    own = f"own {own_hardware(survey)}"
-    sums: dict[str, dict[str, Any]] = defaultdict(lambda: defaultdict(int))
+def _by_key(view: View) -> Sums:
+    sums: Sums = defaultdict(lambda: defaultdict(int))
+    for one in data_tags.keyed(view):
+        row = sums[one.key_id]
+        row["requests"] += one.attempts
+        row["input"] += one.input_tokens
+        row["output"] += one.output_tokens
+        row["own" if one.backend == "own" else "api"] += one.cost_pusd
+        row["unpriced"] += one.unpriced
+    return sums
+
+
+def _by(survey: Survey, name: str) -> Sums:
+    sums: Sums = defaultdict(lambda: defaultdict(int))
     for cell in survey.cells:
-        row = sums[key(cell)]
+        row = sums[GROUPS[name](cell)]
         row["requests"] += cell.attempts if cell.answered else 0
         row["input"] += cell.input_tokens
         row["output"] += cell.output_tokens
@@ -158,14 +170,20 @@ def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
             for bill in survey.standing.bills:
                 sums[IDLE]["own"] += bill.idle_pusd
                 sums[DOWN]["own"] += bill.unavailable_pusd
-    table = sorted(
+    return sums
+
+
+def _table(survey: Survey, name: str, sums: Sums) -> None:
+    own = f"own {own_hardware(survey)}"
+    counted = "attempts" if name == "key" else "answers"
+    table: list[dict[str, Any]] = sorted(
         (
             {
                 name: group,
                 "spend": shown(row["api"] + row["own"]),
                 "APIs": shown(row["api"]),
                 own: shown(row["own"]),
-                "answers": row["requests"],
+                counted: row["requests"],
                 "input tokens": row["input"],
                 "output tokens": row["output"],
                 "unpriced": row["unpriced"],
@@ -176,9 +194,7 @@ def _table(survey: Survey, name: str, key: Callable[[Cell], str]) -> None:
     )
     _drawn(sums, own)
     money = money_columns(table, ("spend", "APIs", own))
-    counts = {
-        one: NUMBER(format="localized") for one in ("answers", "input tokens", "output tokens")
-    }
+    counts = {one: NUMBER(format="localized") for one in (counted, "input tokens", "output tokens")}
     look.table(table, about="spend", column_config={**money, **counts})
     st.caption(f"O{own[1:]}: {_charged(survey, name)}. Input tokens include cached ones.")
 

@@ -15,4 +15,4 @@ def show(view: View) -> None:  # noqa: ARG001 - pages have one signature; this o
         st.subheader(term.title, anchor=name)
         st.write(term.means)
         if term.formula:
-            st.code(term.formula, language=None)
+            st.code(term.formula, language=None, wrap_lines=True)

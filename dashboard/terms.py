@@ -112,14 +112,14 @@ TERMS: dict[str, Term] = {
         "All costs of each way over the horizon, later ones discounted; payback is when a way has "
         "cost less than staying for the first time and for good.",
         "sum over months of cost / (1 + monthly rate)^month",
-        rows="",
+        rows="plan#months",
     ),
     "bill": Term(
         "Invoiced, booked, difference",
         "What a provider or cloud says it is owed for its days, beside what the ledger has of the "
         "same days. Posting a bill brings the books to it by adjustments, one a day.",
         "difference = invoiced - booked",
-        rows="",
+        rows="audit#bill",
     ),
     "verify": Term(
         "Ledger verify",
@@ -137,7 +137,7 @@ TERMS: dict[str, Term] = {
         "An engine's state",
         "As telemetry sampled it last: sequences running and waiting, KV cache in use, prefix hits "
         "and tokens a second from the engine's own counters.",
-        rows="",
+        rows="engines#samples",
     ),
     "policies": Term(
         "Policies in force",

@@ -210,8 +210,32 @@ class RollupTagDay(_TagSums, Base):
     __tablename__ = "rollup_tag_days"
 
 
+class RollupKey(Base):
+    """A team's attempts by one of its keys, on own engines or at APIs."""
+
+    __tablename__ = "rollup_keys"
+
+    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    team_id: Mapped[str]
+    key_id: Mapped[str]
+    backend: Mapped[str]
+
+
+class _KeySums(_TagSums):
+    unpriced: Mapped[int] = mapped_column(BigInteger)
+
+
+class RollupKeyHour(_KeySums, Base):
+    __tablename__ = "rollup_key_hours"
+
+
+class RollupKeyDay(_KeySums, Base):
+    __tablename__ = "rollup_key_days"
+
+
 class RollupTagging(Base):
-    """One row, of use while `version` is the position's: from where on sums by tag were kept.
+    """Of use while `version` is the position's: from where on sums by tag and key were kept.
 
     They hold what the other sums do of attempts numbered above `since_seq`; of `from_us` or later
     there is none below it.

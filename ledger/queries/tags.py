@@ -1,4 +1,4 @@
-"""Spend by a key's tags, and by hour: of sums, or of attempts where sums by tag began too late.
+"""Spend by key, by its tags, and by hour: of sums, or of attempts where such sums began too late.
 
 An attempt with two tags counts under each, so groups do not add up to the total.
 """
@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
+from ledger.orm.tables import Key
+from ledger.queries.attempts import Spent
 from ledger.queries.rollups import Ask, Rolled, Sums, settle_on, sums_at
 from ledger.queries.scope import HOUR_US, Scope
-from ledger.sums.rollup import ATTEMPTS, LIMB, TAGGED
+from ledger.sums.rollup import ATTEMPTS, KEYED, LIMB, TAGGED
 from ledger.sums.tagsums import tagging
 
 _BY_TAGS = Ask(("tags",))
+_BY_KEY = Ask(("team_id", "key_id", "backend"))
 _BY_HOUR = Ask((), HOUR_US, measures=("cost_high", "cost_low"))
 
 
@@ -41,6 +44,47 @@ def tagged(connection: Connection, scope: Scope) -> list[Tagged]:
     return sorted(groups, key=lambda one: (-one.cost_pusd, one.tag))
 
 
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Attempts by one key on one backend; own ones at their provisional charge."""
+
+    team: str
+    key_id: str
+    backend: str  # own | api
+    attempts: int
+    input_tokens: int
+    output_tokens: int
+    cost_pusd: int
+    unpriced: int
+
+
+def keyed(connection: Connection, scope: Scope) -> list[Keyed]:
+    """By team, key and backend."""
+    found = settle_on(connection, partial(_by_key, connection, scope, _BY_KEY))
+    return [
+        Keyed(team, key, backend, one[0], one[1], one[2], one[3] * LIMB + one[4], one[5])
+        for (_, team, key, backend), one in sorted(found.items())
+    ]
+
+
+def spent_by_key(connection: Connection, scope: Scope, bucket_us: int) -> list[Spent]:
+    """By bucket and key, in time order."""
+    ask = Ask(("key_id",), bucket_us, measures=("cost_high", "cost_low"))
+    found = settle_on(connection, partial(_by_key, connection, scope, ask))
+    return [
+        Spent(start_us, key, high * LIMB + low)
+        for (start_us, key), (high, low) in sorted(found.items())
+    ]
+
+
+def key_names(connection: Connection, team: str | None) -> dict[str, str]:
+    """What each key of a team (None: of all) is called, by its id."""
+    query = select(Key.id, Key.name)
+    if team is not None:
+        query = query.where(Key.team_id == team)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
 def spent_by_hour(connection: Connection, scope: Scope) -> dict[int, int]:
     """pico-USD by the start of each hour with attempts; priced ones only.
 
@@ -54,6 +98,10 @@ def _by_tags(connection: Connection, scope: Scope, here: Rolled | None) -> Sums:
     return sums_at(connection, TAGGED, scope, _BY_TAGS, _tagged_to(connection, scope, here))
 
 
+def _by_key(connection: Connection, scope: Scope, ask: Ask, here: Rolled | None) -> Sums:
+    return sums_at(connection, KEYED, scope, ask, _tagged_to(connection, scope, here))
+
+
 def _by_hour(connection: Connection, scope: Scope, here: Rolled | None) -> Sums:
     kept = _tagged_to(connection, scope, here)
     if kept is None:
@@ -62,7 +110,7 @@ def _by_hour(connection: Connection, scope: Scope, here: Rolled | None) -> Sums:
 
 
 def _tagged_to(connection: Connection, scope: Scope, here: Rolled | None) -> Rolled | None:
-    """How far sums by tag are, which have no coarser ones; None where they began too late."""
+    """How far sums by tag and key are, none of them coarser; None where they began too late."""
     kept = None if here is None else tagging(connection, here.version)
     if here is None or kept is None or kept.from_us > scope.start_us:
         return None

@@ -24,6 +24,9 @@ from ledger.orm.tables import (
     RollupComparison,
     RollupDay,
     RollupHour,
+    RollupKey,
+    RollupKeyDay,
+    RollupKeyHour,
     RollupLoad,
     RollupLoadDay,
     RollupLoadHour,
@@ -142,7 +145,7 @@ COMPARED = Cube(
     compared=True,
 )
 CUBES = (ATTEMPTS, COMPARED)
-# By team and tags; apart from them, for it is kept since later: see `tagsums`.
+# By team and tags, and by key; apart from them, for they are kept since later: see `tagsums`.
 TAGGED = Cube(
     RollupTag,
     RollupTagHour,
@@ -157,6 +160,16 @@ TAGGED = Cube(
         **limbs(Attempt.cost_pusd),
     },
 )
+KEYED = Cube(
+    RollupKey,
+    RollupKeyHour,
+    RollupKeyDay,
+    None,
+    None,
+    {"team_id": Attempt.team_id, "key_id": Attempt.key_id, "backend": Attempt.backend},
+    {**TAGGED.measures, "unpriced": ATTEMPTS.measures["unpriced"]},
+)
+LATER = (TAGGED, KEYED)
 LOADS, LOAD_HOURS, LOAD_DAYS = RollupLoad, RollupLoadHour, RollupLoadDay
 
 _lacked = and_(Attempt.backend == "api", Attempt.spill_reason.in_(sorted(LACK_OF_CAPACITY)))

@@ -42,11 +42,11 @@ from ledger.seals.retirements import retired_until_us
 from ledger.sums.packing import CALM, Late, Packed, add_late, keep, pack_next, packed
 from ledger.sums.rollup import (
     CUBES,
+    LATER,
     LOAD_DAYS,
     LOAD_HOURS,
     LOADS,
     QUARTER_US,
-    TAGGED,
     WEEK_US,
     Cube,
     Load,
@@ -146,7 +146,8 @@ class Rollups:
         for which in counted:
             for cube in CUBES:
                 self._add(connection, cube, which, days)
-            self._add(connection, TAGGED, which & tagging.counts(), days)
+            for cube in LATER:
+                self._add(connection, cube, which & tagging.counts(), days)
             self._add_loads(connection, which, days)
         for some in _groups(settled):
             gone = RollupWaiting.attempt_seq.in_(some)
@@ -287,7 +288,7 @@ def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: Packed) -> 
 
 
 def _sums() -> list[Any]:
-    kept = [table for cube in (*CUBES, TAGGED) for table, _ in cube.tiers + cube.packed]
+    kept = [table for cube in (*CUBES, *LATER) for table, _ in cube.tiers + cube.packed]
     return [*kept, LOAD_HOURS, LOAD_DAYS, EngineSampleHour]  # packed again by the writer
 
 

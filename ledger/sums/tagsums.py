@@ -1,4 +1,4 @@
-"""From where on attempts are added up by tag, which began later than the other sums.
+"""From where on attempts are added up by tag and by key, which began later than the other sums.
 
 What was passed before is not among them, and what a host of the version before added is not: after
 a commit of its own they begin anew behind it. `rebuild` makes them of every attempt there is.
@@ -11,9 +11,9 @@ from sqlalchemy import ColumnElement, Connection, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.orm.tables import Attempt, RollupTagging
-from ledger.sums.rollup import TAGGED
+from ledger.sums.rollup import LATER
 
-NAME = "attempts"
+NAME = "tags and keys"  # not that of the version before, which knew no keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,10 @@ EVERY = Tagging(0, 0)
 
 
 def tagging(connection: Connection, version: int) -> Tagging | None:
-    """From where on there are sums by tag that belong to this version; None: nowhere."""
+    """From where on there are sums by tag and key of this version; None: nowhere."""
     query = select(RollupTagging.since_seq, RollupTagging.from_us)
-    row = connection.execute(query.where(RollupTagging.version == version)).one_or_none()
+    ours = (RollupTagging.name == NAME, RollupTagging.version == version)
+    row = connection.execute(query.where(*ours)).one_or_none()
     return None if row is None else Tagging(row[0], row[1])
 
 
@@ -42,8 +43,9 @@ def begun(connection: Connection, seq: int, version: int) -> Tagging:
     found = tagging(connection, version)
     if found is not None:
         return found
-    for table, _ in TAGGED.tiers:
-        connection.execute(delete(table))
+    for cube in LATER:
+        for table, _ in cube.tiers:
+            connection.execute(delete(table))
     newest_us = connection.execute(select(func.max(Attempt.opened_us))).scalar()
     return EVERY if not seq or newest_us is None else Tagging(seq, newest_us + 1)
 

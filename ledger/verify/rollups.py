@@ -20,12 +20,12 @@ from ledger.sums.minutes import Day, unpack_day
 from ledger.sums.packing import packed
 from ledger.sums.rollup import (
     CUBES,
+    LATER,
     LIMB,
     LOAD_DAYS,
     LOAD_HOURS,
     LOADS,
     QUARTER_US,
-    TAGGED,
     WEEK_US,
     Cube,
     final,
@@ -62,7 +62,7 @@ def sums_are_the_rows(connection: Connection) -> Found:
                 if _coarser(rows, width_us) != _of_table(connection, cube, table, start_us):
                     yield _said(table, start_us)
         if tags is not None:
-            yield from _by_tag(connection, and_(today, tags.counts()), start_us)
+            yield from _later(connection, and_(today, tags.counts()), start_us)
         loads = _loads_of_rows(connection, today)
         if loads != _loads(connection, start_us):
             yield _said(LOAD_HOURS, start_us)
@@ -89,11 +89,13 @@ def _weeks(connection: Connection, until_us: int) -> Found:
         yield from (_said(week, start_us) for start_us, _ in wanted)
 
 
-def _by_tag(connection: Connection, today: ColumnElement[bool], start_us: int) -> Found:
-    rows = _of_rows(connection, TAGGED, today)
-    for table, width_us in TAGGED.tiers:
-        if _coarser(rows, width_us) != _of_table(connection, TAGGED, table, start_us):
-            yield _said(table, start_us)
+def _later(connection: Connection, today: ColumnElement[bool], start_us: int) -> Found:
+    """Sums by tag and key, of what was counted since they are kept."""
+    for cube in LATER:
+        rows = _of_rows(connection, cube, today)
+        for table, width_us in cube.tiers:
+            if _coarser(rows, width_us) != _of_table(connection, cube, table, start_us):
+                yield _said(table, start_us)
 
 
 def _said(table: Any, start_us: int) -> tuple[str, str]:
@@ -135,7 +137,7 @@ def _days(connection: Connection, counted: ColumnElement[bool], since_us: int) -
     found: set[int] = set()
     if first is not None:
         found.update(range(first - first % DAY_US, last + 1, DAY_US))
-    for cube in (*CUBES, TAGGED):
+    for cube in (*CUBES, *LATER):
         found.update(connection.execute(select(cube.days.start_us).distinct()).scalars())
     return sorted(one for one in found if one >= since_us)
 

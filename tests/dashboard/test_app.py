@@ -376,7 +376,8 @@ def test_a_chart_that_the_browser_cannot_draw_is_a_fault(
     faults.clear()
 
 
-TALLEST = 6000  # pixels of a picture
+TALLEST = 7000  # pixels of a picture
+STILL = 3  # looks in a row at which a page has not grown: what comes late must be on it
 SIZES = ((1920, 1080), (1366, 768), (390, 844))
 SHOWN = ROOT / "build" / "screenshots.json"
 DRAWN = (
@@ -411,14 +412,16 @@ def looked_at(filled) -> None:
 
 def grown(page: Page, width: int, height: int) -> int:
     """Make the window as high as the page, which grows while what came into sight is drawn."""
-    seen = 0
+    seen, still = 0, 0
     while True:
         whole = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
-        if whole <= seen or seen == TALLEST:
+        still = still + 1 if whole <= seen else 0
+        if still == STILL or seen == TALLEST:
             return int(whole)
-        seen = max(height, min(whole + 20, TALLEST))
+        seen = max(seen, height, min(whole + 20, TALLEST))
         page.set_viewport_size({"width": width, "height": seen})
         page.wait_for_timeout(800)
+        page.wait_for_function(DRAWN)
 
 
 @pytest.mark.long

@@ -142,4 +142,5 @@ def test_a_card_leads_to_its_meaning_and_its_rows_with_what_was_chosen(monkeypat
     kept = "team=search+%26+more&amp;money=EUR"
     assert f'href="terms?{kept}#spend"' in title
     assert f'href="spend?{kept}#requests"' in title
-    assert "rows" not in look._defined("Engine", "engine").replace("The rows", "")
+    assert f'href="engines?{kept}#samples"' in look._defined("Engine", "engine")
+    assert "rows" not in look._defined("What-if", "whatif").replace("The rows", "")

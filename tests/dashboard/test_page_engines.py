@@ -28,8 +28,15 @@ def test_the_latest_sample_is_shown(page, books, text_of, monkeypatch) -> None:
         "Output tokens per second", "Preemptions",
         "Prefix cache hits", "Step time beside its model (1: as it was measured)",
         "Tokens for a dollar of own hardware", "Would other GPUs carry this load for less?",
+        "Samples",
     ]  # fmt: skip
     assert len(test.get("vega_lite_chart")) == 10
+    (samples,) = (one.value.to_dict("records") for one in test.dataframe)
+    assert len(samples) == 200
+    assert samples[0]["state"] == "healthy"
+    assert [one["at (UTC)"] for one in samples] == sorted(
+        (one["at (UTC)"] for one in samples), reverse=True
+    )
 
 
 def test_the_chart_of_the_cache_says_what_its_points_are(page, books, text_of, monkeypatch) -> None:

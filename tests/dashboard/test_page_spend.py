@@ -33,7 +33,7 @@ def tables(test) -> list[list[dict]]:
 
 @pytest.mark.parametrize(
     ("place", "name", "column"),
-    [(0, "team", "team_id"), (1, "model", "model"), (2, "backend", "target")],
+    [(0, "team", "team_id"), (2, "model", "model"), (3, "backend", "target")],
 )
 def test_tables_equal_sql(page, month, place: int, name: str, column: str) -> None:
     table = tables(page("spend", month.url))[place]
@@ -49,6 +49,30 @@ def test_tables_equal_sql(page, month, place: int, name: str, column: str) -> No
     assert shown == wanted
 
 
+def test_keys_equal_the_journal(page, month) -> None:
+    """Of each all that was attempted, at both kinds of backend."""
+    test = page("spend", month.url)
+    (row,) = tables(test)[1]
+    wanted = [0, 0, 0, 0, 0]
+    for first, last in month.pairs:
+        wanted[0] += 1
+        wanted[1] += last.tokens.output
+        wanted[2] += last.cost_pusd is None
+        wanted[3 if first.backend == "api" else 4] += last.cost_pusd or 0
+    assert (row["key"], row["attempts"], row["output tokens"], row["unpriced"]) == (
+        "k1", *wanted[:3],
+    )  # fmt: skip
+    assert row["APIs"] == pytest.approx(wanted[3] / USD)
+    assert row["own GPUs"] == pytest.approx(wanted[4] / USD)
+    for key in ("spend-by", "moved-by"):
+        test.segmented_control(key=key).set_value("key")
+    test.run()
+    assert not test.exception
+    mine = [last.tokens.output for first, last in month.pairs if first.team_id == "finance"]
+    (row,) = tables(page("spend", month.url, team="finance"))[1]
+    assert (row["attempts"], row["output tokens"]) == (len(mine), sum(mine))
+
+
 def test_teams_with_idle_and_unavailable_add_up_to_the_bill(page, month) -> None:
     table = tables(page("spend", month.url))[0]
     names = {row["team"] for row in table}
@@ -59,12 +83,12 @@ def test_teams_with_idle_and_unavailable_add_up_to_the_bill(page, month) -> None
 
 def test_single_requests_can_be_narrowed(page, month) -> None:
     test = page("spend", month.url)
-    every = tables(test)[3]
+    every = tables(test)[4]
     assert len(every) == 200
     test.selectbox(key="only-team").set_value("finance")
     test.selectbox(key="only-model").set_value("gpt-4o-mini").run()
     assert not test.exception
-    narrowed = tables(test)[3]
+    narrowed = tables(test)[4]
     mine = [
         first
         for first in month.opened
@@ -104,13 +128,13 @@ def test_disputed_answers_are_named_and_can_be_found(page, books, text_of) -> No
     assert f"Of {marked:,} answers the target reported usage that cannot be" in text_of(test)
     test.selectbox(key="only-flag").set_value("disputed").run()
     assert not test.exception
-    shown = tables(test)[3]
+    shown = tables(test)[4]
     assert {row["flag"] for row in shown} == {"disputed"}
     assert len(shown) == min(marked, 200)
 
 
 def test_what_a_request_cost_stands_before_what_explains_it(page, month) -> None:
-    columns = list(page("spend", month.url).dataframe[3].value.columns)
+    columns = list(page("spend", month.url).dataframe[4].value.columns)
     assert columns[3:8] == ["went to", "input", "output", "cost", "at the comparator"]
     assert columns[-1] == "request", "the widest, and the least read"
 
@@ -148,13 +172,13 @@ def test_a_team_is_charged_its_share_and_no_idle_time(page, month, text_of) -> N
     assert "idle or unavailable" in text_of(page("spend", month.url))
 
 
-@pytest.mark.parametrize("by_what", ["team", "model", "backend"])
+@pytest.mark.parametrize("by_what", ["team", "key", "model", "backend"])
 def test_every_grouping_draws(page, month, by_what: str) -> None:
     test = page("spend", month.url)
     test.segmented_control(key="spend-by").set_value(by_what).run()
     assert not test.exception
-    drawn = "over time, by team, model and backend, and the hours of the week"
-    assert len(test.get("vega_lite_chart")) == 5, drawn
+    drawn = "over time, by team, key, model and backend, and the hours of the week"
+    assert len(test.get("vega_lite_chart")) == 6, drawn
 
 
 def test_nothing_spent_says_what_to_do(page, tmp_path, text_of) -> None:

@@ -166,23 +166,26 @@ def test_the_version_before_goes_on_writing_and_is_added_up(before, row, seal_al
         assert connection.execute(select(orm.RollupDay.attempts)).scalar_one() == 3
 
 
-MADE_BESIDE, MADE_UNTIL = "0025", "0039"  # each migration between makes tables of its own
+MADE_BESIDE = "0025"
+MADE = ((MADE_BESIDE, "0039"), ("0040", "0041"))  # each between makes tables of its own
 
 
-def test_tables_are_made_while_every_other_is_written(postgres_url) -> None:
+@pytest.mark.parametrize(("since", "until"), MADE)
+def test_tables_are_made_while_every_other_is_written(postgres_url, since, until) -> None:
     """None of these migrations asks for a lock that a running writer would hold up."""
-    migrate(postgres_url, MADE_BESIDE)
+    migrate(postgres_url, since)
     engine = make_engine(postgres_url)
     names = ", ".join(sorted(set(inspect(engine).get_table_names()) - {"alembic_version"}))
     with engine.begin() as writers:
         writers.execute(text(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE"))
         writers.execute(text("SELECT pg_current_xact_id()"))
-        with beside(lambda: migrate(postgres_url, MADE_UNTIL)) as migration:
+        with beside(lambda: migrate(postgres_url, until)) as migration:
             migration.join(timeout=60)
             assert not migration.is_alive(), "it waits for somebody who writes"
     there = set(inspect(engine).get_table_names())
     engine.dispose()
-    assert there >= set(orm.Base.metadata.tables)
+    if until == MADE[-1][1]:
+        assert there >= set(orm.Base.metadata.tables)
 
 
 def test_a_host_of_before_writes_and_seals_beside_rows_that_went(

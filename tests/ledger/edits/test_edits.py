@@ -60,9 +60,10 @@ UNSEEN: dict[str, dict[str, str]] = {
     "rollup_comparisons": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
     "rollup_loads": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
     "rollup_tags": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
+    "rollup_keys": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
     **{f"rollup_{name}": {ADDED: NO_CELL} for name in (
         "hours", "days", "quarters", "compared_hours", "compared_days", "compared_quarters",
-        "load_days", "tag_hours", "tag_days",
+        "load_days", "tag_hours", "tag_days", "key_hours", "key_days",
     )},
     "keys": {ADDED: ENTERED, "revoked_us": "a revocation is entered like any"},
     "invoices": {

@@ -1,10 +1,10 @@
 """Spend by tag on both databases: each tag of an attempt counts."""
 
-from sqlalchemy import update
+from sqlalchemy import insert, update
 
-from ledger.orm.tables import Attempt, RollupTagging
+from ledger.orm.tables import Attempt, Key, Organisation, RollupTagging, Team
 from ledger.queries.scope import DAY_US, HOUR_US, Scope
-from ledger.queries.tags import tagged
+from ledger.queries.tags import Keyed, key_names, keyed, spent_by_key, tagged
 from ledger.sums.rollups import Rollups
 from ledger.writing.repository import Repository
 
@@ -45,3 +45,48 @@ def test_what_is_added_up_is_read_from_sums_alone(engine, opened, settled, seal_
         assert tagged(connection, scope) == wanted
         connection.execute(update(RollupTagging).values(from_us=scope.start_us + 1))
         assert tagged(connection, scope) == []  # kept since later: the rows are asked
+
+
+def test_each_key_of_a_team_by_backend_from_rows_and_from_sums_alike(
+    engine, opened, settled, seal_all
+) -> None:
+    asked = (("k1", "api", 10**13 + 1), ("k2", "api", 5), ("k1", "own", 7), ("k1", "api", None))
+    records = [one for n, (key, backend, pusd) in enumerate(asked) for one in (
+        opened(n, opened_us=START_US + n * HOUR_US, key_id=key, backend=backend, holds=()),
+        settled(n, settled_us=START_US + n * HOUR_US, cost_pusd=pusd),
+    )]  # fmt: skip
+    Repository(engine, host="h").import_records(records, journal="j", at_us=START_US)
+    scope = Scope(START_US, START_US + DAY_US)
+
+    def found() -> tuple[list[Keyed], list[tuple[str, int]]]:
+        with engine.connect() as connection:
+            spent = spent_by_key(connection, scope, DAY_US)
+            return keyed(connection, scope), [(one.name, one.cost_pusd) for one in spent]
+
+    by_rows = found()
+    assert [(one.key_id, one.backend, one.attempts, one.cost_pusd, one.unpriced)
+            for one in by_rows[0]] == [
+        ("k1", "api", 2, 10**13 + 1, 1), ("k1", "own", 1, 7, 0), ("k2", "api", 1, 5, 0),
+    ]  # fmt: skip
+    assert by_rows[1] == [("k1", 10**13 + 8), ("k2", 5)]
+    seal_all(engine)
+    while Rollups(engine).follow():
+        pass
+    assert found() == by_rows
+    with engine.begin() as connection:
+        connection.execute(update(Attempt).values(key_id="another"))
+    assert found() == by_rows
+    with engine.connect() as connection:
+        assert keyed(connection, Scope(scope.start_us, scope.end_us, "nobody")) == []
+
+
+def test_a_key_is_called_by_its_name_among_its_teams(engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(insert(Organisation).values(id="o", name="O", created_us=0))
+        connection.execute(insert(Team).values(id="t", org_id="o", name="T", created_us=0))
+        connection.execute(insert(Key).values(
+            id="k9", secret_hash=b"x" * 32, name="nightly", org_id="o", team_id="t", scopes=[],
+            created_us=0,
+        ))  # fmt: skip
+        assert key_names(connection, None)["k9"] == key_names(connection, "t")["k9"] == "nightly"
+        assert key_names(connection, "another") == {}

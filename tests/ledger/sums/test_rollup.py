@@ -1,8 +1,15 @@
 """Loads are packed the same whichever way they came about; money's limbs know no order."""
 
-from ledger.orm.tables import RollupCell, RollupComparison, RollupDay, RollupHour, RollupTag
+from ledger.orm.tables import (
+    RollupCell,
+    RollupComparison,
+    RollupDay,
+    RollupHour,
+    RollupKey,
+    RollupTag,
+)
 from ledger.queries.scope import DAY_US, HOUR_US
-from ledger.sums.rollup import ATTEMPTS, COMPARED, CUBES, TAGGED, pack, unpack
+from ledger.sums.rollup import ATTEMPTS, COMPARED, CUBES, KEYED, LATER, TAGGED, pack, unpack
 
 
 def test_an_hour_of_minutes_is_packed_in_their_order() -> None:
@@ -13,9 +20,13 @@ def test_an_hour_of_minutes_is_packed_in_their_order() -> None:
 
 
 def test_every_dimension_and_every_sum_has_its_column() -> None:
-    for cube, cells in ((ATTEMPTS, RollupCell), (COMPARED, RollupComparison), (TAGGED, RollupTag)):
+    for cube, cells in (
+        (ATTEMPTS, RollupCell), (COMPARED, RollupComparison), (TAGGED, RollupTag),
+        (KEYED, RollupKey),
+    ):  # fmt: skip
         assert {"id", "key", *cube.dimensions} == set(cells.__table__.columns.keys())
         for table, _ in cube.tiers:
             assert {"start_us", "cell_id", *cube.measures} == set(table.__table__.columns.keys())
     assert ATTEMPTS.tiers == ((RollupHour, HOUR_US), (RollupDay, DAY_US))
     assert CUBES == (ATTEMPTS, COMPARED)
+    assert LATER == (TAGGED, KEYED)
