@@ -1,7 +1,7 @@
 """People sign in at a real identity provider, or come through a proxy; each sees what they may.
 
-Streamlit's own server and `st.login` do it; the test speaks to them as a browser does, over HTTP
-and the page's websocket, so that the headers of the websocket are its own.
+Streamlit's own server and `st.login` do it. A browser goes the whole way there and back; where
+headers of the page's websocket matter, the test speaks to the server as a browser does.
 """
 
 import json
@@ -19,6 +19,7 @@ from typing import Self
 
 import httpx
 import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
@@ -39,7 +40,7 @@ teams = ["search"]
 """
 PEOPLE = [f"{name}@example.com" for name in ("ada", "eve", "joe")]
 LIMIT_S = 120
-pytestmark = pytest.mark.long
+FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
 
 def until_it_answers(process: subprocess.Popen, url: str) -> None:
@@ -165,6 +166,7 @@ def sign_in(client: httpx.Client, address: str, name: str) -> None:
     assert str(home.url).startswith(address), home.url
 
 
+@pytest.mark.long
 def test_each_sees_what_their_role_may(start, tmp_path) -> None:
     file, port = tmp_path / "access.toml", free_port()
     file.write_text(FILE.format(address=f"http://127.0.0.1:{port}", provider=provider(start)))
@@ -197,6 +199,7 @@ role = "finance"
 """
 
 
+@pytest.mark.long
 def test_a_header_is_believed_beside_the_secret_alone(start, tmp_path) -> None:
     (tmp_path / "proxy.secret").write_text("the secret of the proxy")
     file = tmp_path / "access.toml"
@@ -214,3 +217,81 @@ def test_a_header_is_believed_beside_the_secret_alone(start, tmp_path) -> None:
             words = tab.draw()
         assert said in words
         assert ("As of " in words) == ("finance" in said)
+
+
+@pytest.fixture
+def browser(chromium: Path) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield found
+        found.close()
+
+
+def arrives(browser: Browser, address: str, name: str) -> Page:
+    """A person with a browser of their own: to the provider, says who they are, and back."""
+    page = browser.new_context().new_page()
+    page.set_default_timeout(LIMIT_S * 1000)
+    page.goto(address)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/oauth2/authorize**")
+    page.get_by_role("button", name=name, exact=True).click()
+    page.wait_for_url(f"{address}/**")
+    return page
+
+
+def shows(page: Page, *words: str) -> None:
+    for one in words:
+        expect(page.get_by_text(one).first).to_be_visible(timeout=LIMIT_S * 1000)
+
+
+def hidden(page: Page, *words: str) -> None:
+    for one in words:
+        expect(page.get_by_text(one)).to_have_count(0)
+
+
+def asked_again(page: Page) -> None:
+    """Nothing but the way in is on the page."""
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible(timeout=LIMIT_S * 1000)
+    hidden(page, "As of ", "Are the GPUs worth it?", "Break-even", "ada@example.com")
+
+
+@pytest.mark.long
+def test_a_browser_goes_to_the_provider_and_back(start, tmp_path, browser) -> None:
+    """Who signs out, whose sign-in is too old, and whose cookie was changed is asked again."""
+    file, port = tmp_path / "access.toml", free_port()
+    says = FILE.format(address=f"http://127.0.0.1:{port}", provider=provider(start))
+    file.write_text(says)
+    address = dashboard(start, file, port)
+    ada = arrives(browser, address, "ada@example.com")
+    shows(ada, "ada@example.com: admin", "As of ", "Reconciliation and audit")
+    ada.reload()
+    shows(ada, "ada@example.com: admin", "As of ")
+    file.write_text(says + "[oidc]\nhours = 0.0001\n")
+    ada.reload()
+    asked_again(ada)
+    file.write_text(says)  # the control: the same cookie, and the hours that it was given
+    ada.reload()
+    shows(ada, "ada@example.com: admin", "As of ")
+    changed = [
+        {**one, "value": f"{one['value'][:-6]}AAAAAA"}
+        if one["name"].startswith("_streamlit_user") else one
+        for one in ada.context.cookies()
+    ]  # fmt: skip
+    assert changed != ada.context.cookies()
+    stranger = browser.new_context()
+    stranger.add_cookies(changed)
+    other = stranger.new_page()
+    other.goto(address)
+    asked_again(other)
+    ada.get_by_role("button", name="Sign out").click()
+    ada.get_by_role("button", name="End session").click()  # at the provider, too
+    ada.wait_for_url(f"{address}/**")
+    asked_again(ada)
+    eve = arrives(browser, address, "eve@example.com")
+    shows(eve, "eve@example.com: viewer of search", "As of ")
+    hidden(eve, "Reconciliation and audit", "support", "coding")
+    eve.goto(f"{address}/audit?team=support")
+    shows(eve, "is not for a viewer of search")
+    joe = arrives(browser, address, "joe@example.com")
+    shows(joe, "joe@example.com has no role here", "Sign out")
+    hidden(joe, "As of ", "Are the GPUs worth it?")
