@@ -59,7 +59,8 @@ def show(view: View) -> None:
         return
     _lines(view, history, bucket_us)
     if worth := tokens_per_dollar(survey):
-        _chart("Tokens for a dollar of own hardware", worth, "tokens per dollar", charts.SHORT)
+        unit = "tokens per dollar"
+        _chart("Tokens for a dollar of own hardware", worth, unit, charts.SHORT, about="unit")
         st.caption(
             "Input and output that own engines answered, by their whole bill: used, idle and "
             "unavailable. Hours that are not closed yet are left out."
@@ -215,10 +216,10 @@ def _number(value: int | None) -> str:
 
 def _chart(
     title: str, records: list[dict[str, Any]], unit: str, form: str,
-    empty: str = "The engine does not report this.",
+    empty: str = "The engine does not report this.", *, about: str = "engine",
 ) -> None:  # fmt: skip
     st.subheader(title, anchor=False)
     if not records:
         st.caption(empty)
         return
-    look.chart(charts.lines(records, value="value", title=unit, form=form), about="engine")
+    look.chart(charts.lines(records, value="value", title=unit, form=form), about=about)

@@ -31,6 +31,9 @@ def test_the_latest_sample_is_shown(page, books, text_of, monkeypatch) -> None:
         "Samples",
     ]  # fmt: skip
     assert len(test.get("vega_lite_chart")) == 10
+    leads = [one.proto.body for one in test.get("html") if "be-leads" in one.proto.body]
+    assert ["#samples" in one for one in leads].count(True) == 8, "samples and streams"
+    assert "terms#unit" in leads[8]
     (samples,) = (one.value.to_dict("records") for one in test.dataframe)
     assert len(samples) == 200
     assert samples[0]["state"] == "healthy"
