@@ -1,6 +1,6 @@
 """What a person says of a plan: a GPU, its rate and speed, the horizon, terms, a purchase, ops.
 
-Every field stands in the address (`bind`), but those that follow from the GPU that is chosen.
+Every field stands in the address (`bind`); those that follow from a GPU or a model by its name.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from ledger.queries.fleet import Contract
 from ledger.reports.survey import Survey
 
 FIELDS = frozenset((
-    "gpu", "horizon", "growth", "interest", "off1", "off3", "price", "life", "residual", "power",
-    "ops", "ops-rate", "plan-spares", "gpus",
+    "gpu", "gpu-model", "horizon", "growth", "interest", "off1", "off3", "price", "life",
+    "residual", "power", "ops", "ops-rate", "plan-spares", "gpus",
 ))  # fmt: skip
 YEAR, THREE_YEARS = 12, 36
 SECONDS_PER_MINUTE = 60
@@ -55,7 +55,7 @@ def pick_gpu(view: View, survey: Survey, traffic: Traffic) -> Chosen:
     # What is known of this GPU first: an empty field is nobody's first view.
     measured = sorted(models(known), key=lambda one: _speed(known, listed, one)[0] is None)
     offers = [*([] if served is None else [served[1]]), *measured] or ["none"]
-    model = right.selectbox("Model, as measured", offers, key="gpu-model")
+    model = right.selectbox("Model, as measured", offers, key="gpu-model", bind=BIND)
     speed, why = _speed(known, listed, model)
     if served is not None and model == served[1]:
         speed, why = served
@@ -120,11 +120,12 @@ def figures_of(survey: Survey, chosen: Chosen, traffic: Traffic) -> Figures:
     speed = fields.number(
         second, f"Tokens a second of one GPU, {BASIS}", (0.0, MOST), chosen.tokens_per_s,
         step=100.0, placeholder="measure, or enter",
-        key=f"speed-{suffix}-{chosen.model}", format="%.0f",
+        key=f"speed-{suffix}-{chosen.model}", format="%.0f", bind=BIND,
     )  # fmt: skip
     share = float(100 * HIDDEN_PEAKS_DUTY) if traffic.hidden_peaks else 100.0
     duty = fields.number(
-        third, "Duty, % of that speed", (1.0, 100.0), share, step=5.0, key=f"duty-{share:.0f}",
+        third, "Duty, % of that speed", (1.0, 100.0), share, step=5.0,
+        key=f"duty-{share:.0f}", bind=BIND,
         help="The share of a GPU's speed that traffic can use. Minutes of real load have their "
         "peaks in them; an export by the day hides peaks of 1.9 to 3.3 times the mean.",
     )  # fmt: skip
@@ -281,4 +282,4 @@ def inputs_of(traffic: Traffic, figures: Figures, chosen: Chosen) -> list[tuple[
 
 def is_of_plan(name: str) -> bool:
     """Whether a name in the address is one of this form's fields."""
-    return name in FIELDS or name.startswith("rate-")
+    return name in FIELDS or name.startswith(("rate-", "speed-", "duty-"))

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
 from sqlalchemy import create_engine, text
 
 from ledger.database import make_engine
@@ -258,6 +258,25 @@ def test_a_shared_address_opens_as_it_was_sent(served, browser_page: Page, month
     )
     assert "Break-even in Dearer GPUs" in words
     expect(browser_page.get_by_label("GPU rate, USD an hour")).to_have_value("0.800")
+
+
+def plan_field(page: Page, label: str) -> Locator:
+    return page.get_by_test_id("stNumberInput").filter(has_text=label).locator("input")
+
+
+def test_a_shared_plan_has_its_speed_and_its_duty(served, browser_page: Page, month) -> None:
+    """A saved plan is its address: it went without both, and another plan was opened."""
+    open_page(browser_page, served(month.url), "plan")
+    for label, typed in (("Tokens a second of one GPU", "1234"), ("Duty, % of that speed", "40")):
+        plan_field(browser_page, label).fill(typed)
+        plan_field(browser_page, label).press("Enter")
+    expect(browser_page).to_have_url(re.compile("speed-.*duty-|duty-.*speed-"), timeout=60_000)
+    shared = browser_page.url
+    browser_page.goto("about:blank")
+    browser_page.goto(shared)
+    expect(browser_page.get_by_text(re.compile("^As of "))).to_be_visible(timeout=60_000)
+    expect(plan_field(browser_page, "Tokens a second of one GPU")).to_have_value("1234")
+    expect(plan_field(browser_page, "Duty, % of that speed")).to_have_value("40.00")
 
 
 SLOW = """

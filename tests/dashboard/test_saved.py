@@ -80,4 +80,5 @@ def test_an_address_keeps_odd_values_whole() -> None:
     says = {"page": "plan", "turned": {"rate-H100 & more": "2", "gpu": "A/B"}}
     one = Entered(1, SCENARIO + "odd", says, 0, 0, "ada")
     assert saved.link("plan", one) == "plan?rate-H100%20%26%20more=2&gpu=A%2FB"
-    assert [is_of_plan(name) for name in ("gpu", "rate-L4", "team")] == [True, True, False]
+    of_plan = ("gpu", "gpu-model", "rate-L4", "speed-L4-8B", "duty-100")
+    assert [is_of_plan(name) for name in (*of_plan, "team")] == [True] * 5 + [False]
