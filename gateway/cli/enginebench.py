@@ -93,13 +93,12 @@ def bench(
     writable(out, plot)
     shape = Shape(prompt_tokens, output_tokens, shared_tokens)
     rng = random.Random(seed)  # noqa: S311  (chance that can be repeated, no secret)
-    if sum(one is not None for one in (concurrency, rate, trace)) > 1:
-        fail("one of --concurrency, --rate and --trace")
     loops = _loops(shape, rng, (concurrency, rate, trace), requests, spread, speed, even=even)
     dollars = _dollars(usd_per_hour)
     promise = Promise(*(one and one / 1e3 for one in (slo_ttft_ms, slo_tpot_ms, slo_e2e_ms)))
     key = _key(key_env)
-    about = asyncio.run(_about(url := url.rstrip("/"), model, key)) | asdict(shape) | {"seed": seed}
+    url = url.rstrip("/")
+    about = asyncio.run(_about(url, model, key)) | asdict(shape) | {"seed": seed}
     target = Target(about["model"], chat=not completions, ignore_eos=ignore_eos)
     runs: list[Run] = []
     whole = _whole(_run(url, key, target, loops, (shape, promise, rng), runs, quiet=as_json), url)
@@ -129,6 +128,8 @@ def _loops(
     *,
     even: bool,
 ) -> list[Loop]:
+    if sum(one is not None for one in asked) > 1:
+        fail("one of --concurrency, --rate and --trace")
     concurrency, rate, trace = asked
     if trace is not None:
         try:

@@ -98,18 +98,23 @@ def tune(
         at_once or (USERS[flavour] if goal.by_load else 1), path.with_name(f"{path.stem}-logs"),
         space, base=(*_dummy(host), *fixed), start_limit_s=start_limit,
     )  # fmt: skip
+    about = _about(tuning)
     try:
-        found = _search(tuning, WorkLog(path, about := _about(tuning)), seconds, arm, quiet=as_json)
+        found = _search(tuning, WorkLog(path, about), seconds, arm, quiet=as_json)
     except (OtherWork, NothingServes) as error:
         fail(str(error) or f"vLLM's defaults could not be measured: see {path}")
     told = _told(tuning, found, about)
     profile = out or path.with_suffix(".profile.json")
     if found.ended:
-        better = flags_of(space, found.best) if found.gain > 1 else ()
-        tuned.write(profile, (*fixed, *better), model, told)
+        tuned.write(profile, (*fixed, *_better(space, found)), model, told)
     emit(told, as_json=as_json, show=lambda to: _show(to, told, profile, path))
     if not found.ended:
         raise typer.Exit(1)
+
+
+def _better(space: Sequence[Dimension], found: Outcome) -> tuple[str, ...]:
+    """Nothing, where nothing beats the defaults."""
+    return flags_of(space, found.best) if found.gain > 1 else ()
 
 
 def _words(flags: str) -> tuple[str, ...]:

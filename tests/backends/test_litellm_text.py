@@ -75,6 +75,7 @@ REQUEST = httpx.Request("POST", "http://x/")
     [
         (Foreign(500), 529, Overloaded),
         (Foreign(500), 429, Overloaded),
+        (Foreign(429), None, Overloaded),
         (Foreign(500), 200, BadAnswer),
         (Foreign(500), 408, HeadTimeout),
         (Foreign(503), 500, ServerError),
