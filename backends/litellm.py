@@ -44,6 +44,8 @@ from backends.reach import PUBLIC, Reach
 
 # Their clients are SDKs with connections of their own; closing the stream closes those.
 _OWN_CLIENTS = frozenset({"azure", "openai", "azure_ai", "text-completion-openai"})
+# Pydantic builds each at its first use, which once failed within a call on a busy machine.
+_ANSWERS = ("ModelResponse", "ModelResponseStream", "TextCompletionResponse", "EmbeddingResponse")
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 log = logging.getLogger("breakeven.litellm")
 _JSON = {"content-type": "application/json"}
@@ -60,6 +62,9 @@ def load() -> Any:
     litellm.num_retries = 0
     for name in _LOGGERS:  # even their errors quote prompts and answers; what failed is raised, too
         logging.getLogger(name).disabled = True
+    types: Any = importlib.import_module("litellm.types.utils")
+    for name in _ANSWERS:
+        getattr(types, name)()
     return litellm
 
 

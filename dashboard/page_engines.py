@@ -59,8 +59,9 @@ def show(view: View) -> None:
         return
     _lines(view, history, bucket_us)
     if worth := tokens_per_dollar(survey):
-        unit = "tokens per dollar"
-        _chart("Tokens for a dollar of own hardware", worth, unit, charts.SHORT, about="unit")
+        st.subheader("Tokens for a dollar of own hardware", anchor=False)
+        title = "tokens per dollar"
+        look.chart(charts.lines(worth, value="value", title=title, form=charts.SHORT), about="unit")
         st.caption(
             "Input and output that own engines answered, by their whole bill: used, idle and "
             "unavailable. Hours that are not closed yet are left out."
@@ -216,10 +217,10 @@ def _number(value: int | None) -> str:
 
 def _chart(
     title: str, records: list[dict[str, Any]], unit: str, form: str,
-    empty: str = "The engine does not report this.", *, about: str = "engine",
+    empty: str = "The engine does not report this.",
 ) -> None:  # fmt: skip
     st.subheader(title, anchor=False)
     if not records:
         st.caption(empty)
         return
-    look.chart(charts.lines(records, value="value", title=unit, form=form), about=about)
+    look.chart(charts.lines(records, value="value", title=unit, form=form), about="engine")

@@ -67,6 +67,7 @@ class Asked(msgspec.Struct, frozen=True):
     translated: Members | None = None
     form: Form | None = None  # in place of `members`, where a file is asked about
     extent: Extent | None = None  # of kinds that have no conversation
+    media_parts: int = 0  # pictures and films, or more: texts may look like them
 
     def with_marks(self) -> "Asked":
         if not self.translated:
@@ -109,6 +110,7 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
             param="prompt",
         )
     stream = "stream" in members and member(members, "stream", bool, False)
+    features = _features(kind, members, prompt_text, n)
     options = _options(members)
     if options and not stream:
         raise RequestError(
@@ -125,10 +127,11 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
         n=n,
         max_tokens=_max_tokens(kind, members),
         prompt_bytes=prompt_bytes(members),
-        features=_features(kind, members, prompt_text, n),
+        features=features,
         session=session or (member(members, "user", str) if "user" in members else None),
         members=members,
         extent=extent,
+        media_parts=caps.media_parts(prompt_text) if Feature.IMAGES in features else 0,
     )
 
 

@@ -15,7 +15,6 @@ from gateway.config.conditions import Asking
 from gateway.decisions.states import States
 from gateway.failsafe import FailSafe
 from gateway.intake import Asked
-from gateway.limits import caps
 from gateway.measured.requests import sound_tokens
 from gateway.policies.rulings import Terms
 from gateway.routes import Route, Routes
@@ -26,7 +25,7 @@ from ledger.identity.keys import Identity
 from ledger.prices.book import Price
 from router.estimates import OutputLengths, TokenRatio
 from router.explain import packed_within
-from router.types import Decision, Feature, Policy, Reason, Request, Verdict
+from router.types import Decision, Policy, Reason, Request, Verdict
 
 DECISION_LIMIT_BYTES = 800
 
@@ -261,8 +260,8 @@ class Planner:
     def _tokens(self, asked: Asked, route: Route) -> tuple[int, int]:
         """The prompt's estimate and its bound."""
         estimate, bound = self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)
-        if Feature.IMAGES in asked.features:  # an address has hardly any bytes, nor has a plain one
-            bound += caps.media_parts(bytes(asked.members["messages"])) * self._picture_tokens
+        # An address has hardly any bytes, nor has a plain picture.
+        bound += asked.media_parts * self._picture_tokens
         if asked.extent is None:
             return estimate, bound
         heard, heard_bound = sound_tokens(asked.extent)

@@ -14,9 +14,10 @@ from gateway.errors import RequestError
 from gateway.http.body import Members, member, open_members
 from gateway.http.forms import FILE, Form, open_form
 from gateway.intake import Asked, media_of, model_of, plain_model
+from gateway.limits.caps import media_parts
 from gateway.measured.durations import duration_of
 from router.prompts import Extent
-from router.types import Kind
+from router.types import Feature, Kind
 
 DOCUMENTS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (2026-11)
 # Cohere: up to 100 documents are a search; one that is longer than 500 tokens with its query is
@@ -65,6 +66,7 @@ def read_reranking(arrived: Arrived) -> Asked:
     if top_n is not None and top_n < 0:
         raise RequestError("bad_request", "`top_n` must not be negative.", param="top_n")
     sizes = [len(bytes(document)) for document in documents]
+    features = media_of(query + bytes(members["documents"]))
     return Asked(
         kind=Kind.RERANK,
         path="/rerank",
@@ -77,10 +79,11 @@ def read_reranking(arrived: Arrived) -> Asked:
         max_tokens=0,
         # The quotes and commas of each are more than the marks that a model sets between both.
         prompt_bytes=(len(query) + 3) * len(documents) + sum(sizes),
-        features=media_of(query + bytes(members["documents"])),
+        features=features,
         session=arrived.session,
         members=members,
         extent=_extent_of(len(query), sizes),
+        media_parts=media_parts(bytes(members["documents"])) if Feature.IMAGES in features else 0,
     )
 
 

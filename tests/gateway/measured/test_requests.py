@@ -225,6 +225,19 @@ def test_a_hold_bounds_what_a_ranking_may_cost(stack) -> None:
     assert stack.post(RERANK, body, stack.key("rich", team="rich").token).status_code == 200
 
 
+def test_pictures_among_documents_are_held_for(stack) -> None:
+    """5,000 tokens each at $0.05 a million: five are more than $0.001, one is not."""
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    token = stack.key("pictures", team="poor").token
+    for shown, status in ((5, 429), (1, 200)):
+        body = {
+            "model": "rank-tokens",
+            "query": "q",
+            "documents": [{"text": "t", "content": [part]}] * shown,
+        }
+        assert stack.post(RERANK, body, token).status_code == status
+
+
 @pytest.mark.parametrize(
     ("model", "shape", "media"),
     [
