@@ -7,6 +7,7 @@ environment (`breakeven engine install`); on one GPU `--gpus 0 0 --gpu-memory-ut
 
 * `ttft`: one user, 512 tokens, straight and through the gateway in turn.
 * `rate`: as many at once as keep both engines busy, in turn; clients in processes of their own.
+  Straight, straight with usage in every chunk, and through the gateway (`gpurate.py`).
 * `affinity`: conversations whose every turn begins with all before it: taken in turns by the
   client, and placed by the gateway. vLLM counts the hits.
 * `teams`: is another team's prompt told by its TTFT? AUC of a team's prompt that another team sent
@@ -23,9 +24,8 @@ import shutil
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import children
 import gpumodel
-from gpuclients import Answer, Clients, Shape, figures
+from gpurate import measure
 from gpuserve import MODEL, Engines, Serve, counters
 from ours import ROOT
 
@@ -49,10 +49,7 @@ from backends.secret import Secret
 STAGES = ("ttft", "rate", "affinity", "teams")
 TTFT_MS, TPOT_MS = 1000, 50  # promised, which is what a prefix that is found is weighed against
 PAIRS, PAIR = 150, (512, 8)
-SEGMENTS, WARM_S, SEGMENT_S = 5, 5.0, 10.0
 ALONE = ("ttft", "rate")  # what one engine is enough for
-MIX = Shape(512, 256)
-PROCESSES = 6
 TALKS, TURNS, TURN, ANSWER = 64, 6, 320, 16
 AT_ONCE, ROUNDS = 8, 2
 TRIALS, SECRET = 60, 1536
@@ -141,72 +138,6 @@ async def ttft(bench: Bench, sides: Sides) -> None:
 
 def _gap(pairs: list[tuple[float, float]]) -> float:
     return median(two for _, two in pairs) - median(one for one, _ in pairs)
-
-
-def _loop(url: str, model: str, key: str, clients: int, seed: int) -> list[Answer]:
-    """In a process of its own: one interpreter reads no more than some thousand tokens a second."""
-    random.seed(seed)
-    loop = Clients(url, model, key).closed_loop(
-        clients, WARM_S + SEGMENT_S, MIX, spread_s=2.0, seed=seed
-    )
-    return asyncio.run(loop)
-
-
-def rate(bench: Bench, sides: Sides) -> None:
-    """The same number of clients on the same engines, straight and through in turn.
-
-    Tokens by the clients' clocks in a window, and by the engines' own counters in the same.
-    """
-    each = bench.options.at_once // PROCESSES
-    found: dict[str, list[float]] = {"straight": [], "gateway": []}
-    points = []
-    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
-        list(pool.map(abs, range(PROCESSES * 4)))  # started before anything is timed
-        for number in range(2 * SEGMENTS):
-            name = ("straight", "gateway")[(number + number // 2) % 2]
-            key = sides.serve.keys["bench"]
-            straight = name == "straight"
-            began_s = time.monotonic()
-            runs = [
-                pool.submit(
-                    _loop, sides.urls[place % len(sides.urls)] if straight
-                    else sides.serve.base_url,
-                    "m" if straight else MODEL, key, each, 100 * number + place,
-                )
-                for place in range(PROCESSES)
-            ]  # fmt: skip
-            counted = _counted(sides.urls, began_s)
-            answers = [one for run in runs for one in run.result()]
-            point = figures(answers, began_s + WARM_S, began_s + WARM_S + SEGMENT_S)
-            found[name].append(point["output_tokens_per_s"])
-            points.append({"side": name, **point, "engines_tokens_per_s": round(counted, 1)})
-            bench.keep("rate", at_once=each * PROCESSES, points=points)
-    told = [point["engines_tokens_per_s"] for point in points]
-    by_engines = {name: [one for point, one in zip(points, told, strict=True)
-                         if point["side"] == name] for name in found}  # fmt: skip
-    bench.keep("rate", **_lost("", found), **_lost("engines_", by_engines))
-
-
-def _counted(urls: list[str], began_s: float) -> float:
-    """Tokens a second that the engines say they wrote in the window that clients are counted in."""
-    time.sleep(max(0.0, began_s + WARM_S - time.monotonic()))
-    first_s = time.monotonic()
-    before = sum(counters(url)["generation_tokens"] for url in urls)
-    time.sleep(SEGMENT_S)
-    took_s = time.monotonic() - first_s
-    return (sum(counters(url)["generation_tokens"] for url in urls) - before) / took_s
-
-
-def _lost(of: str, found: dict[str, list[float]]) -> dict[str, Any]:
-    """What the gateway's side had less, of neighbouring segments and of all, in percent."""
-    means = {name: sum(values) / len(values) for name, values in found.items()}
-    pairs = [100 * (1 - through / straight) for straight, through in
-             zip(found["straight"], found["gateway"], strict=True)]  # fmt: skip
-    return {
-        f"{of}tokens_per_s": means,
-        f"{of}lost_percent": round(100 * (1 - means["gateway"] / means["straight"]), 2),
-        f"{of}lost_percent_of_pairs": [round(one, 2) for one in pairs],
-    }
 
 
 async def affinity(bench: Bench, sides: Sides) -> None:
@@ -337,7 +268,8 @@ def measured(bench: Bench, urls: list[str]) -> None:
         settled(bench, serve, urls)
         for name in bench.options.only:
             if name == "rate":
-                rate(bench, Sides(urls, serve))
+                keep = partial(bench.keep, "rate")
+                measure(urls, serve.base_url, serve.keys["bench"], bench.options.at_once, keep)
                 continue
             asyncio.run(_with_sides(STAGE[name], bench, urls, serve))
         serve.settle()

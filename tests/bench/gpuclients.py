@@ -57,13 +57,20 @@ class Answer:
 
 
 class Clients:
-    """Of one address; `chat` asks for chat completions, else for plain ones."""
+    """Of one address; `chat` asks for chat completions, else for plain ones.
 
-    def __init__(self, base_url: str, model: str, key: str = "none", *, chat: bool = False) -> None:
+    `each`: usage is asked for with every chunk, as the gateway asks its engines.
+    """
+
+    def __init__(
+        self, base_url: str, model: str, key: str = "none", *, chat: bool = False,
+        each: bool = False,
+    ) -> None:  # fmt: skip
         found = re.fullmatch(r"http://([^:/]+):(\d+)/v1", base_url)
         assert found is not None, base_url
         self._host, self._port = found[1], int(found[2])
         self._model, self._key, self._chat = model, key, chat
+        self._usage = {"include_usage": True} | ({"continuous_usage_stats": True} if each else {})
 
     async def ask(self, prompt: str, tokens: int, *, stream: bool = True) -> Answer:
         body: dict[str, Any] = {"model": self._model, "max_tokens": tokens, "ignore_eos": True}
@@ -73,7 +80,7 @@ class Clients:
             else {"prompt": prompt}
         )
         if stream:
-            body |= {"stream": True, "stream_options": {"include_usage": True}}
+            body |= {"stream": True, "stream_options": self._usage}
         text = json.dumps(body).encode()
         path = "/v1/chat/completions" if self._chat else "/v1/completions"
         head = (
