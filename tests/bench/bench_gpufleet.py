@@ -6,8 +6,7 @@ environment (`breakeven engine install`); on one GPU `--gpus 0 0 --gpu-memory-ut
 `rate`, and the cleaner: no placement between two decides what either side gets.
 
 * `ttft`: one user, 512 tokens, straight and through the gateway in turn.
-* `rate`: as many at once as keep both engines busy, in turn; clients in processes of their own.
-  Straight, straight with usage in every chunk, and through the gateway (`gpurate.py`).
+* `rate`: as many at once as keep both engines busy, three ways in turn (`gpurate.py`).
 * `affinity`: conversations whose every turn begins with all before it: taken in turns by the
   client, and placed by the gateway. vLLM counts the hits.
 * `teams`: is another team's prompt told by its TTFT? AUC of a team's prompt that another team sent
