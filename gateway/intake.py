@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gateway.errors import RequestError
 from gateway.http.body import Members, encode, member, raw
 from gateway.http.forms import Form
-from gateway.limits import caps
+from gateway.limits import asks, caps, hosted
 from gateway.promptsize import prompt_bytes
 from router.prompts import Extent
 from router.types import Feature, Kind
@@ -26,6 +26,7 @@ PATHS: dict[str, Kind] = {
 # Plain names: asking an enumeration for a member costs ten times as much.
 _CHAT, _COMPLETION, _EMBEDDING = Kind.CHAT, Kind.COMPLETION, Kind.EMBEDDING
 _PROMPT_MEMBER = {_CHAT: "messages", _COMPLETION: "prompt", _EMBEDDING: "input"}
+_PROMPT_MEMBERS = tuple(_PROMPT_MEMBER.values())
 MODEL_LIMIT = 256  # characters
 MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers overflow records
 EMBEDDING_INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
@@ -33,7 +34,6 @@ _DECODED = frozenset({_CHAT, _COMPLETION})
 _CONTINUES = ("previous_response_id", "conversation")
 _LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
 _FIRST = re.compile(rb"\[\s*(.)", re.DOTALL)  # of a list: decoding a long one twice takes long
-_STOPS = (b'"', b"[", b"n")  # of `null`
 _NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
 _TRUE = raw(True)
 _MEDIA_PARTS = (
@@ -93,9 +93,10 @@ def read(path: str, members: Members, *, max_n: int, session: str | None) -> Ask
         raise RequestError(
             "bad_request", "`messages` must be a list with at least one message.", param="messages"
         )
+    _refuse_second(members, prompt_name)
     _refuse_continued(members, prompt_name)
     caps.check(members, prompt_text if kind is _CHAT else b"")
-    _check_stop(members)
+    asks.check(members)
     prompts, n = _prompts(members, prompt_name, kind), _choices(members, kind, max_n)
     extent = None
     if kind is _EMBEDDING:
@@ -180,6 +181,17 @@ def _max_tokens(kind: Kind, members: Members) -> int | None:
     return 16 if kind is _COMPLETION else None  # OpenAI's documented default of completions
 
 
+def _refuse_second(members: Members, prompt_name: str) -> None:
+    """Another kind's prompt would be read in place of the one that was judged.
+
+    vLLM takes an embedding that has `messages`, too, for one of a conversation with its pictures.
+    """
+    for name in _PROMPT_MEMBERS:
+        if name != prompt_name and name in members and bytes(members[name]) != b"null":
+            words = f"`{name}` does not apply beside `{prompt_name}`. Leave it out."
+            raise RequestError("unsupported", words, param=name)
+
+
 def _refuse_continued(members: Members, prompt_name: str) -> None:
     """What another request left at one provider cannot be found again from here."""
     for name in _CONTINUES:
@@ -220,18 +232,6 @@ def _prompts(members: Members, name: str, kind: Kind) -> int:
             "bad_request", f"`{name}` must not hold an empty list of tokens.", param=name
         )
     return len(read) if listed else 1
-
-
-def _check_stop(members: Members) -> None:
-    """A text, or a list of texts; how many and which, the target says."""
-    if "stop" not in members:
-        return
-    if bytes(members.get("stop", b"null"))[:1] not in _STOPS:
-        raise RequestError(
-            "bad_request", "`stop` must be a string or a list of strings.", param="stop"
-        )
-    if bytes(members.get("stop", b"null"))[:1] == b"[":
-        member(members, "stop", list[str])
 
 
 def _bound_inputs(inputs: int) -> None:
@@ -275,6 +275,8 @@ def _features(kind: Kind, members: Members, prompt: bytes, n: int) -> frozenset[
         return frozenset(used)
     if "tools" in members and bytes(members["tools"]) not in (b"null", b"[]"):
         used.add(Feature.TOOLS)
+    if hosted.asked_by(members) is not None:
+        used.add(Feature.HOSTED_TOOLS)
     if "response_format" in members and b'"json' in bytes(members["response_format"]):
         used.add(Feature.JSON_SCHEMA)
     if "logprobs" in members and bytes(members["logprobs"]) not in (b"null", b"false"):

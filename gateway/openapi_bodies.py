@@ -9,6 +9,7 @@ from typing import Any
 from gateway.config.schema import NAME
 from gateway.http.forms import FILE, NAMES, PARTS_LIMIT
 from gateway.intake import EMBEDDING_INPUTS_LIMIT, MAX_TOKENS_LIMIT, MODEL_LIMIT
+from gateway.limits.asks import STOP_CHARACTERS, STOPS
 from gateway.measured.requests import DOCUMENTS_LIMIT, RANKING, READERS
 
 Schema = dict[str, Any]
@@ -40,23 +41,35 @@ _OPTIONS_NEED_STREAM: Schema = {
 }
 
 
+_STOP: Schema = {"type": "string", "maxLength": STOP_CHARACTERS}
+_STOPS: Schema = {"type": "array", "items": _STOP, "maxItems": STOPS}
+
+
 def bodies(max_n: int) -> dict[str, Schema]:
     """`max_n`: most answers of one request (`server.max_n`)."""
     shared = {
         "model": _MODEL,
         **_STREAM,
         "n": {"type": ["integer", "null"], "minimum": 1, "maximum": max_n},
-        "stop": {"anyOf": [TEXT, {"type": "array", "items": TEXT}, {"type": "null"}]},
+        "stop": {"anyOf": [_STOP, _STOPS, {"type": "null"}]},
         "user": {"type": ["string", "null"]},
         "max_tokens": _LIMIT,
     }
     return {
         "/v1/chat/completions": {
-            **_body("messages", {**shared, "max_completion_tokens": _LIMIT, "messages": _CHAT}),
+            **_body(
+                "messages",
+                {
+                    **shared,
+                    "max_completion_tokens": _LIMIT,
+                    "messages": _CHAT,
+                    **_nulls("prompt", "input"),
+                },
+            ),
             **_OPTIONS_NEED_STREAM,
         },
         "/v1/completions": {
-            **_body("prompt", {**shared, "prompt": _prompt(max_n)}),
+            **_body("prompt", {**shared, "prompt": _prompt(max_n), **_nulls("messages", "input")}),
             **_OPTIONS_NEED_STREAM,
         },
         "/v1/embeddings": _body(
@@ -65,7 +78,7 @@ def bodies(max_n: int) -> dict[str, Schema]:
                 "model": _MODEL,
                 "input": _prompt(EMBEDDING_INPUTS_LIMIT),
                 "user": {"type": ["string", "null"]},
-                "n": {"type": "null"},
+                **_nulls("n", "messages", "prompt"),
             },
         ),
         "/v1/messages": _body(
@@ -74,7 +87,7 @@ def bodies(max_n: int) -> dict[str, Schema]:
                 **_CONVERSATION,
                 "stream": _FLAG,
                 "max_tokens": {**_LIMIT, "type": "integer"},
-                "stop_sequences": {"type": ["array", "null"], "items": TEXT},
+                "stop_sequences": {**_STOPS, "type": ["array", "null"]},
                 **_absent("n", "stop", "stream_options", "max_completion_tokens"),
             },
             "max_tokens",
@@ -123,6 +136,10 @@ def _form(properties: Schema) -> Schema:
 def _absent(*names: str) -> Schema:
     """Members of chat completions that say nothing here: empty, or a 400."""
     return {name: {"enum": [None, False, [], {}]} for name in names}
+
+
+def _nulls(*names: str) -> Schema:
+    return {name: {"type": "null"} for name in names}
 
 
 def _list(items: Schema, most: int | None = None) -> Schema:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from backends.errors import BackendError, HeadTimeout, IdleTimeout, Overloaded, Silent, WrongAddress
 from gateway.errors import RequestError
+from gateway.limits import hosted
 from gateway.plan import Plan
 from ledger.budgets.desk import Refusal
 from ledger.journals.records import Status
@@ -59,6 +60,7 @@ _ASKED_BY = {  # the member that asks for a feature
     Feature.REASONING: "reasoning_effort",
     Feature.STORE: "store",
     Feature.MEDIA_URLS: "messages",
+    Feature.HOSTED_TOOLS: "tools",
 }
 
 
@@ -128,7 +130,7 @@ def _lacking(plan: Plan) -> RequestError:
         ),
         key=len,
     )
-    names = sorted(_ASKED_BY[feature] for feature in missing)
+    names = sorted({_asked_by(feature, plan) for feature in missing})
     if plan.request.kind is Kind.RERANK:  # of media in what is ranked
         names = ["documents"]
     fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
@@ -140,6 +142,12 @@ def _lacking(plan: Plan) -> RequestError:
         param=names[0],
         retry=False,
     )
+
+
+def _asked_by(feature: Feature, plan: Plan) -> str:
+    if feature is Feature.HOSTED_TOOLS:  # by one of several
+        return hosted.asked_by(plan.asked.members) or _ASKED_BY[feature]
+    return _ASKED_BY[feature]
 
 
 def failed(error: BackendError) -> RequestError:

@@ -44,6 +44,7 @@ class Feature(StrEnum):
     REASONING = "reasoning"
     STORE = "store"  # the provider keeps the answer
     MEDIA_URLS = "media_urls"  # the target fetches what an address in the request names
+    HOSTED_TOOLS = "hosted_tools"  # searches and tools that the target runs, for fees of its own
 
 
 class Residency(StrEnum):

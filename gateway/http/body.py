@@ -23,6 +23,18 @@ DENIED = frozenset(
         "chat_template", "chat_template_kwargs", "mm_processor_kwargs", "cache_salt", "priority",
         "kv_transfer_params", "ec_transfer_params", "vllm_xargs", "logits_processors",
         "prompt_logprobs", "prompt_embeds", "best_of", "request_id", "media_io_kwargs",
+        # the same at other engines: SGLang's and TensorRT-LLM's addresses of other machines, ids
+        # that others' requests have, labels of their metrics, llama.cpp's places in its cache
+        "bootstrap_host", "bootstrap_port", "bootstrap_room", "disaggregated_params",
+        "disagg_prefill_dp_rank", "routed_dp_rank", "data_parallel_rank", "conversation_params",
+        "session_params", "rid", "extra_key", "custom_labels", "custom_logit_processor",
+        "custom_params", "id_slot", "slot_id", "guided_decoding_backend",
+        # a conversation in place of the one that was judged
+        "prompt_token_ids", "prompt_token_ids_b64", "input_ids", "input_embeds", "embed_overrides",
+        "embed_override_token_id",
+        # answers of many times their text's size, or told so late that a hang-up is free
+        "return_hidden_states", "return_routed_experts", "return_context_logits",
+        "stream_interval", "padding",
     }
 )  # fmt: skip
 

@@ -32,14 +32,15 @@ ALTERNATIVES = 20  # per token; vLLM's own limit and OpenAI's (2026-11)
 MEDIA_PARTS = 64
 WITHIN = 2  # a structural tag is a text, and has schemas that may be texts
 
-# Members that hold schemas, patterns or grammars: OpenAI's, vLLM's of now and before, SGLang's.
+# Members that hold schemas, patterns or grammars: OpenAI's, vLLM's of now and before, SGLang's
+# and llama.cpp's.
 SHAPES = (
     "response_format", "tools", "functions", "structured_outputs", "guided_json", "guided_regex",
     "guided_grammar", "guided_choice", "guided_whitespace_pattern", "structural_tag", "json_schema",
-    "regex", "ebnf",
+    "regex", "ebnf", "grammar",
 )  # fmt: skip
 _PATTERNS = frozenset({"guided_regex", "guided_whitespace_pattern", "regex"})  # the value is one
-_GRAMMARS = frozenset({"guided_grammar", "ebnf"})
+_GRAMMARS = frozenset({"guided_grammar", "ebnf", "grammar"})
 _ALTERNATIVES = ("top_logprobs", "logprobs")
 _LOOKED_AT = frozenset((*SHAPES, *_ALTERNATIVES))
 _TEXT = rb'"(?:[^"\\]|\\.)*+"'
@@ -141,12 +142,19 @@ def _check_alternatives(name: str, count: int) -> None:
         )
 
 
+def refuse_inside(prompt: bytes, param: str) -> None:
+    """Raises for parts that are no pictures of their own; `param` is the member they came in."""
+    prompt = _spelt_out(prompt)
+    if _NAMED.search(prompt) is not None:
+        _refuse_inside(prompt, param)
+
+
 def _check_media(prompt: bytes) -> None:
     if prompt.find(b"[", 1) < 0 and prompt.count(b"{") <= MEDIA_PARTS:
         return  # parts are objects in a list of their own, of which a long text has none
     prompt = _spelt_out(prompt)
     if _NAMED.search(prompt) is not None:
-        _refuse_inside(prompt)
+        _refuse_inside(prompt, "messages")
     elif prompt.count(_HINT) <= MEDIA_PARTS:
         return
     if _parts(prompt) > MEDIA_PARTS:
@@ -154,12 +162,12 @@ def _check_media(prompt: bytes) -> None:
         raise RequestError("bad_request", words, param="messages")
 
 
-def _refuse_inside(prompt: bytes) -> None:
+def _refuse_inside(prompt: bytes, param: str) -> None:
     found = _INSIDE.search(prompt)
     if found is not None:
         name = (found[1] or found[2]).decode()
-        words = f"`messages`: parts with `{name}` are not taken. Send the picture itself."
-        raise RequestError("bad_request", words, param="messages")
+        words = f"`{param}`: parts with `{name}` are not taken. Send the picture itself."
+        raise RequestError("bad_request", words, param=param)
 
 
 def _much(name: str, what: str) -> RequestError:

@@ -14,7 +14,8 @@ from gateway.errors import RequestError
 from gateway.http.body import Members, member, open_members
 from gateway.http.forms import FILE, Form, open_form
 from gateway.intake import Asked, media_of, model_of, plain_model
-from gateway.limits.caps import media_parts
+from gateway.limits import asks
+from gateway.limits.caps import media_parts, refuse_inside
 from gateway.measured.durations import duration_of
 from router.prompts import Extent
 from router.types import Feature, Kind
@@ -65,6 +66,8 @@ def read_reranking(arrived: Arrived) -> Asked:
     top_n: int | None = member(members, "top_n", int)
     if top_n is not None and top_n < 0:
         raise RequestError("bad_request", "`top_n` must not be negative.", param="top_n")
+    for name, text in (("query", query), ("documents", bytes(members["documents"]))):
+        refuse_inside(text, name)
     sizes = [len(bytes(document)) for document in documents]
     features = media_of(query + bytes(members["documents"]))
     return Asked(
@@ -129,6 +132,8 @@ def _read_sound(path: str, arrived: Arrived) -> Asked:
     sound = _sound(form)
     for name in _SWITCHED:
         _flag(form, name)
+    if _flag(form, "use_beam_search"):
+        raise asks.refused("use_beam_search")
     lasts = duration_of(sound)
     return Asked(
         kind=Kind.TRANSCRIPTION,

@@ -47,6 +47,7 @@ def asked(path: str = "/v1/chat/completions", **members: Any) -> Asked:
         ({"stop": {"a": 1}}, "stop"),
         ({"stop": False}, "stop"),
         ({"stop": ["a", 1]}, "stop"),
+        ({"use_beam_search": True}, "use_beam_search"),
     ],
 )
 def test_bad_members_are_named(members: dict[str, Any], param: str) -> None:
@@ -199,6 +200,40 @@ def test_what_one_provider_keeps_cannot_be_gone_on_from(path: str, prompt: Any, 
         asked(f"/v1/{path}", **prompt, **{name: "resp_1"})
     assert (caught.value.row.code, caught.value.param) == ("unsupported_parameter", name)
     asked(f"/v1/{path}", **prompt, **{name: None})
+
+
+@pytest.mark.parametrize(
+    ("path", "prompt", "second"),
+    [
+        ("chat/completions", {}, {"prompt": "a"}),
+        ("chat/completions", {}, {"input": "a"}),
+        ("completions", {"prompt": "a"}, {"messages": MESSAGES}),
+        ("embeddings", {"input": "a"}, {"messages": MESSAGES}),
+        ("embeddings", {"input": "a"}, {"prompt": "a"}),
+    ],
+)
+def test_a_second_prompt_is_refused_for_one_of_them_would_not_be_judged(
+    path: str, prompt: Any, second: Any
+) -> None:
+    name = next(iter(second))
+    with pytest.raises(RequestError, match="Leave it out") as caught:
+        asked(f"/v1/{path}", **prompt, **second)
+    assert (caught.value.row.code, caught.value.param) == ("unsupported_parameter", name)
+    asked(f"/v1/{path}", **prompt, **{name: None})
+
+
+def test_without_the_look_it_would_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The negative control."""
+    monkeypatch.setattr("gateway.intake._PROMPT_MEMBERS", ())
+    both = asked("/v1/embeddings", input="a", messages=MESSAGES)
+    body = body_for(both, upstream_model="u", own=True, max_tokens_cap=None, salt=None)
+    assert json.loads(body)["messages"] == MESSAGES
+
+
+def test_a_search_with_a_fee_is_something_a_target_must_offer() -> None:
+    assert asked(web_search_options={}).features == {Feature.HOSTED_TOOLS}
+    hosted = {"type": "web_search"}
+    assert asked(tools=[hosted]).features == {Feature.TOOLS, Feature.HOSTED_TOOLS}
 
 
 def test_keeping_an_answer_is_something_a_target_must_offer() -> None:

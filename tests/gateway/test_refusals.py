@@ -148,7 +148,11 @@ def test_every_feature_has_a_member_that_asks_for_it() -> None:
         lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
         decision = Decision("p", (), (lacking,), Reason.FEATURE, Otherwise.REJECT)
         request = SimpleNamespace(kind=Kind.CHAT, features=frozenset({feature}))
-        assert infeasible(SimpleNamespace(decision=decision, model="m", request=request)).param
+        asked = SimpleNamespace(members={})
+        plan = SimpleNamespace(decision=decision, model="m", request=request, asked=asked)
+        assert infeasible(plan).param
+    plan.asked.members["web_search_options"] = b"{}"
+    assert infeasible(plan).param == "web_search_options"
 
 
 def test_the_first_limit_with_room_again_is_named() -> None:

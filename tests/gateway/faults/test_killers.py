@@ -96,6 +96,15 @@ def test_what_is_denied_reaches_no_target(faulty, recorded) -> None:
             ]
             * 9000
         },
+        {"use_beam_search": True, "n": 8},
+        {"stop": ["x"] * 10_000},
+        {"stop_regex": "(a|aa)+$"},
+        {"bad_words": ["x"] * 10_000},
+        {"logit_bias": {str(token): -100 for token in range(100_000)}},
+        {"allowed_token_ids": [1] * 100_000},
+        {"repetition_detection": {"max_pattern_size": 10**6, "min_count": 2}},
+        {"web_search_options": {"search_context_size": "high"}},
+        {"n_predict": -1},
     ],
 )
 def test_too_much_is_refused_before_any_target(faulty, recorded, members) -> None:
@@ -111,6 +120,15 @@ def test_nothing_inside_fetches_for_a_client(faulty, recorded, model, url) -> No
     assert recorded == []
     if model == "api":
         assert picture(faulty, model, "data:image/png;base64,AA==").status_code == 200
+
+
+def test_an_embedding_brings_no_conversation_along(faulty, recorded) -> None:
+    """vLLM would read that in place of the input, and fetch its pictures."""
+    parts = [{"type": "image_url", "image_url": {"url": "http://169.254.169.254/"}}]
+    body = {"model": "own", "input": "x", "messages": [{"role": "user", "content": parts}]}
+    answer = faulty.stack.post("/v1/embeddings", body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "messages")
+    assert recorded == []
 
 
 def picture(faulty, model, url):

@@ -163,6 +163,9 @@ def test_bytes_of_a_ranking_arrive_as_they_were_sent(stack, bodies) -> None:
         ({"documents": ["x"] * 10_001}, "documents", "may have 10000"),
         ({"top_n": "two"}, "top_n", "`top_n`"),
         ({"top_n": -1}, "top_n", "`top_n` must not be negative"),
+        ({"query": {"content": [{"type": "image_embeds"}]}}, "query", "`image_embeds`"),
+        ({"documents": [{"content": [{"image_embeds": "AA"}]}]}, "documents", "`image_embeds`"),
+        ({"documents": [{"content": [{"image_url": None, "uuid": "x"}]}]}, "documents", "`uuid`"),
     ],
 )
 def test_what_a_ranking_lacks_is_named(stack, change, param, words) -> None:
@@ -375,6 +378,7 @@ def test_a_hold_bounds_what_sound_may_cost(stack) -> None:
         ({}, True, "model", "`model` is required"),
         ({"model": "hear"}, False, "file", "`file` is required"),
         ({"model": "hear", "stream": "maybe"}, True, "stream", "`true` or `false`"),
+        ({"model": "hear", "use_beam_search": "true", "n": "999"}, True, "use_beam_search", "each"),
     ],
 )
 def test_what_a_form_lacks_is_named(stack, fields, file, param, words) -> None:

@@ -1,0 +1,109 @@
+"""Members by which few bytes ask an engine for work at every token, and those that leave the terms.
+
+Read from the request models of vLLM 0.32, SGLang, TensorRT-LLM and llama.cpp (2026-11): an engine
+goes through such a list, or tries such a pattern, for each token of each answer, while all others
+that it serves wait.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, member
+
+STOPS = 64  # texts; OpenAI takes 4, as vLLM does by default
+STOP_CHARACTERS = 1024  # of one: an engine holds back as many of an answer
+IDS = 1024  # vLLM's own limit of what may be said, and of biases
+WORDS = 128  # vLLM's own limits, too
+PATTERN_TOKENS = 128
+
+_LISTS: Final[Mapping[str, int]] = {
+    "stop_token_ids": IDS,
+    "allowed_token_ids": IDS,
+    "logit_bias": IDS,
+    "bad_words": WORDS,
+    "logprob_token_ids": WORDS,
+    "token_ids_logprob": WORDS,
+}
+_ELSEWHERE = "Name the one that shall answer in `model`."
+# What changes the answer is not taken out unseen.
+REFUSED: Final[Mapping[str, str]] = {
+    "use_beam_search": "each beam is a new request to an engine at every token. "
+    "Ask for several answers with `n`.",
+    "stop_regex": "an engine would try it at every token. Send texts in `stop`.",
+    "n_predict": "it is not what is held for. Send `max_tokens`.",
+    "n_cmpl": "it is not what is held for. Send `n`.",
+    "lora_path": _ELSEWHERE,
+    "lora_request": _ELSEWHERE,
+    "lora": _ELSEWHERE,
+    "adapter_id": _ELSEWHERE,
+    "models": "prices and budgets are of one model. " + _ELSEWHERE,
+    "fallbacks": "prices and budgets are of one model. " + _ELSEWHERE,
+}
+_DETECTION, _STOP = "repetition_detection", "stop"
+_LOOKED_AT = frozenset((*REFUSED, *_LISTS, _DETECTION, _STOP))
+_NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
+
+
+class _Detection(msgspec.Struct):
+    max_pattern_size: Any = 0
+
+
+def check(members: Members) -> None:
+    """Raises `RequestError` for the first that asks for too much, with its limit."""
+    if _LOOKED_AT.isdisjoint(members):
+        return
+    for name in _LOOKED_AT.intersection(members):
+        if name == _STOP:
+            _check_stop(members)
+        elif bytes(members[name]) in _NOTHING:
+            continue
+        elif name in REFUSED:
+            raise refused(name)
+        elif name == _DETECTION:
+            _check_detection(members)
+        else:
+            _check_list(members, name, _LISTS[name])
+
+
+def refused(name: str) -> RequestError:
+    """What is said of one of `REFUSED`."""
+    return RequestError("unsupported", f"`{name}` is not taken: {REFUSED[name]}", param=name)
+
+
+def _check_stop(members: Members) -> None:
+    """A text, or a list of texts."""
+    text = bytes(members[_STOP])
+    if text == b"null":
+        return
+    if text[:1] not in (b'"', b"["):
+        raise _wrong(_STOP, "must be a string or a list of strings.")
+    listed = text[:1] == b"["
+    given: Any = member(members, _STOP, list[str] if listed else str)
+    stops: list[str] = given if listed else [given]
+    if len(stops) > STOPS:
+        raise _wrong(_STOP, f"has {len(stops)} texts; one request may have {STOPS}.")
+    if any(len(stop) > STOP_CHARACTERS for stop in stops):
+        raise _wrong(_STOP, f"may have {STOP_CHARACTERS} characters in each text.")
+
+
+def _check_detection(members: Members) -> None:
+    most = member(members, _DETECTION, _Detection).max_pattern_size
+    if not isinstance(most, int) or most > PATTERN_TOKENS:
+        words = f"may look for patterns of {PATTERN_TOKENS} tokens (`max_pattern_size`)."
+        raise _wrong(_DETECTION, words)
+
+
+def _check_list(members: Members, name: str, limit: int) -> None:
+    """A list, or an object by token."""
+    given = bytes(members[name])
+    kind: Any = dict[str, msgspec.Raw] if given[:1] == b"{" else list[msgspec.Raw]
+    count = len(member(members, name, kind))
+    if count > limit:
+        raise _wrong(name, f"has {count} entries; one request may have {limit}.")
+
+
+def _wrong(name: str, what: str) -> RequestError:
+    return RequestError("bad_request", f"`{name}` {what}", param=name)
