@@ -7,6 +7,7 @@ as `FILE: place: why`. Nothing is started, no key is read, and the given file st
 import csv
 import importlib
 import io
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,9 +19,14 @@ import yaml
 from gateway.cli.output import AsJson, emit, fail
 from gateway.config.carryover import Priced, carry_over
 from gateway.config.document import read_document
+from gateway.config.sameweights import same_weights
 from gateway.config.settings import json_schema
 from gateway.config.uncarried import Note
 from gateway.newfile import new_file
+from ledger.journals.records import Tokens
+from ledger.prices.book import cost_pusd
+from ledger.prices.bundled import bundled_seed
+from ledger.prices.drafts import Change
 
 app = typer.Typer(help="Configuration files: import, schema.", no_args_is_help=True)
 
@@ -45,7 +51,9 @@ def import_command(
         "type": gpu or "",
         **({} if usd_per_hour is None else {"usd_per_hour": usd_per_hour}),
     }
-    carried = carry_over(given, gpu=runs_on, provider_of=_provider_of)
+    carried = carry_over(
+        given, gpu=runs_on, provider_of=_provider_of, sold_as=_sold_as, environ=os.environ
+    )
     if "models" not in carried.document:
         fail(f"{file}: no entry of `model_list` could be carried over")
     if "pools" in carried.document and not gpu:
@@ -98,6 +106,19 @@ def _provider_of(model: str) -> str | None:
     except Exception:  # noqa: BLE001  (of LiteLLM's, whatever it raises: it does not know)
         return None
     return str(provider)
+
+
+def _sold_as(served: str) -> str | None:
+    """By the price map that is installed; a request has as many tokens in as out."""
+    usual = Tokens(input=1000, output=1000)
+    return same_weights(
+        served,
+        (
+            (draft.name, cost_pusd(usual, Change(draft, 0).price(0)))
+            for draft in bundled_seed().drafts
+            if draft.retired_on is None and "#" not in draft.name
+        ),
+    )
 
 
 def _gathered(notes: Sequence[Note]) -> list[tuple[str, str]]:

@@ -9,10 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import count
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from backends.openai import BASE_URLS
-from gateway.config.deployments import Deployment, deployment, section_of
+from gateway.config.deployments import (
+    SPOKEN,
+    Deployment,
+    address_in_environ,
+    deployment,
+    section_of,
+)
 from gateway.config.uncarried import Note, notes_on, why
 
 _PERIODS = {"1d": "day", "24h": "day", "1mo": "month", "30d": "month"}
@@ -39,45 +46,67 @@ def carry_over(
     *,
     gpu: Mapping[str, Any],
     provider_of: Callable[[str], str | None],
+    sold_as: Callable[[str], str | None] = lambda _: None,
+    environ: Mapping[str, str] = MappingProxyType({}),
 ) -> Carried:
-    """`gpu`: what own engines run on, as `pools.NAME.gpu`; `provider_of`: as for `deployment`."""
+    """`gpu`: what own engines run on, as `pools.NAME.gpu`; `provider_of`: as for `deployment`.
+
+    `sold_as`: the API, as prices name it, that sells the same weights as an engine serves.
+    `environ`: only addresses are read of it.
+    """
     carried = Carried()
     models: dict[str, dict[str, Any]] = {}
     patterns: dict[str, str] = {}
     pools: dict[str, dict[str, Any]] = {}
     providers: dict[str, dict[str, Any]] = {}
+    known_as: dict[str, str] = {}  # by target, what prices call it
     for index, entry in enumerate(_entries(given.get("model_list"))):
         place = f"model_list[{index}]"
-        name, found = str(entry.get("model_name") or ""), deployment(entry, provider_of)
+        name = str(entry.get("model_name") or "")
+        found = deployment(entry, provider_of, environ)
         if found is None or not name:
-            carried.notes.append(
-                Note(place, "nobody can tell from `model` who serves it, or where")
-            )
+            carried.notes.append(_nobody(place, entry, environ))
+            continue
+        mode = section_of(entry.get("model_info")).get("mode")
+        if isinstance(mode, str) and mode not in SPOKEN:
+            carried.notes.append(Note(place, f"`mode: {mode}`: nothing here is asked so"))
             continue
         carried.notes += notes_on(place, entry, found)
+        if "*" in name or "*" in found.model:
+            if not _passed_through(patterns, providers, name, found):
+                carried.notes.append(Note(f"{place}.model_name", _PATTERN))
+            continue
         carried.prices += _priced(entry, found)
         found = _pool(pools, found, gpu) if found.own else _provider(providers, found)
-        if "*" not in name:
-            _target(models, name, found)
-        elif (name, found.model) == (f"{found.name}/*", "*"):
-            patterns[name] = "passthrough"
-        else:
-            words = "a pattern stands for one provider's own names: `openai/*` as `openai/*`"
-            carried.notes.append(Note(f"{place}.model_name", words))
+        if not found.own and found.price_name:
+            known_as[found.target] = found.price_name
+        _target(models, name, found)
     sections = {name: section_of(given.get(name)) for name in _SECTIONS}
     for name, section in sections.items():
         _section(carried, models, name, section)
     for name in given:
         if name not in {"model_list", *_SECTIONS}:
             carried.notes.append(Note(name, why(name)))
-    _compare(models, carried.notes)
+    _compare(models, pools, _Market(known_as, sold_as), carried.notes)
     parts = {"models": models | patterns, "pools": pools, "providers": providers}
     carried.document = {name: part for name, part in parts.items() if part} | carried.document
     carried.document["policies"] = [{"name": "default", "otherwise": "best_effort"}]
     return carried
 
 
+_PATTERN = (
+    "a pattern stands for one provider's own names at its own address, under one key: `openai/*` as"
+    " `openai/*`"
+)
 _SECTIONS = ("router_settings", "litellm_settings", "general_settings")
+
+
+def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> Note:
+    variable = address_in_environ(entry)
+    if variable is not None and not environ.get(variable):
+        words = f"its address is in `{variable}`, which is not set here: set it, and import again"
+        return Note(f"{place}.litellm_params.api_base", words)
+    return Note(place, "nobody can tell from `model` who serves it, or where")
 
 
 def _target(models: dict[str, dict[str, Any]], name: str, found: Deployment) -> None:
@@ -130,6 +159,20 @@ def _provider(providers: dict[str, dict[str, Any]], found: Deployment) -> Deploy
     return found._replace(name=name)
 
 
+def _passed_through(
+    patterns: dict[str, str], providers: dict[str, dict[str, Any]], name: str, found: Deployment
+) -> bool:
+    """Whether a pattern has its counterpart; without one its provider is left out as well."""
+    if found.own or (name, found.model) != (f"{found.name}/*", "*"):
+        return False
+    tried = {known: dict(one) for known, one in providers.items()}
+    if _provider(tried, found).name != found.name:
+        return False
+    providers |= tried
+    patterns[name] = "passthrough"
+    return True
+
+
 def _names(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}-{number}" for number in count(2))
@@ -165,12 +208,15 @@ def _fall_back(
     """A model that falls back to others moves to their targets, too."""
     for one in _entries(value):
         for name, others in one.items():
-            for other in others if isinstance(others, Sequence) else ():
+            for said in others if isinstance(others, list) else [others]:
+                other = _called(said)
                 if "targets" not in models.get(name, {}) or "targets" not in models.get(other, {}):
-                    notes.append(
-                        Note(place, f"`{name}` to `{other}`: one of them is no model here")
-                    )
+                    words = f"`{name}` to `{other}`: one of them is no model here"
+                    notes.append(Note(place, words))
                     continue
+                if isinstance(said, Mapping) and len(said) > 1:
+                    words = f"`{name}` to `{other}`: the same is asked there, nothing is changed"
+                    notes.append(Note(place, words))
                 targets = models[name]["targets"]
                 targets += [one for one in models[other]["targets"] if one not in targets]
 
@@ -179,11 +225,12 @@ def _alias(
     models: dict[str, dict[str, Any]], place: str, value: Mapping[str, Any], notes: list[Note]
 ) -> None:
     for name, target in value.items():
-        other = target.get("model") if isinstance(target, Mapping) else target
+        other = _called(target)
         if other in models and name not in models:
             models[name] = {"same_as": other}
         else:
-            notes.append(Note(f"{place}.{name}", f"`{other}` is no model, or the name is taken"))
+            words = f"`{other}` is no model, or the name is taken"
+            notes.append(Note(f"{place}.{name}", words))
 
 
 def _budget(carried: Carried, place: str, usd: object, duration: object) -> None:
@@ -197,18 +244,45 @@ def _budget(carried: Carried, place: str, usd: object, duration: object) -> None
     ]
 
 
-def _compare(models: Mapping[str, dict[str, Any]], notes: list[Note]) -> None:
+class _Market(NamedTuple):
+    """What APIs are called where prices are looked up, and which sells an engine's weights."""
+
+    known_as: Mapping[str, str]  # by target; itself where it is not in it
+    sold_as: Callable[[str], str | None]
+
+    def named(self, targets: Sequence[str]) -> list[str]:
+        apis = [one for one in targets if not one.startswith("pool:")]
+        return list(dict.fromkeys(self.known_as.get(one, one) for one in apis))
+
+
+def _compare(
+    models: Mapping[str, dict[str, Any]],
+    pools: Mapping[str, Mapping[str, Any]],
+    market: _Market,
+    notes: list[Note],
+) -> None:
     """What an own engine's answers are worth is what an API would have charged for them."""
     for name, model in models.items():
-        targets = model.get("targets", [])
-        apis = [target for target in targets if not target.startswith("pool:")]
-        if len(apis) == len(targets):
+        own = [one for one in model.get("targets", ()) if one.startswith("pool:")]
+        if not own:
             continue
-        if apis:
-            model["compare_with"] = apis
-        else:
-            words = "name in `compare_with` what an API charges for it: else nothing is saved by it"
-            notes.append(Note(f"models.{name}", words))
+        apis = market.named(model["targets"])
+        served = pools[own[0].removeprefix("pool:")]["engine"]["served_name"]
+        sold = None if apis else market.sold_as(served)
+        if apis or sold:
+            model["compare_with"] = apis or [sold]
+        if sold:
+            words = f"compared with `{sold}`, the cheapest that sells a model of its name: look"
+            notes.append(Note(f"models.{name}.compare_with", words))
+        elif not apis:
+            words = "needs the name of an API model: what it charges is what the engine saves"
+            notes.append(Note(f"models.{name}.compare_with", words))
+
+
+def _called(value: object) -> str:
+    """The model that a place names, plainly or with what else to ask of it; empty: none."""
+    name = value.get("model") if isinstance(value, Mapping) else value
+    return name if isinstance(name, str) else ""
 
 
 def _entries(value: object) -> list[Mapping[str, Any]]:

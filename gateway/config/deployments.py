@@ -7,10 +7,12 @@ vLLM serves in the own network is a pool.
 
 import ipaddress
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from backends.openai import BASE_URLS
+from gateway.config.starter import PROVIDERS
 
 # LiteLLM's word where ours differs; all of them speak OpenAI's HTTP.
 SAME_AS = {
@@ -20,12 +22,15 @@ SAME_AS = {
 VLLM = frozenset({"hosted_vllm", "vllm"})
 ANY_OPENAI = frozenset({"custom_openai", "openai", "openai_like", "text-completion-openai"})
 KINDS = {"audio_transcription": "transcription", "embedding": "embedding", "rerank": "rerank"}
+SPOKEN = frozenset({*KINDS, "chat", "completion", "responses"})  # LiteLLM's modes with a route here
 # LiteLLM's adapter ranks for us at none of these; each has a path of its own that we speak.
 RERANKERS = {
     "cohere": "https://api.cohere.com/v2",
     "jina_ai": "https://api.jina.ai/v1",
     "voyage": "https://api.voyageai.com/v1",
 }
+# Where a file names no key, LiteLLM takes it from the vendor's own variable.
+_USUAL_KEYS = {one.name: one.variable for one in PROVIDERS}
 _NOT_BY_ADAPTER = frozenset({"rerank", "transcription"})
 ENVIRON = "os.environ/"
 _OWN_NAMES = (".internal", ".local", ".lan", ".svc", ".cluster.local")
@@ -50,21 +55,33 @@ class Deployment(NamedTuple):
         return f"pool:{self.name}" if self.own else f"{self.name}/{self.model}"
 
 
+def address_in_environ(entry: Mapping[str, Any]) -> str | None:
+    """The variable that the entry's address stands in; `None`: it states one, or has none."""
+    base_url = _base_url(section_of(entry.get("litellm_params")))
+    if base_url is None or not base_url.startswith(ENVIRON):
+        return None
+    return base_url.removeprefix(ENVIRON)
+
+
 def deployment(
-    entry: Mapping[str, Any], provider_of: Callable[[str], str | None]
+    entry: Mapping[str, Any],
+    provider_of: Callable[[str], str | None],
+    environ: Mapping[str, str] = MappingProxyType({}),
 ) -> Deployment | None:
     """`None` when nobody can tell who serves, or where.
 
-    `provider_of`: LiteLLM's own guess at a bare name.
+    `provider_of`: LiteLLM's own guess at a bare name. `environ`: where addresses may stand.
     """
     given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
     word = str(given.get("model") or "")
     prefix, slash, model = word.partition("/")
     if not slash and word != "*":
         prefix, model = provider_of(word) or "", word
-    base_url = _text(given.get("api_base") or given.get("base_url"))
-    if base_url is not None and base_url.startswith(ENVIRON):
-        base_url = None  # what the variable holds is not known here
+    base_url, variable = _base_url(given), address_in_environ(entry)
+    if variable is not None:
+        base_url = _text(environ.get(variable))
+        if base_url is None:
+            return None  # a guess would send prompts to somebody else
     if not prefix or not model or (prefix == "*" and base_url is None):
         return None
     own = prefix in VLLM or (prefix in ANY_OPENAI and base_url is not None and _is_own(base_url))
@@ -77,6 +94,8 @@ def deployment(
             return None
     name = ours if base_url is None else _name_of(ours, base_url, model, own=own)
     key, in_file = _key(given.get("api_key"), name)
+    if key is None and not own and base_url in (None, BASE_URLS.get(ours)):
+        key = _USUAL_KEYS.get(ours) if given.get("api_key") is None else None
     base_model = _text(info.get("base_model"))
     return Deployment(
         model=model,
@@ -90,6 +109,10 @@ def deployment(
         price_name=base_model or (f"{ours}/{model}" if name != ours and not own else None),
         litellm_prefix=prefix if not speaks and name != prefix else None,
     )
+
+
+def _base_url(given: Mapping[str, Any]) -> str | None:
+    return _text(given.get("api_base") or given.get("base_url"))
 
 
 def _name_of(ours: str, base_url: str, model: str, *, own: bool) -> str:

@@ -16,6 +16,9 @@ from gateway.config.settings import Provider, Settings
 from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
+_BESIDE_A_KEY = {
+    "AWS_REGION", "AWS_REGION_NAME", "AZURE_API_VERSION", "VERTEXAI_LOCATION", "VERTEXAI_PROJECT",
+}  # fmt: skip
 # A proxy's address may hold a password: for those only who call other hosts.
 _OUTWARD = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -81,7 +84,8 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
     """With the keys that the configuration names.
 
     Of a `litellm` provider without a named key, LiteLLM itself finds the credentials by the
-    vendor's own variables (`AWS_...`, `AZURE_...`): with one, nothing can be left out.
+    vendor's own variables (`AWS_...`, `AZURE_...`): with one, nothing can be left out. Beside a
+    named key it still finds there what is no secret: version, region, project.
     """
     providers = settings.providers.values()
     if any(p.kind == "litellm" and not p.names_a_key for p in providers):
@@ -90,6 +94,8 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
     named |= {pool.engine.api_key_env for pool in settings.pools.values()}
     named |= {settings.server.idempotency.replay.key_env, settings.opentelemetry.headers_env}
     named |= _of_commands(providers)
+    if any(provider.kind == "litellm" for provider in providers):
+        named |= _BESIDE_A_KEY
     kept = {
         name: value
         for name, value in base.items()

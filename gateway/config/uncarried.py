@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gateway.config.deployments import ENVIRON, Deployment, section_of
+from gateway.config.deployments import Deployment, section_of
 
 _READ = frozenset({
     "model", "api_base", "base_url", "api_key", "input_cost_per_token", "output_cost_per_token",
@@ -17,6 +17,7 @@ _DEADLINES = "deadlines are the gateway's: see server.timeouts"
 _RETRIES = "retries have one budget, and circuits open by themselves"
 _HOSTS = "not needed: workers share memory, hosts share the ledger's database"
 _NO_CACHE = "answers are not cached; engines cache prefixes"
+_ADAPTER = "LiteLLM's adapter reads it from the environment: "
 _METRICS = "see /metrics, `breakeven ledger report` and the dashboard"
 _WHY = {
     "rpm": _LIMITS, "tpm": _LIMITS, "max_parallel_requests": _LIMITS,
@@ -28,7 +29,14 @@ _WHY = {
     "redis_host": _HOSTS, "redis_port": _HOSTS, "redis_password": _HOSTS, "redis_url": _HOSTS,
     "cache": _NO_CACHE, "cache_params": _NO_CACHE, "cache_responses": _NO_CACHE,
     "callbacks": _METRICS, "success_callback": _METRICS, "failure_callback": _METRICS,
-    "api_version": "LiteLLM's adapter reads it from the environment: AZURE_API_VERSION",
+    "api_version": f"{_ADAPTER}AZURE_API_VERSION",
+    "aws_access_key_id": f"{_ADAPTER}AWS_ACCESS_KEY_ID",
+    "aws_secret_access_key": f"{_ADAPTER}AWS_SECRET_ACCESS_KEY",
+    "aws_region_name": f"{_ADAPTER}AWS_REGION_NAME",
+    "vertex_credentials": f"{_ADAPTER}GOOGLE_APPLICATION_CREDENTIALS, a file's path",
+    "vertex_location": f"{_ADAPTER}VERTEXAI_LOCATION",
+    "vertex_project": f"{_ADAPTER}VERTEXAI_PROJECT",
+    "environment_variables": "set them where `breakeven serve` is started",
     "drop_params": "nothing to set: hints that a target does not know are left out",
     "enable_pre_call_checks": "nothing to set: what does not fit a target is never sent to it",
     "master_key": "keys are made by `breakeven keys create`, with teams and budgets",
@@ -51,9 +59,6 @@ def notes_on(place: str, entry: Mapping[str, Any], found: Deployment) -> Iterato
     if found.key_in_file:
         words = f"the key stands in the file: put it into the environment as {found.key}"
         yield Note(f"{place}.litellm_params.api_key", words)
-    if str(given.get("api_base")).startswith(ENVIRON):
-        words = f"an address stands in the file itself: set it for `{found.name}`"
-        yield Note(f"{place}.litellm_params.api_base", words)
     for where, section, read in (
         ("litellm_params", given, _READ),
         ("model_info", info, _READ_INFO),

@@ -30,7 +30,9 @@ CLOUD = entry("cloud", "openai/gpt-4o", api_key="os.environ/KEY")
 def test_entries_of_one_name_are_targets_of_one_model() -> None:
     found = carried(CLOUD, entry("cloud", "groq/llama"), CLOUD)
     assert found.document["models"] == {"cloud": {"targets": ["openai/gpt-4o", "groq/llama"]}}
-    assert found.document["providers"] == {"openai": {"api_key_env": "KEY"}, "groq": {}}
+    assert found.document["providers"] == {
+        "openai": {"api_key_env": "KEY"}, "groq": {"api_key_env": "GROQ_API_KEY"},
+    }  # fmt: skip
     assert found.notes == []
 
 
@@ -45,7 +47,7 @@ def test_engines_of_one_model_are_one_pool() -> None:
     assert pools["llama-2"]["engine"]["served_name"] == "other/llama"
     assert pools["llama"]["gpu"] == GPU
     assert found.document["models"]["llama"]["targets"] == ["pool:llama", "pool:llama-2"]
-    assert [note.place for note in found.notes] == ["models.llama"]  # nothing to compare with
+    assert [note.place for note in found.notes] == ["models.llama.compare_with"]  # nothing
 
 
 def test_another_key_is_another_provider_of_the_same_prices() -> None:
@@ -110,6 +112,71 @@ def test_aliases_patterns_deadline_and_budget() -> None:
     assert [note.place for note in found.notes] == [
         "model_list[2].model_name", "router_settings.model_group_alias.x",
     ]  # fmt: skip
+
+
+def test_what_names_no_key_has_its_vendors_own_and_is_the_same_provider() -> None:
+    found = carried(
+        entry("a", "openai/gpt-4o"),
+        entry("openai/*", "openai/*", api_key="os.environ/OPENAI_API_KEY"),
+        entry("b", "openai/x", api_base="https://elsewhere.example.com/v1"),
+    )
+    providers = found.document["providers"]
+    assert providers["openai"] == {"api_key_env": "OPENAI_API_KEY"}
+    assert "api_key_env" not in providers["elsewhere.example.com"]  # no key goes where none was
+    assert found.document["models"]["openai/*"] == "passthrough"
+    assert found.notes == []
+
+
+def test_a_pattern_without_a_counterpart_leaves_no_provider_behind() -> None:
+    other = entry("openai/*", "openai/*", api_key="os.environ/OTHER")
+    found = carried(CLOUD, other, entry("any", "hosted_vllm/*", api_base="http://10.0.0.5/v1"))
+    assert found.document["providers"].keys() == {"openai"}
+    assert "pools" not in found.document
+    assert [note.place for note in found.notes] == [
+        "model_list[1].model_name", "model_list[2].model_name",
+    ]  # fmt: skip
+
+
+def test_fallbacks_with_more_than_a_name_and_nonsense_in_their_place() -> None:
+    routing = {
+        "fallbacks": [{"llama": [{"model": "cloud", "temperature": 0}, ["x"], {"api_key": "s3"}]}],
+        "context_window_fallbacks": [{"llama": "cloud"}],
+        "model_group_alias": {"x": ["cloud"], "y": {"model": "cloud", "hidden": True}},
+    }
+    found = carried(LOCAL, CLOUD, router_settings=routing)
+    models = found.document["models"]
+    assert models["llama"]["targets"] == ["pool:llama", "openai/gpt-4o"]
+    assert (models["y"], "x" in models) == ({"same_as": "cloud"}, False)
+    assert len(found.notes) == 4
+    assert "s3" not in repr(found.notes)
+
+
+def test_an_address_in_a_variable_is_read_and_never_guessed() -> None:
+    """Without it the vendor's own would be taken: prompts meant for a proxy would leave."""
+    there = entry("a", "openai/gpt-4o", api_base="os.environ/WHERE")
+    given = {"model_list": [there]}
+    found = carry_over(given, gpu=GPU, provider_of=str, environ={"WHERE": "http://10.0.0.9/v1"})
+    assert found.document["pools"]["gpt-4o"]["engine"]["endpoints"] == ["http://10.0.0.9/v1"]
+    missing = carried(CLOUD, there)
+    assert missing.document["models"].keys() == {"cloud"}
+    assert [note.place for note in missing.notes] == ["model_list[1].litellm_params.api_base"]
+
+
+def test_what_is_not_asked_here_is_told() -> None:
+    found = carried(CLOUD, entry("draw", "openai/dall-e-3", "image_generation"))
+    assert found.document["models"].keys() == {"cloud"}
+    assert [note.place for note in found.notes] == ["model_list[1]"]
+
+
+def test_engines_are_compared_by_the_names_that_prices_have() -> None:
+    azure = entry("llama", "azure/mine", api_base="https://eu.example.com")
+    azure["model_info"] = {"base_model": "azure/gpt-4o"}
+    assert carried(LOCAL, azure).document["models"]["llama"]["compare_with"] == ["azure/gpt-4o"]
+    sold = carry_over(
+        {"model_list": [LOCAL]}, gpu=GPU, provider_of=str, sold_as=lambda name: f"api/{name}"
+    )
+    assert sold.document["models"]["llama"]["compare_with"] == ["api/meta/llama"]
+    assert [note.place for note in sold.notes] == ["models.llama.compare_with"]
 
 
 def test_a_budget_of_no_calendar_window_is_told() -> None:

@@ -60,6 +60,16 @@ def test_who_opens_the_ledger_gets_no_key() -> None:
     assert environ.dashboard(base, "db", none).keys() == {"PATH", URL, "STREAMLIT_THEME_BASE"}
 
 
+def test_beside_a_named_key_litellm_finds_what_is_no_secret() -> None:
+    base = {**SECRETS, "AZURE_API_VERSION": "2024-06-01", "AWS_SECRET_ACCESS_KEY": "s-9"}
+    found = environ.worker(base, "db", _settings(kind="litellm", api_key_env="STANDIN_CRED"))
+    assert found["AZURE_API_VERSION"] == "2024-06-01"
+    assert "AWS_SECRET_ACCESS_KEY" not in found
+    assert "AZURE_API_VERSION" not in environ.worker(
+        base, "db", _settings(base_url="https://x.example/v1")
+    )
+
+
 def test_the_dashboard_reads_as_a_role_that_only_reads() -> None:
     text = {"models": {}, "dashboard": {"reader_url_env": "READER", "access_file": "a.toml"}}
     settings = parse(json.dumps(text), name="test")
