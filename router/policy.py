@@ -14,9 +14,9 @@ from router.types import Policy, Residency
 DEFAULT = Policy(name="default")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """One entry of the policy file, ready to match.
+    """One entry of the policy file, ready to match; no two are the same, whatever they are called.
 
     `is_conditional`: more is to be asked of each request. `shadow`: it is decided by and recorded,
     and never acts.
@@ -67,7 +67,7 @@ def within(rules: Sequence[Rule], facts: Facts) -> tuple[Rule, ...]:
 
 
 class Ruling(NamedTuple):
-    """The rule that acts, the first shadow above it, and rules whose condition cannot be told."""
+    """The rule that acts, the first shadow above it, and others whose condition cannot be told."""
 
     rule: Rule
     shadow: Rule | None = None
@@ -78,14 +78,15 @@ def rule_upon(rules: Sequence[Rule], ask: Callable[[Rule], bool | None]) -> Ruli
     """`ask` says whether a conditional rule holds, `None` that it could not be told.
 
     Such a rule is passed over, but what it would have closed has to stay closed: `closed` has that.
-    The last rule of `rules` acts where no other does.
+    A shadow closes nothing: it never acts, told or not. The last rule of `rules` acts where no
+    other does.
     """
     shadow: Rule | None = None
     unknown: list[Rule] = []
     for rule in rules:
         held = ask(rule) if rule.is_conditional else True
         if held is None:
-            unknown.append(rule)
+            unknown += () if rule.shadow else (rule,)
         elif held and rule.shadow:
             shadow = shadow or rule
         elif held:

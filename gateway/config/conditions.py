@@ -18,6 +18,8 @@ from typing import Any
 
 import msgspec
 
+from gateway.config.neverheld import never_held, tags_of
+
 LONGEST = 1000  # characters; nesting that any parser stands
 
 _OPERATORS = frozenset(
@@ -74,7 +76,7 @@ _SAMPLES = (
 class Condition:
     """`holds` for a request, or raises `Undecided`."""
 
-    __slots__ = ("_program", "_wanted", "may_fail", "text")
+    __slots__ = ("_program", "_wanted", "doubts", "may_fail", "text")
 
     def __init__(self, text: str) -> None:
         """Raises `Faulty`."""
@@ -82,6 +84,9 @@ class Condition:
         self.may_fail = False  # for keys without a tag that it names
         self._program, self._wanted = _compiled(text)
         self._try()
+        self.doubts = tuple(never_held(text))  # why it may be for nobody
+        if not self.doubts and self._fails_tagged():
+            self.doubts = ("tags are text: `<` and the like take them beside text alone",)
 
     def holds(self, asking: Asking) -> bool:
         try:
@@ -104,6 +109,16 @@ class Condition:
                 raise Faulty(_first_line(error)) from error
             if not isinstance(answer, bool):
                 raise Faulty(f"must say yes or no, not {type(answer).__name__}")
+
+    def _fails_tagged(self) -> bool:
+        """Whether a key that has all its tags leaves it undecided."""
+        tags = dict.fromkeys(tags_of(self.text), "")
+        for sample in _SAMPLES:
+            try:
+                self.holds(msgspec.structs.replace(sample, tags=tags))
+            except Undecided:
+                return True
+        return False
 
 
 def _compiled(text: str) -> tuple[Any, tuple[str, ...]]:
@@ -147,6 +162,8 @@ def _first_line(error: Exception) -> str:
     place = said.partition(": ")[0]
     if "expecting" in said and "<EOF>" in said:
         return f"{place}: it ends where something must follow: a value after `>`, `&&` and the like"
+    if "Recursion limit" in said:
+        return f"{place}: it is nested too deep"
     if "invalid int literal" in said:
         return f"{place}: the number is too large: at most {2**63 - 1}"
     if said.startswith("No such overload"):

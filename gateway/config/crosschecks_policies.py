@@ -10,6 +10,8 @@ from ledger.budgets.windows import WindowError, zone_named
 from router.policy import Facts, Rule, matches
 from router.types import Policy
 
+UNMATCHED = "default"  # what a request is told that falls under no policy of the file
+
 
 def policy_names(settings: Settings) -> Iterator[Fault]:
     names = [rule.name for rule in settings.policies]
@@ -17,6 +19,13 @@ def policy_names(settings: Settings) -> Iterator[Fault]:
         if name in names[:index]:
             words = f"policy names must be unique: `{name}` is taken"
             yield Fault(("policies", index, "name"), words)
+
+
+def policy_default(settings: Settings) -> Iterator[Fault]:
+    for index, rule in enumerate(settings.policies):
+        if rule.name == UNMATCHED and (rule.match != Match() or rule.shadow):
+            words = f"`{UNMATCHED}` is told of requests that no policy matches, too: another name"
+            yield warning(("policies", index, "name"), words)
 
 
 def policy_models(settings: Settings) -> Iterator[Fault]:
@@ -65,6 +74,8 @@ def policy_conditions(settings: Settings) -> Iterator[Fault]:
         except Faulty as error:
             yield Fault(place, f"the condition {error}")
             continue
+        for doubt in condition.doubts:
+            yield warning(place, doubt)
         if condition.may_fail:
             words = (
                 "cannot be told of keys without that tag: say `has(tags.NAME) && ...`; until then "
@@ -144,6 +155,7 @@ def _named(rule: PolicyRule) -> Iterator[tuple[Place, str]]:
 
 POLICY_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     policy_names,
+    policy_default,
     policy_models,
     policy_order,
     policy_conditions,

@@ -61,15 +61,13 @@ class Entry(NamedTuple):
 
 class Rules:
     def __init__(self, settings: Settings) -> None:
-        self._entries = {
-            rule.name: _entry(rule) for rule in reversed((*settings.policies, DEFAULT_RULE))
-        }  # a rule of the file called "default" wins over ours
-        self._rules = tuple(_entry(rule).rule for rule in (*settings.policies, DEFAULT_RULE))
+        entries = [_entry(rule) for rule in (*settings.policies, DEFAULT_RULE)]
+        self._entries = {entry.rule: entry for entry in entries}
 
     def entries(self, model: str, team: str) -> tuple[Entry, ...]:
         """Those that requests of this model and team can fall under; the last one for certain."""
-        found = within(self._rules, Facts(model=model, team=team))
-        return tuple(self._entries[rule.name] for rule in found)
+        found = within(tuple(self._entries), Facts(model=model, team=team))
+        return tuple(self._entries[rule] for rule in found)
 
     def match(self, model: str, team: str) -> Matched:
         """By model and team alone: the rule that asks nothing of a request."""

@@ -57,12 +57,12 @@ class Chain:
     ) -> None:
         """`barred`: by candidate, what no rule may change."""
         places = _places(targets)
-        self._links = {entry.rule.name: _link(entry, model, places, barred) for entry in entries}
+        self._links = {entry.rule: _link(entry, model, places, barred) for entry in entries}
         self._rules = tuple(entry.rule for entry in entries)
         self._told: set[str] = set()  # whose failing condition is in the log
         # Of all requests alike, when the first rule asks nothing of them.
         self.constant: Terms | None = None
-        first = self._links[self._rules[0].name]
+        first = self._links[self._rules[0]]
         if len(entries) == 1 and not self._rules[0].is_conditional and first.split is None:
             self.constant = first.terms("")
 
@@ -73,7 +73,7 @@ class Chain:
         known: list[Asking] = []
 
         def ask(rule: Rule) -> bool | None:
-            entry = self._links[rule.name].entry
+            entry = self._links[rule].entry
             if entry.calendar is not None and not entry.calendar.holds(wall_us):
                 return False
             if entry.condition is None:
@@ -87,17 +87,17 @@ class Chain:
                 return None
 
         ruling = rule_upon(self._rules, ask)
-        terms = self._links[ruling.rule.name].terms(key)
+        terms = self._links[ruling.rule].terms(key)
         if ruling.unknown:
             terms = self._closed(terms, ruling.unknown)
         if ruling.shadow is not None:
-            terms = replace(terms, shadow=self._links[ruling.shadow.name].terms(key))
+            terms = replace(terms, shadow=self._links[ruling.shadow].terms(key))
         return terms
 
     def _closed(self, terms: Terms, unknown: Sequence[Rule]) -> Terms:
         barred = dict(terms.barred or NOBODY)
         for rule in unknown:
-            barred |= self._links[rule.name].barred
+            barred |= self._links[rule].barred
         policy = closed(terms.rule.policy, unknown)
         names = tuple(rule.name for rule in unknown)
         return replace(

@@ -80,7 +80,7 @@ def test_a_chain_ends_with_the_first_rule_that_asks_nothing():
         (("a?", "b"), {"a": None}, "b", None, ("a",)),
         (("a!", "b!", "c"), {}, "c", "a", ()),
         (("a?!", "b!", "c"), {"a": False}, "c", "b", ()),
-        (("a?!", "b"), {"a": None}, "b", None, ("a",)),
+        (("a?!", "b?", "c"), {"a": None, "b": None}, "c", None, ("b",)),  # a shadow never acts
         (("a", "b!"), {}, "a", None, ()),  # a shadow below who acts has nothing to watch
     ],
 )

@@ -30,6 +30,39 @@ def test_what_can_be_said(text, tagged, plain):
     condition = Condition(text)
     assert (condition.holds(TAGGED), condition.holds(PLAIN)) == (tagged, plain)
     assert not condition.may_fail
+    assert condition.doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('stream == "true"', '`stream` is true or false, and never equal to `"true"`'),
+        ("tags.level == 1 && stream", "`tags.level` is text, and never equal to `1`"),
+        ('1 != tags["level"]', '`tags["level"]` is text'),
+        ("team == true", "`team` is text"),
+        ("prompt_tokens == '5'", "`prompt_tokens` is a number"),
+        ('features == "tools"', "`features` is a list"),
+        ('kind == "image"', "there is no kind `image`: chat, completion"),
+        ('"tool" in features', "there is no feature `tool`: tools, json_schema"),
+        ("has(tags.cost) && tags.cost > 5", "tags are text"),
+        ('"cost" in tags && tags["cost"] >= 1', "tags are text"),
+    ],
+)
+def test_what_is_for_nobody_is_told(text, said):
+    (doubt,) = Condition(text).doubts
+    assert said in doubt
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'team == "stream == 1"', 'model == "kind" && n == 1', 'features == ["tools"]',
+        "size(features) == 0 && size(team) == 4", "has(tags.a) == true", 'tags.a == "1"',
+        'team.startsWith("a") == true', '"x" in tags', 'tags.a in ["1"] && tags["b"] < "2"',
+    ],
+)  # fmt: skip
+def test_what_may_be_for_somebody_is_not(text):
+    assert Condition(text).doubts == ()
 
 
 @pytest.mark.parametrize(
@@ -57,7 +90,7 @@ def test_what_can_be_said(text, tagged, plain):
         ("cel.bind(n, 1, n == 1)", "`bind` is not taken"),
         ('timestamp("2026-01-01T00:00:00Z") < timestamp("2027-01-01T00:00:00Z")', "is not taken"),
         ("!" * LONGEST + "true", f"longer than {LONGEST}"),
-        ("(" * 400 + "true" + ")" * 400, "at 1:"),
+        ("(" * 400 + "true" + ")" * 400, "at 1:97: it is nested too deep"),
         ("[" * 400 + "]" * 400 + " == []", "at 1:"),
         ('model == "\ud800"', "surrogates"),
     ],

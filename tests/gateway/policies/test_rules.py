@@ -1,9 +1,11 @@
 """Policy rules: first match wins, a default always does, a miss has a price."""
 
+import pytest
+
 from gateway.config.settings import parse
 from gateway.policies.rules import PENALTY_FACTOR, Rules
 from gateway.targets.candidates import Frozen
-from router.types import Candidate, Kind, Otherwise
+from router.types import Candidate, Kind, Otherwise, Residency
 
 RULES = """
 models:
@@ -42,6 +44,17 @@ def test_the_first_match_wins_and_nothing_is_left_unmatched() -> None:
     assert rules.match("code", "search").policy.name == "code"
     assert rules.match("chat", "search").policy.name == "search"
     assert rules.match("chat", "other").policy.name == "default"
+
+
+@pytest.mark.parametrize("shadow", ["false", "true"])
+def test_a_narrow_rule_called_default_is_for_nobody_else(shadow) -> None:
+    narrow = f"{{teams: [a]}}, residency: internal_only, shadow: {shadow}"
+    text = RULES.partition("policies:")[0] + f"policies: [{{name: default, match: {narrow}}}]"
+    rules = Rules(parse(text, name="x"))
+    matched = rules.match("chat", "b")
+    assert (matched.policy.name, matched.policy.residency) == ("default", Residency.ANY)
+    inside = rules.entries("chat", "a")[0].matched.policy.residency
+    assert inside is Residency.INTERNAL_ONLY
 
 
 def test_a_rule_becomes_the_routers_policy() -> None:

@@ -133,6 +133,13 @@ def test_a_condition_that_fails_opens_nothing(tags, name, inside):
     assert found.undecided == (("secret",) if not tags else ())
 
 
+def test_a_shadow_whose_condition_fails_closes_nothing():
+    found = terms(SECRET.replace("name: secret,", "name: secret, shadow: true,"))
+    assert (found.rule.policy.name, found.shadow, found.undecided) == ("open", None, ())
+    assert found.rule.policy.residency is Residency.ANY
+    assert "openai/small" not in found.barred
+
+
 def test_a_failing_condition_is_told_once(caplog):
     failing = chain(SECRET)
     for _ in range(3):

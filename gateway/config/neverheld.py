@@ -1,0 +1,56 @@
+"""What a condition compares that can never be equal: CEL takes it, and it quietly says no.
+
+`stream == "true"` and `tags.level == 1` are no faults of the language, yet a rule with one is never
+for anybody. Found in the text alone: a fact beside `==` or `!=` with a literal of another kind, and
+words that no request has.
+"""
+
+import re
+from collections.abc import Iterator
+
+from router.types import Feature, Kind
+
+_STRING = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
+_LITERAL = rf"{_STRING}|-?\d[\w.]*|\b(?:true|false)\b"
+_FACT = rf"\btags\s*\[\s*(?:{_STRING})\s*\]|\btags\.\w+|(?<![\w.])[a-z_]+\b(?!\s*[.(\[])"
+_EQUAL = re.compile(rf"(?P<fact>{_FACT})\s*[=!]=\s*(?P<literal>{_LITERAL})")
+_TURNED = re.compile(rf"(?P<literal>{_LITERAL})\s*[=!]=\s*(?P<fact>{_FACT})")
+_WITHIN = re.compile(rf"(?P<word>{_STRING})\s+in\s+features\b")
+_TAG = re.compile(rf"\btags\.(\w+)|\btags\s*\[\s*({_STRING})\s*\]")
+_NUMBERS = frozenset({"prompt_tokens", "max_tokens", "n"})
+_TEXTS = frozenset({"model", "team", "org", "key", "user", "kind"})
+
+
+def never_held(text: str) -> Iterator[str]:
+    """What is wrong, a line each."""
+    for pattern in (_EQUAL, _TURNED):
+        for found in pattern.finditer(text):
+            fact, literal = found["fact"], found["literal"]
+            meant = _meant(fact)
+            if meant is not None and meant != _kind(literal):
+                yield f"`{fact}` is {meant}, and never equal to `{literal}`"
+            elif fact == "kind" and literal[1:-1] not in tuple(Kind):
+                yield f"there is no kind `{literal[1:-1]}`: {', '.join(Kind)}"
+    for found in _WITHIN.finditer(text):
+        word = found["word"][1:-1]
+        if word not in tuple(Feature):
+            yield f"there is no feature `{word}`: {', '.join(Feature)}"
+
+
+def tags_of(text: str) -> frozenset[str]:
+    """The names of tags that it asks for."""
+    return frozenset(plain or quoted[1:-1] for plain, quoted in _TAG.findall(text))
+
+
+def _meant(fact: str) -> str | None:
+    if fact.startswith("tags") or fact in _TEXTS:
+        return "text"
+    if fact in _NUMBERS:
+        return "a number"
+    return {"stream": "true or false", "features": "a list"}.get(fact)
+
+
+def _kind(literal: str) -> str:
+    if literal[0] in "\"'":
+        return "text"
+    return "true or false" if literal in ("true", "false") else "a number"
