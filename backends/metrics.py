@@ -7,9 +7,11 @@ wanted name are parsed. Data-parallel ranks appear as `engine` labels: counts ad
 weighted by each rank's blocks. vLLM reserves one block per rank; it holds no request's tokens.
 
 A page without the KV usage gauge (`kv_cache_usage_perc`, in old releases `gpu_cache_usage_perc`)
-is a failed probe: read as zero it would say "empty" of an engine nobody can see into.
+is a failed probe: read as zero it would say "empty" of an engine nobody can see into. So is one
+with a figure that is none (NaN, infinite) or below nothing.
 """
 
+import math
 import re
 from collections import defaultdict
 from typing import Final
@@ -117,10 +119,9 @@ def _collect(
     cache: dict[str, dict[str, str]] = {}
     asleep = False
     for name, labels, text in _LINE.findall(page):
-        try:
-            value = float(text)
-        except ValueError as error:
-            raise ProbeFailed(f"{name} has the value {text!r}") from error
+        value = _number(text)
+        if not 0.0 <= value < math.inf:
+            raise ProbeFailed(f"{name} has the value {text!r}")
         if name in (KV_USAGE, KV_USAGE_OLD):
             usage.setdefault(name, {})[_engine(labels)] = value
         elif name == _CACHE_CONFIG:
@@ -130,6 +131,13 @@ def _collect(
         else:
             sums[name] += value
     return sums, usage, cache, asleep
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _engine(labels: str) -> str:
@@ -143,7 +151,7 @@ def _blocks(cache: dict[str, dict[str, str]]) -> tuple[dict[str, int], int | Non
     block_tokens: int | None = None
     for engine, labels in cache.items():
         count, size = labels.get("num_gpu_blocks", ""), labels.get("block_size", "")
-        if count.isdigit() and size.isdigit():
+        if count.isdecimal() and size.isdecimal():
             blocks[engine] = max(int(count) - 1, 0)
             block_tokens = int(size)
     return blocks, block_tokens

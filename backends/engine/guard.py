@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -212,12 +213,22 @@ class Log:
     def write(self, chunk: bytes) -> None:
         if not chunk:
             return  # the end of the output: a full file stays, for its last lines tell the cause
-        if self._size + len(chunk) > self._limit and self._size:
-            self._file.close()
+        try:
+            if self._size + len(chunk) > self._limit and self._size:
+                self._begin_anew()
+            self._size += self._file.write(chunk) or 0
+        except OSError:
+            return  # a full disk ends no engine: what it says meanwhile is lost
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _begin_anew(self) -> None:
+        with suppress(FileNotFoundError):  # moved before, when there was no room for the next one
             self._path.replace(self._path.with_name(self._path.name + ".1"))
-            self._file = self._path.open("wb", buffering=0)
-            self._size = 0
-        self._size += self._file.write(chunk) or 0
+        fresh = self._path.open("wb", buffering=0)
+        self._file.close()
+        self._file, self._size = fresh, 0
 
 
 if __name__ == "__main__":

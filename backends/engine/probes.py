@@ -12,6 +12,7 @@ import httpx
 from backends.metrics import ProbeFailed, parse
 
 _TIMEOUT_S = 30.0
+_NONSENSE = (ValueError, LookupError, TypeError, AttributeError)  # JSON of another shape
 LEAST_CHUNKS = 0.8  # of an answer's tokens; the rest were parts of letters
 _WORDS = [
     "load",
@@ -75,16 +76,18 @@ class Stream:
 
 
 async def context_limit(client: httpx.AsyncClient, workload: Workload) -> int | None:
-    """The longest context that the engine reports for the model; `None` when it does not say."""
+    """The longest context that the engine reports; `None` when it does not say.
+
+    Of the model by its name; who takes any name may list its model by another.
+    """
     try:
         answer = await client.get(f"{workload.base_url}/models", timeout=_TIMEOUT_S)
-        listed = answer.json()["data"]
-    except (httpx.HTTPError, ValueError, KeyError) as error:
+        cards = answer.json()["data"]
+        named = [card for card in cards if card.get("id") == workload.model]
+        found = [card["max_model_len"] for card in named or cards if card.get("max_model_len")]
+        return int(found[0]) if found else None
+    except (httpx.HTTPError, *_NONSENSE) as error:
         raise ProbeError(f"/models: {type(error).__name__} {error}") from error
-    for model in listed:
-        if model.get("id") == workload.model and model.get("max_model_len"):
-            return int(model["max_model_len"])
-    return None
 
 
 async def kv_room(client: httpx.AsyncClient, workload: Workload) -> int:
@@ -143,7 +146,7 @@ async def measure(
                 tokens = int(usages[-1].get("completion_tokens") or 0)
                 if tokens > (marks[-1].tokens if marks else 0):
                     marks.append(Mark(time.monotonic(), tokens))
-    except (httpx.HTTPError, ValueError, KeyError) as error:
+    except (httpx.HTTPError, *_NONSENSE) as error:
         raise ProbeError(f"/completions: {type(error).__name__} {error}") from error
     if not marks:
         raise ProbeError("the stream carried no usage: it cannot be timed by token")

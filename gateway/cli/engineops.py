@@ -6,9 +6,8 @@ a restart goes through a pool one by one.
 """
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +21,7 @@ from gateway.admin.enginehost import runtime_of
 from gateway.admin.verb import Nothing, Refused
 from gateway.cli.config import Config, load_or_fail
 from gateway.cli.desk import By, Desk, Why, acting, looking
+from gateway.cli.logtail import LogTail
 from gateway.cli.output import AsJson, emit, fail, table
 from gateway.following import FOLLOW_S
 from gateway.host.engines import log_of
@@ -127,15 +127,27 @@ def logs(
     for file in files:
         if not file.exists():
             fail(f"there is no {file}: {name} was not started yet")
-        if len(files) > 1:
-            typer.echo(f"==> {file.name} <==")
-        with file.open(encoding="utf-8", errors="replace") as log:
-            for line in deque(log, maxlen=lines):
-                typer.echo(line, nl=False)
-            while follow and file is files[-1]:
-                text = log.read()
-                typer.echo(text, nl=False)
-                time.sleep(0 if text else LOOK_S)
+    with ExitStack() as stack:
+        _tail({file.name: stack.enter_context(LogTail(file)) for file in files}, lines, follow)
+
+
+def _tail(tails: Mapping[str, LogTail], lines: int, follow: bool) -> None:
+    shown = ""
+    for one, tail in tails.items():
+        shown = _written(one, tail.last(lines), "" if len(tails) > 1 else one)
+    while follow:
+        texts = {one: text for one, tail in tails.items() if (text := tail.more())}
+        for one, text in texts.items():
+            shown = _written(one, text, shown)
+        time.sleep(0 if texts else LOOK_S)
+
+
+def _written(name: str, text: str, shown: str) -> str:
+    """Named where another log was shown before."""
+    if name != shown:
+        typer.echo(f"==> {name} <==")
+    typer.echo(text, nl=False)
+    return name
 
 
 @contextmanager

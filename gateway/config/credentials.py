@@ -20,7 +20,7 @@ from backends.secret import Secret
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.schema_peers import Peers
 from gateway.config.sections import KeyCommand
-from gateway.config.settings import Provider, Settings
+from gateway.config.settings import Engine, Provider, Settings
 from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
@@ -45,6 +45,12 @@ def provider_key(provider: Provider | None, name: str, environ: Mapping[str, str
             )
         return Secret(value)
     return None
+
+
+def engine_headers(engine: Engine, environ: Mapping[str, str]) -> dict[str, str]:
+    """What an own engine is asked with; empty where it asks for no key."""
+    key = environ.get(engine.api_key_env or "")
+    return {"authorization": f"Bearer {key}"} if key else {}
 
 
 def collector_headers(settings: OpenTelemetry, environ: Mapping[str, str]) -> dict[str, Secret]:

@@ -3,8 +3,9 @@
 Everyone on the host with the same user, and every crash report, can read a process's environment.
 Workers call providers and read the ledger, so they get the keys that the configuration names and
 the ledger's address; the runner of batches gets those of providers that take batches; ledger
-writer, telemetry and dashboard get the address, telemetry also the webhook for alerts; stand-ins
-get none. The exchange with other hosts gets the secret that they share, and nothing else.
+writer, telemetry and dashboard get the address, telemetry also the webhook for alerts and the keys
+of engines, which it looks at; stand-ins get none. The exchange with other hosts gets the secret
+that they share, and nothing else.
 What installs the engine fetches packages: it gets what names the index and the way there.
 """
 
@@ -43,8 +44,11 @@ def ledger_reader(base: Mapping[str, str], url: str) -> dict[str, str]:
 
 
 def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
-    """It tells of budgets: with the webhook that the configuration names, and the way there."""
-    named = {settings.alerts.webhook_env, settings.alerts.secret_env}
+    """It tells of budgets, with the webhook that the configuration names, and the way there.
+
+    It asks engines what they are: with their keys.
+    """
+    named = {settings.alerts.webhook_env, settings.alerts.secret_env, *_of_engines(settings)}
     kept = {
         name: value for name, value in base.items() if name in named or name.upper() in _OUTWARD
     }
@@ -91,7 +95,7 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
     if any(p.kind == "litellm" and not p.names_a_key for p in providers):
         return {**base, URL_VARIABLE: url}
     named = {provider.api_key_env for provider in providers}
-    named |= {pool.engine.api_key_env for pool in settings.pools.values()}
+    named |= _of_engines(settings)
     named |= {settings.server.idempotency.replay.key_env, settings.opentelemetry.headers_env}
     named |= _of_commands(providers)
     if any(provider.kind == "litellm" for provider in providers):
@@ -109,6 +113,10 @@ def batches(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, 
     taking = [provider for provider in settings.providers.values() if provider.batch]
     named = {provider.api_key_env for provider in taking} | _of_commands(taking)
     return ledger_reader(base, url) | {key: value for key, value in base.items() if key in named}
+
+
+def _of_engines(settings: Settings) -> set[str | None]:
+    return {pool.engine.api_key_env for pool in settings.pools.values()}
 
 
 def _of_commands(providers: Iterable[Provider]) -> set[str | None]:

@@ -9,6 +9,7 @@ token: its time is a constant and a rate of reading, from a few requests.
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -22,6 +23,7 @@ from backends.engine.probes import ProbeError
 from backends.engine.profile import Profile, profile
 from backends.simulator.shapefile import ShapeFileError, profile_of
 from backends.stepmodel import StepModel
+from gateway.config.credentials import engine_headers
 from gateway.config.settings import Engine, Settings
 from gateway.measured.requests import AUDIO_MS_PER_TOKEN
 from gateway.runtime import EngineSeat
@@ -44,8 +46,8 @@ class Fitted:
 
 
 class StepFits:
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+        self._settings, self._environ = settings, environ
         self._kept = settings.state / "profiles"  # a model's own folder may be read-only
 
     async def of(self, seat: EngineSeat) -> Fitted | None:
@@ -57,7 +59,8 @@ class StepFits:
             if known is not None:
                 dated = f" ({known.measured})" if known.measured else ""
                 return Fitted(known.shape.step, None, f"simulated: {known.source}{dated}")
-            async with httpx.AsyncClient(timeout=timeout, trust_env=False) as client:
+            proof = engine_headers(engine, self._environ)
+            async with httpx.AsyncClient(timeout=timeout, trust_env=False, headers=proof) as client:
                 kind = kind_of(engine.kinds)
                 if kind != "generate":
                     step = await _fit_reading(kind, seat, client)
@@ -142,7 +145,7 @@ async def _fit_reading(kind: Kind, seat: EngineSeat, client: httpx.AsyncClient) 
         if kind == "transcription":
             tokens = size * 1000 // AUDIO_MS_PER_TOKEN
         else:
-            tokens = int(answer.json()["usage"]["prompt_tokens"])
+            tokens = _tokens_told(answer)
         points.append((tokens, median(times)))
     (short, fast), (long, slow) = points[0], points[-1]
     # Short inputs hide in the constant; a slope that chance made flat would serve them for nothing.
@@ -150,6 +153,15 @@ async def _fit_reading(kind: Kind, seat: EngineSeat, client: httpx.AsyncClient) 
     slope = max((slow - fast) / (long - short), least) if long > short else least
     constant = max(fast - slope * short, 1e-6)
     return StepModel(a_s=1e-6, b_s=0.0, c_s=0.0, d_s=slope, t0_s=constant)
+
+
+def _tokens_told(answer: httpx.Response) -> int:
+    try:
+        return int(answer.json()["usage"]["prompt_tokens"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise ProbeError(
+            "its answer tells no prompt_tokens: nothing says how fast it reads"
+        ) from error
 
 
 def _question(kind: Kind, model: str, size: int) -> tuple[str, dict[str, Any]]:

@@ -16,7 +16,9 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Sequence
+import ssl
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backends import health
+from backends.engine.probes import ProbeError, Workload, context_limit
 from backends.health import Health, Probe, State
 from backends.metrics import VLLM, ProbeFailed, is_json, parse, path_of
 from backends.pinned import PinnedTransport
@@ -33,7 +36,7 @@ from backends.roundtrip import round_trip_s
 from gateway import logs
 from gateway.alerts import Alerts
 from gateway.clock import Clock
-from gateway.config.credentials import known_secrets
+from gateway.config.credentials import engine_headers, known_secrets
 from gateway.config.settings import Settings, load
 from gateway.demanded import Markets
 from gateway.host.ratedesk import RateDesk
@@ -70,13 +73,20 @@ class Telemetry:
     """One per host; `fits` supplies each engine's step-time model."""
 
     def __init__(
-        self, settings: Settings, runtime: Runtime, board: Board, ledger: Engine, clock: Clock
+        self,
+        settings: Settings,
+        runtime: Runtime,
+        board: Board,
+        ledger: Engine,
+        clock: Clock,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._settings = settings
+        self._environ = environ
         self._board = board
         self._ledger = ledger
         self._clock = clock
-        self._fits = StepFits(settings)
+        self._fits = StepFits(settings, environ)
         self._limits = health.Limits(stale_s=settings.telemetry.stale_s)
         self._alerts = Alerts(settings, ledger, clock)
         self._seats = runtime.engines
@@ -85,12 +95,10 @@ class Telemetry:
 
     async def run(self) -> None:
         """Until cancelled."""
-        timeout = httpx.Timeout(SCRAPE_TIMEOUT_S)
-        async with (
-            httpx.AsyncClient(timeout=timeout, transport=PinnedTransport(INSIDE)) as client,
-            asyncio.TaskGroup() as tasks,
-        ):
+        tls = ssl.create_default_context()  # one for all: it holds every authority
+        async with AsyncExitStack() as clients, asyncio.TaskGroup() as tasks:
             for seat, watch in zip(self._seats, self._watches, strict=True):
+                client = await clients.enter_async_context(self._client(seat, tls))
                 tasks.create_task(self._follow(seat, watch, client))
                 if seat.kv_events is not None:
                     tasks.create_task(listen(seat.name, seat.kv_events, watch.memory, self._clock))
@@ -103,6 +111,14 @@ class Telemetry:
                 here = self._runtime
                 desk = RateDesk(self._ledger, here.host, here.run_dir, self._clock)
                 tasks.create_task(desk.run())
+
+    def _client(self, seat: EngineSeat, tls: ssl.SSLContext) -> httpx.AsyncClient:
+        """One for each engine: with its own key and no other's."""
+        return httpx.AsyncClient(
+            timeout=httpx.Timeout(SCRAPE_TIMEOUT_S),
+            transport=PinnedTransport(INSIDE, tls=tls),
+            headers=engine_headers(self._settings.pools[seat.pool].engine, self._environ),
+        )
 
     async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:
         state = self._taken_over(seat, watch)
@@ -204,10 +220,9 @@ class Telemetry:
         watch.health = State.LOADING.value
         watch.publish(self._board)
         try:
-            models = (await client.get(f"{seat.base_url}/models")).json()["data"]
-            limit = next((card.get("max_model_len") for card in models), None)
-        except (httpx.HTTPError, ValueError, KeyError) as error:
-            log.warning("%s: its models cannot be read: %s", seat.name, type(error).__name__)
+            limit = await context_limit(client, Workload(seat.base_url, seat.served_name))
+        except ProbeError as error:
+            log.warning("%s: its models cannot be read: %s", seat.name, error)
             return
         watch.limits.context_tokens = limit or 0
         fitted = await self._fits.of(seat)

@@ -104,9 +104,16 @@ def test_what_routing_depends_on_is_never_taken_as_zero(name: str):
         parse(without(PAGE, name))
 
 
-def test_a_value_that_is_no_number_fails_the_probe():
+@pytest.mark.parametrize("value", ["?", "NaN", "+Inf", "-1"])
+@pytest.mark.parametrize("figure", ["0.25", "654.0", "1.25", "1.79520220097e+09"])
+def test_a_value_that_is_no_number_fails_the_probe(figure: str, value: str):
     with pytest.raises(ProbeFailed, match="has the value"):
-        parse(PAGE.replace('tiny"} 0.25', 'tiny"} ?'))
+        parse(PAGE.replace(f" {figure}\n", f" {value}\n"))
+
+
+def test_a_size_that_is_no_number_is_no_size():
+    """Python's `isdigit` takes a superscript for a digit, `int` does not."""
+    assert parse(PAGE.replace('num_gpu_blocks="24"', 'num_gpu_blocks="²"')).kv_free_tokens is None
 
 
 def test_without_cache_configuration_capacity_is_unknown_and_the_fullest_rank_counts():

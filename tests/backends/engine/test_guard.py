@@ -1,5 +1,6 @@
 """The guard: its engine's whole tree ends with it, however it ends."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -163,7 +164,7 @@ def test_the_end_of_the_output_rotates_nothing(tmp_path):
     assert (tmp_path / "log").read_text() == "ValueError: the cause"
     assert not (tmp_path / "log.1").exists()
     log.write(b"more")
-    log._file.close()
+    log.close()
     assert (tmp_path / "log").read_text() == "more"
 
 
@@ -174,3 +175,25 @@ def test_the_log_rotates_and_stays_bounded(tmp_path):
     assert files == ["log", "log.1"]
     assert all((tmp_path / name).stat().st_size <= 70_000 for name in files)
     assert "line 4999" in (tmp_path / "log").read_text()
+
+
+def test_a_full_disk_ends_no_engine(tmp_path):
+    """Neither what it says on it, nor that no next log can be begun there."""
+    (tmp_path / "log").symlink_to("/dev/full")
+    assert start(tmp_path, "print('lost', flush=True); raise SystemExit(7)").wait(20) == 7
+
+
+def test_a_log_that_cannot_be_begun_is_begun_later(tmp_path, monkeypatch):
+    log = guard.Log(tmp_path / "log", 4)
+    log.write(b"one\n")
+
+    def full(*_args, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", full)
+        log.write(b"two\n")
+    log.write(b"three\n")
+    log.close()
+    assert (tmp_path / "log").read_text() == "three\n"
+    assert (tmp_path / "log.1").read_text() == "one\n"

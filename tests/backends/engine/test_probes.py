@@ -133,8 +133,11 @@ async def test_what_cannot_be_timed_is_refused(response, message):
     ("models", "limit"),
     [
         ([{"id": "tiny", "max_model_len": 4096}], 4096),
-        ([{"id": "other", "max_model_len": 4096}], None),
+        ([{"id": "other", "max_model_len": 9}, {"id": "tiny", "max_model_len": 4096}], 4096),
+        ([{"id": "other", "max_model_len": 9}, {"id": "tiny"}], None),
+        ([{"id": "/models/by-another-name", "max_model_len": 4096}], 4096),
         ([{"id": "tiny"}], None),
+        ([], None),
     ],
 )
 async def test_the_context_limit_is_the_engines_own(models, limit):
@@ -142,8 +145,19 @@ async def test_the_context_limit_is_the_engines_own(models, limit):
         assert await context_limit(http, WORKLOAD) == limit
 
 
-async def test_a_model_list_that_is_none_is_refused():
-    async with client(lambda _: httpx.Response(500, text="no")) as http:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(500, text="no"),
+        httpx.Response(200, json=[]),
+        httpx.Response(200, json={"data": None}),
+        httpx.Response(200, json={"data": ["tiny"]}),
+        httpx.Response(200, json={"data": [{"id": "tiny", "max_model_len": "long"}]}),
+        httpx.Response(200, json={"data": [{"id": "tiny", "max_model_len": [1]}]}),
+    ],
+)
+async def test_a_model_list_that_is_none_is_refused(answer):
+    async with client(lambda _: answer) as http:
         with pytest.raises(ProbeError, match="/models"):
             await context_limit(http, WORKLOAD)
 

@@ -89,6 +89,15 @@ def test_telemetry_gets_the_webhook_and_the_way_there() -> None:
     }  # fmt: skip
 
 
+def test_telemetry_asks_engines_with_their_keys() -> None:
+    engine = {"endpoints": ["http://127.0.0.1:1/v1"], "api_key_env": "OTHER_API_KEY"}
+    pools = {"p": {"engine": engine, "gpu": {"type": "H200"}}}
+    settings = parse(json.dumps({"models": {}, "pools": pools}), name="test")
+    for process in (environ.worker, environ.telemetry):
+        assert process(SECRETS, "db", settings) == {"OTHER_API_KEY": "s-2", URL: "db"}
+    assert "OTHER_API_KEY" not in environ.batches(SECRETS, "db", settings)
+
+
 def test_sampling_gets_the_keys_of_its_accounts() -> None:
     rule = {"teams": ["a"], "model": "m", "baseline": "b", "key_env": "DB_PASS"}
     pool = {"engine": {}, "gpu": {"type": "CPU"}}

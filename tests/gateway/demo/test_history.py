@@ -186,7 +186,7 @@ def books(history, settings, tmp_path_factory):
     (pool,) = settings.pools.values()
     known = PROFILES[pool.engine.model]
     row = {
-        **StepFits(settings).capacity(Fitted(known.shape.step, None, known.source)),
+        **StepFits(settings, {}).capacity(Fitted(known.shape.step, None, known.source)),
         "at_us": NOW_US, "pool": "llama-8b",
         "kv_capacity_tokens": known.shape.kv_capacity_tokens,
     }  # fmt: skip

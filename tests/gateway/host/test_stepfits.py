@@ -5,6 +5,7 @@ from copy import deepcopy
 import httpx
 import pytest
 
+from backends.engine.probes import ProbeError
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import save
 from gateway.config.settings import parse
@@ -15,7 +16,7 @@ NAME = "h200-llama-3.1-8b-fp8"
 
 
 async def test_a_simulated_engines_model_is_its_profiles(stack) -> None:
-    fitted = await StepFits(stack.settings).of(stack.runtime.engines[0])
+    fitted = await StepFits(stack.settings, {}).of(stack.runtime.engines[0])
     assert fitted is not None
     assert fitted.step == PROFILES[NAME].shape.step
     assert fitted.source.startswith("simulated: ")
@@ -37,8 +38,18 @@ async def test_what_does_not_answer_is_measured_later(stack, caplog, free_port) 
     from msgspec.structs import replace as changed  # noqa: PLC0415  (only here)
 
     gone = changed(seat, simulated=False, base_url=f"http://127.0.0.1:{free_port}/v1")
-    assert await StepFits(stack.settings).of(gone) is None
+    assert await StepFits(stack.settings, {}).of(gone) is None
     assert "cannot be measured" in caplog.text
+
+
+@pytest.mark.parametrize("answer", [{"results": []}, {"usage": None}, [], {"usage": {}}])
+async def test_an_engine_that_does_not_count_what_it_reads_cannot_be_measured(
+    stack, answer
+) -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=answer))
+    async with httpx.AsyncClient(transport=transport) as client:
+        with pytest.raises(ProbeError, match="prompt_tokens"):
+            await _fit_reading("rerank", stack.runtime.engines[1], client)
 
 
 async def test_a_live_engine_is_measured_through_its_own_http(stack, monkeypatch) -> None:
@@ -56,7 +67,9 @@ async def test_a_live_engine_is_measured_through_its_own_http(stack, monkeypatch
 
     monkeypatch.setattr(stepfits, "profile", quick)
     monkeypatch.setattr(stepfits, "asdict", lambda step: {"a_s": step.a_s})
-    fitted = await StepFits(stack.settings).of(changed(stack.runtime.engines[0], simulated=False))
+    fitted = await StepFits(stack.settings, {}).of(
+        changed(stack.runtime.engines[0], simulated=False)
+    )
     assert seen == ["llama"]
     assert fitted is not None
     assert fitted.version == "breakeven-simulator"
@@ -75,7 +88,7 @@ def test_a_capacity_row_holds_the_step_model_under_the_tightest_promise(
     policies, ttft_ms, tpot_ms
 ) -> None:
     step = PROFILES[NAME].shape.step
-    fits = StepFits(parse(policies, name="t"))
+    fits = StepFits(parse(policies, name="t"), {})
     row = fits.capacity(Fitted(step, None, "test"))
     assert (row["slo_ttft_ms"], row["slo_tpot_ms"]) == (ttft_ms, tpot_ms)
     assert [row[f"step_{name}"] for name in ("a_s", "b_s", "c_s", "d_s", "t0_s")] == [
@@ -92,9 +105,9 @@ async def test_a_file_that_was_spoiled_since_the_start_ends_nothing(
     seat = stack.runtime.engines[0]
     settings = deepcopy(stack.settings)
     object.__setattr__(settings.pools[seat.pool].engine, "model", str(path))
-    fitted = await StepFits(settings).of(seat)
+    fitted = await StepFits(settings, {}).of(seat)
     assert fitted is not None
     assert fitted.source == f"simulated: fitted: {path}"
     path.write_text("{}")
-    assert await StepFits(settings).of(seat) is None
+    assert await StepFits(settings, {}).of(seat) is None
     assert "no engine model" in caplog.text

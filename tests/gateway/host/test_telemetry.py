@@ -1,8 +1,13 @@
 """Telemetry on a live host: health, steps and samples published; blind and gone engines seen."""
 
 import asyncio
+import json
+import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
@@ -77,6 +82,34 @@ def look(telemetry, answer: httpx.Response | Exception, state=None):
     return asyncio.run(once())
 
 
+VLLM = """\
+vllm:num_requests_running 1
+vllm:num_requests_waiting 0
+vllm:num_preemptions_total 0
+vllm:prompt_tokens_total 7
+vllm:generation_tokens_total 7
+vllm:kv_cache_usage_perc 0.5
+"""
+
+
+def test_the_control_of_that_such_a_page_is_healthy(watched) -> None:
+    assert look(watched, httpx.Response(200, text=VLLM)).state is State.HEALTHY
+
+
+@pytest.mark.parametrize("models", [[], {"data": None}, {"data": ["m"]}, {"object": "error"}])
+def test_models_that_cannot_be_read_end_no_telemetry(watched, caplog, models) -> None:
+    """Every own engine is followed by the one process."""
+
+    async def meet() -> None:
+        answers = httpx.MockTransport(lambda _: httpx.Response(200, json=models))
+        async with httpx.AsyncClient(transport=answers) as client:
+            await watched._meet(watched._seats[0], watched._watches[0], client)
+
+    asyncio.run(meet())
+    assert watched._watches[0].step is None
+    assert "its models cannot be read" in caplog.text
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -85,6 +118,8 @@ def look(telemetry, answer: httpx.Response | Exception, state=None):
         httpx.Response(500),
         httpx.Response(200, text="vllm:num_requests_running 3\n"),  # no KV gauge: blind
         httpx.Response(200, text="<html>"),
+        httpx.Response(200, text=VLLM.replace(" 1\n", " NaN\n")),
+        httpx.Response(200, text=VLLM.replace(" 0.5\n", " NaN\n")),
     ],
 )
 def test_what_cannot_be_read_is_never_healthy(watched, answer) -> None:
@@ -150,6 +185,56 @@ def test_a_way_that_hangs_delays_no_news(stack, watched, monkeypatch) -> None:
 
     asyncio.run(run())
     assert len(asked) <= len(watched._seats), "one at a time for each engine"
+
+
+class Locked(BaseHTTPRequestHandler):
+    """An engine of embeddings that says nothing to who has no key."""
+
+    def do_GET(self) -> None:
+        self.answer({"/metrics": VLLM, "/v1/models": json.dumps({"data": []})}.get(self.path, "{}"))
+
+    def do_POST(self) -> None:
+        words = len(self.rfile.read(int(self.headers["content-length"])).split())
+        self.answer(json.dumps({"usage": {"prompt_tokens": words}}))
+
+    def answer(self, text: str) -> None:
+        proved = self.headers["authorization"] == "Bearer sk-engine"
+        self.send_response(200 if proved else 401)
+        self.end_headers()
+        self.wfile.write(text.encode() if proved else b'{"error": "Unauthorized"}')
+
+    def log_message(self, *_words) -> None:
+        pass
+
+
+@pytest.fixture
+def locked() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Locked) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(("key", "health"), [("sk-engine", "healthy"), ("", "down")])
+def test_an_engine_that_asks_for_a_key_is_met_with_it(stack, tmp_path, locked, key, health) -> None:
+    seat = replace(stack.runtime.engines[0], base_url=locked, simulated=False)
+    settings = deepcopy(stack.settings)
+    engine = settings.pools[seat.pool].engine
+    object.__setattr__(engine, "api_key_env", "ENGINE_KEY")
+    object.__setattr__(engine, "kinds", ("embedding",))
+    board = Board(tmp_path / "locked", stack.runtime.layout)
+    runtime = replace(stack.runtime, engines=(seat,))
+    environ = {"ENGINE_KEY": key}
+    telemetry = Telemetry(settings, runtime, board, stack.database, Clock(), environ)
+
+    async def run() -> None:
+        follows = asyncio.create_task(telemetry.run())
+        await until(lambda: HEALTHS[int(board.published(0)[Published.HEALTH])] == health)
+        follows.cancel()
+        await asyncio.gather(follows, return_exceptions=True)
+
+    asyncio.run(run())
+    board.close()
 
 
 @pytest.fixture
