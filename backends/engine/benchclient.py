@@ -19,7 +19,7 @@ from backends.engine.benchload import Ask, Loop, Prompts, words
 from backends.errors import BackendError
 from backends.openai import OpenAIBackend
 
-CALIBRATION_WORDS = (40, 240)
+CALIBRATION_WORDS = ((40, 240), (8, 48))  # the others where an engine's context is too short
 _TAIL_BYTES = 8192
 _HEAD_BYTES, _TOKEN_BYTES = 2**20, 2**14  # what a stream may be: an event is some 300 bytes
 _MOST_TOKENS = 10**9
@@ -45,15 +45,22 @@ class BenchClient:
 
     async def calibrate(self, shared: int, rng: random.Random) -> Prompts:
         """Two prompts tell how many tokens a word is; they also warm the engine up."""
-        counted = []
-        for count in CALIBRATION_WORDS:
-            one = await self.ask(words(count, rng), 4, began=time.monotonic())
-            if one.error is not None:
-                raise BackendError(one.error)
-            if not one.input_tokens:
-                raise BackendError("the stream's usage counts no prompt")
-            counted.append((count, one.input_tokens))
-        return Prompts.measured(shared, rng, *counted)
+        usual, shorter = CALIBRATION_WORDS
+        short = await self._counted(usual[0], rng)
+        try:
+            return Prompts.measured(shared, rng, short, await self._counted(usual[1], rng))
+        except BackendError:
+            pair = [await self._counted(count, rng) for count in shorter]
+            return Prompts.measured(shared, rng, *pair)
+
+    async def _counted(self, count: int, rng: random.Random) -> tuple[int, int]:
+        """Words, and their tokens."""
+        one = await self.ask(words(count, rng), 4, began=time.monotonic())
+        if one.error is not None:
+            raise BackendError(one.error)
+        if not one.input_tokens:
+            raise BackendError("the stream's usage counts no prompt")
+        return count, one.input_tokens
 
     async def run(
         self, loop: Loop, prompts: Prompts, done: Callable[[Sample], None] = lambda _: None

@@ -24,6 +24,7 @@ from backends.engine.tune import (
     Ask,
     Dimension,
     Effort,
+    NothingServes,
     Seen,
     ascend,
     defaults,
@@ -108,13 +109,17 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`best` and figures in the goal's unit; without `ended` the search goes on another time."""
+    """`best` and figures in the goal's unit; without `ended` the search goes on another time.
+
+    `failed`: why the comparison at the end has no result.
+    """
 
     best: Arm
     ended: bool
     trials: int
     finals: tuple[float, ...] = ()
     gain: float = 1.0
+    failed: str = ""
 
 
 async def tune(
@@ -125,9 +130,10 @@ async def tune(
     until_s: float,
     arm: Arm | None = None,
 ) -> Outcome:
-    """Searches until `until_s` of the monotonic clock; raises `NothingServes`.
+    """Searches until `until_s` of the monotonic clock; raises `NothingServes` with the cause.
 
-    With `arm` nothing is searched: it is compared with the defaults.
+    With `arm` nothing is searched: it is compared with the defaults. Defaults that failed are tried
+    again by the next call: what kept them from serving was no flag of the search.
     """
     if arm is not None:
         return await _compared(tuning, log, say, arm, 0, until_s)
@@ -135,15 +141,19 @@ async def tune(
     best, ask, trials = defaults(tuning.space), next(looking), 0
     async with _Servers(tuning) as servers:
         while True:
-            if ask.key not in log.done:
+            entry = log.done.get(ask.key, {})
+            if not entry or ("score" not in entry and ask.arm == defaults(tuning.space)):
                 if time.monotonic() >= until_s:
                     return Outcome(best, ended=False, trials=trials)
                 say(ask.key)
-                log.add(ask.key, await _tried(tuning, ask, log.done, servers))
+                entry = log.add(ask.key, await _tried(tuning, ask, log.done, servers))
             trials += 1
             best = ask.rival or best
             try:
-                ask = looking.send(log.done[ask.key].get("score"))
+                ask = looking.send(entry.get("score"))
+            except NothingServes:
+                words = f"vLLM's defaults could not be measured: {entry['failed']}"
+                raise NothingServes(words) from None
             except StopIteration as end:
                 best = end.value
                 break
@@ -167,10 +177,11 @@ async def _compared(
             say(key)
             async with _Servers(tuning) as fresh:
                 log.add(key, await _tried(tuning, Ask(arm, last), log.done, fresh))
-        figure = log.done[key].get("figure")
-        if figure is None:
-            return Outcome(best, ended=True, trials=trials, finals=tuple(figures), gain=0.0)
-        figures.append(float(figure))
+        entry = log.done[key]
+        if "figure" not in entry:
+            failed = f"{key}: {entry['failed']}"
+            return Outcome(best, ended=False, trials=trials, finals=tuple(figures), failed=failed)
+        figures.append(float(entry["figure"]))
     default, ours = (sum(figures[place::2]) / (FINALS // 2) for place in (0, 1))
     gain = tuning.goal.gain(ours, default)
     return Outcome(best, ended=True, trials=trials, finals=tuple(figures), gain=gain)

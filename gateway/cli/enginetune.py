@@ -102,7 +102,7 @@ def tune(
     try:
         found = _search(tuning, WorkLog(path, about), seconds, arm, quiet=as_json)
     except (OtherWork, NothingServes) as error:
-        fail(str(error) or f"vLLM's defaults could not be measured: see {path}")
+        fail(str(error))
     told = _told(tuning, found, about)
     profile = out or path.with_suffix(".profile.json")
     if found.ended:
@@ -194,6 +194,7 @@ def _told(tuning: Tuning, found: Outcome, about: dict[str, Any]) -> dict[str, An
         **about,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "ended": found.ended,
+        "failed": found.failed or None,
         "trials": found.trials,
         "best": dict(described(tuning.space, found.best)),
         "flags": list(flags_of(tuning.space, found.best)),
@@ -209,12 +210,14 @@ def _show(out: Console, told: dict[str, Any], profile: Path, log: Path) -> None:
     title = f"{Path(told['model']).name} on {told['hardware']}, vLLM {told['vllm']}"
     rows = [[name, choice] for name, choice in told["best"].items()]
     out.print(table(title, ("flag", "choice"), rows or [["all", "vLLM's defaults"]]))
+    if told["failed"]:
+        out.print("\nthe comparison at the end failed; the same command tries it again")
+        out.print(told["failed"], markup=False)
+        return
     if not told["ended"]:
         out.print(f"\nthe search has not ended ({told['trials']} trials): the same command goes on")
         return
-    if told["gain"] == 0:
-        out.print("\nthe comparison at the end failed; the same command tries it again")
-    elif not told["tuned"]:
+    if not told["tuned"]:
         out.print("\nnothing beats vLLM's defaults by more than the margin")
     else:
         turns = (

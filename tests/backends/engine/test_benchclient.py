@@ -10,7 +10,7 @@ import uvicorn
 
 from backends.engine.benchclient import BenchClient, Target
 from backends.engine.benchfigures import Promise, point
-from backends.engine.benchload import Shape, closed, even, poisson
+from backends.engine.benchload import Shape, closed, even, poisson, words
 from backends.errors import BackendError
 from backends.http import HttpClient
 from backends.metrics import parse
@@ -25,8 +25,8 @@ STEP = StepModel(a_s=2e-3, b_s=1e-5, c_s=1e-8, d_s=1e-5, t0_s=2e-3)
 
 
 @asynccontextmanager
-async def engine(model: str = "sim"):
-    shape = EngineShape(STEP, blocks=4001, max_num_seqs=64, context_tokens=4096)
+async def engine(model: str = "sim", context_tokens: int = 4096):
+    shape = EngineShape(STEP, blocks=4001, max_num_seqs=64, context_tokens=context_tokens)
     application = Server(shape, model, profile="test", journal=Journal())
     listener = running.bind("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(application, lifespan="on", log_level="critical"))
@@ -102,6 +102,16 @@ async def test_refusals_are_samples_with_their_reason():
             await client.calibrate(0, random.Random(1))
         one = await client.ask("load", 4, began=0.0)
     assert "404" in one.error
+
+
+async def test_an_engine_with_a_short_context_is_calibrated_with_short_prompts():
+    async with engine(context_tokens=200) as backend:
+        client = BenchClient(backend, Target("sim", chat=False))
+        assert "400" in (await client.ask(words(240, random.Random(1)), 4, began=0.0)).error
+        prompts = await client.calibrate(0, random.Random(1))
+        found = await client.run(closed(1, 4, Shape(64, 8)), prompts)
+    assert [one.error for one in found] == [None] * 4
+    assert all(one.input_tokens == pytest.approx(64, abs=8) for one in found)
 
 
 async def test_an_address_without_anybody_is_a_failed_sample():

@@ -13,7 +13,7 @@ from backends.engine import tinymodel
 from backends.engine.benchfigures import Percentile, Point, Promise, Rates
 from backends.engine.benchload import Shape
 from backends.engine.environment import Environment
-from backends.engine.tune import Choice, Dimension, Effort
+from backends.engine.tune import Choice, Dimension, Effort, NothingServes
 from backends.engine.tunerun import Goal, Tuning, tune
 from backends.engine.worklog import WorkLog
 
@@ -86,6 +86,24 @@ async def test_an_arm_is_compared_in_turn_without_a_search(tuning, tmp_path):
     assert list(log.done) == ["final 0: default", "final 1: 8", "final 2: default", "final 3: 8"]
     none = await tune(tuning, WorkLog(tmp_path / "n", {}), lambda _: None, until_s=0.0, arm=("8",))
     assert (none.ended, none.finals) == (False, ())
+
+
+async def test_an_arm_that_does_not_start_is_told_with_its_cause(tuning, tmp_path):
+    log = WorkLog(tmp_path / "work.jsonl", {})
+    found = await tune(tuning, log, lambda _: None, until_s=float("inf"), arm=("crash",))
+    assert (found.ended, len(found.finals)) == (False, 1)
+    assert "final 1: crash: " in found.failed
+    assert "not for this GPU" in found.failed
+
+
+async def test_defaults_that_failed_are_tried_again_by_the_next_call(tuning, tmp_path):
+    """A GPU that somebody else filled is free another time; the log is the same."""
+    path = tmp_path / "work.jsonl"
+    full = replace(tuning, start_limit_s=0.01)
+    with pytest.raises(NothingServes, match=r"could not be measured: not ready after 0 s"):
+        await tune(full, WorkLog(path, {}), lambda _: None, until_s=float("inf"))
+    found = await tune(tuning, WorkLog(path, {}), lambda _: None, until_s=float("inf"))
+    assert (found.best, found.ended) == (("8",), True)
 
 
 async def test_without_time_it_stops_and_says_so(tuning, tmp_path):

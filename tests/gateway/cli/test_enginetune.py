@@ -92,6 +92,15 @@ def test_a_search_that_has_not_ended_writes_none(words, ends_with, tmp_path):
     assert (document["ended"], document["trials"]) == (False, 3)
 
 
+def test_a_comparison_that_failed_says_why_and_writes_none(words, ends_with, tmp_path):
+    ends_with(Outcome(BEST, False, 12, (100.0,), failed="final 1: [no] memory left"))
+    answer = tune(*words)
+    assert answer.exit_code == 1
+    assert "tries it again\nfinal 1: [no] memory left" in answer.stdout
+    assert "has not ended" not in answer.stdout
+    assert not (tmp_path / "log.profile.json").exists()
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -117,5 +126,5 @@ def test_defaults_that_do_not_serve_are_told(words):
     """The interpreter of this environment is an empty file: nothing of it starts."""
     answer = tune(*words)
     assert answer.exit_code == 1
-    assert "defaults could not be measured: see" in answer.stderr
-    assert "log.jsonl" in answer.stderr
+    assert "defaults could not be measured: " in answer.stderr
+    assert "Permission denied" in answer.stderr
