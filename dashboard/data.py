@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -31,8 +31,6 @@ from ledger.invoices import books as invoices
 from ledger.invoices.adjusted import Adjustment, adjusted
 from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import Booked, mapped
-from ledger.overrides import Override
-from ledger.overrides import overrides as read_overrides
 from ledger.prices.book import PriceBook
 from ledger.prices.stored import load_price_book, newest_version
 from ledger.queries import reads as queries
@@ -92,9 +90,12 @@ class View:
 
 
 def read(
-    reach: Reach, *, ttl: float | None = TTL_S, entries: int = ENTRIES
+    reach: Reach, *, ttl: float | None = TTL_S, entries: int = ENTRIES, teams: bool = True
 ) -> Callable[[Callable[Concatenate[View, P], T]], Callable[Concatenate[View, P], T]]:
-    """A read that reaches so far: refused to who may not see it, else remembered for a while."""
+    """A read that reaches so far: refused to who may not see it, else remembered for a while.
+
+    `teams=False`: of everyone, whichever team is chosen, so that it is read once for all of them.
+    """
 
     def guarded(work: Callable[Concatenate[View, P], T]) -> Callable[Concatenate[View, P], T]:
         kept: Any = work
@@ -107,7 +108,7 @@ def read(
         @wraps(work)
         def answer(view: View, /, *args: P.args, **kwargs: P.kwargs) -> T:
             _allow(view, reach)
-            found: T = kept(view, *args, **kwargs)
+            found: T = kept(view if teams else replace(view, team=None), *args, **kwargs)
             return found
 
         answer.reach = reach  # type: ignore[attr-defined]  # told to the test that lists reads
@@ -211,12 +212,6 @@ def freshness(view: View) -> queries.Freshness:
         return queries.freshness(connection)
 
 
-@read(Reach.HOUSE)
-def overrides(view: View) -> list[Override]:
-    """What operators hold over the policies at this moment."""
-    return [one for one in read_overrides(engine(view.url)) if one.stands(view.now_us)]
-
-
 @read(Reach.TEAM)
 def recent(view: View, minutes: int) -> list[queries.Cell]:
     """The last minutes, for what is happening at this moment."""
@@ -239,14 +234,14 @@ def flagged(view: View) -> list[queries.Flagged]:
         return queries.flagged(connection, view.scope)
 
 
-@read(Reach.HOUSE)
+@read(Reach.HOUSE, teams=False)
 def teams(view: View) -> list[str]:
     """Everyone's that asked for anything."""
     with snapshot(engine(view.url)) as connection:
         return queries.teams(connection, Scope(view.now_us - view.span_us, view.now_us))
 
 
-@read(Reach.NAMES)
+@read(Reach.NAMES, teams=False)
 def hardware(view: View) -> words.Hardware:
     """What is called by its name all over the pages."""
     with engine(view.url).connect() as connection:
@@ -306,7 +301,7 @@ def ttft_pairs(view: View, limit: int) -> list[queries.Pair]:
         return queries.ttft_pairs(connection, view.scope, limit=limit)
 
 
-@read(Reach.NAMES, entries=4)
+@read(Reach.NAMES, entries=4, teams=False)
 def market(view: View) -> tuple[Hardware, ...]:
     """The catalogue of GPUs; empty before a gateway that keeps it has started."""
     with engine(view.url).connect() as connection:

@@ -11,21 +11,21 @@ from ledger.fleet.paidrates import RateVersion, rate_versions
 from ledger.queries import reads as queries
 
 
-@read(Reach.BOOKS, entries=4)
+@read(Reach.BOOKS, entries=4, teams=False)
 def rates(view: View) -> tuple[list[RateVersion], Sequence[Entered]]:
     """Every version of the pools' rates, the oldest first, and what was entered, the newest."""
     with snapshot(engine(view.url)) as connection:
         return rate_versions(connection), entries(connection, RATE)
 
 
-@read(Reach.BOOKS, entries=4)
+@read(Reach.BOOKS, entries=4, teams=False)
 def projects(view: View) -> Sequence[Entered]:
     """Whose the projects on bills are, the newest first."""
     with engine(view.url).connect() as connection:
         return entries(connection, PROJECT)
 
 
-@read(Reach.HOUSE, entries=4)
+@read(Reach.HOUSE, entries=4, teams=False)
 def budgets(view: View) -> list[BudgetState]:
     """Every budget in the window of this moment."""
     with snapshot(engine(view.url)) as connection:
@@ -39,14 +39,14 @@ def charged_by(view: View, targets: tuple[str, ...]) -> dict[str, int]:
         return queries.charged_by(connection, view.scope, targets)
 
 
-@read(Reach.HOUSE, entries=4)
+@read(Reach.HOUSE, entries=4, teams=False)
 def scenarios(view: View) -> Sequence[Entered]:
     """Every version of every scenario, the newest first."""
     with engine(view.url).connect() as connection:
         return entries(connection, SCENARIO)
 
 
-@read(Reach.NAMES, entries=4)
+@read(Reach.NAMES, entries=4, teams=False)
 def quotes(view: View) -> Sequence[Entered]:
     """Rates of currencies, the newest first."""
     with engine(view.url).connect() as connection:

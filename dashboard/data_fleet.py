@@ -6,6 +6,8 @@ from dashboard.data import View, argument, engine, read
 from dashboard.viewer import Reach
 from ledger.fleet.driftnotes import DriftNote, read_drift
 from ledger.fleet.upkeepnotes import Note, read_notes
+from ledger.overrides import Override
+from ledger.overrides import overrides as read_overrides
 from ledger.policies import PolicySet
 from ledger.policies import policy_sets as read_policy_sets
 from ledger.queries import reads as queries
@@ -25,7 +27,7 @@ def drift() -> dict[str, DriftNote]:
     return {} if run_dir is None else read_drift(Path(run_dir))
 
 
-@read(Reach.HOUSE)
+@read(Reach.HOUSE, teams=False)
 def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
     """The latest sample of every engine, a thinned history of the period, and by what it is."""
     with engine(view.url).connect() as connection:
@@ -39,14 +41,14 @@ def engines(view: View) -> tuple[list[queries.EngineRow], list[queries.EngineRow
         )
 
 
-@read(Reach.HOUSE)
+@read(Reach.HOUSE, teams=False)
 def round_trips(view: View) -> dict[str, int]:
     """To each engine, in microseconds."""
     with engine(view.url).connect() as connection:
         return queries.round_trips(connection)
 
 
-@read(Reach.HOUSE)
+@read(Reach.HOUSE, teams=False)
 def streamed(view: View, limit: int) -> list[queries.Streamed]:
     """The latest streams of each own engine, the oldest of all first."""
     with engine(view.url).connect() as connection:
@@ -54,7 +56,7 @@ def streamed(view: View, limit: int) -> list[queries.Streamed]:
         return queries.streamed(connection, view.scope, names, limit=limit)
 
 
-@read(Reach.HOUSE)
+@read(Reach.HOUSE, teams=False)
 def policy_sets(view: View) -> list[PolicySet]:
     """Those put in force in the period, the newest first; the latest hundred."""
     found = read_policy_sets(engine(view.url), MOST_POLICY_SETS)
@@ -65,3 +67,9 @@ def policy_sets(view: View) -> list[PolicySet]:
 def newest_policy_sets(view: View, most: int) -> list[PolicySet]:
     """Of all times, the newest first; one that came just now among them."""
     return list(read_policy_sets(engine(view.url), most))
+
+
+@read(Reach.HOUSE, teams=False)
+def overrides(view: View) -> list[Override]:
+    """What operators hold over the policies at this moment."""
+    return [one for one in read_overrides(engine(view.url)) if one.stands(view.now_us)]

@@ -6,8 +6,9 @@ from dataclasses import replace
 from dashboard.data import View, engine, read
 from dashboard.viewer import Reach
 from ledger.database import snapshot
-from ledger.queries.reads import Spent
+from ledger.queries.reads import AttemptRow, Spent
 from ledger.queries.tags import Keyed, Tagged, key_names
+from ledger.queries.tags import attempts_of_key as read_attempts_of_key
 from ledger.queries.tags import keyed as read_keyed
 from ledger.queries.tags import spent_by_hour as read_spent_by_hour
 from ledger.queries.tags import spent_by_key as read_spent_by_key
@@ -29,13 +30,25 @@ def spent_by_hour(view: View) -> dict[int, int]:
 
 @read(Reach.TEAM)
 def keyed(view: View) -> list[Keyed]:
-    """By team, key and backend; a key stands under its label."""
+    """By team, key and backend."""
     with snapshot(engine(view.url)) as connection:
+        return read_keyed(connection, view.scope)
+
+
+@read(Reach.TEAM)
+def labels(view: View) -> Mapping[str, str]:
+    """What each key is shown as, by its id: those with a name."""
+    with engine(view.url).connect() as connection:
         names = key_names(connection, view.team)
-        return [
-            replace(one, key_id=_label(one.key_id, names))
-            for one in read_keyed(connection, view.scope)
-        ]
+    return {one: _label(one, names) for one in names}
+
+
+@read(Reach.TEAM)
+def attempts_of_key(
+    view: View, key_id: str, where: tuple[tuple[str, str], ...], limit: int
+) -> list[AttemptRow]:
+    with snapshot(engine(view.url)) as connection:
+        return read_attempts_of_key(connection, view.scope, key_id, where=dict(where), limit=limit)
 
 
 @read(Reach.TEAM)

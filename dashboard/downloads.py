@@ -58,7 +58,7 @@ def offer(view: View, survey: Survey) -> None:
             width="stretch",
         )
     st.caption(
-        f"Of this period{'' if view.team is None else f' and team {view.team}'}: "
+        f"Of this period{'' if view.team is None else f' and team {words.plain(view.team)}'}: "
         f"{words.plural(count, 'attempt')}. FOCUS has full hours, of own "
         f"{own_hardware(survey)} closed ones; what was not settled or has no price is not in it."
     )

@@ -111,7 +111,7 @@ def _framed(place: Place, base: View) -> None:
             changing.leave()
         try:
             if fleet and whole and team != EVERYONE:
-                st.caption(f"Of all teams: {fleet.format(own=_own(base), team=team)}.")
+                st.caption(f"Of all teams: {fleet.format(own=_own(base), team=words.plain(team))}.")
             with st.spinner("Reading the ledger ...") if first else nullcontext():
                 module.show(view)
             _as_of(view)

@@ -174,11 +174,16 @@ def _to_rows(about: str) -> str:
 
 def _leads(page: str, anchor: str, told: str, text: str) -> str:
     """To a page, with what was chosen on this one."""
-    chosen = {name: value for name, value in st.query_params.items() if name in CHOSEN}
-    query = f"?{urlencode(chosen)}" if chosen else ""
-    address = escape(f"{page}{query}{'#' if anchor else ''}{anchor}")
+    address = escape(f"{to_page(page)}{'#' if anchor else ''}{anchor}")
     what = f'title="{escape(told)}"' + ("" if text else f' aria-label="{escape(told)}"')
     return f'<a class="be-about" href="{address}" target="_self" {what}>{text}</a>'
+
+
+def to_page(page: str, **more: str | None) -> str:
+    """Its address with what was chosen on this one, but for `more`; None leaves a choice out."""
+    chosen = {name: value for name, value in st.query_params.items() if name in CHOSEN}
+    asked = {name: value for name, value in {**chosen, **more}.items() if value is not None}
+    return f"{page}?{urlencode(asked)}" if asked else page
 
 
 def big(text: str, *, tone: str = "", size: str = "big") -> str:

@@ -63,8 +63,8 @@ def moved(view: View, by: str) -> None:
     top = found[0]
     st.caption(
         f"Change of spending against the {span} before, by {by}; own engines at their provisional "
-        f"charge. The most: {top.name}, from {words.money(top.before_pusd)} to "
-        f"{words.money(top.now_pusd)}.".replace("$", r"\$")
+        f"charge. The most: {words.plain(top.name)}, from "
+        f"{words.plain(words.money(top.before_pusd))} to {words.plain(words.money(top.now_pusd))}."
     )
 
 

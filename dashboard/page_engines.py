@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import charts, data, data_fleet, look, reading, rightsize, words
+from dashboard import charts, data, data_fleet, look, reading, rightsize, streams, words
 from dashboard.data import View
 from dashboard.enginelines import (
     gauge,
@@ -18,7 +18,6 @@ from dashboard.enginelines import (
     sequences,
     steps,
     tokens_per_dollar,
-    typical,
 )
 from dashboard.figures import labels, shown, time_column
 from ledger.economics.cost import SECONDS_PER_HOUR
@@ -29,10 +28,8 @@ from ledger.reports.waterfall import far
 
 Drawn = tuple[Any, ...]  # what `_chart` takes
 STALE_US = 60 * 10**6
-STREAMS = 600
 SAMPLES = 200
 COLUMN = st.column_config.NumberColumn
-NO_STREAM = "No stream finished in this period."
 PROMISED_US = 100_000  # a first token that users take for at once
 HEALTH = {
     "healthy": look.GAIN, "loading": "#B54708", "draining": "#B54708", "off": "#667085",
@@ -43,7 +40,7 @@ def show(view: View) -> None:
     survey = data.survey(view)
     for text in labels(survey):
         look.label(text)
-    for one in data.overrides(view):
+    for one in data_fleet.overrides(view):
         look.label(words.held(one))
     now, history, bucket_us = data_fleet.engines(view)
     if not now:
@@ -57,7 +54,9 @@ def show(view: View) -> None:
     if len(history) < 2 * len(now):
         st.info("No samples in this period; choose a longer one.", icon=":material/monitoring:")
         return
-    _lines(view, history, bucket_us)
+    finished = data_fleet.streamed(view, streams.EACH)
+    streams.lines(finished)
+    _lines(history, bucket_us)
     if worth := tokens_per_dollar(survey):
         st.subheader("Tokens for a dollar of own hardware", anchor=False)
         title = "tokens per dollar"
@@ -67,6 +66,7 @@ def show(view: View) -> None:
             "unavailable. Hours that are not closed yet are left out."
         )
     rightsize.show(survey, data.market(view))
+    streams.rows(view, finished)
     _samples(history)
 
 
@@ -82,14 +82,10 @@ def _cards(view: View, now: Sequence[EngineRow], history: Sequence[EngineRow]) -
                 _engine(row, view.now_us, more, trips.get(row.engine))
 
 
-def _lines(view: View, history: Sequence[EngineRow], bucket_us: int) -> None:
-    streams = data_fleet.streamed(view, STREAMS)
-    first, further = (typical(streams, attrgetter(name)) for name in ("ttft_us", "tpot_us"))
+def _lines(history: Sequence[EngineRow], bucket_us: int) -> None:
     kv = f"KV cache in use, highest in each {words.length(bucket_us)}"
     pace = gauge(history, "step_feedback_ppm", 1e-6)
     pairs: tuple[tuple[Drawn, Drawn], ...] = (
-        (("Time to first token", first, "seconds", ".2~r", NO_STREAM),
-         ("Time per further token", further, "seconds", ".2~r", NO_STREAM)),
         ((kv, gauge(history, "kv_usage_ppm", 1e-6), "share", charts.SHARE),
          ("Sequences", sequences(history), "sequences", ",.0f")),
         (("Output tokens per second", rate(history, "output_tokens_total"), "tokens/s", ",~r"),
@@ -101,10 +97,7 @@ def _lines(view: View, history: Sequence[EngineRow], bucket_us: int) -> None:
         for column, drawn in zip(st.columns(2), pair, strict=True):
             with column:
                 _chart(*drawn)
-    st.caption(
-        f"Streams: the latest {STREAMS} finished ones of each engine in the period, the middle "
-        "and the slowest 5 of 100. A step time that rises at like load is an engine that decays."
-    )
+    st.caption("A step time that rises at like load is an engine that decays.")
 
 
 def _samples(history: Sequence[EngineRow]) -> None:
@@ -217,10 +210,9 @@ def _number(value: int | None) -> str:
 
 def _chart(
     title: str, records: list[dict[str, Any]], unit: str, form: str,
-    empty: str = "The engine does not report this.",
 ) -> None:  # fmt: skip
     st.subheader(title, anchor=False)
     if not records:
-        st.caption(empty)
+        st.caption("The engine does not report this.")
         return
     look.chart(charts.lines(records, value="value", title=unit, form=form), about="engine")

@@ -24,7 +24,7 @@ def show(view: View) -> None:
     survey = data.spending(view)
     for text in labels(survey):
         look.label(text)
-    for one in data.overrides(view) if view.viewer.sees_house else ():
+    for one in data_fleet.overrides(view) if view.viewer.sees_house else ():
         look.label(words.held(one))
     if not survey.cells:
         st.info(

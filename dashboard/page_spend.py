@@ -41,6 +41,7 @@ from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
 
 ROWS = 200
+FILTERS = 3  # beside each other
 ANY = "any"
 BARS = 12
 IDLE, DOWN = "(idle, nobody's)", "(unavailable, nobody's)"  # in the table alone
@@ -143,8 +144,9 @@ def _over_time(view: View, survey: Survey, by: str) -> None:
 
 def _by_key(view: View) -> Sums:
     sums: Sums = defaultdict(lambda: defaultdict(int))
+    labels = data_tags.labels(view)
     for one in data_tags.keyed(view):
-        row = sums[one.key_id]
+        row = sums[labels.get(one.key_id, one.key_id)]
         row["requests"] += one.attempts
         row["input"] += one.input_tokens
         row["output"] += one.output_tokens
@@ -242,17 +244,30 @@ def _requests(view: View, survey: Survey) -> None:
     }
     choices = facets.offered(survey.cells, chosen)
     choices["flag"] = sorted({one.flag for one in marks})
-    columns = st.columns(len(choices))
-    where = []
-    for column, (field, values) in zip(columns, choices.items(), strict=True):
-        value = column.selectbox(field, [ANY, *values], key=f"only-{field}")
+    choices["key"] = _keys(view, chosen.get("team"))
+    labels = data_tags.labels(view)
+    where = {}
+    for place, (field, values) in enumerate(choices.items()):
+        if place % FILTERS == 0:
+            columns = st.columns(FILTERS)
+        value = columns[place % FILTERS].selectbox(
+            field, [ANY, *values], key=f"only-{field}",
+            format_func=lambda one: labels.get(one, one),
+        )  # fmt: skip
         if value != ANY:
-            where.append((field.replace(" ", "_"), value))
+            where[field.replace(" ", "_")] = value
     if disputed := sum(one.attempts for one in marks if one.flag == DISPUTED):
         answers = words.plural(disputed, "answer")
         st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
-    possible = facets.occurs(survey.cells, chosen)
-    found = data.attempts(view, tuple(where), ROWS) if possible else []
+    key = where.pop("key", None)
+    found: list[AttemptRow] = []
+    if facets.occurs(survey.cells, chosen):
+        which = tuple(where.items())
+        found = (
+            data.attempts(view, which, ROWS)
+            if key is None
+            else data_tags.attempts_of_key(view, key, which, ROWS)
+        )
     if not found:
         st.caption("No request matches.")
         return
@@ -279,13 +294,20 @@ def _requests(view: View, survey: Survey) -> None:
         _detail(view, found[chosen_rows[0]])
 
 
+def _keys(view: View, team: str | None) -> list[str]:
+    """Those that asked for anything in the period, of one team or of all; what is chosen stays."""
+    kept = st.session_state.get("only-key", ANY)
+    asked = {one.key_id for one in data_tags.keyed(view) if team in (None, one.team)}
+    return sorted((asked | {kept}) - {ANY})
+
+
 def _one(view: View, request_id: str) -> None:
     """A single request with all its tries; the address links to it and so to its decisions."""
     found = data.attempts_of(view, request_id)
     if not found:
         st.info(
-            f"No attempt of `{request_id}` is in this period and team. Choose a longer period; "
-            "single attempts that were retired are gone.",
+            f"No attempt of {words.plain(request_id)} is in this period and team. Choose a longer "
+            "period; single attempts that were retired are gone.",
             icon=":material/search_off:",
         )
         return
@@ -327,6 +349,11 @@ def _detail(view: View, row: AttemptRow) -> None:
                 look.rows(
                     ("Chosen because", words.reason(row.reason), None),
                     ("Not on an own engine because", words.reason(row.spill_reason), None),
+                    (
+                        "Asked for with key",
+                        data_tags.labels(view).get(row.key_id, row.key_id),
+                        None,
+                    ),
                     ("Tokens counted", row.basis or "not settled", None),
                     ("Cached input tokens", words.count(row.cached_tokens), None),
                     *(

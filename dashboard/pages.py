@@ -32,6 +32,7 @@ PLAN = "hardware is bought for everyone, not for {team}"
 BUDGETS = "all budgets are listed, {team}'s among them"
 PRICES = "the price book is everybody's, not {team}'s"
 RATES = "contracts and bills are the house's, not {team}'s"
+ENGINES = "engines are shared, so their figures are of all teams, not of {team}"
 POLICIES = "engines are shared, so policies are of all teams, not of {team}"
 PLACES = (
     Place(page_answer, "Are we winning?", ":material/balance:", Reach.TEAM, default=True),
@@ -39,7 +40,7 @@ PLACES = (
     Place(page_spend, "Spend", ":material/payments:", Reach.TEAM),
     Place(page_budgets, "Budgets", ":material/account_balance_wallet:", Reach.HOUSE, BUDGETS),
     Place(page_routing, "Routing", ":material/alt_route:", Reach.TEAM),
-    Place(page_engines, "Engines", ":material/memory:", Reach.HOUSE),
+    Place(page_engines, "Engines", ":material/memory:", Reach.HOUSE, ENGINES),
     Place(page_policies, "Policies", ":material/tune:", Reach.HOUSE, POLICIES),
     Place(page_plan, "Plan a purchase", ":material/shopping_cart:", Reach.HOUSE, PLAN),
     Place(page_rates, "Rates and teams", ":material/price_change:", Reach.BOOKS, RATES),

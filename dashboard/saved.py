@@ -26,10 +26,11 @@ def scenarios(view: View, page: str, of_page: Callable[[str], bool]) -> None:
     mine = [one for _, one in sorted(standing.items()) if (one.says or {}).get("page") == page]
     with st.expander(f"Saved scenarios ({len(mine)})", expanded=bool(changing.asked(_named(page)))):
         for one in mine:
-            why = f": {one.note}" if one.note else ""
+            why = f": {words.plain(one.note)}" if one.note else ""
             st.markdown(
-                f"* [{one.name}]({link(page, one)}), {len((one.says or {})['turned'])} turned, by "
-                f"{one.actor}, {words.moment(one.recorded_us)}{why}"
+                f"* [{words.plain(one.name)}]({link(page, one)}), "
+                f"{len((one.says or {})['turned'])} turned, by {words.plain(one.actor)}, "
+                f"{words.moment(one.recorded_us)}{why}"
             )
         if not mine:
             st.caption("None is saved yet. What is turned stands in the address of this page.")

@@ -16,7 +16,8 @@ def words_of(survey: Survey) -> str:
     """Plain words under a verdict that is not the team's."""
     return (
         f"The verdict, break-even and idle time are of all teams. Below: team "
-        f"{survey.scope.team} alone, its share of own {own_hardware(survey)} and its API spend."
+        f"{words.plain(survey.scope.team or '')} alone, its share of own {own_hardware(survey)} "
+        "and its API spend."
     )
 
 

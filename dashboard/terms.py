@@ -105,7 +105,11 @@ TERMS: dict[str, Term] = {
     ),
     "anomaly": Term(
         "Far above usual",
-        "An hour or day whose spend is far above what the same hours of the weeks before had.",
+        "A whole hour or day of a team, key, model or backend whose spend is more than five scaled "
+        "median absolute deviations above the median of its hours or days in the period, and at "
+        "least twice that median. A hundredth of what all together usually spend is too little to "
+        "count.",
+        "spend > max(median + 5 x 1.4826 x MAD, 2 x median)",
     ),
     "npv": Term(
         "NPV and payback",
@@ -138,6 +142,14 @@ TERMS: dict[str, Term] = {
         "As telemetry sampled it last: sequences running and waiting, KV cache in use, prefix hits "
         "and tokens a second from the engine's own counters.",
         rows="engines#samples",
+    ),
+    "stream": Term(
+        "Time to first and per further token",
+        "Of answers that an engine streamed to their end: from the gateway's request to the first "
+        "token, and the mean time of each token after it. Half of the streams of a point are at "
+        "most at its p50, 95 of 100 at its p95.",
+        "time per further token = (answer's end - first token) / (output tokens - 1)",
+        rows="engines#streams",
     ),
     "policies": Term(
         "Policies in force",

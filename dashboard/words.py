@@ -4,6 +4,7 @@ Money keeps three significant digits or the cents, tokens their unit, and every 
 router has a sentence. Nothing here computes: a figure is only shown.
 """
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -50,6 +51,7 @@ REASONS = {
     "static": "nothing could be predicted: the configured order",
     "disabled": "kept away by an operator",
 }
+_MARKS = re.compile(r"[\\`*_{}\[\]()<>#+.!|~:$-]")  # what markdown may read as more than itself
 _THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
 
 
@@ -115,6 +117,14 @@ def tokens(count: Exact) -> str:
             digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
             return f"{value:.{digits}f}{unit}"
     return f"{float(count):.0f}"
+
+
+def plain(text: str) -> str:
+    """A name within markdown, and nothing but a name: no link, no picture, no formula.
+
+    Names come from addresses and files that somebody else may have made.
+    """
+    return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def count(number: int) -> str:

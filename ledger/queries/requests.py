@@ -23,6 +23,7 @@ class AttemptRow:
     request_id: str
     opened_us: int
     team: str
+    key_id: str
     model: str
     target: str
     backend: str
@@ -83,6 +84,8 @@ class Streamed:
     engine: str
     ttft_us: int
     tpot_us: int | None
+    request_id: str
+    output_tokens: int
 
 
 def attempts(
@@ -182,7 +185,7 @@ def streamed(
     connection: Connection, scope: Scope, engines: Iterable[str], *, limit: int
 ) -> list[Streamed]:
     """The latest streams that each engine finished, `limit` of each, the oldest of all first."""
-    names = ("opened_us", "target", "ttft_us", "duration_us", "output_tokens")
+    names = ("opened_us", "target", "ttft_us", "duration_us", "output_tokens", "request_id")
     found = []
     for engine in engines:
         statement = (
@@ -192,10 +195,10 @@ def streamed(
             .order_by(Attempt.opened_us.desc())
             .limit(min(limit, ROWS_LIMIT))
         )
-        for opened_us, target, ttft_us, duration_us, tokens in rows(
+        for opened_us, target, ttft_us, duration_us, tokens, request_id in rows(
             connection, scope.narrow(statement)
         ):
             later = (tokens or 0) - 1
             tpot_us = (duration_us - ttft_us) // later if later > 0 else None
-            found.append(Streamed(opened_us, target, ttft_us, tpot_us))
+            found.append(Streamed(opened_us, target, ttft_us, tpot_us, request_id, tokens or 0))
     return sorted(found, key=lambda one: one.opened_us)

@@ -11,7 +11,9 @@ import msgspec
 from sqlalchemy import Connection, select
 
 from ledger.orm.tables import Key
+from ledger.queries import requests
 from ledger.queries.attempts import Spent
+from ledger.queries.requests import AttemptRow
 from ledger.queries.rollups import Ask, Rolled, Sums, settle_on, sums_at
 from ledger.queries.scope import HOUR_US, Scope
 from ledger.sums.rollup import ATTEMPTS, KEYED, LIMB, TAGGED
@@ -75,6 +77,32 @@ def spent_by_key(connection: Connection, scope: Scope, bucket_us: int) -> list[S
         Spent(start_us, key, high * LIMB + low)
         for (start_us, key), (high, low) in sorted(found.items())
     ]
+
+
+def attempts_of_key(
+    connection: Connection, scope: Scope, key_id: str, *, where: dict[str, str], limit: int
+) -> list[AttemptRow]:
+    """Single tries that one key asked for, latest first; `where` as `requests.attempts` has it.
+
+    No index has keys. Sums tell a key's team and its hours, so that no more of the rows is read.
+    """
+    ask = Ask(("team_id",), HOUR_US, lambda of: [of.key_id == key_id], ("attempts",))
+    found = settle_on(connection, partial(_by_key, connection, scope, ask))
+    start_us = end_us = 0
+    seen = 0
+    for (hour_us, _), (count,) in sorted(found.items(), reverse=True):
+        start_us, end_us = hour_us, end_us or hour_us + HOUR_US
+        seen += count
+        if seen >= limit and not where:
+            break
+    whose = {team for _, team in found}
+    within = replace(
+        scope,
+        start_us=max(start_us, scope.start_us),
+        end_us=min(end_us, scope.end_us),
+        team=scope.team if len(whose) > 1 else min(whose, default=scope.team),
+    )
+    return requests.attempts(connection, within, where={**where, "key_id": key_id}, limit=limit)
 
 
 def key_names(connection: Connection, team: str | None) -> dict[str, str]:

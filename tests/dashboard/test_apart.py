@@ -248,7 +248,7 @@ GIVEN = {
     "attempts": ((), 5), "attempts_of": ("canary0",), "bill": (1,), "changes": (5,),
     "charged_by": (("pool:none",),),
     "details": ("canary0.1",), "newest_policy_sets": (5,), "recent": (5,),
-    "spent": ("team", HOUR), "spent_by_key": (HOUR,),
+    "attempts_of_key": ("kc", (), 5), "spent": ("team", HOUR), "spent_by_key": (HOUR,),
     "tries": ("canary0",), "streamed": (5,), "ttft_pairs": (5,),
     "kept": (5,), "verifications": (5,),
 }  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from dashboard import data
+from dashboard import data, data_fleet, entrance
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 from ledger.reports.survey import survey
 
@@ -60,3 +60,23 @@ def test_a_view_is_a_scope() -> None:
     later = data.View("u", "24 h", None, 8 * DAY_US + MINUTE_US)
     assert later.scope == Scope(7 * DAY_US, 8 * DAY_US + MINUTE_US), "from a full hour on"
     assert set(data.PERIOD_WORDS) == set(data.PERIODS)
+
+
+def test_what_is_of_no_team_is_read_once_for_all(month, monkeypatch) -> None:
+    """Another team was chosen, and every sample of the engines was read again."""
+    reads: list[str | None] = []
+    real = data_fleet.queries.engine_samples
+    monkeypatch.setattr(
+        data_fleet.queries,
+        "engine_samples",
+        lambda connection, scope, **how: reads.append(scope.team) or real(connection, scope, **how),
+    )
+    views = [
+        data.View(month.url, "7 d", team, month.now_us, who=lambda: entrance.AT_THIS_MACHINE)
+        for team in (None, "search", "finance")
+    ]
+    first, *others = [data_fleet.engines(one) for one in views]
+    assert all(one is first for one in others)
+    assert reads == [None]
+    teams = [data.spending(one) for one in views]
+    assert len({id(one) for one in teams}) == 3, "the control: a team's own is the team's"

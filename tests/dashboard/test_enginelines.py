@@ -54,7 +54,7 @@ def test_what_is_not_known_is_not_drawn() -> None:
 
 
 def streams(engine: str, lengths_us: list[int | None]) -> list[Streamed]:
-    return [Streamed(n * S, engine, 1, us) for n, us in enumerate(lengths_us)]
+    return [Streamed(n * S, engine, 1, us, f"r{n}", 2) for n, us in enumerate(lengths_us)]
 
 
 def test_each_point_is_of_as_many_streams() -> None:

@@ -28,13 +28,17 @@ def test_the_latest_sample_is_shown(page, books, text_of, monkeypatch) -> None:
         "Output tokens per second", "Preemptions",
         "Prefix cache hits", "Step time beside its model (1: as it was measured)",
         "Tokens for a dollar of own hardware", "Would other GPUs carry this load for less?",
-        "Samples",
+        "Streams", "Samples",
     ]  # fmt: skip
     assert len(test.get("vega_lite_chart")) == 10
     leads = [one.proto.body for one in test.get("html") if "be-leads" in one.proto.body]
-    assert ["#samples" in one for one in leads].count(True) == 8, "samples and streams"
+    assert ["engines#streams" in one for one in leads[:2]] == [True, True]
+    assert ["#samples" in one for one in leads].count(True) == 6
     assert "terms#unit" in leads[8]
-    (samples,) = (one.value.to_dict("records") for one in test.dataframe)
+    listed, samples = (one.value.to_dict("records") for one in test.dataframe)
+    assert len(listed) == sum(
+        first.backend == "own" and last.status == "finished" for first, last in filled.pairs
+    )
     assert len(samples) == 200
     assert samples[0]["state"] == "healthy"
     assert [one["at (UTC)"] for one in samples] == sorted(

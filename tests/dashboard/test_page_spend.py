@@ -97,6 +97,28 @@ def test_single_requests_can_be_narrowed(page, month) -> None:
     assert {row["request"] for row in narrowed} == {first.request_id for first in mine}
 
 
+def test_single_requests_of_a_key(page, books) -> None:
+    """A key of another team is not on offer beside a team, and finds its own requests alone."""
+    filled = books(peak=2.0, days=1)
+    engine = create_engine(filled.url)
+    mine = [first.attempt_id for first in filled.opened if first.team_id == "coding"][:7]
+    with engine.begin() as connection:
+        for one in mine:
+            connection.execute(
+                text("UPDATE attempts SET key_id = 'k2' WHERE attempt_id = :one"), {"one": one}
+            )
+    engine.dispose()
+    test = page("spend", filled.url)
+    assert test.selectbox(key="only-key").options == ["any", "k1", "k2"]
+    test.selectbox(key="only-key").set_value("k2").run()
+    assert not test.exception
+    assert {row["request"] + ".1" for row in tables(test)[4]} == set(mine)
+    test.selectbox(key="only-team").set_value("finance").run()
+    assert "No request matches." in [one.value for one in test.caption]
+    test.selectbox(key="only-key").set_value("any").run()
+    assert test.selectbox(key="only-key").options == ["any", "k1"]
+
+
 def test_what_is_offered_beside_a_choice_has_requests(page, month, monkeypatch) -> None:
     """What nothing matches is not looked for, either: to find nothing took the longest of all."""
     test = page("spend", month.url)
@@ -196,4 +218,6 @@ def test_one_request_is_found_by_its_id_with_its_decision(page, month, text_of) 
     assert f"Attempt {first.attempt_id}" in shown
     assert "The address of this page links to it" in shown
     test.text_input(key="request").set_value("nonesuch").run()
-    assert "No attempt of `nonesuch`" in text_of(test)
+    assert "No attempt of nonesuch" in text_of(test)
+    test.text_input(key="request").set_value("![x](http://evil.example/a.png)").run()
+    assert r"No attempt of \!\[x\]\(http\:" in text_of(test), "an address fetches no picture"

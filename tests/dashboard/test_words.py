@@ -97,3 +97,10 @@ def test_small_words() -> None:
 )  # fmt: skip
 def test_what_an_operator_holds_over_policies(subject, says, until_us, shown) -> None:
     assert words.held(Override(1, subject, says, until_us, 0, "ann", "a fan")) == shown
+
+
+def test_a_name_in_markdown_is_a_name() -> None:
+    """An address may be somebody else's: no picture of theirs is fetched, no link is dressed up."""
+    told = words.plain("![x](http://evil.example/a.png) `b` **c** :red[d]\n# $e$")
+    assert told == (r"\!\[x\]\(http\://evil\.example/a\.png\) \`b\` \*\*c\*\* \:red\[d\] \# \$e\$")
+    assert words.plain("finance 2") == "finance 2"

@@ -3,8 +3,16 @@
 from sqlalchemy import insert, update
 
 from ledger.orm.tables import Attempt, Key, Organisation, RollupTagging, Team
+from ledger.queries import requests
 from ledger.queries.scope import DAY_US, HOUR_US, Scope
-from ledger.queries.tags import Keyed, key_names, keyed, spent_by_key, tagged
+from ledger.queries.tags import (
+    Keyed,
+    attempts_of_key,
+    key_names,
+    keyed,
+    spent_by_key,
+    tagged,
+)
 from ledger.sums.rollups import Rollups
 from ledger.writing.repository import Repository
 
@@ -78,6 +86,45 @@ def test_each_key_of_a_team_by_backend_from_rows_and_from_sums_alike(
     assert found() == by_rows
     with engine.connect() as connection:
         assert keyed(connection, Scope(scope.start_us, scope.end_us, "nobody")) == []
+
+
+def test_single_tries_of_a_key_are_read_from_its_hours_alone(
+    engine, opened, settled, seal_all, monkeypatch
+) -> None:
+    """Twenty hours of two keys, one of which asks in three of them, of another team."""
+    asked = [("k2", "rare") if n in (3, 9, 15) else ("k1", "usual") for n in range(20)]
+    records = [one for n, (key, team) in enumerate(asked) for one in (
+        opened(n, opened_us=START_US + n * HOUR_US, key_id=key, team_id=team,
+               target=f"t{n % 2}", holds=()),
+        settled(n, settled_us=START_US + n * HOUR_US, cost_pusd=n),
+    )]  # fmt: skip
+    Repository(engine, host="h").import_records(records, journal="j", at_us=START_US)
+    seal_all(engine)
+    while Rollups(engine).follow():
+        pass
+    scope = Scope(START_US, START_US + DAY_US)
+    spans, read = [], requests.attempts
+
+    def spied(connection, within, **how):
+        spans.append((within.start_us, within.end_us, within.team))
+        return read(connection, within, **how)
+
+    monkeypatch.setattr(requests, "attempts", spied)
+
+    def found(key: str, most: int = 200, of: Scope = scope, **where: str) -> list[int | None]:
+        with engine.connect() as connection:
+            rows = attempts_of_key(connection, of, key, where=where, limit=most)
+        return [one.cost_pusd for one in rows]
+
+    assert found("k2") == [15, 9, 3]
+    assert found("k2", most=2) == [15, 9]
+    assert found("k2", most=1, target="t1") == [15], "where more is asked for, all its hours"
+    assert found("k1", of=Scope(START_US, START_US + 5 * HOUR_US, "usual")) == [4, 2, 1, 0]
+    assert found("k1", of=Scope(START_US, START_US + DAY_US, "rare")) == found("none") == []
+    hour = [START_US + n * HOUR_US for n in range(21)]
+    assert spans[:3] == [
+        (hour[3], hour[16], "rare"), (hour[9], hour[16], "rare"), (hour[3], hour[16], "rare"),
+    ]  # fmt: skip
 
 
 def test_a_key_is_called_by_its_name_among_its_teams(engine) -> None:
