@@ -46,6 +46,7 @@ from ledger.prices.stored import load_price_book, newer_prices
 
 METRICS_DIR = "metrics"
 FILES_OWN = 128  # listener, journal, board, ledger, metrics, and what Python keeps open
+STALL_MARGIN_S = 2.0  # who watches the answer itself comes first, and tells the books
 FILES_LIMIT = 1_000_000  # where the system sets none
 
 
@@ -124,7 +125,10 @@ def server(app: Gateway, timeouts: Timeouts, *, most: float = math.inf) -> uvico
     config = uvicorn.Config(
         Cors(app, app.origins, RequestIds()) if app.origins else app,
         loop="uvloop",
-        http=bounded(timeouts.receive_s, RequestIds(), most=most),
+        http=bounded(
+            timeouts.receive_s, RequestIds(), most=most,
+            stall_s=timeouts.client_stall_s + STALL_MARGIN_S,
+        ),
         ws="none",
         proxy_headers=False,
         access_log=False,

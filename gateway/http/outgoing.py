@@ -1,9 +1,10 @@
 """How answers leave that uvicorn frames wrongly: a connection's last, and those of HTTP/1.0.
 
-And its flow control with less to hold for each connection.
+And its flow control with less to hold for each connection, and an end to its patience.
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,12 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 class Flow(FlowControl):
     """Its event is made when a client reads too slowly: most never do, and it takes 0.8 KB."""
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, stall_s: float = math.inf) -> None:
+        """`stall_s`: how long none of what lies here may leave, until the connection is dropped."""
         self._transport = transport
         self.read_paused = self.write_paused = False
+        self._stall_s = stall_s
+        self._looking: asyncio.TimerHandle | None = None
 
     async def drain(self) -> None:
         if self.write_paused:
@@ -26,6 +30,33 @@ class Flow(FlowControl):
         if not self.write_paused:
             self.write_paused = True
             self._is_writable_event = asyncio.Event()
+            self.watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.end()
+        if self._transport.is_closing():
+            self.watch()
+
+    def watch(self) -> None:
+        """From here on what lies here must get less: closing, too, waits until it has left."""
+        left = self._transport.get_write_buffer_size()
+        if self._looking is None and left and self._stall_s < math.inf:
+            loop = asyncio.get_running_loop()
+            self._looking = loop.call_later(self._stall_s, self._look, left)
+
+    def _look(self, before: int) -> None:
+        self._looking = None
+        if self._transport.get_write_buffer_size() >= before:
+            self._transport.abort()
+        else:
+            self.watch()
+
+    def end(self) -> None:
+        """Of the watching."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
 
 
 class Outgoing:

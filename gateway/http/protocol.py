@@ -55,6 +55,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """`head_s`: from the connection's or the request's first moment to its last header.
 
     `most`: connections at once; more are answered with 503, before files to open run out.
+    `stall_s`: how long a client may take nothing of what was written, its answer whole or not.
     """
 
     # Beside uvicorn's own in one dictionary they would be too many to share their names with other
@@ -73,6 +74,7 @@ class BoundedProtocol(HttpToolsProtocol):
         "_on_gone",
         "_outgoing",
         "_overdue",
+        "_stall_s",
         "_timer",
         "_upgrading",
         "_working",
@@ -84,10 +86,12 @@ class BoundedProtocol(HttpToolsProtocol):
         head_s: float,
         new_id: Callable[[], str],
         most: float = math.inf,
+        stall_s: float = math.inf,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self._head_s = head_s
+        self._stall_s = stall_s
         self._most = most
         self._new_id = new_id
         self._head_bytes = 0
@@ -106,7 +110,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn narrows it
         super().connection_made(transport)
         transport.set_write_buffer_limits(WRITE_BYTES)
-        self.flow = Flow(transport)
+        self.flow = Flow(transport, self._stall_s)
         self._outgoing: Any = Outgoing(transport, self._close)
         self._await_head()
         if len(self.connections) > self._most:
@@ -114,6 +118,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_done()
+        self.flow.end()
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -206,6 +211,7 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle = self._working
         if cycle is None or not cycle.more_body or self.transport.is_closing():
             self.transport.close()
+            self.flow.watch()
             return
         self._deaf = True
         self.flow.resume_reading()
@@ -325,6 +331,10 @@ class BoundedProtocol(HttpToolsProtocol):
         elif not self._awaiting_head:  # half of the next head is here: its deadline holds
             self._expire(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self.flow.watch()
+
     def _unset_keepalive_if_required(self) -> None:
         """Uvicorn calls this when bytes come."""
         if self._overdue == self.timeout_keep_alive_handler:
@@ -361,9 +371,11 @@ class BoundedProtocol(HttpToolsProtocol):
             self._overdue()
 
 
-def bounded(head_s: float, new_id: Callable[[], str], *, most: float = math.inf) -> Any:
+def bounded(
+    head_s: float, new_id: Callable[[], str], *, most: float = math.inf, stall_s: float = math.inf
+) -> Any:
     """What uvicorn takes for a protocol class."""
-    return partial(BoundedProtocol, head_s=head_s, new_id=new_id, most=most)
+    return partial(BoundedProtocol, head_s=head_s, new_id=new_id, most=most, stall_s=stall_s)
 
 
 def _without_upgrade(scope: Any, url: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:

@@ -2,7 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -51,8 +51,24 @@ def test_closing_is_whoever_elses_it_is_said_to_be() -> None:
     assert (done, outgoing.is_closing()) == ([b"a", "closed"], False)
 
 
+class Pipe:
+    """A transport of which `left` bytes were not taken yet."""
+
+    def __init__(self) -> None:
+        self.left, self.closing, self.aborted = 20_000, False, False
+
+    def get_write_buffer_size(self) -> int:
+        return self.left
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
 async def test_who_reads_slowly_is_waited_for() -> None:
-    flow = Flow(SimpleNamespace())
+    flow = Flow(cast("Any", Pipe()))
     await flow.drain()  # nothing to wait for
     flow.resume_writing()
     for _ in range(2):
@@ -65,3 +81,51 @@ async def test_who_reads_slowly_is_waited_for() -> None:
         flow.resume_writing()
         await asyncio.wait_for(waiting, 5)
     assert not flow.write_paused
+
+
+async def dropped(pipe: Pipe) -> None:
+    async with asyncio.timeout(10):
+        while not pipe.aborted:
+            await asyncio.sleep(0.01)
+
+
+async def test_who_takes_nothing_is_dropped_and_who_takes_little_is_not() -> None:
+    pipe = Pipe()
+    flow = Flow(cast("Any", pipe), 0.1)
+    flow.pause_writing()
+    for _ in range(8):
+        pipe.left -= 1
+        await asyncio.sleep(0.05)
+    assert not pipe.aborted
+    await dropped(pipe)
+
+
+async def test_room_that_fills_again_was_made_by_the_client() -> None:
+    """What lies here after it may be more than before, and is no sign of a stall."""
+    pipe = Pipe()
+    flow = Flow(cast("Any", pipe), 0.2)
+    for _ in range(10):
+        flow.pause_writing()
+        await asyncio.sleep(0.05)
+        flow.resume_writing()
+        pipe.left += 100
+    assert not pipe.aborted
+    flow.pause_writing()
+    flow.end()
+    await asyncio.sleep(0.3)
+    assert not pipe.aborted, "its connection is gone"
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_what_is_left_of_a_closed_connection_is_watched(resumed) -> None:
+    """However little it is, and though there is room for more."""
+    pipe = Pipe()
+    flow = Flow(cast("Any", pipe), 0.05)
+    if resumed:
+        flow.pause_writing()
+    pipe.left, pipe.closing = 10, True
+    if resumed:
+        flow.resume_writing()
+    else:
+        flow.watch()
+    await dropped(pipe)

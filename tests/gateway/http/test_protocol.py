@@ -349,7 +349,9 @@ def test_a_websocket_is_not_spoken(brief) -> None:
 
 def test_what_uvicorn_gets_makes_protocols() -> None:
     made = bounded(2.0, str)
-    assert made.keywords == {"head_s": 2.0, "new_id": str, "most": math.inf}
+    assert made.keywords == {
+        "head_s": 2.0, "new_id": str, "most": math.inf, "stall_s": math.inf,
+    }  # fmt: skip
     assert issubclass(made.func, asyncio.Protocol)
 
 
@@ -363,7 +365,8 @@ def answering() -> Callable[..., Any]:
         begun["more_body"] = False
         protocol = object.__new__(BoundedProtocol)
         protocol._lost = state.pop("lost", False)
-        protocol.flow = SimpleNamespace(write_paused=state.pop("write_paused", False))
+        paused = state.pop("write_paused", False)
+        protocol.flow = SimpleNamespace(write_paused=paused, watch=lambda: None)
         protocol.transport = SimpleNamespace(write=written.append)
         protocol._working = SimpleNamespace(**(begun | state))
         return protocol, written
