@@ -126,7 +126,9 @@ def server(app: Gateway, timeouts: Timeouts, *, most: float = math.inf) -> uvico
         Cors(app, app.origins, RequestIds()) if app.origins else app,
         loop="uvloop",
         http=bounded(
-            timeouts.receive_s, RequestIds(), most=most,
+            timeouts.receive_s,
+            RequestIds(),
+            most=most,
             stall_s=timeouts.client_stall_s + STALL_MARGIN_S,
         ),
         ws="none",

@@ -23,14 +23,14 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-def idle_reader(stack, body) -> socket.socket:
+def idle_reader(stack, body, requests: int = 1) -> socket.socket:
     """Asks, and never reads."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.connect(("127.0.0.1", stack.port))
     data = json.dumps(body).encode()
     head = f"POST {CHAT} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {stack.token}\r\n"
-    client.sendall(head.encode() + b"content-length: %d\r\n\r\n" % len(data) + data)
+    client.sendall((head.encode() + b"content-length: %d\r\n\r\n" % len(data) + data) * requests)
     return client
 
 
@@ -120,6 +120,47 @@ def test_a_slow_reader_gets_everything(brief, rule, answers, patiently) -> None:
     client.close()
     patiently(lambda: brief.stack.app.hot.in_flight == 0)
     brief.peace()
+
+
+LONG = b"x" * 12 * MIB  # more than the kernel takes for a client that reads nothing
+
+
+@pytest.fixture
+def long_answers(brief, rule, answers):
+    said = (
+        b'{"choices":[{"index":0,"message":{"content":"' + LONG + b'"},"finish_reason":"stop"}],'
+        b'"usage":{"prompt_tokens":7,"completion_tokens":4,"total_tokens":11}}'
+    )
+    brief.alpha.rule = rule(answer=answers.whole(said))
+    yield brief
+    brief.peace()
+
+
+@pytest.mark.parametrize("requests", [1, 2])
+def test_who_takes_none_of_a_whole_answer_is_let_go(long_answers, patiently, requests) -> None:
+    """Also who asks once more meanwhile: the second answer waits for room, and for no sweeper."""
+    stack = long_answers.stack
+    stack.booked()
+    last = long_answers.last_row()
+    clients = [idle_reader(stack, {"model": "api", "messages": MESSAGES}, requests)]
+    patiently(lambda: len(stack.rows("seq > :last", last=last)) == requests)
+    patiently(lambda: stack.connections() == 0 and stack.app.hot.in_flight == 0)
+    rows = long_answers.all_settled(last, requests)
+    assert [row["status"] for row in rows] == ["finished"] * requests
+    clients[0].close()
+
+
+def test_who_takes_it_slowly_gets_all_of_it(long_answers) -> None:
+    """For longer than a client may stall."""
+    client = idle_reader(long_answers.stack, {"model": "api", "messages": MESSAGES})
+    began_s, size, last = time.monotonic(), 0, b""
+    while not last.endswith(b"}}"):
+        part = client.recv(65536)
+        assert part, f"cut off after {size} bytes"
+        size, last = size + len(part), (last + part)[-64:]
+        time.sleep(max(0.0, began_s + size / len(LONG) * 8 - time.monotonic()))
+    assert size > len(LONG)
+    client.close()
 
 
 TRICKLES = {

@@ -55,7 +55,7 @@ class Pipe:
     """A transport of which `left` bytes were not taken yet."""
 
     def __init__(self) -> None:
-        self.left, self.closing, self.aborted = 20_000, False, False
+        self.left, self.closing, self.dropped = 20_000, False, asyncio.Event()
 
     def get_write_buffer_size(self) -> int:
         return self.left
@@ -64,7 +64,7 @@ class Pipe:
         return self.closing
 
     def abort(self) -> None:
-        self.aborted = True
+        self.dropped.set()
 
 
 async def test_who_reads_slowly_is_waited_for() -> None:
@@ -85,8 +85,7 @@ async def test_who_reads_slowly_is_waited_for() -> None:
 
 async def dropped(pipe: Pipe) -> None:
     async with asyncio.timeout(10):
-        while not pipe.aborted:
-            await asyncio.sleep(0.01)
+        await pipe.dropped.wait()
 
 
 async def test_who_takes_nothing_is_dropped_and_who_takes_little_is_not() -> None:
@@ -96,7 +95,7 @@ async def test_who_takes_nothing_is_dropped_and_who_takes_little_is_not() -> Non
     for _ in range(8):
         pipe.left -= 1
         await asyncio.sleep(0.05)
-    assert not pipe.aborted
+    assert not pipe.dropped.is_set()
     await dropped(pipe)
 
 
@@ -109,11 +108,11 @@ async def test_room_that_fills_again_was_made_by_the_client() -> None:
         await asyncio.sleep(0.05)
         flow.resume_writing()
         pipe.left += 100
-    assert not pipe.aborted
+    assert not pipe.dropped.is_set()
     flow.pause_writing()
     flow.end()
     await asyncio.sleep(0.3)
-    assert not pipe.aborted, "its connection is gone"
+    assert not pipe.dropped.is_set(), "its connection is gone"
 
 
 @pytest.mark.parametrize("resumed", [False, True])
