@@ -1,9 +1,10 @@
 """Targets that do not speak OpenAI's HTTP (Anthropic, Bedrock, Gemini, ...), through LiteLLM.
 
-LiteLLM is imported with the first call (or `load()`): it takes seconds and a lot of memory, and
-nobody who does not need it should pay. It translates and nothing else: its retries, callbacks,
-redirects and price look-ups are off, every try is ours. Requests go over our own transport, for
-only what owns the sockets can end the work upstream when a client leaves.
+LiteLLM is imported with `load()` (or the first call): it takes seconds and a lot of memory, nobody
+who does not need it should pay, and whoever is served meanwhile waits for it. It translates and
+nothing else: its retries, callbacks, redirects and price look-ups are off, every try is ours.
+Requests go over our own transport, for only what owns the sockets can end the work upstream when a
+client leaves.
 """
 
 import asyncio

@@ -8,6 +8,7 @@ host's other processes leave (the ledger's lag, engines) is added when it is ren
 import argparse
 import asyncio
 import gc
+import importlib
 import math
 import os
 import resource
@@ -93,9 +94,19 @@ def main(arguments: list[str] | None = None) -> None:
     settings = load(given.config)
     secrets = known_secrets(settings, os.environ)
     sink = logs.start(f"worker-{given.worker}", settings.logs, secrets)
+    load_ahead(settings)
     app = compose(settings, Runtime.load(given.runtime), given.worker)
     sink.hide(app.secrets)
     serve(app, socket.socket(fileno=given.fd), settings.server)
+
+
+def load_ahead(settings: Settings) -> None:
+    """What a provider needs that takes seconds to load: beside streams it would stop them all.
+
+    Loaded now, it is frozen, too: the collector would walk it for a third of a second each time.
+    """
+    if any(provider.kind == "litellm" for provider in settings.providers.values()):
+        importlib.import_module("backends.litellm").load()
 
 
 def serve(app: Gateway, listener: socket.socket, settings: Server) -> None:

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 
 import pytest
 
@@ -212,3 +213,16 @@ def test_a_worker_loads_nothing_big_that_it_does_not_use(also: str) -> None:
         [sys.executable, "-c", source], capture_output=True, check=True, text=True
     )
     assert told.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", ["litellm", "openai"])
+def test_what_takes_seconds_to_load_is_there_before_the_first_call(make_host, kind) -> None:
+    """A library of LiteLLM's own is in the memory of a ready worker that will need it."""
+    claude = {"kind": kind, "base_url": "http://127.0.0.1:9/v1", "prices_as": "openai/gpt-4o-mini"}
+    standin = {"start": True, "simulated": True, "prices_as": "openai/gpt-4o-mini"}
+    server = {"port": 0, "workers": 1, "timeouts": {"drain_s": 1}}
+    host = make_host(providers={"standin": standin, "anthropic": claude}, server=server)
+    host.start()
+    (worker,) = host.pids("gateway.worker")
+    loaded = "_tiktoken" in Path(f"/proc/{worker}/maps").read_text()
+    assert loaded == (kind == "litellm")
