@@ -69,6 +69,7 @@ ROUTES: dict[str, str] = {
     f"POST {_FOR}/policies/check": POLICIES,
     f"POST {_FOR}/policies/diff": POLICIES,
     f"GET {_FOR}/policies/history": POLICIES,
+    f"GET {_FOR}/decisions": USAGE,
     f"POST {_FOR}/policies/apply": APPLY_POLICIES,
     f"POST {_FOR}/policies/rollback": APPLY_POLICIES,
     f"POST {_FOR}/policies/simulate": USAGE + EVERY_TEAM,

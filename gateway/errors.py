@@ -42,6 +42,7 @@ TABLE: dict[str, Row] = {
     "no_model": Row(404, "invalid_request_error", "model_not_found"),
     "no_file": Row(404, "invalid_request_error", "file_not_found"),
     "no_batch": Row(404, "invalid_request_error", "batch_not_found"),
+    "no_request": Row(404, "invalid_request_error", "request_not_found"),
     "no_such_key": Row(404, "invalid_request_error", "key_not_found"),
     "no_what_if": Row(404, "invalid_request_error", "what_if_not_found"),
     "no_route": Row(404, "invalid_request_error", "unknown_url"),

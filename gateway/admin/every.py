@@ -6,6 +6,7 @@ from gateway.admin import (
     books,
     engines,
     entries,
+    explaining,
     invoices,
     keys,
     overrides,
@@ -19,6 +20,7 @@ from gateway.admin.verb import Verb
 VERBS: tuple[Verb[Any], ...] = (
     *policies.VERBS,
     *whatifs.VERBS,
+    *explaining.VERBS,
     *overrides.VERBS,
     *engines.VERBS,
     *keys.VERBS,

@@ -135,7 +135,7 @@ def _traffic(
         except TraceError as error:
             fail(f"--trace {error}")
         about = {"source": str(trace), "form": recorded.form, "left_out": recorded.left_out}
-        return Traffic(recorded.arrivals, now_us, {}, about)
+        return Traffic(recorded.arrivals, recorded.start_us(now_us), {}, about)
     assert ledger is not None, "one of the two was named"
     assert books is not None, "a ledger that is not there has ended the command"
     return recorded_traffic(books, ledger, most, now_us)

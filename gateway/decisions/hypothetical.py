@@ -5,11 +5,12 @@ this moment; without it every engine is `unknown`, and the answer says so.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import Engine
 
@@ -18,6 +19,7 @@ from backends.errors import Unreachable
 from gateway.clock import Clock
 from gateway.config.conditions import Asking
 from gateway.config.settings import Model, Pool, Provider, Settings, resolve_model, version
+from gateway.policies.overrides import barred, standing
 from gateway.policies.rules import Rules
 from gateway.policies.rulings import Chain, Terms
 from gateway.policies.sets import rules_of
@@ -25,6 +27,7 @@ from gateway.runtime import Ports, Runtime, resolve
 from gateway.targets.candidates import Candidates
 from gateway.targets.fleet import Fleet
 from gateway.targets.slots import Board
+from ledger.overrides import Override, overrides
 from ledger.policies import policies_in_force
 from ledger.prices.book import PriceBook
 from ledger.prices.modellimits import model_limits
@@ -49,14 +52,14 @@ def explain(
     if found is None:
         return None
     name, model = found
-    in_force = settings if books is None else rules_of(settings, policies_in_force(books)).settings
+    said = _said(settings, books, clock := Clock())
     with _looked_at(settings) as (runtime, board):
         targets = Fleet(settings, runtime, nobody).targets(name, model)
-        chain = Chain(Rules(in_force).entries(name, question.team), model, targets)
+        entries = Rules(said.settings).entries(name, question.team)
+        chain = Chain(entries, model, targets, barred(said.overrides, name, targets))
         candidates = Candidates(
             board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
         )
-        clock = Clock()
         terms = chain.terms(partial(_asking, name, question), wall_us=clock.wall_us(), key="")
         request = _request(name, model, question, terms)
         frozen = candidates.freeze(
@@ -69,6 +72,22 @@ def explain(
         )
     policy = terms.rule.priced(frozen)
     return decide(request, policy, tuple(entry.candidate for entry in frozen))
+
+
+class _Said(NamedTuple):
+    """What policies and operators say at this moment."""
+
+    settings: Settings
+    overrides: Sequence[Override] = ()
+
+
+def _said(settings: Settings, books: Engine | None, clock: Clock) -> _Said:
+    if books is None:
+        return _Said(settings)
+    return _Said(
+        rules_of(settings, policies_in_force(books)).settings,
+        standing(overrides(books), clock.wall_us()),
+    )
 
 
 def _request(name: str, model: Model, question: Question, terms: Terms) -> Request:

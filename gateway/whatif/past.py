@@ -72,7 +72,12 @@ def past(connection: Connection, scope: Scope, *, most: int | None = None) -> Pa
         first = rows.get(asked.request_id)
         at_s = (asked.opened_us - start_us) / 1e6 if first is None else first.at_s
         rows[asked.request_id] = Arrival(
-            at_s, asked.input_tokens, asked.output_tokens, asked.model, asked.team
+            at_s,
+            asked.input_tokens,
+            asked.output_tokens,
+            asked.model,
+            asked.team,
+            inside=asked.inside,
         )
         if asked.api is not None and asked.ttft_us and asked.duration_us:
             further_us = asked.duration_us - asked.ttft_us

@@ -204,7 +204,7 @@ class Planned:
             ceil(CONTEXT_MARGIN * prompt),
             arrival.max_tokens,
             self._lengths.moments((name, arrival.tenant), prompt),
-            residency=Residency(model.residency),
+            residency=Residency.INTERNAL_ONLY if arrival.inside else Residency(model.residency),
             preferred=terms.preferred,
             barred=terms.barred,
         )

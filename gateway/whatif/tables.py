@@ -66,6 +66,7 @@ def notes(document: dict[str, Any]) -> list[str]:
             f" traffic; {traffic['left_out']:,} without an answer are left out."
         )
     ]
+    lines.append(f"Policies' hours go by its clock, which begins at {traffic['begins']}.")
     if traffic.get("cut"):
         lines.append("There were more in that time: only the earliest are played.")
     lines += [f"Engines of {name}: {source}." for name, source in document["engines"].items()]

@@ -25,6 +25,8 @@ from typing import Any, NamedTuple, TextIO
 
 from gateway.whatif.traffic import Arrival
 
+WEEK_US = 7 * 86_400 * 1_000_000
+EPOCH_S = 1e9  # seconds from which on a plain number counts from the epoch (2001)
 LONGEST_TOKENS = 100_000_000
 _MISSING = ("", None)
 
@@ -59,11 +61,24 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Arrivals in the order of time, from 0 on; `left_out` rows had no prompt or no answer."""
+    """Arrivals in the order of time, from 0 on; `left_out` rows had no prompt or no answer.
+
+    `start_s`: of the first one, in seconds since the epoch, where the file tells it.
+    """
 
     form: str
     arrivals: tuple[Arrival, ...]
     left_out: int
+    start_s: float | None = None
+
+    def start_us(self, now_us: int) -> int:
+        """The latest such hour of such a weekday up to now; now, where the file tells no time.
+
+        Policies may ask for the hour; prices are today's, whenever it was recorded.
+        """
+        if self.start_s is None:
+            return now_us
+        return now_us - (now_us - int(1e6 * self.start_s)) % WEEK_US
 
 
 def read_trace(path: Path, *, most: int | None = None) -> Recorded:
@@ -106,7 +121,8 @@ def _read(path: Path, file: TextIO, most: int | None) -> Recorded:
     start_s = found[0].at_s
     kept = found if most is None else found[:most]
     moved = tuple([one._replace(at_s=one.at_s - start_s) for one in kept])
-    return Recorded(form.name, moved, left_out)
+    told = form.scale is None or start_s >= EPOCH_S
+    return Recorded(form.name, moved, left_out, start_s if told else None)
 
 
 def _table(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:

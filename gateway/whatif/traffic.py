@@ -20,7 +20,8 @@ class Arrival(NamedTuple):
     """One request: `output_tokens` is what it will turn out to be, which no decision may read.
 
     `prefix` are ids of the prompt's leading parts of `PREFIX_TOKENS` tokens each; equal leading ids
-    are an equal beginning, which an engine's prefix cache may hold.
+    are an equal beginning, which an engine's prefix cache may hold. `inside`: whoever asked may not
+    leave the network, whatever the policies say.
     """
 
     at_s: float
@@ -30,6 +31,7 @@ class Arrival(NamedTuple):
     tenant: str = ""
     max_tokens: int | None = None
     prefix: tuple[int, ...] = ()
+    inside: bool = False
 
     def blocks(self, block_tokens: int) -> tuple[int, ...]:
         """The prefix by an engine's own blocks, which must divide its parts."""

@@ -1,6 +1,7 @@
 """One or two sets of policies on the same traffic: everything that a what-if reports."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from gateway.config.settings import Settings
@@ -39,14 +40,16 @@ def trial(
         outcomes = replay.run(planned)
         found.append(outcomes)
         results.append(result(name, house, planned, outcomes, value))
-    document = {"traffic": _traffic(arrivals), **_assumed(house), "results": results}
+    document = {"traffic": _traffic(house, arrivals), **_assumed(house), "results": results}
     if len(found) > 1:
         document["disagreement"] = disagreement(found[1], found[0])
     return document
 
 
-def _traffic(arrivals: Sequence[Arrival]) -> dict[str, Any]:
+def _traffic(house: House, arrivals: Sequence[Arrival]) -> dict[str, Any]:
+    begins = datetime.fromtimestamp(house.start_us / 1e6, UTC)
     return {
+        "begins": f"{begins:%Y-%m-%d %H:%M UTC}",
         "requests": len(arrivals),
         "seconds": arrivals[-1].at_s,
         "models": sorted({one.model for one in arrivals}),

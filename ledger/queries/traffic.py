@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from ledger.orm.tables import Attempt, Refusal
+from ledger.orm.tables import Attempt, Key, Refusal, Team
 from ledger.queries.scope import INPUT_TOKENS, OUTPUT_TOKENS, Scope
 from ledger.seals.condensed import refused_until
 
@@ -19,7 +19,10 @@ ROWS_AT_ONCE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request as it was served; `ttft_us` and `duration_us` where it was an API."""
+    """One request as it was served; `ttft_us` and `duration_us` where it was an API.
+
+    `inside`: by its key or team it may not leave.
+    """
 
     request_id: str
     opened_us: int
@@ -30,6 +33,7 @@ class Asked:
     api: str | None
     ttft_us: int | None
     duration_us: int | None
+    inside: bool = False
 
 
 def recorded_requests(connection: Connection, scope: Scope) -> Iterator[Asked]:
@@ -37,17 +41,20 @@ def recorded_requests(connection: Connection, scope: Scope) -> Iterator[Asked]:
     columns = (
         Attempt.request_id, Attempt.opened_us, Attempt.model, Attempt.team_id, INPUT_TOKENS,
         OUTPUT_TOKENS, Attempt.backend, Attempt.target, Attempt.ttft_us, Attempt.duration_us,
+        Key.residency, Team.residency,
     )  # fmt: skip
     query = (
         scope.narrow(select(*columns))
+        .outerjoin(Key, Key.id == Attempt.key_id)
+        .outerjoin(Team, Team.id == Attempt.team_id)
         .where(Attempt.kind.in_(KINDS), OUTPUT_TOKENS > 0, INPUT_TOKENS > 0)
         .order_by(Attempt.opened_us, Attempt.seq)
     )
     for row in connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}):
-        request, at_us, model, team, prompt, output, backend, target, ttft, duration = row
+        request, at_us, model, team, prompt, output, backend, target, ttft, duration, *said = row
         yield Asked(
             request, at_us, model, team, prompt, output, target if backend == "api" else None,
-            ttft, duration,
+            ttft, duration, "internal_only" in said,
         )  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def test_every_role_on_every_route(stack, tokens) -> None:
     assert {"yes", "no"} == {said for (_, role), said in told.items() if role == "developer"}
 
 
-SPENT, HELD = {"usage", "costs"}, {"policies", "targets", "routes", "engines"}
+SPENT, HELD = {"usage", "costs", "decisions"}, {"policies", "targets", "routes", "engines"}
 READ = {"prices", "currencies", "scenarios", "budgets"}
 PAID = {"invoices", "projects", "contracts", "rates", "changes"}
 SEES = {

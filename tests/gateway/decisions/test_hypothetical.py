@@ -4,12 +4,14 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from backends.base import Call
 from backends.errors import Unreachable
 from gateway.cli.books import prices_of
 from gateway.config.settings import parse
 from gateway.decisions.hypothetical import Nobody, Question, explain
+from ledger.overrides import DISABLED, NOTHING, Override, store_override
 from router.types import Decision, Reason
 
 
@@ -29,6 +31,25 @@ def test_beside_a_running_host_it_sees_what_a_request_would(stack) -> None:
     assert alias is not None
     assert alias.order[0].candidate.name == "pool:main/0"
     assert supposed("nothing") is None
+
+
+def test_what_an_operator_holds_over_the_policies_is_heeded(stack, patiently) -> None:
+    prices = prices_of(stack.settings, stack.reader)
+
+    def chosen() -> str | None:
+        question = Question("chat", "search", 100, 50)
+        decision = explain(stack.settings, question, stack.reader, prices)
+        assert decision is not None
+        return None if decision.chosen is None else decision.chosen.candidate.name
+
+    assert chosen() == "pool:main/0"
+    given = Override(0, "target:pool:main", DISABLED, None, 1, "ann", None)
+    store_override(stack.database, given)
+    try:
+        assert chosen() == "alpha/m"
+    finally:
+        store_override(stack.database, replace(given, says=NOTHING))
+    assert chosen() == "pool:main/0"
 
 
 def test_without_a_host_engines_are_unknown_and_nothing_is_made(tmp_path: Path) -> None:

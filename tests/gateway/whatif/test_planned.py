@@ -1,5 +1,6 @@
 """Policies in virtual time do what they do live: keep inside, wait, refuse, cut."""
 
+from gateway.whatif.apis import draws
 from gateway.whatif.planned import Planned
 from gateway.whatif.replay import Replay
 from gateway.whatif.trial import trial
@@ -13,6 +14,16 @@ def test_what_may_not_leave_is_refused_or_waits(house, under, poisson) -> None:
     assert alone["classes"][0]["refused"] > queued["classes"][0]["refused"]
     assert alone["classes"][0]["waited_ms_mean"] == 0.0 < queued["classes"][0]["waited_ms_mean"]
     assert [each["target"] for each in alone["targets"]] == ["pool:chat/0", "refused"]
+
+
+def test_who_may_not_leave_does_not_whatever_the_model_allows(house, under, poisson) -> None:
+    arrivals = [one._replace(inside=number % 2 == 0) for number, one in enumerate(poisson(60, 400))]
+    planned = Planned(house, under("loose"), arrivals[-1].at_s)
+    apis = {"openai/mini": draws(len(arrivals), house.seen["openai/mini"].latency, 1)}
+    seen = Replay(planned.seats, {}, arrivals, (), apis=apis).run(planned)
+    left = [one.arrival.inside for one in seen if one.choice and one.choice.api]
+    assert left  # the others' traffic does
+    assert not any(left)
 
 
 def test_a_prompt_that_no_engine_can_hold_goes_elsewhere(house, under, poisson) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.whatif.tracefiles import TraceError, read_trace
+from gateway.whatif.tracefiles import WEEK_US, TraceError, read_trace
 
 TRACES = Path(__file__).resolve().parents[4] / "shared" / "traces"
 FORMS = {
@@ -101,3 +101,16 @@ def test_the_recorded_traces_are_read() -> None:
     assert (code.form, len(code.arrivals), code.left_out) == ("ours", 8819, 0)
     mooncake = read_trace(TRACES / "mooncake_fast25_synthetic.csv.gz", most=50)
     assert len(mooncake.arrivals[0].prefix) == 79
+
+
+def test_a_file_that_tells_its_times_keeps_the_hours_of_its_week(written) -> None:
+    """Its prices are today's: it begins at the latest such hour of such a weekday."""
+    now_us = 1_795_613_600 * 10**6  # Wednesday 2026-11-25 13:33:20 UTC
+    hour_us = 3600 * 10**6
+    thursday = read_trace(written(FORMS["Azure"])).start_us(now_us)  # 2023-11-16 18:15:46
+    assert 0 <= now_us - thursday < WEEK_US
+    assert (thursday // hour_us) % 24 == 18
+    assert (thursday // (24 * hour_us) + 3) % 7 == 3  # the epoch was a Thursday
+    epoch = "timestamp_s,input_tokens,output_tokens\n1795526000,700,20\n"
+    assert read_trace(written(epoch)).start_us(now_us) == 1795526000 * 10**6
+    assert read_trace(written(FORMS["ours"])).start_us(now_us) == now_us  # from whenever

@@ -1,5 +1,9 @@
 """Recorded traffic comes back in order, answered requests alone."""
 
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ledger.orm.tables import Attempt, Key, Organisation, Team
 from ledger.queries.scope import Scope
 from ledger.queries.traffic import recorded_requests, refused_requests
 
@@ -26,3 +30,22 @@ def test_answered_conversations_in_the_order_of_time(engine, opened, settled, re
     assert first.input_tokens > 0 < first.output_tokens
     assert first.team == "search"
     assert (everything, none) == (1, 0)
+    assert not any(one.inside for one in found)
+
+
+def test_whose_key_may_not_leave_is_told(engine, opened, settled, write):
+    write(engine, opened(1, opened_us=START_US + 1_000_000), settled(1))
+    with Session(engine) as session, session.begin():
+        known = session.execute(select(Attempt.key_id, Attempt.team_id)).one()
+        session.add(Organisation(id="o", name="o", created_us=0))
+        session.add(Team(id=known.team_id, org_id="o", name="t", created_us=0))
+        session.flush()
+        session.add(
+            Key(
+                id=known.key_id, team_id=known.team_id, org_id="o", name="k", secret_hash=b"h" * 32,
+                scopes=["inference"], residency="internal_only", created_us=0,
+            )
+        )  # fmt: skip
+    with engine.connect() as connection:
+        (found,) = recorded_requests(connection, SPAN)
+    assert found.inside

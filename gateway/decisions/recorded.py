@@ -1,0 +1,130 @@
+"""Why a past request went where it went: what the ledger kept of its decisions, try by try.
+
+Each is made again from its frozen inputs, and told where it differs.
+"""
+
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Engine, select
+
+from gateway.decisions.again import again
+from ledger.orm.books import Attempt, AttemptDecision
+from ledger.reports.waterfall import lines as drawn
+from ledger.reports.waterfall import waterfall
+from router.explain import unpack
+from router.packed import NUMBERS
+
+
+class Recorded(NamedTuple):
+    """A document for each attempt, and all of it in words."""
+
+    attempts: list[dict[str, Any]]
+    lines: list[str]
+
+
+def recorded(engine: Engine, request_id: str, team: str | None = None) -> Recorded | None:
+    """`None`: the ledger has no such request, or not of this team (`None`: of any)."""
+    query = (
+        select(
+            Attempt.attempt_id,
+            Attempt.target,
+            Attempt.status,
+            AttemptDecision.decision,
+            AttemptDecision.inputs,
+            AttemptDecision.shadow_policy,
+            AttemptDecision.shadow_target,
+            AttemptDecision.shadow_reason,
+        )
+        .outerjoin(AttemptDecision, AttemptDecision.attempt_id == Attempt.attempt_id)
+        .where(Attempt.request_id == request_id)
+        .order_by(Attempt.attempt_no)
+    )
+    if team is not None:
+        query = query.where(Attempt.team_id == team)
+    with engine.connect() as connection:
+        rows = connection.execute(query).all()
+        if not rows:
+            return None
+        tries = waterfall(connection, request_id)
+    documents, lines = [], []
+    for attempt_id, target, status, blob, inputs, *shadow in rows:
+        lines.append(f"{attempt_id} at {target}: {status or 'open'}")
+        document: dict[str, Any] = {"attempt_id": attempt_id, "target": target, "status": status}
+        if blob:
+            try:
+                found = unpack(msgspec.msgpack.decode(blob))
+            except ValueError as error:  # another release wrote it
+                lines.append(f"  {error}")
+            else:
+                document["decision"] = found
+                lines += [f"  {line}" for line in _lines(found)]
+            replayed, told = _again(inputs, blob)
+            document["again"] = replayed
+            lines += [f"  {line}" for line in told]
+        policy, would, why = shadow
+        if policy is not None and why is not None:
+            document["shadow"] = {"policy": policy, "target": would, "reason": why}
+            lines.append(_shadow_line(policy, would, why))
+        documents.append(document)
+    for document, one in zip(documents, tries, strict=True):
+        document["waterfall"] = [asdict(span) for span in one.spans]
+        document["warning"] = one.warning
+    return Recorded(documents, [*lines, "", "where its time went:", *drawn(tries)])
+
+
+def _again(inputs: bytes | None, blob: bytes) -> tuple[dict[str, Any] | None, list[str]]:
+    """The decision made again from what was kept of its inputs."""
+    if not inputs:
+        return None, ["its inputs were not kept: budgets or a batch changed it, or it was too long"]
+    try:
+        found = again(inputs, blob)
+    except ValueError as error:  # another release wrote it
+        return None, [str(error)]
+    return found.document(), found.lines()
+
+
+def _shadow_line(policy: str, target: str | None, reason: str) -> str:
+    would = "would have refused" if target is None else f"would have chosen {target}"
+    return f"  shadow policy {policy}: {would} ({reason})"
+
+
+def _lines(recorded: dict[str, Any]) -> list[str]:
+    """One line per candidate: its reason, and the numbers that were looked at."""
+    return [
+        " ".join(
+            [
+                f"{candidate['name']}: {candidate['reason']}",
+                *(
+                    f"{name}={_plain(candidate[name])}"
+                    for name in NUMBERS
+                    if candidate[name] is not None
+                ),
+                *_kv(candidate["engine"]),
+                *_cap(candidate["output_cap_tokens"]),
+            ]
+        )
+        for candidate in recorded["candidates"]
+    ]
+
+
+def _plain(number: float) -> str:
+    """Without an exponent, whatever its size."""
+    return f"{number:.4f}".rstrip("0").rstrip(".")
+
+
+def _cap(tokens: int | None) -> list[str]:
+    """What was asked for where the request itself names no limit, and money does."""
+    return [] if tokens is None else [f"output_cap_tokens={tokens}"]
+
+
+def _kv(engine: dict[str, Any] | None) -> list[str]:
+    """The KV figure of an own engine, and what it was made of."""
+    if engine is None or engine["kv_free_tokens"] is None:
+        return []
+    made_of = f"{engine['kv_used_tokens']} used, {engine['kv_promised_tokens']} promised"
+    if engine["residents"]:
+        made_of += f", {len(engine['residents'])} sequences that end one by one"
+    free, promise = engine["kv_free_tokens"], engine["kv_promise_tokens"]
+    return [f"kv_free_tokens={free} after a promise of {promise} ({made_of})"]
