@@ -105,7 +105,7 @@ def policy_targets(settings: Settings) -> Iterator[Fault]:
         passing = any(name.endswith("*") for name in rule.match.models) or not rule.match.models
         for place, target in _named(rule):
             here: Place = ("policies", index, *place)
-            if target not in known and not (passing and "/" in target):
+            if target not in known and not (passing and _passed_through(settings, target)):
                 words = f"`{target}` is no target of a model of this policy{nearest(target, known)}"
                 yield Fault(here, words)
             elif rule.residency == "internal_only" and not target.startswith("pool:"):
@@ -135,6 +135,12 @@ def model_quality(settings: Settings) -> Iterator[Fault]:
             if target not in model.targets:
                 words = f"`{target}` is no target of this model{nearest(target, model.targets)}"
                 yield Fault(("models", name, "quality_loss", target), words)
+
+
+def _passed_through(settings: Settings, target: str) -> bool:
+    """Whether a model of its provider may be asked for by its own name."""
+    provider, slash, _ = target.partition("/")
+    return bool(slash) and settings.models.get(f"{provider}/*") == "passthrough"
 
 
 def _models_of(settings: Settings, rule: PolicyRule) -> Iterator[tuple[str, Model]]:

@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.config.sections import Section
+from gateway.config.sections import URL, Section
 
-Issuer = Annotated[str, Field(pattern=r"^https?://[\w.:\[\]-]+(/[!-;=?-~]*)?$", max_length=300)]
+Issuer = Annotated[str, Field(pattern=URL, max_length=300)]
 # Signatures by a private key alone: what can be made from a public key, or needs none, is not here.
 Algorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519"

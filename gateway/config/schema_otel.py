@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.config.sections import Ratio, Section, Variable
+from gateway.config.sections import URL, Ratio, Section, Variable
 
-Collector = Annotated[str, Field(pattern=r"^https?://[\w.:\[\]-]+(/[!-;=?-~]*)?$", max_length=300)]
+Collector = Annotated[str, Field(pattern=URL, max_length=300)]
 
 
 class OpenTelemetry(Section):

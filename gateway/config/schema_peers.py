@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.config.sections import Section, Variable
+from gateway.config.sections import HOST, Section, Variable
 
 # `name:9444`, `10.0.0.7:9444`, `[fd00::7]:9444`.
 Address = Annotated[
     str,
-    Field(pattern=r"^([A-Za-z0-9]([\w.-]*\w)?|\[[0-9A-Fa-f:.]+\]):[1-9]\d{0,4}$", max_length=300),
+    Field(pattern=HOST, max_length=300),
 ]
 MOST_HOSTS = 64
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
-from gateway.config.sections import Named, Positive, Ratio, Section, Usd
+from gateway.config.sections import CLOCK, Named, Positive, Ratio, Section, Usd
 
 
 def _word_or_number(value: object) -> str:
@@ -22,7 +22,7 @@ Floor = Annotated[
 ]
 
 
-Clock = Annotated[str, Field(pattern=r"^(([01]\d|2[0-3]):[0-5]\d|24:00)$")]
+Clock = Annotated[str, Field(pattern=CLOCK)]
 Weight = Annotated[float, Field(gt=0.0, le=1_000_000.0)]
 Percent = Annotated[float, Field(ge=0.0, le=100.0)]
 POLICIES_MOST = 1000  # each request is matched against them in turn

@@ -15,8 +15,13 @@ TotalUsd = Annotated[Decimal, Field(ge=0, le=1_000_000_000_000, decimal_places=1
 NAME = r"^[!-~]([ -~]*[!-~])?$"  # stands in headers, metrics and addresses
 Named = Annotated[str, Field(pattern=NAME, max_length=200)]
 # As browsers write it: no path and no slash at the end. `null` is many pages that nobody can tell.
-Origin = Annotated[str, Field(pattern=r"^(\*|[a-z][a-z0-9+.-]*://[!-.0-;=?-~]+)$", max_length=300)]
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+ORIGIN = r"^(\*|[a-z][a-z0-9+.-]*://[!-.0-;=?-~]+)$"
+Origin = Annotated[str, Field(pattern=ORIGIN, max_length=300)]
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+Variable = Annotated[str, Field(pattern=VARIABLE)]
+CLOCK = r"^(([01]\d|2[0-3]):[0-5]\d|24:00)$"
+URL = r"^https?://[\w.:\[\]-]+(/[!-;=?-~]*)?$"
+HOST = r"^([A-Za-z0-9]([\w.-]*\w)?|\[[0-9A-Fa-f:.]+\]):[1-9]\d{0,4}$"
 KvEvents = Annotated[
     bool | tuple[str, ...],
     Field(

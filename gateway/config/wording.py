@@ -12,10 +12,18 @@ from pydantic import BaseModel
 
 from gateway.config.faults import Fault, Place, nearest
 from gateway.config.schema import NAME, Settings
-from gateway.config.sections import section_of
+from gateway.config.sections import CLOCK, HOST, ORIGIN, URL, VARIABLE, section_of
 
 SHOWN_CHARACTERS = 60
 NAME_WORDS = "printable ASCII characters, without a space at either end"
+_FORMS = {
+    NAME: NAME_WORDS,
+    CLOCK: "a time of the day, two digits each: `09:00`, or `24:00` at its end",
+    HOST: "a host with its port: `10.0.0.7:9444`",
+    ORIGIN: "where pages come from, without a path: `https://app.example.com`",
+    URL: "an address: `https://id.example.com`",
+    VARIABLE: "the name of an environment variable like OPENAI_API_KEY, never the secret itself",
+}
 
 
 def fault_of(finding: Mapping[str, Any], document: Any) -> Fault:
@@ -187,10 +195,7 @@ _SENTENCES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     ),
     "string_too_short": lambda _, __: "must not be empty",
     "string_pattern_mismatch": lambda value, ctx: (
-        ("must not be empty" if value == "" else f"must be {NAME_WORDS}")
-        if ctx["pattern"] == NAME
-        else "must be the name of an environment variable like OPENAI_API_KEY, never the secret "
-        "itself"
+        "must not be empty" if value == "" else f"must be {_FORMS[ctx['pattern']]}"
     ),
     "string_too_long": lambda _, ctx: f"must have at most {ctx['max_length']} characters",
     "too_long": lambda _, ctx: f"must have at most {ctx['max_length']:,} entries",

@@ -4,6 +4,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from gateway.config.document import read_document
+from gateway.config.draft import draft_settings
 from gateway.config.schema import Pool, Settings
 from gateway.config.wording import fault_of, meant_by, section_at
 
@@ -70,6 +72,20 @@ def test_a_finding_is_a_plain_sentence(text, path, words):
     assert fault.path == path
     assert words in fault.message
     assert not any(word in fault.message for word in ("Input", "Model", "pydantic", "literal"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('policies: [{name: a, match: {times: [{starts: "9:00"}]}}]', "a time of the day, two"),
+        ("peers: {listen: nowhere}", "a host with its port"),
+        ('server: {cors_origins: ["x/y"]}', "where pages come from"),
+        ("oidc: {issuer: here}", "an address: `https://"),
+    ],
+)
+def test_a_form_is_shown_by_an_example(text, words):
+    faults = draft_settings(read_document(text)).faults
+    assert any(words in fault.message for fault in faults), faults
 
 
 @pytest.mark.parametrize("field", ["api_key_env", "api_key"])
