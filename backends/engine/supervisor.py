@@ -22,6 +22,7 @@ from backends.engine import ports
 from backends.engine.environment import CpuOptions
 from backends.engine.flags import BadFlags, Launch, command, known_flags
 from backends.engine.process import EngineProcess, free_port, log_tail
+from backends.engine.stall import stalled
 from backends.engine.turns import Turns
 from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
 
@@ -58,16 +59,22 @@ class Limits:
     poll_s: float = 0.25
     watch_s: float = 2.0
     hung_s: float = 60.0
+    stalled_s: float = 120.0  # its port answers, requests wait, and nothing of it moves
     backoff_first_s: float = 1.0
     backoff_most_s: float = 60.0
     settled_s: float = 60.0  # a life that served this long starts a fresh count of crashes
+
+
+def nobody() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
     """`port` 0 takes a free one at every start; `port_setting` is where a person changes it.
 
-    `gpus` are those whose memory it takes; `turns` is one for all engines of a host.
+    `gpus` are those whose memory it takes; `turns` is one for all engines of a host; `waits` says
+    whether somebody waits for an answer of this one.
     """
 
     name: str
@@ -79,6 +86,7 @@ class EngineSpec:
     limits: Limits = field(default_factory=Limits)
     gpus: frozenset[str] = frozenset()
     turns: Turns = field(default_factory=Turns)
+    waits: Callable[[], bool] = nobody
 
 
 class Supervisor:
@@ -255,7 +263,25 @@ class Supervisor:
         return await self._taken(port)
 
     async def _watch(self, port: int, client: httpx.AsyncClient) -> str:
-        """Ends only when the engine no longer answers although it runs and has its port alone."""
+        """Ends only when the engine no longer answers, or no longer works, although it runs."""
+        spec = self._spec
+        base_url = f"http://127.0.0.1:{port}/v1"
+        stall = stalled(client, base_url, spec.launch, self._is_waited_for, spec.limits.stalled_s)
+        looks = [asyncio.ensure_future(self._deaf(port, client)), asyncio.ensure_future(stall)]
+        try:
+            done, _ = await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
+            return done.pop().result()
+        finally:
+            for look in looks:
+                look.cancel()
+            await asyncio.gather(*looks, return_exceptions=True)
+
+    def _is_waited_for(self) -> bool:
+        """Never while somebody else may answer on its port."""
+        return self._status.phase is Phase.SERVING and self._spec.waits()
+
+    async def _deaf(self, port: int, client: httpx.AsyncClient) -> str:
+        """Ends only when it no longer answers although it runs and has its port alone."""
         limits = self._spec.limits
         loop = asyncio.get_running_loop()
         seen = loop.time()

@@ -32,7 +32,7 @@ from gateway.config.settings import Engine, Settings
 from gateway.host.children import Child, Command
 from gateway.host.devices import assigned, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineSeat, Runtime
-from gateway.targets.slots import Board
+from gateway.targets.slots import Board, Load
 
 QUICK_GRACE_S = 5.0
 START_LIMIT_S = 900.0
@@ -94,7 +94,7 @@ class EngineSupervision:
             if self._ending:
                 return
             try:
-                spec = self._spec(seat)
+                spec = self._spec(row, seat)
             except BadAdapter as error:
                 self._board.own(row, Phase.STOPPED.value)
                 self._say(f"{seat.name} cannot start: {error}")
@@ -184,7 +184,12 @@ class EngineSupervision:
         detail = f": {status.reason}" if status.reason else ""
         self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
 
-    def _spec(self, seat: EngineSeat) -> EngineSpec:
+    def _waits(self, row: int) -> bool:
+        """Whether a request is under way there, or was, and nothing was heard of it."""
+        loads = self._board.own_loads(row)
+        return loads[Load.SEQUENCES] > 0 or loads[Load.SILENT_S] > loads[Load.HEARD_S]
+
+    def _spec(self, row: int, seat: EngineSeat) -> EngineSpec:
         engine = self._settings.pools[seat.pool].engine
         assert engine.model is not None  # checked with the configuration
         own_gpus = self._gpus.get(seat.name, ())
@@ -207,6 +212,7 @@ class EngineSupervision:
             port_setting=self._port_setting(seat),
             gpus=frozenset(own_gpus or self._visible),
             turns=self._turns,
+            waits=partial(self._waits, row),
         )
 
     def _flags(self, seat: EngineSeat, engine: Engine) -> tuple[str, ...]:

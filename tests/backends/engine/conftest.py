@@ -42,11 +42,15 @@ worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]
 with open(os.path.join(state, "worker.pid"), "w") as file:
     file.write(str(worker.pid))
 
+PAGE = "".join("vllm:" + line + chr(10) for line in (
+    "num_requests_running 1", "num_requests_waiting 0", "num_preemptions_total 0",
+    "prompt_tokens_total 5", "generation_tokens_total 5", "kv_cache_usage_perc 0.5"))
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def log_message(self, *_): pass
     def answer(self, status, document):
-        body = json.dumps(document).encode()
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
         self.send_response(status)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
@@ -54,11 +58,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if behave == "deaf" and life == 1 and os.path.exists(os.path.join(state, "deaf")):
             return self.answer(500, {})
+        if self.path == "/metrics":
+            return self.answer(200, PAGE.encode())
         if self.path.endswith("/models"):
             return self.answer(200, {"data": [{"id": "fake", "max_model_len": 4096}]})
         self.answer(200, {})
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if os.path.exists(os.path.join(state, "stuck")) and life == 1:
+            time.sleep(600)
         if behave == "sick":
             return self.answer(500, {"error": {"message": "EngineCore died"}})
         if not body.get("stream"):

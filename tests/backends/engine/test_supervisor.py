@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -118,6 +119,25 @@ async def test_an_engine_that_turns_deaf_is_replaced(fake_spec):
         status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
         assert "no answer for" in status.reason
         await watched.supervisor.wait_for(Phase.SERVING, 20)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_an_engine_that_stalls_is_replaced_once_somebody_waits_for_it(fake_spec, waits):
+    """Its port answers, and `/health` says 200: without a request nobody can tell, nor care."""
+    spec = replace(fake_spec(stalled_s=0.5), waits=lambda: waits)
+    async with Watched(spec) as watched:
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        (watched.models / "stuck").touch()
+        if not waits:
+            with pytest.raises(TimeoutError):
+                await watched.supervisor.wait_for(Phase.BACKING_OFF, 2)
+            return
+        status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        assert "it has done nothing for" in status.reason
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+        await asyncio.sleep(1.5)
+        assert watched.supervisor.status.phase is Phase.SERVING, "one that answers is let be"
+        assert watched.lives() == 2
 
 
 async def test_an_engine_that_never_gets_ready_is_given_up(fake_spec):

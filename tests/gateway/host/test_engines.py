@@ -26,7 +26,7 @@ from gateway.host.engines import (
 )
 from gateway.host.telemetry import Telemetry
 from gateway.runtime import EngineSeat, Ports, resolve
-from gateway.targets.slots import HEALTHS, STAGES, Board, Published
+from gateway.targets.slots import HEALTHS, STAGES, Board, Load, Published
 from ledger.database import make_engine, migrate, sqlite_url
 
 TEXT = """
@@ -384,11 +384,27 @@ def test_engines_send_spans_where_no_secret_is_needed(members, told) -> None:
 async def test_vllm_is_started_with_its_limits_and_model(supervision, tmp_path) -> None:
     engines = supervision(("real",))
     first = engines._runtime.engines[0]
-    spec = engines._spec(first)
+    spec = engines._spec(0, first)
     assert spec.launch.flags == ("--max-num-batched-tokens", "2048", "--max-num-seqs=7")
     assert spec.launch.model == tmp_path / "model"
     assert spec.launch.environment.directory == (tmp_path / "engine").resolve()
     assert (spec.port, spec.launch.kind) == (1, "generate")
+
+
+async def test_an_engine_is_waited_for_while_requests_are_there_or_nothing_was_heard(
+    supervision,
+) -> None:
+    engines = supervision(("real",))
+    waits = engines._spec(0, engines._runtime.engines[0]).waits
+    board, base = engines._board, engines._board.load_row(0, 0)
+    assert not waits()
+    board.cells[base + Load.SEQUENCES] = 1
+    assert waits()
+    board.cells[base + Load.SEQUENCES] = 0
+    board.cells[base + Load.SILENT_S] = 5.0  # requests were moved away from it
+    assert waits()
+    board.cells[base + Load.HEARD_S] = 6.0
+    assert not waits()
 
 
 async def test_an_engine_that_cannot_start_is_told_and_holds_up_no_other(supervision) -> None:
