@@ -187,10 +187,13 @@ class Watch:
     def _foreign_kv(self, board: Board, foreign: float) -> float:
         """KV beyond our own sequences' blocks; without foreign sequences it is only rounding.
 
-        Where the engine does not tell its usage, each foreign sequence holds all it may.
+        Where the engine does not tell its usage, each foreign sequence holds all it may; where it
+        tells no sequences, what is in use says that there are some.
         """
         sample = self.sample
-        if not foreign or sample is None or sample.kv_capacity_tokens is None:
+        if sample is None or sample.kv_capacity_tokens is None:
+            return 0.0
+        if not foreign and sample.load is not None:
             return 0.0
         if sample.kv_usage_ratio is None:
             most = self.limits.context_tokens or sample.kv_capacity_tokens

@@ -119,6 +119,18 @@ def test_foreign_sequences_of_untold_size_hold_all_they_may(board) -> None:
     assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 8000
 
 
+def test_where_no_sequences_are_told_what_is_in_use_is_taken_all_the_same(watch, board) -> None:
+    """A gauge that a new version calls otherwise makes no room."""
+    put(board, Load.SEQUENCES, 1.0)
+    put(board, Load.CONTEXT_TOKENS, 100.0)
+    watch.saw(replace(SAMPLE, running=None, waiting=None, kv_usage_ratio=0.9), board, 1.0)
+    watch.publish(board)
+    assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 900.0 - 100.0 - 16.0
+    watch.saw(replace(SAMPLE, running=1, kv_usage_ratio=0.9), board, 2.0)
+    watch.publish(board)
+    assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 0.0, "its one sequence is ours"
+
+
 def test_counters_that_fall_tell_of_a_restart_where_no_start_is_told(watch, board) -> None:
     watch.step = StepModel(1.0, 0.0, 0.0, 0.0, 0.0)
     watch.saw(replace(UNTOLD, generation_tokens_total=70), board, 1.0)
