@@ -219,7 +219,7 @@ def predictions(records: Records) -> Chart:
     axis = alt.Axis(format="~g", tickCount=6)
     dots = (
         alt.Chart(inline(records))
-        .mark_circle(size=34, opacity=0.5)
+        .mark_circle(size=34, opacity=inks().dots)
         .encode(
             x=alt.X("predicted:Q", title="predicted, seconds", scale=scale, axis=axis),
             y=alt.Y("observed:Q", title="observed, seconds", scale=scale, axis=axis),

@@ -81,9 +81,10 @@ class Inks:
     gain: str
     loss: str
     idle: str  # pale beside what is used, and no lamp on dark paper
+    dots: float  # how solid many dots are: on dark paper half a colour is hardly one
 
 
-LIGHT = Inks(INK, MUTED, "#FFFFFF", "#EDF1EF", "#E8ECEA", "#CBD3D0", GAIN, LOSS, "#A7D3CD")
+LIGHT = Inks(INK, MUTED, "#FFFFFF", "#EDF1EF", "#E8ECEA", "#CBD3D0", GAIN, LOSS, "#A7D3CD", 0.5)
 DARK = Inks(
     "#E6ECEA",
     "#A3B1AC",
@@ -94,6 +95,7 @@ DARK = Inks(
     "#4ED6A0",
     "#FF9385",
     "#759D98",
+    0.85,
 )
 
 

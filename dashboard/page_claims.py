@@ -38,7 +38,7 @@ def show(view: View) -> None:  # noqa: ARG001 - pages have one signature; this o
     event = look.table(
         rows(shown),
         about="claim",
-        column_config={"verdict": st.column_config.TextColumn(width="medium")},
+        column_config={"verdict": st.column_config.TextColumn(width="large")},
         height=430,
         on_select="rerun",
         selection_mode="single-row",

@@ -111,15 +111,16 @@ def _traffic(view: View, survey: Survey) -> Traffic | None:
 
 def _uploaded(view: View) -> Traffic | None:
     given = st.file_uploader(
-        "OpenAI's usage export (CSV or JSON), or `breakeven ledger export` (CSV)",
+        "OpenAI's or Anthropic's usage (CSV or JSON), or `breakeven ledger export` (CSV)",
         type=["csv", "json"],
         max_upload_size=MOST_MIB,
         key="usage-file",
     )
     if given is None:
         st.info(
-            "Export usage grouped by model (OpenAI: Usage, Export; best in buckets of an hour or a "
-            "minute) and drop the file here. It is read in memory and kept nowhere. Then pick a "
+            "Export usage grouped by model (OpenAI: Usage, Export; Anthropic: Usage, Export, or an "
+            "answer of its usage report; best in buckets of an hour or a minute) and drop the file "
+            "here. It is read in memory and kept nowhere. Then pick a "
             "GPU, and break-even stands below.",
             icon=":material/upload_file:",
         )

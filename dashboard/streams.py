@@ -67,11 +67,11 @@ def table(view: View, found: Sequence[Streamed]) -> list[dict[str, Any]]:
     return [
         {
             words.zoned("at"): words.instant(one.opened_us),
+            "request": look.to_page("spend", request=one.request_id, **chosen),
             "engine": one.engine,
             "first token, s": one.ttft_us / 1e6,
             "each further, ms": None if one.tpot_us is None else one.tpot_us / 1e3,
             "output tokens": one.output_tokens,
-            "request": look.to_page("spend", request=one.request_id, **chosen),
         }
         for one in found
     ]

@@ -3,6 +3,7 @@
 * OpenAI's usage, as its dashboard exports it (CSV) and as its API answers (`/usage/completions`,
   JSON): buckets with `start_time`, `end_time`, `model` and tokens; cached ones are inside
   `input_tokens`;
+* Anthropic's, as its console exports it (CSV, by day) and as its usage report answers (JSON);
 * our own `breakeven ledger export` (CSV): one row an attempt.
 
 Pure. Every fault is told at once. What an export cannot say stays unsaid: within a bucket of a day
@@ -10,7 +11,7 @@ nobody sees the busy minutes, so `finest_us` tells how coarse it is.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -19,7 +20,9 @@ from typing import Any
 from msgspec.structs import replace as with_terms
 
 from ledger.csvtable import read_table
+from ledger.economics import usageanthropic as anthropic
 from ledger.economics.cost import TokenBasis
+from ledger.economics.used import Used, count
 from ledger.journals.records import Tokens
 from ledger.money import usd_to_pusd_rounded
 from ledger.prices.book import PriceBook, prompt_tokens, tier_of
@@ -33,9 +36,9 @@ from ledger.prices.rates import (
     rates_for,
 )
 
+_Row = Callable[[Mapping[str, Any], str, list[str]], Used | None]
 FAULTS_SHOWN = 10
 ROWS_LIMIT = 500_000
-COUNT_LIMIT = 10**15  # tokens of one bucket: beyond it somebody wrote another figure there
 MINUTE_US = 60 * 10**6
 DAY_US = 86_400 * 10**6
 _US = 10**6
@@ -43,26 +46,6 @@ _US = 10**6
 
 class UsageFileError(ValueError):
     """A file that is no usage export; the message says why, line by line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """What one bucket used of one model. `name` is the price book's; `tier` a service tier.
-
-    `billed_pusd`: what our own export says it cost.
-    """
-
-    start_us: int
-    end_us: int
-    name: str
-    tier: str
-    requests: int
-    tokens: Tokens
-    billed_pusd: int | None = None
-
-    def volume(self, basis: TokenBasis) -> int:
-        prompt = 0 if basis is TokenBasis.OUTPUT else prompt_tokens(self.tokens)
-        return prompt + self.tokens.output
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +85,10 @@ def parse_usage(data: bytes, name: str) -> UsageFile:
     faults: list[str] = []
     try:
         if data.lstrip()[:1] in (b"{", b"["):
-            shape, used = "OpenAI usage (JSON)", list(_pages(data, faults))
+            shape, used = _of_json(data, faults)
         else:
             table = read_table(data, name, faults)
-            ours = "opened_at" in table.columns
-            shape = "breakeven ledger export" if ours else "OpenAI usage (CSV)"
-            _expect(table.columns, ours=ours)
-            row = _ours if ours else _bucket
+            shape, row = _shape(table.columns)
             if len(table.lines) > ROWS_LIMIT:
                 raise UsageFileError(f"more than {ROWS_LIMIT:,} rows: export a shorter time")
             used = []
@@ -161,7 +141,7 @@ def priced(file: UsageFile, book: PriceBook) -> Priced:
 
 def _cost(one: Used, price: Price) -> tuple[int, bool]:
     requests = max(1, one.requests)
-    mean = prompt_tokens(one.tokens) // requests
+    mean = prompt_tokens(one.tokens) // requests if one.prompt is None else one.prompt
     listed = True
     try:
         rates = rates_for(price, one.tier, mean)
@@ -172,31 +152,37 @@ def _cost(one: Used, price: Price) -> tuple[int, bool]:
     return cost_pusd(one.tokens, with_terms(price, terms=terms)), listed
 
 
-def _expect(columns: tuple[str, ...], *, ours: bool) -> None:
-    wanted = {"input_tokens", "output_tokens"}
-    wanted |= {"target", "backend"} if ours else {"start_time", "model"}
+def _shape(columns: tuple[str, ...]) -> tuple[str, _Row]:
+    """Whose table it is, and what reads a row of it."""
+    if anthropic.DAY in columns:
+        shape, row, wanted = "Anthropic usage (CSV)", anthropic.of_row, anthropic.COLUMNS
+    elif "opened_at" in columns:
+        wanted = {"input_tokens", "output_tokens", "target", "backend"}
+        shape, row = "breakeven ledger export", _ours
+    else:
+        wanted = {"input_tokens", "output_tokens", "start_time", "model"}
+        shape, row = "OpenAI usage (CSV)", _bucket
     missing = sorted(wanted - set(columns))
     if missing:
         names = ", ".join(f"`{one}`" for one in missing)
         raise UsageFileError(
-            f"no column {names}: give OpenAI's usage export (not its cost export), grouped by "
-            "model, or `breakeven ledger export --format csv`"
+            f"no column {names}: give OpenAI's or Anthropic's usage export (not a cost export), "
+            "grouped by model, or `breakeven ledger export --format csv`"
         )
+    return shape, row
 
 
 def _bucket(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None:
     """One result of OpenAI's; a bucket without use has no model."""
     if not row.get("model"):
-        if _count(row, "input_tokens", where, faults) or _count(
-            row, "output_tokens", where, faults
-        ):
+        if count(row, "input_tokens", where, faults) or count(row, "output_tokens", where, faults):
             faults.append(f"{where}: tokens without a model: export grouped by model")
         return None
-    start = _count(row, "start_time", where, faults)
-    end = _count(row, "end_time", where, faults) or start + DAY_US // _US
-    whole = _count(row, "input_tokens", where, faults)
-    cached = _count(row, "input_cached_tokens", where, faults)
-    written = _count(row, "input_cache_write_tokens", where, faults)
+    start = count(row, "start_time", where, faults)
+    end = count(row, "end_time", where, faults) or start + DAY_US // _US
+    whole = count(row, "input_tokens", where, faults)
+    cached = count(row, "input_cached_tokens", where, faults)
+    written = count(row, "input_cache_write_tokens", where, faults)
     if cached + written > whole:
         faults.append(f"{where}: more cached tokens than input tokens")
         return None
@@ -210,12 +196,12 @@ def _bucket(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | Non
         end * _US,
         name if "/" in name else f"openai/{name}",
         "batch" if batch else tier_of(str(row.get("service_tier") or "")),
-        _count(row, "num_model_requests", where, faults),
+        count(row, "num_model_requests", where, faults),
         Tokens(
             input=whole - cached - written,
             cached=cached,
             cache_write=written,
-            output=_count(row, "output_tokens", where, faults),
+            output=count(row, "output_tokens", where, faults),
         ),
     )
 
@@ -226,16 +212,16 @@ def _ours(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None:
         return None
     try:
         at = datetime.fromisoformat(str(row["opened_at"]))
-    except ValueError:
+        at_us = int(at.astimezone(UTC).timestamp()) * _US
+    except (ValueError, OverflowError):
         faults.append(f"{where}: `{row['opened_at']}` is no time")
         return None
-    at_us = int(at.astimezone(UTC).timestamp()) * _US
     own = row["backend"] == "own"
     name = row.get("compared_with") if own else row["target"]
     if not name:
         return None
     kinds = ("input", "cached", "cache_write", "cache_write_1h", "output", "reasoning")
-    counts = {kind: _count(row, f"{kind}_tokens", where, faults) for kind in kinds}
+    counts = {kind: count(row, f"{kind}_tokens", where, faults) for kind in kinds}
     if max(counts.values()) > TOKENS_LIMIT:
         faults.append(f"{where}: more tokens than a request can have")
         return None
@@ -254,33 +240,36 @@ def _billed(text: Any, where: str, faults: list[str]) -> int | None:
         return None
 
 
-def _count(row: Mapping[str, Any], name: str, where: str, faults: list[str]) -> int:
-    text = str(row.get(name) if row.get(name) is not None else "").strip()
-    if not text:
-        return 0
-    number = text.removesuffix(".0")
-    if not (number.isascii() and number.isdecimal()) or int(number) > COUNT_LIMIT:
-        faults.append(f"{where}, column `{name}`: `{text}` is no count")
-        return 0
-    return int(number)
-
-
-def _pages(data: bytes, faults: list[str]) -> Iterator[Used]:
-    """Answers of the API: one page, or a list of them."""
+def _of_json(data: bytes, faults: list[str]) -> tuple[str, list[Used]]:
+    """Answers of an API: one page, or a list of them. Whose they are, and what was used."""
     try:
         said = json.loads(data)
     except (ValueError, RecursionError):
         faults.append("it is no JSON")
-        return
+        return "", []
+    shape, found = "OpenAI usage (JSON)", []
     for page in said if isinstance(said, list) else [said]:
         buckets = page.get("data") if isinstance(page, dict) else None
         if not isinstance(buckets, list):
-            faults.append("no `data`: give the answer of /v1/organization/usage/completions")
-            return
+            faults.append(
+                "no `data`: give the answer of OpenAI's /v1/organization/usage/completions, or of "
+                "Anthropic's /v1/organizations/usage_report/messages"
+            )
+            break
         for number, bucket in enumerate(buckets, 1):
             results = bucket.get("results") if isinstance(bucket, dict) else None
             for result in results if isinstance(results, list) else []:
-                times = {name: bucket.get(name) for name in ("start_time", "end_time")}
-                one = _bucket({**result, **times}, f"bucket {number}", faults)
-                if one is not None:
-                    yield one
+                where = f"bucket {number}"
+                if not isinstance(result, dict):
+                    faults.append(f"{where}: a result is no object")
+                elif "starting_at" in bucket:
+                    shape = "Anthropic usage (JSON)"
+                    found.append(anthropic.of_result({**result, **_times(bucket)}, where, faults))
+                else:
+                    found.append(_bucket({**result, **_times(bucket)}, where, faults))
+    return shape, [one for one in found if one is not None]
+
+
+def _times(bucket: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("start_time", "end_time", "starting_at", "ending_at")
+    return {name: bucket.get(name) for name in names}

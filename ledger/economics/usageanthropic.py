@@ -1,0 +1,94 @@
+"""Anthropic's usage exports: the console's table by day, and results of its usage report; pure.
+
+Input without a cache, cache reads and writes are apart there, and add up to the input. How many
+requests there were neither says: that prompts were long is told by the context window.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ledger.economics.used import Used, count
+from ledger.journals.records import Tokens
+from ledger.prices.book import tier_of
+
+DAY = "usage_date_utc"
+COLUMNS = {DAY, "model_version", "usage_input_tokens_no_cache", "usage_output_tokens"}
+LONG, LONG_TOKENS = "200k-1M", 200_001  # a context window, and the shortest prompt of it
+DAY_US = 86_400 * 10**6
+MOST_US = 400 * DAY_US
+
+
+def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None:
+    """A line of the console's table: a day, a model, a key."""
+    start_us = _instant_us(row.get(DAY), where, faults)
+    if start_us is None:
+        return None
+    named = {
+        "input": "usage_input_tokens_no_cache",
+        "cached": "usage_input_tokens_cache_read",
+        "cache_write": "usage_input_tokens_cache_write_5m",
+        "cache_write_1h": "usage_input_tokens_cache_write_1h",
+        "output": "usage_output_tokens",
+    }
+    counts = {kind: count(row, name, where, faults) for kind, name in named.items()}
+    told = {"model": row.get("model_version"), "tier": row.get("usage_type"), "context": row}
+    return _used(told, (start_us, start_us + DAY_US), counts, where, faults)
+
+
+def of_result(row: Mapping[str, Any], where: str, faults: list[str]) -> Used | None:
+    """A result of a bucket of the usage report, with its bucket's times."""
+    span = [_instant_us(row.get(name), where, faults) for name in ("starting_at", "ending_at")]
+    start_us, end_us = span
+    if start_us is None or end_us is None:
+        return None
+    if not 0 < end_us - start_us <= MOST_US:
+        faults.append(f"{where}: its end is not after its start")
+        return None
+    written = row.get("cache_creation")
+    kept: Mapping[str, Any] = written if isinstance(written, dict) else {}
+    counts = {
+        "input": count(row, "uncached_input_tokens", where, faults),
+        "cached": count(row, "cache_read_input_tokens", where, faults),
+        "cache_write": count(kept, "ephemeral_5m_input_tokens", where, faults),
+        "cache_write_1h": count(kept, "ephemeral_1h_input_tokens", where, faults),
+        "output": count(row, "output_tokens", where, faults),
+    }
+    told = {"model": row.get("model"), "tier": row.get("service_tier"), "context": row}
+    return _used(told, (start_us, end_us), counts, where, faults)
+
+
+def _used(
+    told: Mapping[str, Any],
+    span: tuple[int, int],
+    counts: dict[str, int],
+    where: str,
+    faults: list[str],
+) -> Used | None:
+    """Nothing where nothing was used."""
+    if not any(counts.values()):
+        return None
+    model = str(told["model"] or "")
+    if not model:
+        faults.append(f"{where}: tokens without a model: export grouped by model")
+        return None
+    long = told["context"].get("context_window") == LONG
+    return Used(
+        *span,
+        model if "/" in model else f"anthropic/{model}",
+        tier_of(str(told["tier"] or "")),
+        0,
+        Tokens(**counts),
+        prompt=LONG_TOKENS if long else 0,
+    )
+
+
+def _instant_us(text: Any, where: str, faults: list[str]) -> int | None:
+    """Of a day or a time; one without a zone is in UTC."""
+    try:
+        at = datetime.fromisoformat(str(text))
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        faults.append(f"{where}: `{text}` is no time")
+        return None
+    return int(at.timestamp()) * 10**6
