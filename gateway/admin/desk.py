@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -18,9 +19,11 @@ from gateway.admin.verb import Place, Verb, refusal
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
+from gateway.http.body import encode
 from ledger.identity.keys import Identity
 
 AT_ONCE = 8  # in work and waiting
+EACH = 4  # of one team: one that asks without end leaves others, who may have a key to revoke, room
 RETRY_S = 2.0
 T = TypeVar("T", bound=msgspec.Struct)
 _AT_FAULT = re.compile(r"`\$\.(\w+)|field `(\w+)`")
@@ -42,15 +45,16 @@ class AdminDesk:
         self._host = host
         self._clock = clock
         self._turn = asyncio.Lock()
-        self._here = 0
+        self._here: Counter[str] = Counter()  # by team
 
-    async def answer(self, verb: Verb[Any], request: Request) -> dict[str, Any]:
-        """What the verb tells; raises what the client is told instead."""
+    async def answer(self, verb: Verb[Any], request: Request) -> bytes:
+        """What the verb tells, as JSON; raises what the client is told instead."""
         identity = caller(request)
         given = await self._given(verb, request)
-        if self._here >= AT_ONCE:
+        whose = identity.team_id or actor(identity)
+        if self._here.total() >= AT_ONCE or self._here[whose] >= EACH:
             raise RequestError("overloaded", "Too many wait already.", retry_after_s=RETRY_S)
-        self._here += 1
+        self._here[whose] += 1
         try:
             async with self._turn:
                 return await asyncio.to_thread(self._work, verb, identity, given)
@@ -62,16 +66,19 @@ class AdminDesk:
                 raise told from error
             raise
         finally:
-            self._here -= 1
+            self._here[whose] -= 1
+            self._here += Counter()  # which keeps nobody at 0
 
-    def _work(self, verb: Verb[Any], identity: Identity, given: Any) -> dict[str, Any]:
-        """In a thread. Rare, so nothing stays open for it."""
+    def _work(self, verb: Verb[Any], identity: Identity, given: Any) -> bytes:
+        """In a thread, and written there: a long list would hold up the loop that streams share.
+
+        Rare, so nothing stays open for it.
+        """
         engine = self._make_engine()
         try:
             by, now_us = actor(identity), self._clock.wall_us()
-            return verb.work(
-                Place(self._settings, by, now_us, lambda: engine, self._engines, identity), given
-            )
+            place = Place(self._settings, by, now_us, lambda: engine, self._engines, identity)
+            return encode(verb.work(place, given))
         finally:
             engine.dispose()
 

@@ -10,6 +10,8 @@ from gateway.admin.desk import AdminDesk
 from gateway.admin.every import VERBS
 from gateway.admin.verb import PREFIX, Verb
 
+_UNKEPT = {"cache-control": "no-store"}  # a new key's token is among the answers
+
 
 def admin_router(desk: AdminDesk) -> APIRouter:
     router = APIRouter(prefix=PREFIX, tags=["organization"])
@@ -21,6 +23,7 @@ def admin_router(desk: AdminDesk) -> APIRouter:
             summary=verb.summary,
             operation_id=verb.name,
             openapi_extra=described(verb),
+            response_model=dict[str, Any],
         )
     return router
 
@@ -53,11 +56,9 @@ def _whole(part: Any, named: dict[str, Any]) -> Any:
     return {name: _whole(one, named) for name, one in part.items()}
 
 
-def _endpoint(
-    desk: AdminDesk, verb: Verb[Any]
-) -> Callable[[Request, Response], Awaitable[dict[str, Any]]]:
-    async def answer(request: Request, response: Response) -> dict[str, Any]:
-        response.headers["cache-control"] = "no-store"  # a new key's token is among the answers
-        return await desk.answer(verb, request)
+def _endpoint(desk: AdminDesk, verb: Verb[Any]) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        told = await desk.answer(verb, request)
+        return Response(told, media_type="application/json", headers=_UNKEPT)
 
     return answer

@@ -79,8 +79,8 @@ Target = tuple[Callable[[bytes], None], tuple[type[Exception], ...], float]
 TARGETS: dict[str, Target] = {
     "sse": (events, (UpstreamBroken,), 1.0),
     "json": (body, (RequestError,), 1.0),
-    "policies": (policies, (), 0.01),
-    "prices": (prices, (PriceError, MoneyError), 0.01),
+    "policies": (policies, (), 1.0),
+    "prices": (prices, (PriceError, MoneyError), 1.0),
     "pricecsv": (price_table, (PriceError,), 1.0),
 }
 
