@@ -192,3 +192,27 @@ def test_hosts_are_scraped_once_each(everything) -> None:
     assert [one["metadata"]["name"] for one in found] == ["breakeven-gateway"]
     ports = {port["name"] for port in found[0]["spec"]["ports"]}
     assert {one["port"] for one in monitor["spec"]["endpoints"]} <= ports
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            "autoscaling: {gateway: {enabled: true, minReplicas: 9, maxReplicas: 2}}",
+            r"autoscaling.gateway: minReplicas \(9\) is more than maxReplicas \(2\)",
+        ),
+        (
+            "config: {pools: {p: {gpu: {type: L40S, count: 1, billing: on_demand, usd_per_hour: 1, "
+            "source: x}}}}\nengines: {p: {model: {claim: m, path: x}, gpus: 1, "
+            "autoscaling: {minReplicas: 3, maxReplicas: 1}}}",
+            r"engines.p.autoscaling: minReplicas \(3\) is more",
+        ),
+        ("networkPolicy:", "missing property 'networkPolicy'"),
+        ("config:", "missing property 'config'"),
+    ],
+)
+def test_what_a_cluster_would_refuse_later_is_refused_in_words(
+    render, refused, values: str, words: str
+) -> None:
+    with pytest.raises(refused, match=words):
+        render(values)

@@ -42,3 +42,12 @@ ENGINE_KEY_{{ . | upper | replace "-" "_" | replace "." "_" }}
 {{- define "breakeven.accessPath" -}}
 /etc/breakeven/access/{{ .Values.dashboard.access.key }}
 {{- end }}
+
+{{/* Refuses fewer at most than at least, which the cluster would only when it is there already. */}}
+{{- define "breakeven.span" -}}
+{{- $least := (index . 1).minReplicas -}}
+{{- $most := (index . 1).maxReplicas -}}
+{{- if gt (int $least) (int $most) -}}
+{{- fail (printf "%s: minReplicas (%v) is more than maxReplicas (%v)" (index . 0) $least $most) -}}
+{{- end -}}
+{{- end -}}
