@@ -6,7 +6,8 @@ stream that broke off from what came. Of an API's answer in one piece that was g
 seen, and no provider promises to stop when we hang up: it is booked at the hold's bound, as a lost
 attempt is, and `basis` tells the invoice's reconciliation. Booking less would let a client spend
 beyond a hard budget by hanging up. An own engine's time follows from its tokens by the step model;
-of an answer in one piece that was given up, from the time that passed: it stops when told to.
+of an answer that was given up before it told of any, from the time that passed: it stops when told
+to, but what it read of a prompt until then kept others waiting.
 """
 
 from math import ceil
@@ -202,12 +203,12 @@ def _own_cost(attempt: Attempt, engine_us: int) -> int | None:
 
 
 def _given_up(attempt: Attempt, outcome: Outcome, tokens: Tokens) -> bool:
-    """An answer in one piece that was ended from our side while the engine was at work.
+    """Ended from our side while the engine was at work, and nothing told how far it came.
 
-    A stream says how far it came; what an engine failed at is not the client's to pay.
+    What an engine failed at is not the client's to pay.
     """
     ours = outcome.status in ("client_gone", "timeout") and outcome.error is None
-    return ours and tokens == _NOTHING and outcome.billable and not attempt.plan.asked.stream
+    return ours and tokens == _NOTHING and outcome.billable
 
 
 def _until_now(
@@ -216,14 +217,16 @@ def _until_now(
     """The prompt, once its prefill must be over, and the engine time that the model expects.
 
     By the decision's own predictions for this engine's load; never more than the time that passed.
+    A stream that said nothing was still at its prompt: it has made no token, and may be that late.
     """
     request, verdict = attempt.plan.request, attempt.step.verdict
     prompt, passed_s = request.prompt_tokens, now_s - attempt.dispatched_s
     alone_s = step.t0_s + step.d_s * prompt
     first_s = alone_s if verdict.ttft_ms is None else verdict.ttft_ms / 1e3
     token_s = max(step.a_s + step.b_s, (verdict.tpot_ms or 0.0) / 1e3)
-    if passed_s < first_s:
-        return _NOTHING, min(passed_s, _engine_s(engine, step, prompt, 0) * passed_s / first_s)
+    if passed_s < first_s or attempt.plan.asked.stream:
+        part = min(1.0, passed_s / first_s) if first_s > 0 else 1.0
+        return _NOTHING, min(passed_s, _engine_s(engine, step, prompt, 0) * part)
     output = (passed_s - first_s) / token_s if token_s > 0 else 0.0
     if request.max_tokens is not None:
         output = min(output, float(request.max_tokens))

@@ -133,6 +133,15 @@ def test_before_the_first_token_is_due_only_its_part_of_the_prefill_is_charged()
     assert (found.tokens, found.basis) == (Tokens(), "estimated")
 
 
+@pytest.mark.parametrize(("passed_s", "part"), [(0.05, 0.5), (0.1, 1.0), (1.1, 1.0)])
+def test_a_stream_left_before_it_says_anything_pays_for_what_was_read(passed_s, part):
+    """Or long prompts would be read for nothing, over and over, under a hard budget."""
+    found = charge(attempt(stream=True), GONE, now_s=10.0 + passed_s)
+    assert found.engine_us == round(500 * STEP.d_s * part * 1e6)
+    assert found.cost_pusd == provisional_charge_pusd(found.engine_us, RATE, 1) > 0
+    assert (found.tokens, found.basis) == (Tokens(), "estimated")
+
+
 def test_no_more_is_charged_than_the_answer_could_have_been_long():
     short = charge(attempt(max_tokens=10), GONE, now_s=11.1)
     assert 0 < short.engine_us < charge(attempt(), GONE, now_s=11.1).engine_us
@@ -146,7 +155,6 @@ def test_nor_more_than_was_held():
 @pytest.mark.parametrize(
     ("outcome", "more"),
     [
-        (GONE, {"stream": True}),  # a stream says how far it came
         (Outcome("timeout", 504, error="head_timeout"), {}),  # the engine's fault
         (Outcome("upstream_error", 502, error="server_error"), {}),
         (Outcome("rejected", 503, error="overloaded", billable=False), {}),
