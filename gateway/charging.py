@@ -68,7 +68,7 @@ def charge(attempt: Attempt, outcome: Outcome, ratio: TokenRatio, *, now_s: floa
     heard = tokens.audio_ms / AUDIO_MS_PER_TOKEN
     said = 0 if heard else tokens.output
     engine_s = _engine_s(engine, engine.step, tokens.input + tokens.cache_write + heard, said)
-    if _given_up(attempt, outcome, tokens):
+    if _given_up(outcome, tokens):
         begun, engine_s = _until_now(attempt, engine, engine.step, now_s)
         tokens = tokens if attempt.plan.request.kind in MEASURED else begun
     engine_us = round(engine_s * 1e6)
@@ -202,7 +202,7 @@ def _own_cost(attempt: Attempt, engine_us: int) -> int | None:
     return min(cost, frozen.candidate.bound_pusd or cost)
 
 
-def _given_up(attempt: Attempt, outcome: Outcome, tokens: Tokens) -> bool:
+def _given_up(outcome: Outcome, tokens: Tokens) -> bool:
     """Ended from our side while the engine was at work, and nothing told how far it came.
 
     What an engine failed at is not the client's to pay.

@@ -202,9 +202,11 @@ def test_hosts_are_scraped_once_each(everything) -> None:
             r"autoscaling.gateway: minReplicas \(9\) is more than maxReplicas \(2\)",
         ),
         (
-            "config: {pools: {p: {gpu: {type: L40S, count: 1, billing: on_demand, usd_per_hour: 1, "
-            "source: x}}}}\nengines: {p: {model: {claim: m, path: x}, gpus: 1, "
-            "autoscaling: {minReplicas: 3, maxReplicas: 1}}}",
+            (
+                "config: {pools: {p: {gpu: {type: L40S, count: 1, billing: on_demand, usd_per_hour: 1, "
+                "source: x}}}}\nengines: {p: {model: {claim: m, path: x}, gpus: 1, "
+                "autoscaling: {minReplicas: 3, maxReplicas: 1}}}"
+            ),
             r"engines.p.autoscaling: minReplicas \(3\) is more",
         ),
         ("networkPolicy:", "missing property 'networkPolicy'"),
