@@ -194,6 +194,13 @@ def test_hosts_are_scraped_once_each(everything) -> None:
     assert {one["port"] for one in monitor["spec"]["endpoints"]} <= ports
 
 
+UPSIDE_DOWN = """\
+config: {pools: {p: {gpu: {type: L40S, count: 1, billing: on_demand, usd_per_hour: 1, source: x}}}}
+engines:
+  p: {model: {claim: m, path: x}, gpus: 1, autoscaling: {minReplicas: 3, maxReplicas: 1}}
+"""
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -202,11 +209,7 @@ def test_hosts_are_scraped_once_each(everything) -> None:
             r"autoscaling.gateway: minReplicas \(9\) is more than maxReplicas \(2\)",
         ),
         (
-            (
-                "config: {pools: {p: {gpu: {type: L40S, count: 1, billing: on_demand, usd_per_hour: 1, "
-                "source: x}}}}\nengines: {p: {model: {claim: m, path: x}, gpus: 1, "
-                "autoscaling: {minReplicas: 3, maxReplicas: 1}}}"
-            ),
+            UPSIDE_DOWN,
             r"engines.p.autoscaling: minReplicas \(3\) is more",
         ),
         ("networkPolicy:", "missing property 'networkPolicy'"),
