@@ -175,7 +175,7 @@ def _max_tokens(kind: Kind, members: Members) -> int | None:
             if not 1 <= value <= MAX_TOKENS_LIMIT:
                 bounds = "at least 1" if value < 1 else f"at most {MAX_TOKENS_LIMIT}"
                 raise RequestError("bad_request", f"`{name}` must be {bounds}.", param=name)
-            found = value if found is None else found
+            found = value if found is None else max(value, found)  # targets read either
     if found is not None:
         return found
     return 16 if kind is _COMPLETION else None  # OpenAI's documented default of completions

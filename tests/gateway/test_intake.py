@@ -222,6 +222,12 @@ def test_a_second_prompt_is_refused_for_one_of_them_would_not_be_judged(
     asked(f"/v1/{path}", **prompt, **{name: None})
 
 
+def test_of_two_limits_the_larger_is_held_for() -> None:
+    """Some targets read one name alone: what the other says is no bound there."""
+    assert asked(max_completion_tokens=1, max_tokens=9000).max_tokens == 9000
+    assert asked(max_completion_tokens=9000, max_tokens=1).max_tokens == 9000
+
+
 def test_without_the_look_it_would_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control."""
     monkeypatch.setattr("gateway.intake._PROMPT_MEMBERS", ())
