@@ -79,6 +79,7 @@ class BoundedProtocol(HttpToolsProtocol):
         "_upgrading",
         "_working",
     )
+    flow: Flow
 
     def __init__(
         self,
