@@ -92,8 +92,10 @@ def slow(monkeypatch):
 
 
 def _ask(stack, slow, token: str, times: int, found: list[int]) -> None:
+    def ask() -> None:
+        found.append(stack.get(FOR + "/routes", token).status_code)
+
     for _ in range(times):
-        ask = lambda: found.append(stack.get(FOR + "/routes", token).status_code)  # noqa: E731
         slow.asking.append(threading.Thread(target=ask))
         slow.asking[-1].start()
 
