@@ -20,6 +20,7 @@ from router.feedback import HitTrust, Loops, Sums
 EXCESS_KEPT = 3
 TAKE_OVER_S = 60.0  # what a telemetry before published is believed for so long
 SAME_RTT_US, SAME_RTT = 500, 0.25  # changes of a round trip that are none
+MEET_AGAIN_S, MEET_AGAIN_LIMIT_S = 0.5, 60.0
 STARTED_SLACK_S = 1.0  # the same process's start as different clocks' roundings tell it
 
 
@@ -63,7 +64,13 @@ class Watch:
         self.trust = HitTrust()
         self.memory.lost(0.0)  # marks count in one life only: nothing is to be taken off them
         self.limits.context_tokens = 0
+        self.meet_again_s, self._meetings = 0.0, 0
         self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
+
+    def met(self, now_s: float) -> None:
+        """Who could not be measured is asked again later and later: it may never be."""
+        self.meet_again_s = now_s + min(MEET_AGAIN_S * 2.0**self._meetings, MEET_AGAIN_LIMIT_S)
+        self._meetings += 1
 
     def take_over(self, board: Board, now_s: float) -> bool:
         """Go on with what a telemetry before found out, so that nothing is measured twice.

@@ -131,12 +131,17 @@ class Telemetry:
                 state = self._unserved(seat, watch, state)
             else:
                 state = await self._look(seat, watch, client, state)
-                if state.state is State.HEALTHY and watch.step is None:
+                if state.state is State.HEALTHY and self._is_due(watch):
                     await self._meet(seat, watch, client)
+                    watch.met(self._clock.now_s())
             if self._board.life(watch.row) == life:
-                watch.health = state.state.value
+                unmet = state.state is State.HEALTHY and watch.step is None
+                watch.health = (State.LOADING if unmet else state.state).value
                 watch.publish(self._board)
                 await asyncio.sleep(self._settings.telemetry.scrape_s)
+
+    def _is_due(self, watch: Watch) -> bool:
+        return watch.step is None and self._clock.now_s() >= watch.meet_again_s
 
     async def _live(self) -> None:
         """Whoever decides by what is published hears that somebody publishes."""

@@ -131,6 +131,16 @@ def test_where_no_sequences_are_told_what_is_in_use_is_taken_all_the_same(watch,
     assert board.published(0)[Published.FOREIGN_KV_TOKENS] == 0.0, "its one sequence is ours"
 
 
+def test_who_could_not_be_measured_is_asked_again_later_and_later(watch) -> None:
+    pauses = []
+    for _ in range(9):
+        watch.met(100.0)
+        pauses.append(watch.meet_again_s - 100.0)
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+    watch.begin(2.0)
+    assert watch.meet_again_s == 0.0, "another life is met at once"
+
+
 def test_counters_that_fall_tell_of_a_restart_where_no_start_is_told(watch, board) -> None:
     watch.step = StepModel(1.0, 0.0, 0.0, 0.0, 0.0)
     watch.saw(replace(UNTOLD, generation_tokens_total=70), board, 1.0)

@@ -18,6 +18,7 @@ from sqlalchemy import text
 from backends import health
 from backends.health import State
 from gateway.clock import Clock
+from gateway.host import scrape
 from gateway.host import telemetry as telemetry_module
 from gateway.host.scrape import Watch
 from gateway.host.telemetry import Telemetry, main
@@ -235,6 +236,30 @@ def test_an_engine_that_asks_for_a_key_is_met_with_it(stack, tmp_path, locked, k
 
     asyncio.run(run())
     board.close()
+
+
+def test_an_engine_that_cannot_be_measured_is_loading_and_not_asked_all_the_time(
+    watched, monkeypatch
+) -> None:
+    """Each time costs a stranger's engine a request."""
+    asked: list[float] = []
+
+    async def cannot(_seat) -> None:
+        asked.append(Clock().now_s())
+
+    async def run() -> None:
+        follows = asyncio.create_task(watched.run())
+        await until(lambda: len(asked) >= 2 * len(watched._seats))
+        await asyncio.sleep(1.0)
+        assert HEALTHS[int(watched._board.published(0)[Published.HEALTH])] == "loading"
+        follows.cancel()
+        await asyncio.gather(follows, return_exceptions=True)
+
+    monkeypatch.setattr(watched._fits, "of", cannot)
+    monkeypatch.setattr(scrape, "MEET_AGAIN_S", 0.2)
+    monkeypatch.setattr(scrape, "MEET_AGAIN_LIMIT_S", 60.0)
+    asyncio.run(run())
+    assert len(asked) <= 4 * len(watched._seats)
 
 
 @pytest.fixture
