@@ -21,6 +21,7 @@ from gateway.policies.rulings import Chain, Terms
 from gateway.targets.candidates import Candidates, Frozen
 from gateway.targets.fleet import Target
 from gateway.targets.sightings import ExternalSight, OwnSight
+from gateway.whatif.holding import Holding
 from gateway.whatif.house import House
 from gateway.whatif.purses import Held, Purses
 from gateway.whatif.replay import Choice, Outcome
@@ -101,6 +102,7 @@ class Planned:
         self._demands = {name: Demand() for name in house.engines}
         self._windows = {name: Window() for name in house.engines}
         self._purses = Purses(house.settings.budgets)
+        self.holding = Holding()
         self._lengths = OutputLengths()
         self._tracker = LatencyTracker()
         self._apis = [_Api(name) for name in house.runtime.apis]
@@ -134,9 +136,10 @@ class Planned:
         )
         policy = rule.priced(frozen)
         decision = decide(request, policy, [entry.candidate for entry in frozen])
-        for verdict in decision.order:
+        for place, verdict in enumerate(decision.order):
             choice = self._fitting(arrival, request, verdict, frozen, rule)
             if choice is not None:
+                self.holding.chose(name, arrival, decision.order, place)
                 self._note(decision, request, policy)
                 return choice
         waited_ms = 1000.0 * (now_s - arrival.at_s)
@@ -188,9 +191,8 @@ class Planned:
             chain = Chain(self._rules.entries(name, arrival.tenant), model, targets)
             self._chains[name, arrival.tenant] = chain
         wall_us = self._house.start_us + int(1e6 * arrival.at_s)
-        terms = chain.terms(
-            partial(_asking, arrival, name), wall_us=wall_us, key=f"{wall_us}:{arrival.tenant}"
-        )
+        key = f"{arrival.session or wall_us}:{arrival.tenant}"
+        terms = chain.terms(partial(_asking, arrival, name), wall_us=wall_us, key=key)
         policy = terms.rule.policy
         self.slos.setdefault(policy.name, policy.slo)
         return terms
@@ -205,6 +207,7 @@ class Planned:
             arrival.max_tokens,
             self._lengths.moments((name, arrival.tenant), prompt),
             residency=Residency.INTERNAL_ONLY if arrival.inside else Residency(model.residency),
+            sticky_target=self.holding.target(name, arrival) if model.sticky == "session" else None,
             preferred=terms.preferred,
             barred=terms.barred,
         )

@@ -72,6 +72,7 @@ def result(
             for rule in planned.slos
         ],
         "spill": _spill(house, outcomes, value),
+        "sessions": planned.holding.document(),
         "targets": _targets(outcomes),
         "reasons": dict(Counter(told_of(one).reason.value for one in outcomes).most_common()),
         "load": [one._asdict() for one in planned.samples.values()],

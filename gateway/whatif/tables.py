@@ -35,6 +35,14 @@ def tables(document: dict[str, Any]) -> list[tuple[str, Sequence[str], list[list
             [[one["policy"], *row] for one in results for row in _load(one["load"])],
         ),
     ]  # fmt: skip
+    if _with_sessions(results):
+        found.append(
+            (
+                "Sessions: what it costs to stay where they were",
+                ("policies", ">requests", ">held to a worse target", ">API USD more"),
+                [[one["policy"], *_held(one["sessions"])] for one in results],
+            )
+        )
     differs = document.get("disagreement")
     if differs is not None:
         old, new = results[1]["policy"], results[0]["policy"]
@@ -66,7 +74,8 @@ def notes(document: dict[str, Any]) -> list[str]:
             f" traffic; {traffic['left_out']:,} without an answer are left out."
         )
     ]
-    lines.append(f"Policies' hours go by its clock, which begins at {traffic['begins']}.")
+    if "begins" in traffic:
+        lines.append(f"Policies' hours go by its clock, which begins at {traffic['begins']}.")
     if traffic.get("cut"):
         lines.append("There were more in that time: only the earliest are played.")
     lines += [f"Engines of {name}: {source}." for name, source in document["engines"].items()]
@@ -84,12 +93,22 @@ def notes(document: dict[str, Any]) -> list[str]:
     unpriced = max(one["dollars"]["api_unpriced_requests"] for one in document["results"])
     if unpriced:
         lines.append(f"API dollars lack up to {unpriced:,} requests to models without a price.")
-    lines.append("Not played: budgets but teams' hard ones, rate limits, failures, sessions.")
+    without = "" if _with_sessions(document["results"]) else ", sessions"
+    lines.append(f"Not played: budgets but teams' hard ones, rate limits, failures{without}.")
     return lines
 
 
 def share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def _with_sessions(results: Sequence[dict[str, Any]]) -> bool:
+    """A gateway elsewhere may be of a release that did not play them."""
+    return any(one.get("sessions", {}).get("requests") for one in results)
+
+
+def _held(one: dict[str, Any]) -> list[str]:
+    return [f"{one['requests']:,}", f"{one['held']:,}", f"{one['api_usd_more']:+.4f}"]
 
 
 def _dollars(one: dict[str, Any]) -> list[str]:

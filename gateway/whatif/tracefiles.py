@@ -4,7 +4,7 @@
     BurstGPT   Timestamp,Model,Request tokens,Response tokens,... CSV, seconds
     Mooncake   timestamp,input_length,output_length,hash_ids      JSONL, milliseconds
     ours       timestamp_s,input_tokens,output_tokens             CSV or JSONL, seconds, and where
-               known model, team (or client_id), max_tokens, prefix_block_hashes_512tok
+               known model, team (or client_id), max_tokens, prefix_block_hashes_512tok, session
     ledger     opened_at,model,team_id,input_tokens,...           CSV of `breakeven ledger export`
 
 Which it is, the names of its columns say. A file that ends in `.gz` is read as it is. What a row
@@ -47,11 +47,12 @@ class Form(NamedTuple):
     tenants: tuple[str, ...] = ()
     most: str = ""
     prefix: str = ""
+    session: str = ""
 
 
 FORMS = (
     Form("ours", "timestamp_s", "input_tokens", "output_tokens", 1.0, "model",
-         ("team", "client_id"), "max_tokens", "prefix_block_hashes_512tok"),
+         ("team", "client_id"), "max_tokens", "prefix_block_hashes_512tok", "session"),
     Form("Azure", "TIMESTAMP", "ContextTokens", "GeneratedTokens", None),
     Form("BurstGPT", "Timestamp", "Request tokens", "Response tokens", 1.0, "Model"),
     Form("Mooncake", "timestamp", "input_length", "output_length", 1e-3, prefix="hash_ids"),
@@ -183,6 +184,7 @@ def _arrival(where: str, row: Mapping[str, Any], form: Form) -> Arrival | None:
         str(tenant),
         None if most in _MISSING else max(1, _tokens(where, form.most, most)),
         _prefix(where, form.prefix, row.get(form.prefix)) if form.prefix else (),
+        session=str(row.get(form.session) or "") if form.session else "",
     )
 
 

@@ -21,7 +21,8 @@ class Arrival(NamedTuple):
 
     `prefix` are ids of the prompt's leading parts of `PREFIX_TOKENS` tokens each; equal leading ids
     are an equal beginning, which an engine's prefix cache may hold. `inside`: whoever asked may not
-    leave the network, whatever the policies say.
+    leave the network, whatever the policies say. `session`: whose requests stay together, where the
+    model is sticky; empty: none.
     """
 
     at_s: float
@@ -32,6 +33,7 @@ class Arrival(NamedTuple):
     max_tokens: int | None = None
     prefix: tuple[int, ...] = ()
     inside: bool = False
+    session: str = ""
 
     def blocks(self, block_tokens: int) -> tuple[int, ...]:
         """The prefix by an engine's own blocks, which must divide its parts."""
