@@ -38,8 +38,8 @@ from ledger.policies import policies_in_force
 TRACE_HELP = (
     "A file of requests, also as .gz: CSV with timestamp_s,input_tokens,output_tokens and where"
     " known model,team,session,max_tokens,prefix_block_hashes_512tok (ids of the prompt's leading"
-    " parts of 512 tokens, with spaces between), or the same names in JSONL; the traces of Azure, BurstGPT"
-    " and Mooncake as published; `breakeven ledger export --format csv`."
+    " parts of 512 tokens, with spaces between), or the same names in JSONL; the traces of Azure,"
+    " BurstGPT and Mooncake as published; `breakeven ledger export --format csv`."
 )
 
 
