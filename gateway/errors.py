@@ -49,6 +49,7 @@ TABLE: dict[str, Row] = {
     "method": Row(405, "invalid_request_error", "method_not_allowed"),
     "slow_client": Row(408, "invalid_request_error", "request_timeout"),
     "duplicate_request": Row(409, "invalid_request_error", "duplicate_request"),
+    "file_in_use": Row(409, "invalid_request_error", "file_in_use"),
     "policies_moved": Row(409, "invalid_request_error", "policies_moved"),
     "prices_moved": Row(409, "invalid_request_error", "prices_moved"),
     "what_if_busy": Row(409, "invalid_request_error", "what_if_busy"),

@@ -115,8 +115,11 @@ def files_router(stored: Stored, settings: Settings, clock: Clock) -> APIRouter:
 
     @router.delete("/{file_id}", summary="Delete a file")
     async def delete(file_id: str, request: Request) -> dict[str, Any]:
-        await found(file_id, request)
-        await stored.call(stored.files.drop, file_id)
+        record = await found(file_id, request)
+        reader = await stored.call(stored.batches.delete_file, file_id, record.team_id)
+        if reader is not None:
+            message = f"The batch `{reader}` has not read this file yet. Try again in a moment."
+            raise RequestError("file_in_use", message, param="id", retry_after_s=1.0)
         return {"id": file_id, "object": "file", "deleted": True}
 
     async def found(file_id: str, request: Request) -> FileRecord:

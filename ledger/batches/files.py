@@ -93,8 +93,7 @@ class FileStore:
 
     def drop(self, file_id: str) -> None:
         with self._engine.begin() as connection:
-            connection.execute(delete(FileChunk).where(FileChunk.file_id == file_id))
-            connection.execute(delete(File).where(File.id == file_id))
+            drop_file(connection, file_id)
 
     def find(self, file_id: str, team_id: str) -> FileRecord | None:
         """A whole file of this team."""
@@ -159,6 +158,11 @@ def _finished(connection: Connection, whole: FileRecord) -> bool:
     values = {**asdict(whole), "status": PROCESSED}
     change = update(File).where(File.id == whole.id).values(**values)
     return connection.execute(change).rowcount == 1
+
+
+def drop_file(connection: Connection, file_id: str) -> None:
+    connection.execute(delete(FileChunk).where(FileChunk.file_id == file_id))
+    connection.execute(delete(File).where(File.id == file_id))
 
 
 def lock_team(connection: Connection, team_id: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, func, insert, null, select, update
 
-from ledger.batches.files import lock_team
+from ledger.batches.files import drop_file, lock_team
 from ledger.database import reading
 from ledger.orm.batches import Batch, BatchLine, File, Outgoing
 
@@ -104,6 +104,23 @@ class BatchStore:
         )
         with self._engine.begin() as connection:
             return connection.execute(change).rowcount == 1
+
+    def delete_file(self, file_id: str, team_id: str) -> str | None:
+        """Returns the batch that is about to read this file, which then stays, or `None`.
+
+        Once a batch has read its file, it has lines of its own.
+        """
+        about = (
+            select(Batch.id)
+            .where(Batch.input_file_id == file_id, Batch.status == VALIDATING)
+            .limit(1)
+        )
+        with self._engine.begin() as connection:
+            lock_team(connection, team_id)
+            reader = connection.execute(about).scalar_one_or_none()
+            if reader is None:
+                drop_file(connection, file_id)
+            return reader
 
     def unfinished(self) -> list[BatchRecord]:
         """Everything that a runner has to look at, the oldest first."""

@@ -36,6 +36,21 @@ def test_up_and_down_again(client) -> None:
         assert refused(there) == (404, "file_not_found", "id")
 
 
+def test_a_file_stays_until_its_batch_has_read_it(client) -> None:
+    """Else the batch fails, of which its client has been told that it was made."""
+    batch = client.make(b"{}")  # nobody carries batches here
+    path = f"/files/{batch['input_file_id']}"
+    refusal = client.ask("DELETE", path)
+    assert refused(refusal) == (409, "file_in_use", "id")
+    assert batch["id"] in refusal.json()["error"]["message"]
+    assert refusal.headers["retry-after"] == "1"
+    assert client.ask("GET", f"{path}/content").content == b"{}"
+    other = client.upload(b"{}")
+    assert client.ask("DELETE", f"/files/{other['id']}").json()["deleted"]
+    assert client.ask("POST", f"/batches/{batch['id']}/cancel").json()["status"] == "cancelling"
+    assert client.ask("DELETE", path).json()["deleted"]
+
+
 def test_the_purpose_may_come_behind_the_file(client) -> None:
     """As Node's client sends it."""
     parts = [("file", ("a.jsonl", b"{}")), ("purpose", (None, "batch"))]
