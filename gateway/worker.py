@@ -12,6 +12,7 @@ import importlib
 import math
 import os
 import resource
+import signal
 import socket
 from contextlib import suppress
 from functools import partial
@@ -154,7 +155,11 @@ def server(app: Gateway, timeouts: Timeouts, *, most: float = math.inf) -> uvico
 
 
 class _Server(uvicorn.Server):
-    """Readiness goes false with the signal; the listener closes `unready_s` after it."""
+    """Readiness goes false with the signal; the listener closes `unready_s` after it.
+
+    SIGINT after that waits for nobody: who is still served is told. A second SIGTERM changes
+    nothing, for systemd sends one to each process, and the parent sends its own.
+    """
 
     def __init__(self, config: uvicorn.Config, app: Gateway, unready_s: float) -> None:
         super().__init__(config)
@@ -162,13 +167,21 @@ class _Server(uvicorn.Server):
         self._unready_s = unready_s
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        hot, end = self._app.hot, partial(super().handle_exit, sig, frame)
-        if self._unready_s and not hot.draining:
-            loop = asyncio.get_running_loop()
-            loop.call_soon_threadsafe(loop.call_later, self._unready_s, end)
-        else:  # at once, and so with a second signal
+        hot, loop = self._app.hot, asyncio.get_running_loop()
+        end = partial(super().handle_exit, signal.SIGTERM, frame)
+        if not hot.draining:
+            hot.draining = True
+            if self._unready_s:
+                loop.call_soon_threadsafe(loop.call_later, self._unready_s, end)
+            else:
+                end()
+        elif sig == signal.SIGINT:
             end()
-        hot.draining = True
+            loop.call_soon_threadsafe(self._cut)
+
+    def _cut(self) -> None:
+        for task in self.server_state.tasks:
+            task.cancel()
 
 
 if __name__ == "__main__":

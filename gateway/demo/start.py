@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import random
 import shutil
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -30,7 +29,7 @@ from gateway.demo.replay_records import Caller
 from gateway.demo.traffic import drive
 from gateway.host.answering import until_answering
 from gateway.host.banner import banner
-from gateway.host.serve import Serving
+from gateway.host.serve import STOPPING, Serving, on_signals
 from gateway.host.stages import Stages
 from gateway.runtime import Runtime
 from ledger.database import make_engine
@@ -62,9 +61,7 @@ class DemoStart:
 
     async def run(self) -> None:
         """Until SIGINT or SIGTERM."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
+        on_signals(self._stop.set)
         path = fresh_state(self._ports)
         settings = load(path)
         serving = Serving(settings, path, self._say)
@@ -76,7 +73,8 @@ class DemoStart:
         except Stopped:
             return
         finally:
-            self._say("stopping: open streams finish first")
+            self._say(STOPPING)
+            on_signals(serving.hurry)
             await serving.stop()
 
     async def _history(self, settings: Settings, runtime: Runtime) -> None:

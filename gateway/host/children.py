@@ -94,6 +94,11 @@ class Child:
             self._process.kill()
             await asyncio.wait({self._running})
 
+    def hurry(self) -> None:
+        """Of one that is being stopped: it should wait for nobody."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(signal.SIGINT)
+
     def rest(self) -> None:
         """End the life that runs, and start none until `wake`."""
         self._awake.clear()

@@ -44,6 +44,7 @@ QUICK_GRACE_S = 5.0
 LISTEN_PATIENCE_S = 8.0
 OPTIONS = {"server": "`make run PORT=9000`", "dashboard": "`make run DASHBOARD_PORT=9001`"}
 LISTEN_PAUSE_S = 0.2
+STOPPING = "stopping: open streams finish first; who asks once more does not wait for them"
 WATCHED = {"telemetry": watch, "peers": watch_peers}
 
 
@@ -147,6 +148,11 @@ class Serving:
         kept = self._listener.dup()
         await self.stop()
         return kept
+
+    def hurry(self) -> None:
+        """While it stops: open streams are told that they end, and are not waited for."""
+        for child in self._front:
+            child.hurry()
 
     async def stop(self) -> None:
         """Drain, then end everything that was started; returns when nothing of it is left."""
@@ -299,20 +305,25 @@ class Serving:
 
 
 async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM."""
+    """Serve until SIGINT or SIGTERM; with one more of them, no open stream is waited for."""
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    on_signals(stop.set)
     serving = Serving(settings, config, say)
     try:
         await serving.start()
         host, port = serving.address
         say(f"gateway on http://{host}:{port}/v1")
         await stop.wait()
-        say("stopping: open streams finish first")
+        say(STOPPING)
     finally:
+        on_signals(serving.hurry)
         await serving.stop()
+
+
+def on_signals(work: Callable[[], None]) -> None:
+    """What SIGINT and SIGTERM do from here on."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, work)
 
 
 def _python(module: str) -> list[str]:

@@ -8,7 +8,6 @@ meanwhile.
 """
 
 import asyncio
-import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -30,7 +29,7 @@ from gateway.errors import ConfigError
 from gateway.host.answering import until_answering
 from gateway.host.banner import banner, keys_line
 from gateway.host.installing import Installing
-from gateway.host.serve import Serving
+from gateway.host.serve import STOPPING, Serving, on_signals
 from gateway.host.stages import Stages
 from ledger.database import make_engine
 from ledger.identity.keys import KeySpec, create_key, load_pepper
@@ -66,9 +65,7 @@ class Start:
 
     async def run(self) -> None:
         """Until SIGINT or SIGTERM; nothing is left running then."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
+        on_signals(self._stop.set)
         state = Path(Settings().state_dir) if self._config is None else load(self._config).state
         installing = Installing(state.resolve() / "engine", self._report)
         work = asyncio.create_task(self._install(installing))
@@ -84,6 +81,7 @@ class Start:
                 serving = Serving(settings, path, self._say, models, listener)
                 kind = await self._serve(serving, settings, kind, installing, work)
                 if kind is None:
+                    on_signals(serving.hurry)
                     await serving.stop()
                 else:
                     listener = await serving.hand_over()
@@ -120,7 +118,7 @@ class Start:
                     stopped.cancel()
                     return other
             await stopped
-            self._say("stopping: open streams finish first")
+            self._say(STOPPING)
         except BaseException:
             await serving.stop()
             raise

@@ -11,11 +11,11 @@ MESSAGES = [{"role": "user", "content": "hello there"}]
 UNREADY_S = 0.3
 
 
-def terminate(stack) -> None:
+def terminate(stack, number: int = signal.SIGTERM) -> None:
     server, _ = stack._servers[-1]
 
     async def signalled() -> None:
-        server.handle_exit(signal.SIGTERM, None)
+        server.handle_exit(number, None)
 
     stack.call(signalled())
 
@@ -63,16 +63,31 @@ def refuses(stack) -> bool:
     return False
 
 
-@pytest.mark.parametrize("signals", [1, 2])
-def test_a_second_signal_waits_for_nobody(run_stack, patiently, signals) -> None:
-    """With one, the control, the listener stays for its time."""
-    with run_stack(server={"timeouts": {"drain_s": 1, "unready_s": 60}}) as stack:
-        for _ in range(signals):
-            terminate(stack)
+@pytest.mark.parametrize("second", [None, signal.SIGTERM, signal.SIGINT])
+def test_an_interrupt_after_it_waits_for_nobody(run_stack, patiently, second) -> None:
+    """Without it, the control, all have their time, though systemd tells each process by itself."""
+    with run_stack(server={"timeouts": {"drain_s": 60, "unready_s": 60}}) as stack:
+        stream = stack.raw({"model": "steady", "messages": MESSAGES, "stream": True,
+                            "max_tokens": 2000, "ignore_eos": True})  # fmt: skip
+        assert stream.recv(65536).startswith(b"HTTP/1.1 200")
+        terminate(stack)
+        if second is not None:
+            terminate(stack, second)
         server, _ = stack._servers[-1]
-        assert server.should_exit == (signals == 2)
-        if signals == 2:
-            patiently(lambda: refuses(stack))
+        if second != signal.SIGINT:
+            assert not server.should_exit
+            assert b'"error"' not in stream.recv(65536)
+            stream.close()
+            terminate(stack, signal.SIGINT)
+            return
+        patiently(lambda: refuses(stack))
+        read = b""
+        while part := stream.recv(65536):
+            read += part
+        stream.close()
+        assert b'"code":"unavailable"' in read
+        (row,) = patiently(lambda: stack.rows("model = 'steady' AND settled_us IS NOT NULL"))
+        assert (row["status"], row["output_tokens"] > 0) == ("timeout", True)
 
 
 def test_without_that_time_a_balancer_meets_a_closed_door(run_stack, patiently) -> None:

@@ -98,6 +98,27 @@ def test_sigterm_lets_open_streams_finish_and_leaves_nothing(make_host) -> None:
     assert row["output_tokens"] > 150
 
 
+def test_who_asks_twice_to_stop_does_not_wait_for_streams(make_host) -> None:
+    """They are told, and billed for what they had; without the second signal it takes a minute."""
+    host = make_host(server={"port": 0, "workers": 2, "timeouts": {"drain_s": 60}})
+    host.start()
+    endless = Reader(host, **{**STREAM, "max_tokens": 60_000, "logprobs": False})
+    assert endless.begun.wait(20)
+    began_s = time.monotonic()
+    host.process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        host.process.wait(3)
+    host.process.send_signal(signal.SIGINT)
+    assert host.process.wait(40) == 0
+    assert time.monotonic() - began_s < 45
+    endless.join(20)
+    assert host.pids() == []
+    last = json.loads(endless.read.strip().rpartition(b"data: ")[2])
+    assert last["error"]["code"] == "unavailable"
+    (row,) = [row for row in host.rows() if row["request_id"] == endless.request_id]
+    assert (row["status"], row["basis"]) == ("timeout", "continuous")
+
+
 def test_metrics_are_the_sum_of_workers_and_outlive_one(make_host, patiently) -> None:
     host = make_host()
     host.start()
