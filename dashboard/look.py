@@ -27,6 +27,9 @@ _STYLE = """<style>
 [data-testid="stMainBlockContainer"] {padding-top: 2.2rem; padding-bottom: 3rem;
   max-width: 1500px;}
 [data-stale="true"] {opacity: 1 !important;}
+[data-testid="stCaptionContainer"] {opacity: 1 !important; color: var(--be-muted) !important;}
+[data-testid="stCaptionContainer"] p {color: inherit;}
+[data-testid="stCaptionContainer"] code {font-size: .84em;}
 [data-testid="stVerticalBlock"]:has(> [data-testid="stElementContainer"] .be-card) {
   background: var(--be-card);}
 .be-card h4 {margin: 0 0 .35rem; padding: 0; font-size: .82rem;

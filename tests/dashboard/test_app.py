@@ -16,12 +16,15 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, delete, insert, text
 
+from ledger.budgets.windows import window_at
 from ledger.database import make_engine
+from ledger.declared import BudgetSpec, declare
 from ledger.invoices import books as invoices
 from ledger.invoices.files import parse
 from ledger.money import pusd_to_usd
+from ledger.orm import tables as orm
 from ledger.seals.registers import Registers
 from ledger.verify.checks import verify
 from ledger.verify.results import record_verification
@@ -39,6 +42,11 @@ PATHS = {
     "prices": "prices",
 }  # fmt: skip
 START_LIMIT_S = 60
+USD = 10**12
+PALE = (
+    "[...document.querySelectorAll('[data-testid=stCaptionContainer]')]"
+    ".map(one => getComputedStyle(one).opacity)"
+)
 NOISE = (
     # Opened at a page's own address, Streamlit's client tries that as its server's root first.
     re.compile(
@@ -160,6 +168,7 @@ def test_every_page_in_a_real_browser(served, browser_page: Page, books) -> None
     seen = {}
     for name in ("engines", *(one for one in PATHS if one != "engines")):  # samples grow old
         seen[name] = open_page(browser_page, address, PATHS[name])
+        assert set(browser_page.evaluate(PALE)) == {"1"}, "what is pale is not read"
         picture(browser_page, name)
     own = sum(first.backend == "own" for first in filled.opened)
     assert f"{own:,} requests" in seen["routing"]
@@ -426,8 +435,29 @@ def looked_at(filled) -> None:
     with engine.connect() as connection:
         result = verify(connection)
     record_verification(engine, result, actor="ada", at_us=filled.now_us)
+    _limited(engine, filled)
     Registers(engine).follow(at_us=filled.now_us)
     engine.dispose()
+
+
+def _limited(engine, filled) -> None:
+    """Of this month: one with nothing left, one that will be over, a calm one, a default."""
+    budgets = [BudgetSpec(f"team:{name}", "month", 30 * USD, hard=name == "search", timezone="UTC")
+               for name in ("search", "support", "coding")]  # fmt: skip
+    budgets.append(BudgetSpec("user:*", "month", 5 * USD, hard=False, timezone="UTC"))
+    declare(engine, contracts=(), budgets=budgets, config=("c", "c"), at_us=filled.now_us)
+    window = window_at("month", "UTC", filled.now_us // 10**6)
+    passed = (filled.now_us // 10**6 - window.start_s) / (window.end_s - window.start_s)
+    spent = {"team:search@month": 31.5, "team:support@month": 36 * passed,
+             "team:coding@month": 12 * passed, "user:ann@month": 2 * passed}  # fmt: skip
+    rows = [
+        {"budget_id": name, "window": window.start_s, "spent_pusd": int(usd * USD),
+         "granted_pusd": USD if usd < 30 else 0}
+        for name, usd in spent.items()
+    ]  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(delete(orm.BudgetWindow))
+        connection.execute(insert(orm.BudgetWindow), rows)
 
 
 def grown(page: Page, width: int, height: int) -> int:
