@@ -1,16 +1,17 @@
 """Why a past request went where it went: what the ledger kept of its decisions, try by try.
 
-Each is made again from its frozen inputs, and told where it differs.
+Each is made again from its frozen inputs, and told where it differs. Of one that was refused it is
+told why each target was out.
 """
 
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Engine, select
+from sqlalchemy import Connection, Engine, select
 
 from gateway.decisions.again import again
-from ledger.orm.books import Attempt, AttemptDecision
+from ledger.orm.books import Attempt, AttemptDecision, Refusal
 from ledger.reports.waterfall import lines as drawn
 from ledger.reports.waterfall import waterfall
 from router.explain import unpack
@@ -46,20 +47,14 @@ def recorded(engine: Engine, request_id: str, team: str | None = None) -> Record
     with engine.connect() as connection:
         rows = connection.execute(query).all()
         if not rows:
-            return None
+            return _refused(connection, request_id, team)
         tries = waterfall(connection, request_id)
     documents, lines = [], []
     for attempt_id, target, status, blob, inputs, *shadow in rows:
         lines.append(f"{attempt_id} at {target}: {status or 'open'}")
         document: dict[str, Any] = {"attempt_id": attempt_id, "target": target, "status": status}
         if blob:
-            try:
-                found = unpack(msgspec.msgpack.decode(blob))
-            except ValueError as error:  # another release wrote it
-                lines.append(f"  {error}")
-            else:
-                document["decision"] = found
-                lines += [f"  {line}" for line in _lines(found)]
+            document |= _decision(blob, lines)
             replayed, told = _again(inputs, blob)
             document["again"] = replayed
             lines += [f"  {line}" for line in told]
@@ -72,6 +67,35 @@ def recorded(engine: Engine, request_id: str, team: str | None = None) -> Record
         document["waterfall"] = [asdict(span) for span in one.spans]
         document["warning"] = one.warning
     return Recorded(documents, [*lines, "", "where its time went:", *drawn(tries)])
+
+
+def _refused(connection: Connection, request_id: str, team: str | None) -> Recorded | None:
+    """Asked of nobody: why each target was out. What was frozen is kept of attempts alone."""
+    query = select(Refusal).where(Refusal.request_id == request_id)
+    if team is not None:
+        query = query.where(Refusal.team_id == team)
+    row = connection.execute(query.with_only_columns(*Refusal.__table__.columns)).one_or_none()
+    if row is None:
+        return None
+    document: dict[str, Any] = {
+        "attempt_id": None, "target": None, "status": "refused", "reason": row.reason,
+        "http_status": row.http_status, "policy": row.policy, "scope": row.scope,
+    }  # fmt: skip
+    whose = "" if row.scope is None else f", {row.scope}"
+    lines = [f"{request_id} refused: {row.reason} ({row.http_status}{whose}), policy {row.policy}"]
+    if row.decision:
+        document |= _decision(row.decision, lines)
+    return Recorded([document], lines)
+
+
+def _decision(blob: bytes, lines: list[str]) -> dict[str, Any]:
+    try:
+        found = unpack(msgspec.msgpack.decode(blob))
+    except ValueError as error:  # another release wrote it
+        lines.append(f"  {error}")
+        return {}
+    lines += [f"  {line}" for line in _lines(found)]
+    return {"decision": found}
 
 
 def _again(inputs: bytes | None, blob: bytes) -> tuple[dict[str, Any] | None, list[str]]:
