@@ -115,11 +115,7 @@ def files_router(stored: Stored, settings: Settings, clock: Clock) -> APIRouter:
 
     @router.delete("/{file_id}", summary="Delete a file")
     async def delete(file_id: str, request: Request) -> dict[str, Any]:
-        record = await found(file_id, request)
-        reader = await stored.call(stored.batches.delete_file, file_id, record.team_id)
-        if reader is not None:
-            message = f"The batch `{reader}` has not read this file yet. Try again in a moment."
-            raise RequestError("file_in_use", message, param="id", retry_after_s=1.0)
+        await _deleted(stored, await found(file_id, request))
         return {"id": file_id, "object": "file", "deleted": True}
 
     async def found(file_id: str, request: Request) -> FileRecord:
@@ -142,6 +138,13 @@ async def _once(stored: Stored, record: FileRecord, hours: float, request: Reque
 async def _has_room(stored: Stored, team_id: str, limit: int) -> None:
     if await stored.call(stored.files.kept_bytes, team_id) >= limit:
         raise no_room(limit)
+
+
+async def _deleted(stored: Stored, record: FileRecord) -> None:
+    reader = await stored.call(stored.batches.delete_file, record.id, record.team_id)
+    if reader is not None:
+        message = f"The batch `{reader}` has not read this file yet. Try again in a moment."
+        raise RequestError("file_in_use", message, param="id", retry_after_s=1.0)
 
 
 async def file_of(stored: Stored, file_id: str, team_id: str, param: str = "id") -> FileRecord:
