@@ -302,6 +302,13 @@ def media_of(prompt: bytes) -> frozenset[Feature]:
     return frozenset((Feature.IMAGES,))
 
 
+def _name_limit(members: Members) -> None:
+    """By the one name that every engine reads: TensorRT-LLM does not know OpenAI's newer one."""
+    given = members.pop("max_completion_tokens", None)
+    if given is not None and bytes(given) != b"null":
+        members["max_tokens"] = given
+
+
 def body_for(
     asked: Asked,
     *,
@@ -319,6 +326,8 @@ def body_for(
         return asked.form.body_for(upstream_model)
     members = dict(asked.members)
     members["model"] = raw(upstream_model)
+    if own:
+        _name_limit(members)
     if asked.stream:
         options = _options(asked.members)
         options["include_usage"] = _TRUE

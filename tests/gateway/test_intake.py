@@ -222,6 +222,18 @@ def test_a_second_prompt_is_refused_for_one_of_them_would_not_be_judged(
     asked(f"/v1/{path}", **prompt, **{name: None})
 
 
+@pytest.mark.parametrize("given", [5, None])
+def test_an_engine_is_told_the_limit_by_the_name_that_each_reads(given: int | None) -> None:
+    def limits(*, own: bool) -> dict[str, Any]:
+        one = asked(max_completion_tokens=given)
+        cap = None if given else 7
+        body = body_for(one, upstream_model="u", own=own, max_tokens_cap=cap, salt=None)
+        return {name: value for name, value in json.loads(body).items() if "max_" in name}
+
+    assert limits(own=True) == {"max_tokens": given or 7}
+    assert limits(own=False) == {"max_completion_tokens": given or 7}
+
+
 def test_of_two_limits_the_larger_is_held_for() -> None:
     """Some targets read one name alone: what the other says is no bound there."""
     assert asked(max_completion_tokens=1, max_tokens=9000).max_tokens == 9000
