@@ -78,7 +78,7 @@ def open_members(text: bytes) -> Members:
                 "duplicate_key", f"`{repeated}` stands twice in the body.", param=repeated
             )
     if not text.isascii() and not _is_utf8(text):  # the decoder does not look into values
-        _refuse_unicode(text)
+        _refuse_unicode(text, is_json=True)
     for key in DENIED.intersection(members):
         del members[key]
     return members
@@ -110,22 +110,26 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _refuse_unicode(text: bytes) -> None:
+def _refuse_unicode(text: bytes, *, is_json: bool = False) -> None:
     """400 when lone surrogates, escaped or not, or stray bytes are what is wrong; names the place.
 
     Read leniently, both become surrogates, which cannot be encoded. A body that is no JSON in
-    other ways too is not judged here.
+    other ways too is not judged here; one that is, to the decoder, is refused in any case, also
+    where what is wrong stands under a key that stands there again or cannot be read here.
     """
     place = ""
     if len(text) <= SEARCHED_BYTES:
         try:
             document = json.loads(text.decode(errors="surrogateescape"))
         except (ValueError, RecursionError):
-            return
-        if _encodable(document):
-            return
-        place = _place(document)[:PLACE_LIMIT]
-    elif _is_utf8(text):
+            if not is_json:
+                return
+        else:
+            if not _encodable(document):
+                place = _place(document)[:PLACE_LIMIT]
+            elif not is_json:
+                return
+    elif not is_json and _is_utf8(text):
         return
     raise RequestError(
         "bad_request",

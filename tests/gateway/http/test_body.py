@@ -110,6 +110,8 @@ def test_a_member_of_the_wrong_type_names_itself() -> None:
         (b'{"model":"m","prompt":"\xff"}', "prompt"),
         (b'{"\\ud800":1}', None),
         (b'{"\xff":1}', None),
+        (b'{"a":{"b":"\xff","b":"x"}}', None),  # only the last of both is read
+        (b'{"a":"\xff","b":%s}' % (b"9" * 5000), None),
     ],
 )
 def test_invalid_unicode_is_told_with_its_place(text: bytes, place: str | None) -> None:
