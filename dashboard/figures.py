@@ -17,7 +17,7 @@ from ledger.reports.facts import Moment
 from ledger.reports.series import Line, spend
 from ledger.reports.survey import Survey
 
-HALF_A_CENT = 0.005
+A_CENT = 0.01
 PRESETS = {reading.USD: "dollar", "EUR": "euro", "JPY": "yen"}  # of Streamlit: as each is written
 
 
@@ -124,7 +124,7 @@ def money_format(amounts: Iterable[float | None]) -> str:
     """
     code = reading.now().code
     least = min((abs(one) for one in amounts if one), default=1.0)
-    if least >= HALF_A_CENT:
+    if least >= A_CENT:
         return PRESETS.get(code, f"{code} %.2f")
     sign = "$" if code == reading.USD else f"{code} "
     return f"{sign}%.{min(1 - math.floor(math.log10(least)), 12)}f"

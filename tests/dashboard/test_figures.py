@@ -81,7 +81,8 @@ def test_what_was_refused_is_said_beside_a_share_of_answers() -> None:
     ("amounts", "form"),
     [
         ([], "dollar"), ([None, 0.0], "dollar"), ([1200.0, 0.05], "dollar"),
-        ([1.0, 0.003], "$%.4f"), ([None, 3.3e-8], "$%.9f"), ([1e-12], "$%.12f"),
+        ([1.0, 0.003], "$%.4f"), ([0.22, 0.0064], "$%.4f"),
+        ([None, 3.3e-8], "$%.9f"), ([1e-12], "$%.12f"),
     ],
 )  # fmt: skip
 def test_a_column_of_money_shows_its_least_amount(amounts, form) -> None:
