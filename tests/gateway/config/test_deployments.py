@@ -20,12 +20,19 @@ def of(model: str, mode: str | None = None, **params):
         ("bedrock/x.y-v1:0", {}, "bedrock/x.y-v1:0", "litellm"),
         ("openai/m", {"api_base": "https://llm.example.com/v1"}, "llm.example.com/m", "openai"),
         ("azure/d", {"api_base": "https://eu.example.com"}, "azure-eu.example.com/d", "litellm"),
-        ("azure/d", {"api_base": "os.environ/WHERE"}, "azure/d", "litellm"),
     ],
 )
 def test_an_api_is_a_provider(model, params, target, kind) -> None:
     found = of(model, **params)
     assert (found.target, found.kind, found.own) == (target, kind, False)
+
+
+def test_an_address_in_a_variable_is_read_and_never_guessed() -> None:
+    entry = {"litellm_params": {"model": "azure/d", "api_base": "os.environ/WHERE"}}
+    found = deployment(entry, lambda _: None, {"WHERE": "https://eu.example.com"})
+    assert found is not None
+    assert (found.target, found.base_url) == ("azure-eu.example.com/d", "https://eu.example.com")
+    assert deployment(entry, lambda _: None, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +62,7 @@ def test_a_name_of_its_own_keeps_the_price() -> None:
     [
         ("os.environ/MY_KEY", "MY_KEY", False),
         ("sk-secret", "OPENAI_API_KEY", True),
-        (None, None, False),
+        (None, "OPENAI_API_KEY", False),  # as LiteLLM does
         ("none", None, False),
     ],
 )

@@ -24,10 +24,3 @@ def test_a_key_in_the_file_is_told_and_not_repeated() -> None:
     assert note.place == "here.litellm_params.api_key"
     assert "OPENAI_API_KEY" in note.text
     assert "secret" not in note.text
-
-
-def test_an_address_that_only_the_environment_knows_is_told() -> None:
-    entry = {"litellm_params": {"model": "azure/d", "api_base": "os.environ/WHERE"}}
-    (note,) = notes_on("here", entry, deployment(entry, lambda _: None))
-    assert note == Note("here.litellm_params.api_base",
-                        "an address stands in the file itself: set it for `azure`")  # fmt: skip
