@@ -169,7 +169,8 @@ CASES = {
         "tools": filled(
             CHAT + USER + ',"tools":[', '{"type":"function","function":{"name":"f"}}', "]}"
         ),
-        "stops": filled(CHAT + USER + ',"stop":[', '""', "]}"),
+        # As many as are taken: thousands of empty ones are refused.
+        "stops": filled(CHAT + USER + ',"stop":[', f'"{170 * "x"}"', "]}"),
     },
     "/v1/completions": {
         "tokens": filled(CHAT + TOKENS, "1", "]}"),
