@@ -557,6 +557,8 @@ class Host:
         self.client.close()
         if self.process is not None and self.process.poll() is None:
             self.kill_all()
+        elif self.process is not None:  # it has ended by itself
+            self._quiet()
         for pid in self.pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
