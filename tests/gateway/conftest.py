@@ -555,10 +555,8 @@ class Host:
 
     def close(self) -> None:
         self.client.close()
-        if self.process is not None and self.process.poll() is None:
-            self.kill_all()
-        elif self.process is not None:  # it has ended by itself
-            self._quiet()
+        if self.process is not None:  # it may have ended by itself
+            (self.kill_all if self.process.poll() is None else self._quiet)()
         for pid in self.pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
