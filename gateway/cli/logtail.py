@@ -46,9 +46,11 @@ class LogTail:
             now = self._path.stat()
         except FileNotFoundError:
             return ""  # between the old and the next
+        rest = ""
         if now.st_ino != os.fstat(self._file.fileno()).st_ino:
+            rest = self._decoder.decode(self._file.read(), final=True)  # before it was moved
             self._file.close()
             self._begin()
         elif now.st_size < self._file.tell():
             self._file.seek(0)
-        return self._decoder.decode(self._file.read())
+        return rest + self._decoder.decode(self._file.read())

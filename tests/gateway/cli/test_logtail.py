@@ -58,3 +58,21 @@ def test_while_there_is_none_nothing_came(tmp_path: Path) -> None:
         assert tail.more() == ""
         path.write_text("two\n")
         assert tail.more() == "two\n"
+
+
+def test_what_came_between_the_last_look_and_the_rotation_is_told(tmp_path, monkeypatch) -> None:
+    path, usual = tmp_path / "log", Path.stat
+    path.write_text("one\n")
+
+    def rotated(self, **how):
+        monkeypatch.setattr(Path, "stat", usual)
+        with path.open("a") as log:
+            log.write("late\n")
+        path.rename(tmp_path / "log.1")
+        path.write_text("next\n")
+        return usual(self, **how)
+
+    with LogTail(path) as tail:
+        tail.last(1)
+        monkeypatch.setattr(Path, "stat", rotated)
+        assert tail.more() == "late\nnext\n"

@@ -36,16 +36,21 @@ def test_each_tag_of_an_attempt_counts(engine, opened, settled) -> None:
         assert tagged(connection, Scope(0, 2**62)) == []
 
 
+def summed(engine, records, seal_all) -> Scope:
+    """The day of records that are in the books and in their sums."""
+    Repository(engine, host="h").import_records(records, journal="j", at_us=START_US)
+    seal_all(engine)
+    while Rollups(engine).follow():
+        pass
+    return Scope(START_US, START_US + DAY_US)
+
+
 def test_what_is_added_up_is_read_from_sums_alone(engine, opened, settled, seal_all) -> None:
     records = [one for n in range(3) for one in (
         opened(n, opened_us=START_US + n * HOUR_US, tags=(("app", "web"),), holds=()),
         settled(n, settled_us=START_US + n * HOUR_US, cost_pusd=10**13 + n),
     )]  # fmt: skip
-    Repository(engine, host="h").import_records(records, journal="j", at_us=START_US)
-    seal_all(engine)
-    while Rollups(engine).follow():
-        pass
-    scope = Scope(START_US, START_US + DAY_US)
+    scope = summed(engine, records, seal_all)
     with engine.begin() as connection:
         wanted = tagged(connection, scope)
         assert [(one.attempts, one.cost_pusd) for one in wanted] == [(3, 3 * 10**13 + 3)]
@@ -98,11 +103,7 @@ def test_single_tries_of_a_key_are_read_from_its_hours_alone(
                target=f"t{n % 2}", holds=()),
         settled(n, settled_us=START_US + n * HOUR_US, cost_pusd=n),
     )]  # fmt: skip
-    Repository(engine, host="h").import_records(records, journal="j", at_us=START_US)
-    seal_all(engine)
-    while Rollups(engine).follow():
-        pass
-    scope = Scope(START_US, START_US + DAY_US)
+    scope = summed(engine, records, seal_all)
     spans, read = [], requests.attempts
 
     def spied(connection, within, **how):
