@@ -13,11 +13,11 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from gateway.admin.policies import Note
-from gateway.admin.verb import Nothing, Place, Refused, Verb, listed
+from gateway.admin.verb import Place, Refused, Verb, listed
 from gateway.auth import EVERY_TEAM, INFERENCE, KEYS
 from gateway.config.settings import resolve_model
 from gateway.people import OPEN, PERSON
-from gateway.policies.overrideverbs import span_us
+from gateway.policies.overrideverbs import Impossible, span_us
 from gateway.roles import ROLES, Role, Scope, lacking, role_of
 from gateway.routes import allowed
 from ledger.identity import keychanges
@@ -28,6 +28,7 @@ from ledger.identity.pepper import agreed_pepper
 DAY_US = 86_400_000_000
 OVERLAP = "1h"
 MOST_DAYS = 36_500
+PAGE = 1_000  # keys
 
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 _Days = Annotated[int, msgspec.Meta(ge=1, le=MOST_DAYS, description="expires after so many days")]
@@ -63,6 +64,15 @@ class AnyKey(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
+class Listing(msgspec.Struct, forbid_unknown_fields=True):
+    """A page of the list, in the order in which keys were made."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE)] = PAGE
+    after: Annotated[_Id, msgspec.Meta(description="the `last_id` of the page before")] | None = (
+        None
+    )
+
+
 class Rotating(msgspec.Struct, forbid_unknown_fields=True):
     key_id: _Id
     overlap: Annotated[
@@ -82,12 +92,21 @@ class Revoking(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-def _list(place: Place, _: Nothing) -> dict[str, Any]:
+def _list(place: Place, given: Listing) -> dict[str, Any]:
     whose = place.identity
     team = None if whose is None or _acts_for_all(whose) else whose.team_id
-    with place.ledger.connect() as connection:
-        found = keychanges.known_keys(connection, team)
-    return listed([_document(one, place.now_us) for one in found])
+    with Session(place.ledger) as session:
+        after = given.after and _within_reach(place, session, given.after, param="after")
+        found = keychanges.known_keys(
+            session.connection(), team, after=after or None, most=given.limit + 1
+        )
+    page = found[: given.limit]
+    return {
+        **listed([_document(one, place.now_us) for one in page]),
+        "first_id": page[0].id if page else None,
+        "last_id": page[-1].id if page else None,
+        "has_more": len(found) > len(page),
+    }
 
 
 def _create(place: Place, given: TeamsKey) -> dict[str, Any]:
@@ -135,7 +154,7 @@ def _create_any(place: Place, given: AnyKey) -> dict[str, Any]:
 
 
 def _rotate(place: Place, given: Rotating) -> dict[str, Any]:
-    ends_us = place.now_us + span_us(given.overlap)
+    ends_us = place.now_us + _overlap_us(given.overlap)
     expires_us = None if given.days is None else place.now_us + given.days * DAY_US
     with Session(place.ledger) as session, session.begin():
         old = _within_reach(place, session, given.key_id)
@@ -163,15 +182,17 @@ def _revoke(place: Place, given: Revoking) -> dict[str, Any]:
     return {"key_id": given.key_id, "state": "revoked"}
 
 
-def _within_reach(place: Place, session: Session, key_id: str) -> KnownKey:
+def _within_reach(
+    place: Place, session: Session, key_id: str, *, param: str = "key_id"
+) -> KnownKey:
     """A key of another team is told from none by nobody who acts for one team."""
     whose, missing = place.identity, f"no key has the id `{key_id}`"
     try:
         found = keychanges.find(session.connection(), key_id)
     except IdentityError:
-        raise Refused(missing, kind="no_such_key", param="key_id") from None
+        raise Refused(missing, kind="no_such_key", param=param) from None
     if whose is not None and not _acts_for_all(whose) and found.team != whose.team_id:
-        raise Refused(missing, kind="no_such_key", param="key_id")
+        raise Refused(missing, kind="no_such_key", param=param)
     return found
 
 
@@ -259,6 +280,13 @@ def _made_for_others(whose: Identity) -> frozenset[str]:
     return frozenset({INFERENCE}) if person else frozenset()
 
 
+def _overlap_us(words: str) -> int:
+    try:
+        return span_us(words)
+    except Impossible as error:
+        raise Refused(str(error), param="overlap") from None
+
+
 def _author(place: Place, note: str | None) -> Author:
     return Author(place.by, note, place.now_us)
 
@@ -297,7 +325,7 @@ def _moment(at_us: int) -> str:
 
 LIST = Verb(
     "keys_list", "GET", "/keys", "The team's keys, or with `keys:all` everybody's; never a token",
-    Nothing, _list,
+    Listing, _list,
 )  # fmt: skip
 CREATE = Verb(
     "keys_create", "POST", "/keys", "Make a key of one's own team; its token is shown once",

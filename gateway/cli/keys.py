@@ -1,14 +1,14 @@
 """`breakeven keys`: make, list, rotate and revoke the keys that applications and people use."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gateway.admin import keys as verbs
-from gateway.admin.verb import Nothing
 from gateway.cli.config import Config, gateway_url
-from gateway.cli.desk import By, Why, acting
+from gateway.cli.desk import By, Desk, Why, acting
 from gateway.cli.output import AsJson, emit, fail, table
 from gateway.roles import Role, Scope
 
@@ -89,7 +89,7 @@ def create(
 def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """List all keys; tokens are not stored and cannot be shown."""
     with acting(config, None) as desk:
-        rows = desk.do(verbs.LIST, Nothing())["data"]
+        rows = list(_all(desk))
     columns = ("=key_id", "name", "org", "team", "scopes", "=state", "=created", "=expires")
     shown = [{**row, "scopes": row["role"] or " ".join(row["scopes"])} for row in rows]
     cells = [[str(row[column.lstrip("=")] or "-") for column in columns] for row in shown]
@@ -135,6 +135,17 @@ def revoke(
     with acting(config, by) as desk:
         done = desk.do(verbs.REVOKE, verbs.Revoking(key_id, note))
     emit(done, as_json=as_json, show=lambda out: out.print(f"Key {key_id} is revoked."))
+
+
+def _all(desk: Desk) -> Iterator[dict[str, Any]]:
+    """Every page of the list."""
+    after = None
+    while True:
+        page = desk.do(verbs.LIST, verbs.Listing(after=after))
+        yield from page["data"]
+        if not page["has_more"]:
+            return
+        after = page["last_id"]
 
 
 def _tag(text: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from ledger.overrides import API, DISABLED, EVERY, NOTHING, OWN, Override, overr
 
 _SPAN = re.compile(r"(\d{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_LONGEST_S = 365 * 86_400  # what is to last longer is a policy, or a key that nobody rotated
 
 
 class Impossible(Exception):
@@ -40,11 +41,13 @@ class Place(NamedTuple):
 
 
 def span_us(words: str) -> int:
-    """`90s`, `30m`, `2h`, `7d` in microseconds."""
+    """`90s`, `30m`, `2h`, `7d` in microseconds; at most a year. Raises `Impossible`."""
     found = _SPAN.fullmatch(words.strip())
     seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
     if not seconds:
         raise Impossible(f"{words} is no span of time: say 90s, 30m, 2h or 7d")
+    if seconds > _LONGEST_S:
+        raise Impossible(f"{words} is too long: say at most 365d")
     return seconds * 1_000_000
 
 

@@ -7,7 +7,7 @@ also one that was rotated. The rows are entered into the registers.
 
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, func, insert, literal, select, tuple_
 from sqlalchemy.orm import Session
 
 from ledger.identity.keys import (
@@ -128,11 +128,20 @@ def find(connection: Connection, key_id: str) -> KnownKey:
     return KnownKey._make(row)
 
 
-def known_keys(connection: Connection, team: str | None = None) -> list[KnownKey]:
-    """In the order in which they were made; `team`: its alone."""
-    query = _SELECT.order_by(Key.created_us, Key.id)
+def known_keys(
+    connection: Connection,
+    team: str | None = None,
+    *,
+    after: KnownKey | None = None,
+    most: int | None = None,
+) -> list[KnownKey]:
+    """In the order in which they were made. `team`: its alone; `most`: so many after `after`."""
+    query = _SELECT.order_by(Key.created_us, Key.id).limit(most)
     if team is not None:
         query = query.where(Key.team_id == team)
+    if after is not None:
+        here = tuple_(Key.created_us, Key.id)
+        query = query.where(here > tuple_(literal(after.created_us), literal(after.id)))
     return [KnownKey._make(row) for row in connection.execute(query)]
 
 

@@ -205,5 +205,42 @@ def test_a_revoked_key_is_refused_and_who_did_it_is_written(stack, tokens, ask, 
     assert listed(stack, tokens["lead"].token)[made["key_id"]]["state"] == "revoked"
 
 
+@pytest.mark.parametrize("overlap", ["366d", "999999d", "soon", ""])
+def test_an_old_key_goes_on_for_a_year_at_most(ask, overlap) -> None:
+    old = ask("lead", name="app").json()
+    answer = ask("lead", "/rotate", key_id=old["key_id"], overlap=overlap)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "overlap")
+    assert ask("lead", "/rotate", key_id=old["key_id"], overlap="365d").status_code == 200
+
+
+def test_a_long_list_is_read_page_by_page(stack, tokens, ask) -> None:
+    """Each key once, in the order of the whole list; the last page says that it is the last."""
+    for number in range(3):
+        ask("lead", name=f"paged {number}")
+    token = tokens["lead"].token
+    whole, found, query = list(listed(stack, token)), [], "?limit=2"
+    for _ in whole:
+        page = stack.get(PATH + query, token).json()
+        found += [one["key_id"] for one in page["data"]]
+        assert page["first_id"] == page["data"][0]["key_id"]
+        if not page["has_more"]:
+            break
+        query = f"?limit=2&after={page['last_id']}"
+    assert found == whole
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "after=nobody", "before=1"])
+def test_a_page_that_cannot_be_is_told(stack, tokens, query) -> None:
+    answer = stack.get(f"{PATH}?{query}", tokens["lead"].token)
+    assert answer.json()["error"]["param"] == query.partition("=")[0], answer.text
+    assert answer.status_code in (400, 404)
+
+
+def test_no_page_begins_at_another_teams_key(stack, tokens, ask) -> None:
+    theirs = ask("other", name="app").json()["key_id"]
+    answer = stack.get(f"{PATH}?after={theirs}", tokens["lead"].token)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (404, "after")
+
+
 def test_a_token_is_kept_by_no_cache(stack, ask) -> None:
     assert ask("lead", name="app").headers["cache-control"] == "no-store"

@@ -115,6 +115,14 @@ def test_a_list_holds_every_key_with_its_team_and_state(keys, made):
     assert "search" in table
 
 
+def test_a_list_of_several_pages_is_shown_whole(keys, monkeypatch):
+    names = [f"app {number}" for number in range(5)]
+    for name in names:
+        assert keys("create", "--name", name).exit_code == 0
+    monkeypatch.setattr(keys_command.verbs, "Listing", partial(keys_command.verbs.Listing, limit=2))
+    assert [one["name"] for one in listed(keys)] == names
+
+
 def test_a_revoked_key_stays_revoked(keys, made):
     key_id = made()["key_id"]
     assert "is revoked" in keys("revoke", key_id).stdout

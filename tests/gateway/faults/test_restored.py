@@ -1,43 +1,101 @@
 """A copy of the ledger made while it works, and going back to it, as deploy/BACKUP.md says."""
 
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
+
+import pytest
 
 from ledger.database import open_readonly
 from ledger.verify.checks import verify
 
 BACKUP = Path(__file__).resolve().parents[3] / "deploy" / "BACKUP.md"
+SOMEWHERE = "postgresql://HOST/breakeven"
 
 
-def copied(ledger: Path, copy: Path) -> None:
-    """By the page's own command."""
-    (line,) = [one for one in BACKUP.read_text().splitlines() if one.startswith("python3 -c")]
-    _, *words, source, target = shlex.split(line)
-    assert (source, target) == (".breakeven/ledger.db", "copy.db")
-    subprocess.run([sys.executable, *words, ledger, copy], check=True)
+class Database(Protocol):
+    """Where a host keeps its ledger."""
+
+    changes: dict  # of the host's configuration
+
+    def copy(self, state: Path) -> None: ...
+
+    def put_back(self, state: Path) -> None:
+        """In place of what is there."""
+
+
+class Sqlite:
+    def __init__(self, folder: Path) -> None:
+        self.changes: dict = {}
+        self.kept = folder / "copy.db"
+
+    def copy(self, state: Path) -> None:
+        (line,) = [one for one in BACKUP.read_text().splitlines() if one.startswith("python3 -c")]
+        _, *words, source, target = shlex.split(line)
+        assert (source, target) == (".breakeven/ledger.db", "copy.db")
+        subprocess.run([sys.executable, *words, state / "ledger.db", self.kept], check=True)
+
+    def put_back(self, state: Path) -> None:
+        for end in ("", "-wal", "-shm"):
+            (state / f"ledger.db{end}").unlink(missing_ok=True)
+        shutil.copy(self.kept, state / "ledger.db")
+
+
+class Postgres:
+    def __init__(self, server, binaries: Path, folder: Path) -> None:
+        self.server, self.binaries, self.folder = server, binaries, folder
+        self.name = server.create()
+        self.changes = {"ledger": {"url": server.url(self.name)}}
+
+    def copy(self, state: Path) -> None:
+        self._do("pg_dump")
+
+    def put_back(self, state: Path) -> None:
+        self.server.drop(self.name)
+        self.server.create(self.name)
+        self._do("pg_restore")
+
+    def _do(self, program: str) -> None:
+        (line,) = re.findall(rf"{program} --[^`\n]+", BACKUP.read_text())
+        assert SOMEWHERE in line
+        url = self.server.url(self.name).replace("+psycopg", "")
+        words = shlex.split(line.replace(SOMEWHERE, url))
+        subprocess.run([self.binaries / words[0], *words[1:]], check=True, cwd=self.folder)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    if request.param == "sqlite":
+        yield Sqlite(tmp_path)
+        return
+    shared = request.getfixturevalue("postgres_server")
+    binaries = Path(shared.command[0]).parent
+    server = type(shared)(binaries, durable=True)  # on another one a gateway does not begin
+    yield Postgres(server, binaries, tmp_path)
+    server.stop()
 
 
 def test_after_a_crash_an_older_ledger_gets_what_journals_still_have(
-    make_host, tmp_path, patiently
+    make_host, database, patiently
 ) -> None:
-    host, copy = make_host(), tmp_path / "copy.db"
+    host = make_host(**database.changes)
     host.start()
     for _ in range(4):
         host.ask()
     patiently(lambda: len(host.rows("settled_us IS NOT NULL")) == host.answered)
-    copied(host.state / "ledger.db", copy)
+    database.copy(host.state)
     for _ in range(6):
         host.ask()
     patiently(lambda: len(host.rows("settled_us IS NOT NULL")) == host.answered)
     answered = host.answered
     before = {row["attempt_id"]: row["cost_pusd"] for row in host.rows()}
     host.kill_all()
-    for end in ("", "-wal", "-shm"):
-        (host.state / f"ledger.db{end}").unlink(missing_ok=True)
-    shutil.copy(copy, host.state / "ledger.db")
+    database.put_back(host.state)
     assert len(host.rows()) == answered - 6
     host.start()  # with the same key, which the copy has
     patiently(lambda: before.keys() <= {row["attempt_id"] for row in host.rows()})

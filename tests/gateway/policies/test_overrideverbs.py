@@ -102,6 +102,12 @@ def test_spans(words, us) -> None:
     assert verbs.span_us(words) == us
 
 
+@pytest.mark.parametrize("words", ["366d", "8761h", "999999d"])
+def test_what_lasts_too_long(words) -> None:
+    with pytest.raises(verbs.Impossible, match="say at most 365d"):
+        verbs.span_us(words)
+
+
 @pytest.mark.parametrize("words", ["", "30", "m", "0m", "-1h", "1.5h", "1y", "9999999s"])
 def test_what_is_no_span(words) -> None:
     with pytest.raises(verbs.Impossible, match="is no span of time"):
