@@ -13,6 +13,8 @@ from pathlib import Path
 from case import Case, Given, Measured, Missing
 from parts import ROOT
 
+TOLD = 300  # characters of why a test failed
+
 
 def proved(goal: str, figure: str, tests: list[str], controls: list[str]) -> Case:
     """Failing tests among `tests`; `controls` are found red when all of them pass."""
@@ -44,11 +46,17 @@ def _run(tests: list[str]) -> tuple[int, list[str], list[str]]:
     skipped = [one for one in cases if one.find("skipped") is not None]
     if cases and len(skipped) == len(cases):
         raise Missing(str(skipped[0].find("skipped").get("message")))
-    failed = [one.get("name", "") for one in cases if _has_failed(one)]
+    failed = [one.get("name", "") for one in cases if _why(one) is not None]
     ran = len(cases) - len(skipped)
-    faults = [f"failed: {name}" for name in failed] or ([] if ran else ["no test ran"])
+    faults = [f"failed: {one.get('name')}: {why}" for one in cases if (why := _why(one))] or (
+        [] if ran else ["no test ran"]
+    )
     return ran, failed, faults
 
 
-def _has_failed(case: ET.Element) -> bool:
-    return case.find("failure") is not None or case.find("error") is not None
+def _why(case: ET.Element) -> str | None:
+    """The beginning of what was said where it failed."""
+    for kind in ("failure", "error"):
+        if (found := case.find(kind)) is not None:
+            return " ".join(found.get("message", "").split())[:TOLD] or kind
+    return None
