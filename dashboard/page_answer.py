@@ -26,14 +26,13 @@ from dashboard.data import View
 from dashboard.figures import labels, money_over_time, own_hardware, refused_rows, slo_share
 from dashboard.sentences import capacity, cures, headline, trend
 from ledger.economics.cost import UnitPrice
-from ledger.economics.standing import Against, Standing, Verdict
+from ledger.economics.standing import Standing, Verdict
 from ledger.fleet.capability import Known
 from ledger.queries.reads import CONVERSATION
 from ledger.reports.survey import Survey
 
 SPILL_MINUTES = 5
 MOST_USD = 1e6  # an hour
-COLOURS = {Against.SUBSTITUTE: look.SUBSTITUTE, Against.SAME_WEIGHTS: look.SAME_WEIGHTS}
 
 
 def show(view: View) -> None:

@@ -5,7 +5,7 @@ A rule narrows by logical model and by team; an empty list matches all. Model na
 ask (hours, a condition on the request) is asked of each request, by who can: `rule_upon`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -36,14 +36,6 @@ class Facts:
 
     model: str
     team: str
-
-
-def first_match(rules: Iterable[Rule], facts: Facts, *, default: Policy = DEFAULT) -> Policy:
-    """The policy of the first rule that matches."""
-    for rule in rules:
-        if matches(rule, facts):
-            return rule.policy
-    return default
 
 
 def matches(rule: Rule, facts: Facts) -> bool:

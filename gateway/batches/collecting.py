@@ -5,7 +5,6 @@ what has not is claimed again. What no provider's batch takes stays for the ordi
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -22,8 +21,6 @@ LINES, BYTES = 5_000, 32 * 1024 * 1024  # of one provider's batch
 HELD_US = 300 * 1_000_000
 LEASE_US = 60 * 1_000_000
 AWAY_US, BROKE_US = 30 * 1_000_000, 60 * 1_000_000
-
-log = logging.getLogger("breakeven.batches")
 
 
 @dataclass(slots=True)

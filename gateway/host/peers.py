@@ -8,7 +8,6 @@ the row: decisions then count what the next scrapes show, as without an exchange
 
 import argparse
 import asyncio
-import logging
 import os
 import secrets
 import signal
@@ -31,8 +30,6 @@ from gateway.runtime import EngineSeat, Runtime
 from gateway.targets.slots import Board, Load
 
 TICK_S = 0.05
-
-log = logging.getLogger("breakeven.peers")
 
 
 class Exchange:

@@ -50,7 +50,6 @@ from router.types import (
 )  # fmt: skip
 
 SAMPLES = 240  # of KV and queue, over the whole time
-LATENCIES_S = 1.0  # between two looks at what APIs were seen to do
 
 
 class Told(NamedTuple):

@@ -15,7 +15,6 @@ from ledger.money import PUSD_PER_USD
 
 Exact = int | Fraction
 
-HOURS_OF_A_CONVENTIONAL_MONTH = 720  # 30 days of 24 h; actual hours are always preferred
 HOURS_PER_WEEK = 168
 SECONDS_PER_HOUR = 3600
 TOKENS_PER_MILLION = 10**6

@@ -4,7 +4,6 @@ Times are microseconds since the Unix epoch; buckets are aligned to the epoch, s
 is a UTC day. An attempt belongs to the instant at which it was opened.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +13,11 @@ from sqlalchemy import (
     Connection,
     Executable,
     Select,
-    and_,
     cast,
     func,
     select,
-    true,
 )
 
-from ledger.fleet.overflow import LACK_OF_CAPACITY
 from ledger.orm.tables import Attempt, GpuHour, Posting
 
 MINUTE_US = 60 * 10**6
@@ -82,19 +78,6 @@ def held(connection: Connection, scope: Scope) -> Scope:
     start_us = max(scope.start_us, first - first % DAY_US)
     end_us = min(scope.end_us, last - last % DAY_US + DAY_US)
     return Scope(start_us, max(start_us, end_us), scope.team)
-
-
-def spilled(of: Any, models: Collection[str]) -> ColumnElement[bool]:
-    """Attempts of these models that an API answered because own engines lacked capacity."""
-    return and_(
-        of.backend == "api",
-        of.spill_reason.in_(sorted(LACK_OF_CAPACITY)),
-        of.model.in_(sorted(models)),
-    )
-
-
-def of_kinds(of: Any, kinds: Collection[str] | None) -> ColumnElement[bool]:
-    return true() if kinds is None else of.kind.in_(sorted(kinds))
 
 
 def total(column: Any) -> ColumnElement[int]:

@@ -261,7 +261,7 @@ def _plus(found: dict[tuple[Any, ...], list[int]], key: tuple[Any, ...], more: A
 
 
 def _spilled(one: Group | ComparedGroup, models: Collection[str]) -> bool:
-    """As `queries_scope.spilled`."""
+    """An answer of these models by an API because own engines lacked capacity."""
     return one.backend == "api" and one.spill_reason in LACK_OF_CAPACITY and one.model in models
 
 

@@ -19,7 +19,6 @@ from ledger.queries.scope import Scope
 from ledger.seals.seal import GENESIS
 
 TEAMS = "expense:team:"
-ROWS_AT_ONCE = 5_000
 _encode = msgspec.msgpack.encode
 
 

@@ -7,7 +7,6 @@ from router.policy import (
     Facts,
     Rule,
     closed,
-    first_match,
     matches,
     rule_upon,
     tighten,
@@ -26,21 +25,21 @@ RULES = (
     ("model", "team", "name"),
     [
         ("code-internal", "search", "code"),
-        ("code-internal", "legal", "default"),
+        ("code-internal", "legal", None),
         ("openai/gpt-x", "ads", "cheap"),
         ("openai", "ads", "ads"),
         ("small", "legal", "cheap"),
-        ("smaller", "legal", "default"),
+        ("smaller", "legal", None),
     ],
 )
 def test_first_match(model, team, name):
-    assert first_match(RULES, Facts(model=model, team=team)).name == name
+    found = within(RULES, Facts(model=model, team=team))
+    assert next((rule.name for rule in found), None) == name
 
 
 def test_nothing_matches():
     facts = Facts(model="m", team="t")
-    assert first_match((), facts) is DEFAULT
-    assert first_match((), facts, default=Policy("mine")).name == "mine"
+    assert within((), facts) == ()
     assert matches(Rule(name="all", policy=DEFAULT), facts)
 
 
