@@ -22,6 +22,7 @@ from ledger.submissions import Asking
 PURPOSE = "batch"
 NAME_LIMIT = 255  # characters
 LIFE_S = (3600, 30 * 86_400)  # what OpenAI allows in `expires_after`
+SECONDS_DIGITS = 18  # Python makes no number of thousands of digits, and raises
 GRACE_S = 30.0  # of waiting for a client, beside what its bytes take at the least rate
 RATE_BYTES = 64 * 1024  # a second
 DRAINED_BYTES = 1024**3  # of a body that is too large: who still sends does not read
@@ -204,10 +205,11 @@ class Upload:
             return self._record.expires_us
         if anchor != "created_at" or not (seconds or "").isdecimal():
             raise _bad("`expires_after` needs `anchor: created_at` and `seconds`.", "expires_after")
-        if not LIFE_S[0] <= int(seconds or 0) <= LIFE_S[1]:
+        life_s = int((seconds or "")[:SECONDS_DIGITS])
+        if not LIFE_S[0] <= life_s <= LIFE_S[1]:
             message = f"`expires_after[seconds]` must be between {LIFE_S[0]} and {LIFE_S[1]}."
             raise _bad(message, "expires_after")
-        return self._record.created_us + int(seconds or 0) * 1_000_000
+        return self._record.created_us + life_s * 1_000_000
 
 
 def too_large(limit: int) -> RequestError:

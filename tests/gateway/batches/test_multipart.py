@@ -1,6 +1,7 @@
 """Forms in any pieces give the same events; what is no form is refused."""
 
 import random
+import sys
 
 import httpx
 import pytest
@@ -98,3 +99,83 @@ def test_a_form_that_is_cut_has_not_ended() -> None:
     kind, body = sent()
     _, ended = events(body[:-4], boundary_of(kind), [])
     assert not ended
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'form-data; name="file"; filename="in put.jsonl"',
+        "form-data; name=file; filename=in put.jsonl",
+        'FORM-DATA ;filename="in put.jsonl" ; name="file"',
+        'form-data; name="file"; filename="x"; filename*=UTF-8\'\'in%20put.jsonl',
+        "form-data; name=\"file\"; filename*=utf-8'en'in%20put.jsonl",
+    ],
+)
+def test_a_part_is_named_in_any_of_the_usual_ways(said: str) -> None:
+    head = f"--b\r\nContent-Type: text/plain\r\ncontent-disposition: {said}\r\n\r\n".encode()
+    found, ended = events(head + b"x\r\n--b--", b"b", [])
+    assert (found[0], ended) == (FileBegins("file", "in put.jsonl"), True)
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [(r'"a\"b\\c.jsonl"', 'a"b\\c.jsonl'), (r'"C:\x.jsonl"', r"C:\x.jsonl"), ('""', ""), ("", "")],
+)
+def test_a_quoted_name_is_told_as_it_is_meant(said: str, name: str) -> None:
+    head = f'--b\r\ncontent-disposition: form-data; name="file"; filename={said}\r\n\r\n'.encode()
+    found, _ = events(head + b"x\r\n--b--", b"b", [])
+    assert found[0] == FileBegins("file", name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "boundary"),
+    [
+        ("multipart/form-data; boundary=abc", b"abc"),
+        ('Multipart/Form-Data ; charset=utf-8; BOUNDARY="a b:c"; x=y', b"a b:c"),
+        ("multipart/form-data; boundary=abc; boundary=def", b"abc"),
+    ],
+)
+def test_a_boundary_is_read_in_any_of_the_usual_ways(kind: str, boundary: bytes) -> None:
+    assert boundary_of(kind) == boundary
+
+
+def test_a_head_made_to_be_read_for_long_is_not() -> None:
+    """`email.message` counts the quotes before each semicolon: 2 s for 64 KB of them.
+
+    Counted in steps of the interpreter, because a clock tells more of the machine.
+    """
+    kind = 'multipart/form-data; boundary="' + ";" * 60_000
+    head = b'--b\r\ncontent-disposition: form-data; name="' + b";" * (8 * 1024 - 60)
+
+    def refused() -> None:
+        with pytest.raises(FormError):
+            boundary_of(kind)
+        with pytest.raises(FormError):
+            list(Form(b"b").feed(head + b"\r\n\r\n"))
+
+    assert steps(refused) < 1_000
+
+
+def steps(work) -> int:
+    """Lines of Python that it runs through."""
+    count = 0
+
+    def traced(*_):
+        nonlocal count
+        count += 1
+        return traced
+
+    before = sys.gettrace()
+    sys.settrace(traced)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("blank", [b" ", b"\t\n"])
+def test_blanks_without_an_end_behind_a_boundary_are_not_kept(blank: bytes) -> None:
+    body = b"--b" + blank * 4096
+    with pytest.raises(FormError):
+        events(body, b"b", list(range(256, len(body), 256)))
