@@ -20,9 +20,10 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from backends.base import Deadlines
+from backends.dialing import dial
 from backends.errors import BadAnswer, Overloaded, Unreachable
 from backends.http_connection import READ_BYTES, Connection, HttpExchange, StaleConnection
-from backends.reach import PUBLIC, Misdirected, Reach, resolved
+from backends.reach import PUBLIC, Misdirected, Reach, resolved, stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,7 @@ class _Pool:
         self._idle: deque[Connection] = deque()
         self._all: set[Connection] = set()
         self._waiters: deque[asyncio.Future[Connection | None]] = deque()
+        self._looking_up: asyncio.Task[list[str]] | None = None
         self._reaper: asyncio.TimerHandle | None = None
 
     async def acquire(self, timeout_s: float, *, fresh: bool) -> Connection:
@@ -200,19 +202,32 @@ class _Pool:
 
     async def _reach(self, make: Callable[[], Connection], name: str | None) -> None:
         """To the first address that answers: to an address, so that no name is looked up again."""
-        origin = self._origin
-        *others, last = await resolved(origin.host, origin.port, origin.reach)
-        connect = partial(
-            self._loop.create_connection, make, port=origin.port, ssl=self._tls,
-            server_hostname=name,
-        )  # fmt: skip
-        for address in others:
+        port, addresses = self._origin.port, await self._addresses()
+        connect = partial(self._loop.create_connection, make, ssl=self._tls, server_hostname=name)
+        while len(addresses) > 1:
+            address, dialled = await dial(self._loop, addresses, port)
             try:
-                await connect(host=address)
-            except (OSError, ssl.SSLError):
-                continue
-            return
-        await connect(host=last)
+                await connect(sock=dialled)
+            except (OSError, ssl.SSLError):  # whoever answers there is not who it should be
+                addresses.remove(address)
+            else:
+                return
+        await connect(host=addresses[0], port=port)
+
+    async def _addresses(self) -> list[str]:
+        """By one look-up at a time, whoever waits for it.
+
+        The loop has four threads for the names of all targets, and what hangs in one cannot be
+        called back: many look-ups of a name whose server is silent would keep all others waiting.
+        """
+        origin = self._origin
+        if stated(origin.host) is not None:
+            return await resolved(origin.host, origin.port, origin.reach)
+        if self._looking_up is None or self._looking_up.done():
+            asked = resolved(origin.host, origin.port, origin.reach)
+            self._looking_up = self._loop.create_task(asked)
+            self._looking_up.add_done_callback(_heard)
+        return list(await asyncio.shield(self._looking_up))
 
     def _freed(self, connection: Connection, reusable: bool) -> None:
         if not reusable:
@@ -255,9 +270,17 @@ class _Pool:
                 waiter.set_exception(Unreachable("the client is closing"))
         for connection in list(self._all):
             connection.abort()
+        if self._looking_up is not None:
+            self._looking_up.cancel()
         if self._reaper is not None:
             self._reaper.cancel()
             self._reaper = None
+
+
+def _heard(looked_up: asyncio.Task[list[str]]) -> None:
+    """Whoever waited for it may have given up by then: that it failed is no news."""
+    if not looked_up.cancelled():
+        looked_up.exception()
 
 
 def _same(connection: Connection) -> Connection:
