@@ -126,4 +126,4 @@ def _count(text: str | None) -> int | None:
 
 
 def _number(text: str | None) -> float | None:
-    return float(text) if text and re.fullmatch(r"\d{1,15}(\.\d{1,6})?", text.strip()) else None
+    return float(text) if text and re.fullmatch(r"\d{1,64}(\.\d{1,6})?", text.strip()) else None

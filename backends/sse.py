@@ -97,10 +97,13 @@ def is_simple(event: bytes) -> bool:
 
 
 def data_spans(event: bytes) -> list[tuple[int, int]] | None:
-    """Where the values of the `data` lines lie; `None` if a line is no event-stream field."""
+    """Where the values of the `data` lines lie; `None` if none does and a line is no known field.
+
+    Beside data such a line is ignored, as the standard says of fields that it does not know.
+    """
     if is_simple(event):
         return [(6, len(event) - 2)]
-    spans = []
+    spans, known = [], True
     for match in _LINE.finditer(event, 3 if event.startswith(_BOM) else 0):
         line = match[1]
         name, colon, _ = line.partition(b":")
@@ -108,8 +111,8 @@ def data_spans(event: bytes) -> list[tuple[int, int]] | None:
             value = match.start() + 5 + line.startswith(b"data: ") if colon else match.end(1)
             spans.append((value, match.end(1)))
         elif name not in (b"", b"event", b"id", b"retry"):
-            return None
-    return spans
+            known = False
+    return spans if spans or known else None
 
 
 def join_data(event: bytes, spans: list[tuple[int, int]]) -> bytes:

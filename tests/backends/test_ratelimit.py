@@ -24,6 +24,7 @@ WALL_S = 1_700_000_000.0  # 2023-11-14 22:13:20 UTC
         ({"retry-after": "Tue, 14 Nov 2023 22:13:30 GMT"}, 10.0),
         ({"retry-after": "Tue, 14 Nov 2023 22:13:00 GMT"}, 0.0),
         ({"retry-after": "99999999"}, 3600.0),
+        ({"retry-after": "9" * 20}, 3600.0),
         ({"retry-after": "-3"}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "nan"}, None),

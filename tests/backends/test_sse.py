@@ -105,6 +105,14 @@ def test_lines_that_are_no_fields(event):
     assert data_spans(event) is None
 
 
+@pytest.mark.parametrize(
+    "event", [b"x-trace: 1\ndata: {}\n\n", b"data: {}\r\nx\r\n\r\n", b"\xc3\xa9:\ndata:{}\n\n"]
+)
+def test_fields_that_the_standard_does_not_know_are_ignored_beside_data(event):
+    """WHATWG HTML, 9.2.6: a provider's own were the end of its answer."""
+    assert join_data(event, data_spans(event)) == b"{}"
+
+
 MEMBER = b'"usage":{"prompt_tokens":1,"completion_tokens_details":{"usage":2}}'
 VALUE = MEMBER[8:]
 
