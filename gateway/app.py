@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -247,8 +248,7 @@ def _has_own(model: Model) -> bool:
 
 async def _on_request_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
-    wait = {} if error.retry_after_s is None else {"retry-after": f"{error.retry_after_s:.0f}"}
-    return _told(request, error, wait)
+    return _told(request, error, {})
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
@@ -297,7 +297,9 @@ def _told(request: Request, error: RequestError, headers: dict[str, str]) -> Res
     if status == 401:
         headers |= {name.decode(): value.decode() for name, value in (CHALLENGE,)}
     if error.retry_after_s is not None:
-        headers["retry-after"] = str(max(1, round(error.retry_after_s)))
+        headers["retry-after"] = str(max(1, ceil(error.retry_after_s)))
+    if error.retry is not None:
+        headers["x-should-retry"] = "true" if error.retry else "false"
     return Response(text, status, media_type="application/json", headers=headers)
 
 

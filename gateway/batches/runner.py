@@ -165,6 +165,9 @@ class Runner:
             except DBAPIError as error:
                 log.warning("the ledger cannot be reached: %s", error.orig)
                 pause_s = AWAY_S
+            except Exception:  # a full disk, a defect: it must not end this work for good
+                log.exception("batches are hindered")
+                pause_s = AWAY_S
             for _ in range(round(pause_s / FEED_S)):
                 await asyncio.sleep(FEED_S)
                 if stop.is_set() or (seconds == LOOK_S and self._bell.rang()):
