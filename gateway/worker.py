@@ -159,12 +159,20 @@ class _Server(uvicorn.Server):
 
     SIGINT after that waits for nobody: who is still served is told. A second SIGTERM changes
     nothing, for systemd sends one to each process, and the parent sends its own.
+    What runs beside the requests may fail: without it nobody is timed out, and no price or policy
+    followed. Uvicorn would go on as if it were not needed; this ends, and is started again.
     """
 
     def __init__(self, config: uvicorn.Config, app: Gateway, unready_s: float) -> None:
         super().__init__(config)
         self._app = app
         self._unready_s = unready_s
+
+    async def on_tick(self, counter: int) -> bool:
+        if getattr(self.lifespan, "error_occurred", False):
+            self._app.hot.draining = True
+            return True
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         hot, loop = self._app.hot, asyncio.get_running_loop()

@@ -25,7 +25,7 @@ from gateway.cli import (
     up,
 )
 from gateway.cli.config import Config, name_gateway, start_or_fail
-from gateway.cli.output import console, fail
+from gateway.cli.output import fail, watched
 from gateway.config.credentials import known_secrets
 from gateway.errors import ConfigError
 from gateway.host.serve import run
@@ -89,9 +89,8 @@ def serve(config: Config = Path("breakeven.yaml")) -> None:
     settings = start_or_fail(config)
     for_programs = settings.logs.format == "json"
     logs.start("serve", settings.logs, known_secrets(settings, os.environ), printed=for_programs)
-    out = console()
     try:
-        asyncio.run(run(settings, config, lambda line: out.print(line, markup=False)))
+        asyncio.run(run(settings, config, watched().say))
     except ConfigError as error:
         fail("\n".join(error.faults))
     except DatabaseError as error:

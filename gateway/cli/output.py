@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -21,6 +22,34 @@ def console(*, err: bool = False) -> Console:
     """As wide as the terminal; in a file or a pipe no name is folded."""
     width = None if (sys.stderr if err else sys.stdout).isatty() else FILE_WIDTH
     return Console(highlight=False, soft_wrap=True, width=width, stderr=err)
+
+
+def watched() -> "Watched":
+    """The same for what runs until it is stopped."""
+    width = None if sys.stdout.isatty() else FILE_WIDTH
+    return Watched(highlight=False, soft_wrap=True, width=width)
+
+
+class Watched(Console):
+    """Of a command that runs for long: it goes on when whoever read its output has left.
+
+    Rich ends the program then, and a terminal that was closed raises at each line: a gateway would
+    stop because of who looked at it.
+    """
+
+    def say(self, line: str) -> None:
+        try:
+            self.print(line, markup=False)
+        except OSError:
+            self.on_broken_pipe()
+
+    def on_broken_pipe(self) -> None:
+        """What was not written yet goes nowhere, too, or the exit would fail at it."""
+        self.quiet = True
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.file.fileno())
+            os.close(nowhere)
 
 
 def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:

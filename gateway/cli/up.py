@@ -6,7 +6,6 @@ engine joins when it is healthy. Until then requests spill, which is the first t
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -22,7 +21,7 @@ from rich.progress import (
 
 from backends.engine import install as installation
 from gateway.cli.config import start_or_fail
-from gateway.cli.output import console, fail
+from gateway.cli.output import fail, watched
 from gateway.config.starter import USUAL_PORTS, Ports
 from gateway.demo.start import DemoStart
 from gateway.errors import ConfigError
@@ -90,7 +89,7 @@ class _Display:
     """Lines as they come, and under them a bar while an installation runs (on a terminal)."""
 
     def __init__(self) -> None:
-        self._console = console()
+        self._console = watched()
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("engine: {task.description}"),
@@ -109,8 +108,7 @@ class _Display:
         self._end_bar()
 
     def say(self, line: str) -> None:
-        self._console.print(line, markup=False)
-        sys.stdout.flush()
+        self._console.say(line)
 
     def report(self, news: installation.Progress) -> None:
         if news.stage == DONE:

@@ -29,7 +29,7 @@ from gateway.demo.replay_records import Caller
 from gateway.demo.traffic import drive
 from gateway.host.answering import until_answering
 from gateway.host.banner import banner
-from gateway.host.serve import STOPPING, Serving, on_signals
+from gateway.host.serve import STOPPING, Serving, on_hangup, on_signals
 from gateway.host.stages import Stages
 from gateway.runtime import Runtime
 from ledger.database import make_engine
@@ -60,8 +60,9 @@ class DemoStart:
         self._keys: dict[str, CreatedKey] = {}
 
     async def run(self) -> None:
-        """Until SIGINT or SIGTERM."""
+        """Until SIGINT, SIGTERM or SIGHUP."""
         on_signals(self._stop.set)
+        on_hangup(self._stop.set)
         path = fresh_state(self._ports)
         settings = load(path)
         serving = Serving(settings, path, self._say)

@@ -63,13 +63,7 @@ class Child:
                 await self._either()
                 continue
             started_s = self._clock.now_s()
-            process = self._process = await self._start()
-            self.lives += 1
-            if self._stopping.is_set() or not self._awake.is_set():
-                # `stop` or `rest` came while it was being started
-                process.terminate()
-            code = await process.wait()
-            self._process = None
+            code = await self._life()
             self._on_exit(self.command.name, code)
             if self._stopping.is_set():
                 return
@@ -111,6 +105,19 @@ class Child:
         """End the life that runs, if one does; the next one is started as after any death."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
+
+    async def _life(self) -> int:
+        """Its exit code; where none could begin, the number of the error."""
+        try:
+            process = self._process = await self._start()
+        except OSError as error:  # no process or no file to be had: perhaps the next time
+            return error.errno or 1
+        self.lives += 1
+        if self._stopping.is_set() or not self._awake.is_set():
+            process.terminate()  # `stop` or `rest` came while it was being started
+        code = await process.wait()
+        self._process = None
+        return code
 
     async def _either(self) -> None:
         """Until it is woken or stopped."""

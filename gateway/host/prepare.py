@@ -1,7 +1,9 @@
 """Before any child starts: directories, ledger schema, prices, contracts, budgets, ports.
 
-Runs once in the parent. What it decides is written to `run/runtime.json`; everything it stores is
-idempotent, so a restart changes nothing that the file does not change.
+Runs once in the parent. What it decides is written to `run/runtime.json`, and beside it the
+configuration as it is now: a process that is started again while the file is edited reads what all
+others go by. Everything it stores is idempotent, so a restart changes nothing that the file does
+not change.
 """
 
 import os
@@ -35,12 +37,15 @@ from ledger.identity.pepper import OtherPepper, agreed_pepper
 from ledger.identity.secretfile import kept_secret
 from ledger.identity.vouched import KEY_FILE
 
+CONFIG_FILE = "config.yaml"  # in the run directory
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     runtime: Runtime
     ports: Ports
     path: Path
+    config: Path  # what this run goes by, whatever becomes of the file that it was
     prices_waiting: int = 0  # names for which the bundled map has another price
 
 
@@ -59,13 +64,13 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
     migrate(url)
     engine = make_engine(url)
     check_durable(engine)
-    at_us = Clock().wall_us()
+    at_us, text = Clock().wall_us(), config.read_text(encoding="utf-8")
     changes = store_prices(settings, engine, at_us)
     declare(
         engine,
         contracts=contracts(settings),
         budgets=budgets(settings),
-        config=(version(settings), config.read_text(encoding="utf-8")),
+        config=(version(settings), text),
         at_us=at_us,
     )
     record_market(engine, hardware(), at_us=at_us)
@@ -80,7 +85,14 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
         policy_version=version(settings),
         host=host,
     )
-    return Prepared(runtime, ports, runtime.save(), changes.waiting)
+    kept = _kept(runtime.run_dir / CONFIG_FILE, text)
+    return Prepared(runtime, ports, runtime.save(), kept, changes.waiting)
+
+
+def _kept(path: Path, text: str) -> Path:
+    path.touch(mode=0o600)  # as private as what it stands beside
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def _agreed(engine: Engine, state: Path) -> str:

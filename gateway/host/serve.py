@@ -98,7 +98,7 @@ class Serving:
             descriptor = self._listener.fileno()
             argv = [
                 *_python("gateway.worker"),
-                *("--config", str(self._config), "--runtime", str(self.prepared.path)),
+                *("--config", str(self.prepared.config), "--runtime", str(self.prepared.path)),
                 *("--worker", str(worker), "--fd", str(descriptor)),
             ]
             self._launch(self._front, f"worker-{worker}", argv, (descriptor,))
@@ -124,7 +124,7 @@ class Serving:
         await until_needed(self.runtime.run_dir, self.runtime.ledger_url, Clock())
         argv = [
             *_python("gateway.batches.runner"),
-            *("--config", str(self._config), "--runtime", str(self.prepared.path)),
+            *("--config", str(self.prepared.config), "--runtime", str(self.prepared.path)),
             *("--address", self._own_address),
         ]
         if not self._stopping:
@@ -178,7 +178,7 @@ class Serving:
 
     def _background(self) -> list[tuple[str, list[str]]]:
         runtime = str(self.prepared.path)
-        config, ledger = str(self._config), self._settings.ledger
+        config, ledger = str(self.prepared.config), self._settings.ledger
         retained = {
             "--retain-days": ledger.retain_days,
             "--retain-entries-days": ledger.retain_entries_days,
@@ -305,9 +305,10 @@ class Serving:
 
 
 async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; with one more of them, no open stream is waited for."""
+    """Serve until a signal; with one more SIGINT or SIGTERM, no open stream is waited for."""
     stop = asyncio.Event()
     on_signals(stop.set)
+    on_hangup(stop.set)
     serving = Serving(settings, config, say)
     try:
         await serving.start()
@@ -324,6 +325,17 @@ def on_signals(work: Callable[[], None]) -> None:
     """What SIGINT and SIGTERM do from here on."""
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, work)
+
+
+def on_hangup(work: Callable[[], None]) -> None:
+    """What SIGHUP does: the terminal that this was started from is closed.
+
+    Nothing where it is ignored, as `nohup` has it. More than one is usual (the shell sends it, and
+    the kernel) and asks for no hurry. Unheard, it would end this process alone and at once, and the
+    kernel then all engines, with the streams on them.
+    """
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, work)
 
 
 def _python(module: str) -> list[str]:

@@ -29,7 +29,7 @@ from gateway.errors import ConfigError
 from gateway.host.answering import until_answering
 from gateway.host.banner import banner, keys_line
 from gateway.host.installing import Installing
-from gateway.host.serve import STOPPING, Serving, on_signals
+from gateway.host.serve import STOPPING, Serving, on_hangup, on_signals
 from gateway.host.stages import Stages
 from ledger.database import make_engine
 from ledger.identity.keys import KeySpec, create_key, load_pepper
@@ -64,8 +64,9 @@ class Start:
         self._told = False
 
     async def run(self) -> None:
-        """Until SIGINT or SIGTERM; nothing is left running then."""
+        """Until SIGINT, SIGTERM or SIGHUP; nothing is left running then."""
         on_signals(self._stop.set)
+        on_hangup(self._stop.set)
         state = Path(Settings().state_dir) if self._config is None else load(self._config).state
         installing = Installing(state.resolve() / "engine", self._report)
         work = asyncio.create_task(self._install(installing))

@@ -1,13 +1,18 @@
 """Output for people, for programs, and for mistakes: nothing is lost on a narrow screen."""
 
+import errno
+import io
 import json
+import os
+import tempfile
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 import typer
 from rich.console import Console
 
-from gateway.cli.output import console, emit, fail, table
+from gateway.cli.output import Watched, console, emit, fail, table, watched
 
 
 def test_json_is_all_that_a_program_reads(capsys):
@@ -70,3 +75,27 @@ def test_words_that_are_not_marked_do_fold():
     with (out := Console(width=30)).capture() as captured:
         out.print(table("T", ("id", "team"), [["0123456789abcdef", "t" * 40]]))
     assert "0123456789abcdef" not in captured.get()
+
+
+@pytest.mark.parametrize("error", [errno.EPIPE, errno.EIO])
+def test_what_runs_for_long_outlives_who_reads_it(error: int):
+    """A pipe's reader that left, and a terminal that was closed; Rich would end the program."""
+    with tempfile.TemporaryFile("w") as real:
+
+        class Gone(io.StringIO):
+            fileno = real.fileno
+
+            def write(self, _: str) -> int:
+                raise OSError(error, os.strerror(error))
+
+        out = Watched(file=Gone())
+        out.say("one")
+        out.say("two")
+        real.write("goes nowhere")
+        real.flush()
+        assert os.path.samestat(os.fstat(real.fileno()), Path(os.devnull).stat())
+
+
+def test_what_runs_for_long_says_each_line_at_once(capsys):
+    watched().say("[red]as it is[/red] " + "y" * 300)
+    assert capsys.readouterr().out == "[red]as it is[/red] " + "y" * 300 + "\n"
