@@ -2,11 +2,10 @@
 
 import os
 import signal
-import subprocess
 import threading
+from pathlib import Path
 
 import httpx
-import pytest
 
 ASKED = {
     "model": "own", "stream": True, "max_tokens": 150, "ignore_eos": True, "logprobs": True,
@@ -68,68 +67,36 @@ def answers(host) -> bool:
         return False
 
 
-def test_a_file_that_is_edited_is_read_at_the_next_start(make_host, patiently) -> None:
-    """Whoever dies meanwhile comes back with what all others go by, and not with half a file."""
-    host = make_host(server={"port": 0, "workers": 1, "timeouts": {"drain_s": 1}})
+def test_it_goes_on_while_its_file_is_edited_and_a_part_fails_and_ends_with_its_terminal(
+    make_host, patiently, tmp_path
+) -> None:
+    """One host for all three, because its start takes longer than they do."""
+    mark = tmp_path / "failing"
+    (tmp_path / "sitecustomize.py").write_text(FAILS.format(mark=str(mark)))
+    host = make_host(server={"port": 0, "workers": 1, "timeouts": {"drain_s": 60}})
+    host.environ |= {"PYTHONPATH": f"{tmp_path}:{host.root}"}
     host.start()
+    edited(host, patiently)
+    failed(host, patiently, mark)
+    hung_up(host)
+
+
+def edited(host, patiently) -> None:
+    """Whoever dies meanwhile comes back with what all others go by, and not with half a file."""
     text = host.config.read_text()
     host.config.write_text(text[: len(text) // 2] + "\n  half: [")
     for module in ("gateway.host.telemetry", "gateway.worker"):
         killed(host, patiently, module)
     patiently(lambda: answers(host), 60)
     host.config.write_text(text)
-    assert host.terminate() == 0
 
 
-def test_who_watched_it_leaves_and_it_goes_on(make_host, patiently) -> None:
-    """`breakeven serve | head -1`: at the next line that it would say it ended, with status 1."""
-    host = make_host(server={"port": 0, "workers": 1, "timeouts": {"drain_s": 1}})
-    host.within = ["sh", "-c", 'exec "$@" | sed -u /v1$/q', "sh"]
-    host.start()
-    host._drain.join(20)
-    killed(host, patiently, "gateway.worker")
-    patiently(lambda: answers(host), 60)
-    killed(host, patiently, "gateway.worker")
-    patiently(lambda: answers(host), 60)
+def failed(host, patiently, mark) -> None:
+    """Without what runs beside them requests are not timed out: a worker that lost it is replaced.
 
-
-@pytest.mark.parametrize("hangups", [1, 3])
-def test_a_closed_terminal_lets_open_streams_finish(make_host, hangups) -> None:
-    host = make_host(server={"port": 0, "workers": 1, "timeouts": {"drain_s": 60}})
-    host.start()
-    reader = Reader(host)
-    assert reader.begun.wait(20)
-    for _ in range(hangups):
-        host.process.send_signal(signal.SIGHUP)
-    assert host.process.wait(40) == 0
-    reader.join(20)
-    assert host.pids() == []
-    assert reader.read.endswith(b"data: [DONE]\n\n")
-    (row,) = [row for row in host.rows() if row["output_tokens"] == 150]
-    assert (row["status"], row["basis"]) == ("finished", "reported")
-
-
-def test_who_was_told_to_ignore_it_does(make_host) -> None:
-    """The control, and what `nohup` asks for."""
-    host = make_host(server={"port": 0, "workers": 1, "timeouts": {"drain_s": 1}})
-    host.within = ["nohup"]
-    host.start()
-    host.process.send_signal(signal.SIGHUP)
-    with pytest.raises(subprocess.TimeoutExpired):
-        host.process.wait(2)
-    assert answers(host)
-    assert host.terminate() == 0
-
-
-def test_a_worker_that_lost_a_part_of_itself_is_replaced(make_host, patiently, tmp_path) -> None:
-    """It went on without: nobody was timed out, no price followed. Open streams finish."""
-    mark = tmp_path / "failing"
-    (tmp_path / "sitecustomize.py").write_text(FAILS.format(mark=str(mark)))
-    host = make_host(server={"port": 0, "workers": 1, "timeouts": {"drain_s": 60}})
-    host.environ |= {"PYTHONPATH": f"{tmp_path}:{host.root}"}
-    host.start()
-    before = host.pids("gateway.worker")
-    reader = Reader(host)
+    Open streams finish.
+    """
+    before, reader = host.pids("gateway.worker"), Reader(host)
     assert reader.begun.wait(20)
     mark.touch()
     patiently(lambda: set(host.pids("gateway.worker")) - set(before), 60)
@@ -137,4 +104,36 @@ def test_a_worker_that_lost_a_part_of_itself_is_replaced(make_host, patiently, t
     assert reader.read.endswith(b"data: [DONE]\n\n")
     patiently(lambda: answers(host), 60)
     assert "No space left on device" in (host.state / "logs" / "worker-0.log").read_text()
-    assert host.terminate() == 0
+
+
+def hung_up(host) -> None:
+    """Its terminal is closed, which a shell and the kernel tell: open streams finish."""
+    reader = Reader(host)
+    assert reader.begun.wait(20)
+    for _ in range(3):
+        host.process.send_signal(signal.SIGHUP)
+    assert host.process.wait(60) == 0
+    reader.join(20)
+    assert host.pids() == []
+    assert reader.read.endswith(b"data: [DONE]\n\n")
+    rows = [row for row in host.rows() if row["output_tokens"] == 150]
+    assert [(row["status"], row["basis"]) for row in rows] == [("finished", "reported")] * 2
+
+
+def test_who_watched_it_leaves_and_it_goes_on(make_host, patiently) -> None:
+    """`breakeven serve | head -1` ended at the next line that it would have said, with status 1.
+
+    And under `nohup` a terminal that is closed is nothing to it.
+    """
+    host = make_host(server={"port": 0, "workers": 1, "timeouts": {"drain_s": 1}})
+    host.within = ["nohup", "sh", "-c", 'exec "$@" | sed -u /v1$/q', "sh"]
+    host.start()
+    host._drain.join(20)
+    for _ in range(2):
+        killed(host, patiently, "gateway.worker")
+        patiently(lambda: answers(host), 60)
+    (parent,) = set(host.pids("serve")) - {host.process.pid}  # without its shell
+    os.kill(parent, signal.SIGHUP)
+    killed(host, patiently, "gateway.worker")
+    assert (Path("/proc") / str(parent)).exists()
+    patiently(lambda: answers(host), 60)
