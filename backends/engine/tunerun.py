@@ -111,7 +111,8 @@ class Tuning:
 class Outcome:
     """`best` and figures in the goal's unit; without `ended` the search goes on another time.
 
-    `failed`: why the comparison at the end has no result.
+    `gain` is of the means, `turns` of each turn of the comparison at the end; `failed`: why that
+    has no result.
     """
 
     best: Arm
@@ -120,6 +121,12 @@ class Outcome:
     finals: tuple[float, ...] = ()
     gain: float = 1.0
     failed: str = ""
+    turns: tuple[float, ...] = ()
+
+    @property
+    def wins(self) -> bool:
+        """Better than the defaults in every turn: one that is lost makes the mean chance."""
+        return self.gain > 1 and all(one > 1 for one in self.turns)
 
 
 async def tune(
@@ -183,8 +190,12 @@ async def _compared(
             return Outcome(best, ended=False, trials=trials, finals=tuple(figures), failed=failed)
         figures.append(float(entry["figure"]))
     default, ours = (sum(figures[place::2]) / (FINALS // 2) for place in (0, 1))
-    gain = tuning.goal.gain(ours, default)
-    return Outcome(best, ended=True, trials=trials, finals=tuple(figures), gain=gain)
+    gain = tuning.goal.gain
+    pairs = zip(figures[::2], figures[1::2], strict=True)
+    return Outcome(
+        best, ended=True, trials=trials, finals=tuple(figures), gain=gain(ours, default),
+        turns=tuple(gain(tuned, plain) for plain, tuned in pairs),
+    )  # fmt: skip
 
 
 class _Servers:

@@ -1,17 +1,41 @@
 """What is done, as JSON lines: long work that ends early goes on where it stopped.
 
 The first line says what the work is of. A file of other work is refused rather than mixed with
-this one. A last line that was cut off (a kill while writing) counts as not written.
+this one. A last line that was cut off (a kill while writing) counts as not written. One process
+works on a log at a time: two would write over each other, and each would take the other's engine
+for what a killed run has left.
 """
 
+import fcntl
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 
 class OtherWork(ValueError):
-    """The log cannot be read, or is of another model, load or engine."""
+    """The log cannot be used: it is of another model, load or engine, or another process has it."""
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """The log for this process alone; raises `OtherWork` while another one has it.
+
+    The lock is the kernel's: it ends with the process that holds it, however that ends.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise OtherWork(f"{path} cannot be written: {error.strerror}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            words = "another process works on it: wait until it ends, or name another file"
+            raise OtherWork(f"{path}: {words}") from None
+        yield
 
 
 class WorkLog:
@@ -42,9 +66,13 @@ class WorkLog:
         return self._done
 
     def add(self, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises `OtherWork` where the disk takes no more: what is not kept would be done again."""
         line = {"key": key, **json.loads(json.dumps(entry))}
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise OtherWork(f"{self._path} cannot be written: {error.strerror}") from error
         self._done[key] = line
         return line
 

@@ -16,7 +16,7 @@ from backends.engine.evalfigures import LIMITS, Risk, Verdict, figures, verdict
 from backends.engine.evalprompts import BadPrompts, Checker, Prompt, read
 from backends.engine.evalrun import Evaluation, Subject, subject
 from backends.engine.profiles import hardware
-from backends.engine.worklog import OtherWork, WorkLog
+from backends.engine.worklog import OtherWork, WorkLog, held
 from gateway.cli.engineprobe import ENVIRONMENT
 from gateway.cli.output import AsJson, emit, fail, table
 from gateway.config.settings import Settings
@@ -75,13 +75,13 @@ def evaluate(
         asked_of, tokens, at_once, place, flavour_here(), path.parent / f"{path.stem}-logs",
         check, _headers(api_key_env), start_limit,
     )  # fmt: skip
+    first, others = sides[0], sides[1:]
     try:
-        kept = WorkLog(path, about)
+        with held(path), Console(stderr=True, quiet=as_json).status("eval") as status:
+            kept = WorkLog(path, about)
+            faults = asyncio.run(evalrun.evaluate(made, (first, others), kept, status.update))
     except OtherWork as error:
         fail(str(error))
-    first, others = sides[0], sides[1:]
-    with Console(stderr=True, quiet=as_json).status("eval") as status:
-        faults = asyncio.run(evalrun.evaluate(made, (first, others), kept, status.update))
     rows = [_row(made, (first, one), kept, bound, faults) for one in others]
     told = {**about, "baseline": asdict(first), "limit": bound, "candidates": rows,
             "faults": faults}  # fmt: skip

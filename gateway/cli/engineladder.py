@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,7 @@ from backends.engine.ladder import Climb, Line, Rung, lines, rungs
 from backends.engine.ladderrun import Ladder
 from backends.engine.profiles import hardware
 from backends.engine.torchprobe import ProbeFileError, Request
-from backends.engine.worklog import OtherWork, WorkLog
+from backends.engine.worklog import OtherWork, WorkLog, held
 from gateway.cli.engineprobe import ENVIRONMENT, attention_table
 from gateway.cli.output import AsJson, emit, fail, table
 from gateway.config.settings import Settings
@@ -70,21 +71,21 @@ def ladder(
     path = log or Path(Settings().state_dir) / "ladders" / f"{model.resolve().name}.jsonl"
     about = {"ladder": 1, "model": str(model.resolve()), "hardware": hardware(),
              "vllm": vllm_version(place), "climb": asdict(climb)}  # fmt: skip
-    try:
-        kept = WorkLog(path, about)
-    except OtherWork as error:
-        fail(str(error))
-    wanted = _wanted(asked, kept, only, most, again=again)
     made = Ladder(
         model.resolve(), place, flavour, climb, path.parent / f"{path.stem}-logs", start_limit
     )
     began = time.monotonic()
     says = Console(stderr=True, quiet=as_json)
-    with says.status("ladder") as status:
-        asyncio.run(ladderrun.climb(made, wanted, kept, status.update))
-    rest = most is None or len(wanted) < most
-    if attention and not only and rest and ATTENTION not in kept.done:
-        _attend(Request(place, flavour, (ATTENTION,)), kept)
+    try:
+        with nullcontext() if most == 0 else held(path), says.status("ladder") as status:
+            kept = WorkLog(path, about)
+            wanted = _wanted(asked, kept, only, most, again=again)
+            asyncio.run(ladderrun.climb(made, wanted, kept, status.update))
+            rest = most is None or len(wanted) < most
+            if attention and not only and rest and ATTENTION not in kept.done:
+                _attend(Request(place, flavour, (ATTENTION,)), kept)
+    except OtherWork as error:
+        fail(str(error))
     found = lines(asked, kept.done)
     probed = kept.done.get(ATTENTION, {}).get("probe")
     document = {**about, "rungs": [asdict(one) for one in found], "attention": probed}

@@ -30,7 +30,7 @@ from backends.engine.tune import (
     is_exact,
 )
 from backends.engine.tunerun import Goal, Objective, Outcome, Tuning
-from backends.engine.worklog import OtherWork, WorkLog
+from backends.engine.worklog import OtherWork, WorkLog, held
 from gateway.cli.engineprobe import ENVIRONMENT
 from gateway.cli.output import AsJson, emit, fail, table, writable
 from gateway.config.settings import Settings
@@ -100,21 +100,28 @@ def tune(
     )  # fmt: skip
     about = _about(tuning)
     try:
-        found = _search(tuning, WorkLog(path, about), seconds, arm, quiet=as_json)
+        found = _search(tuning, path, about, seconds, arm, quiet=as_json)
     except (OtherWork, NothingServes) as error:
         fail(str(error))
     told = _told(tuning, found, about)
     profile = out or path.with_suffix(".profile.json")
     if found.ended:
-        tuned.write(profile, (*fixed, *_better(space, found)), model, told)
+        _write(profile, (*fixed, *_better(space, found)), model, told)
     emit(told, as_json=as_json, show=lambda to: _show(to, told, profile, path))
     if not found.ended:
         raise typer.Exit(1)
 
 
+def _write(profile: Path, flags: Sequence[str], model: Path, told: dict[str, Any]) -> None:
+    try:
+        tuned.write(profile, flags, model, told)
+    except OSError as error:
+        fail(f"{profile} cannot be written: {error.strerror}; the same command tries it again")
+
+
 def _better(space: Sequence[Dimension], found: Outcome) -> tuple[str, ...]:
     """Nothing, where nothing beats the defaults."""
-    return flags_of(space, found.best) if found.gain > 1 else ()
+    return flags_of(space, found.best) if found.wins else ()
 
 
 def _words(flags: str) -> tuple[str, ...]:
@@ -148,9 +155,11 @@ def _names(only: str | None) -> tuple[str, ...]:
 
 def _about(tuning: Tuning) -> dict[str, Any]:
     """What a log is of: answers for one machine, model, engine or aim say nothing of another."""
+    rate = tuning.goal.usd_per_hour if tuning.goal.objective == "cost" else None
     return {
-        "tune": 1, "model": str(tuning.model), "hardware": hardware(),
-        "vllm": vllm_version(tuning.environment), "objective": tuning.goal.objective,
+        "tune": 1, "model": str(tuning.model), "config_sha256": tuned.digest(tuning.model),
+        "hardware": hardware(), "vllm": vllm_version(tuning.environment),
+        "objective": tuning.goal.objective, "usd_per_hour": None if rate is None else str(rate),
         "slo": asdict(tuning.goal.promise), "shape": asdict(tuning.shape), "first": tuning.first,
         "base": tuning.base, "space": [one.name for one in tuning.space],
     }  # fmt: skip
@@ -182,11 +191,13 @@ def _arm(space: Sequence[Dimension], words: str | None) -> Arm | None:
 
 
 def _search(
-    tuning: Tuning, log: WorkLog, seconds: float | None, arm: Arm | None, *, quiet: bool
-) -> Outcome:
+    tuning: Tuning, log: Path, about: dict[str, Any], seconds: float | None, arm: Arm | None, *,
+    quiet: bool,
+) -> Outcome:  # fmt: skip
     until_s = float("inf") if seconds is None else time.monotonic() + seconds
-    with Console(stderr=True, quiet=quiet).status("tune") as status:
-        return asyncio.run(tunerun.tune(tuning, log, status.update, until_s=until_s, arm=arm))
+    with held(log), Console(stderr=True, quiet=quiet).status("tune") as status:
+        kept = WorkLog(log, about)
+        return asyncio.run(tunerun.tune(tuning, kept, status.update, until_s=until_s, arm=arm))
 
 
 def _told(tuning: Tuning, found: Outcome, about: dict[str, Any]) -> dict[str, Any]:
@@ -203,6 +214,8 @@ def _told(tuning: Tuning, found: Outcome, about: dict[str, Any]) -> dict[str, An
         "defaults": list(found.finals[::2]),
         "tuned": list(found.finals[1::2]),
         "gain": round(found.gain, 4),
+        "turns": [round(one, 4) for one in found.turns],
+        "wins": found.ended and found.wins,
     }
 
 
@@ -225,7 +238,11 @@ def _show(out: Console, told: dict[str, Any], profile: Path, log: Path) -> None:
             for first, best in zip(told["defaults"], told["tuned"], strict=False)
         )
         out.print(f"\ndefaults, then best, in turn: {'; '.join(turns)} {told['unit']}")
-        out.print(f"{told['gain']:.3f} times better than vLLM's defaults")
-    if not told["exact"]:
+        out.print(
+            f"{told['gain']:.3f} times better than vLLM's defaults"
+            if told["wins"]
+            else "it does not beat vLLM's defaults in every turn: the profile has no flags of it"
+        )
+    if told["wins"] and not told["exact"]:
         out.print("it changes the model's numbers: compare answers before you serve with it")
     out.print(f"{told['trials']} trials in {log}; profile: {profile}", markup=False)

@@ -65,6 +65,9 @@ async def test_it_finds_the_better_flag_outlives_a_crash_and_compares_in_turn(tu
     assert found.best == ("8",)
     assert found.gain > 1
     assert len(found.finals) == 4
+    first, second = (found.finals[place + 1] / found.finals[place] for place in (0, 2))
+    assert found.turns == pytest.approx((first, second))
+    assert found.wins
     log = WorkLog(path, {})
     assert "not for this GPU" in log.done["crash @ 0"]["failed"]
     assert log.done["8 @ 0"]["flags"] == ["--max-num-seqs", "1", "--max-num-seqs", "8"]

@@ -1,11 +1,15 @@
 """A log of long work: read back whole, cut where it was cut, refused where it is another's."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from backends.engine.worklog import OtherWork, WorkLog
+from backends.engine.worklog import OtherWork, WorkLog, held
 
+ROOT = Path(__file__).parents[3]
 ABOUT = {"model": "tiny", "load": {"users": 4}}
 
 
@@ -53,3 +57,43 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OtherWork, match="cannot be"):
         WorkLog(tmp_path / "file" / "work.jsonl", ABOUT)
+
+
+def test_one_process_at_a_time_works_on_a_log(tmp_path):
+    path = tmp_path / "logs" / "work.jsonl"
+    with held(path):
+        with pytest.raises(OtherWork, match="another process works on it: wait until it ends"):
+            held(path).__enter__()
+        WorkLog(path, ABOUT).add("a", {"value": 1})
+    with held(path):
+        assert set(WorkLog(path, ABOUT).done) == {"a"}
+
+
+def test_a_killed_process_holds_nothing(tmp_path):
+    path = tmp_path / "work.jsonl"
+    with (
+        pytest.raises(OtherWork, match="cannot be written: Is a directory"),
+        held(tmp_path),
+    ):
+        pass
+    code = (
+        "import sys, time; from pathlib import Path; from backends.engine.worklog import held\n"
+        "with held(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        process.stdout.readline()
+        with pytest.raises(OtherWork, match="another process works on it"):
+            held(path).__enter__()
+        process.kill()
+    with held(path):
+        pass
+
+
+def test_what_cannot_be_kept_is_told(tmp_path):
+    path = tmp_path / "work.jsonl"
+    log = WorkLog(path, ABOUT)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(OtherWork, match="cannot be written: Is a directory"):
+        log.add("a", {"value": 1})

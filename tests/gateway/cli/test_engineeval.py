@@ -1,5 +1,6 @@
 """`breakeven engine eval`: the table and the status, over models that answer by rote."""
 
+import fcntl
 import json
 import threading
 from collections.abc import Iterator
@@ -101,6 +102,15 @@ def test_a_checker_that_was_edited_is_another(words, tmp_path):
     answer = evaluate(*words, *more)
     assert answer.exit_code == 1
     assert "is of other work (checker_digest differ)" in answer.stderr
+
+
+def test_a_second_evaluation_into_one_log_is_refused(words, tmp_path):
+    with (tmp_path / "log.jsonl").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        answer = evaluate(*words)
+        assert answer.exit_code == 1
+        assert "log.jsonl: another process works on it" in answer.stderr
+    assert "passes" in evaluate(*words).stdout
 
 
 @pytest.mark.parametrize(

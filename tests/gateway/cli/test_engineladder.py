@@ -1,5 +1,6 @@
 """`breakeven engine ladder`: the table of what is kept, and mistakes in one line."""
 
+import fcntl
 import json
 from pathlib import Path
 
@@ -79,3 +80,12 @@ def test_a_folder_that_is_no_model_is_told(tmp_path):
     answer = ladder(tmp_path)
     assert answer.exit_code == 1
     assert "has no config.json" in answer.stderr
+
+
+def test_beside_another_climb_what_is_known_is_shown_and_nothing_is_begun(known, tmp_path):
+    with (tmp_path / "log.jsonl").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert ladder(*known).exit_code == 0
+        answer = ladder(*known, "--most", 1)
+    assert answer.exit_code == 1
+    assert "log.jsonl: another process works on it" in answer.stderr

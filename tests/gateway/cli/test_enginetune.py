@@ -1,5 +1,6 @@
 """`breakeven engine tune`: the profile that it writes, what it says, mistakes in one line."""
 
+import fcntl
 import json
 from pathlib import Path
 
@@ -64,6 +65,55 @@ def test_what_is_no_better_in_the_end_is_not_put_into_a_profile(words, ends_with
     ends_with(Outcome(BEST, True, 12, (100.0, 99.0, 100.0, 98.0), 0.985))
     assert tune(*words).exit_code == 0
     assert tuned.read(tmp_path / "log.profile.json").flags == ()
+
+
+def test_a_turn_that_was_lost_makes_no_profile_and_no_claim(words, ends_with, tmp_path):
+    finals = (100.0, 90.0, 100.0, 130.0)
+    ends_with(Outcome(BEST, True, 12, finals, 1.1, turns=(0.9, 1.3)))
+    answer = tune(*words)
+    assert answer.exit_code == 0
+    assert "100, then 90; 100, then 130 output tokens/s" in answer.stdout
+    assert "does not beat vLLM's defaults in every turn" in answer.stdout
+    assert "times better" not in answer.stdout
+    made = tuned.read(tmp_path / "log.profile.json")
+    assert made.flags == ()
+    assert (made.about["turns"], made.about["wins"]) == ([0.9, 1.3], False)
+
+
+def test_what_dollars_were_asked_for_is_not_mixed_with_other_dollars(words, ends_with):
+    """A search that went on at another rate took figures of both for one."""
+    ends_with(Outcome(BEST, False, 3))
+    cost = (*words, "--objective", "cost", "--usd-per-hour")
+    for _ in range(2):
+        assert "has not ended" in tune(*cost, "3.5").stdout
+    answer = tune(*cost, "7")
+    assert answer.exit_code == 1
+    assert "is of other work (usd_per_hour differ)" in answer.stderr
+
+
+def test_a_model_that_was_changed_in_its_place_is_another(words, ends_with):
+    ends_with(Outcome(BEST, False, 3))
+    assert "has not ended" in tune(*words).stdout
+    (words[0] / "config.json").write_text('{"quantization_config": {}}')
+    assert "is of other work (config_sha256" in tune(*words).stderr
+
+
+def test_a_second_search_beside_the_first_is_refused(words, ends_with, tmp_path):
+    """It ended the first one's engine, which it took for a killed search's."""
+    ends_with(Outcome(BEST, False, 3))
+    with (tmp_path / "log.jsonl").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        answer = tune(*words)
+        assert answer.exit_code == 1
+        assert "log.jsonl: another process works on it" in answer.stderr
+    assert "has not ended" in tune(*words).stdout
+
+
+def test_a_profile_that_cannot_be_written_is_told(words, ends_with):
+    ends_with(Outcome(BEST, True, 12, (100.0, 140.0, 110.0, 150.0), 1.381))
+    answer = tune(*words, "--out", "/dev/full")
+    assert answer.exit_code == 1
+    assert "/dev/full cannot be written: No space left on device; the same" in answer.stderr
 
 
 def test_named_choices_are_compared_without_a_search(words, monkeypatch):
