@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -72,7 +73,8 @@ def known_flags(environment: Environment) -> frozenset[str]:
     flags = read_help(text)
     if code != 0 or "--model" not in flags:
         raise BadFlags(f"vLLM in {environment.directory} does not run:\n{text[-2000:]}")
-    cache.write_text(json.dumps(sorted(flags)), encoding="utf-8")
+    with suppress(OSError):  # a full disk, somebody else's environment: it is asked again
+        cache.write_text(json.dumps(sorted(flags)), encoding="utf-8")
     return flags
 
 

@@ -162,6 +162,8 @@ class Supervisor:
         if lives:
             try:
                 reason, served_s = await self._live(known, client)
+            except OSError as error:  # a full disk, no process to be had: that may pass
+                reason = f"could not be started: {error}"
             finally:
                 self._spec.turns.leave(self._spec.name)
         crashed = not (self._stop.is_set() or self._restart.is_set())

@@ -7,6 +7,7 @@ order) and asks the kernel for SIGTERM when its parent dies, so nothing is orpha
 
 import asyncio
 import ctypes
+import logging
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,10 @@ from gateway.clock import Clock
 PR_SET_PDEATHSIG = 1
 BACK_OFF_S = 0.2  # doubles per crash in a row
 BACK_OFF_LIMIT_S = 10.0
+NOT_STARTED = 127  # as a shell says it
 STEADY_S = 30.0  # a child that lived this long has forgotten its crashes
+
+log = logging.getLogger("breakeven.children")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,21 @@ class Child:
             except TimeoutError:
                 continue
 
+    async def _life(self) -> int:
+        """How it ended; `NOT_STARTED` where the machine had no room for it, which may pass."""
+        try:
+            process = self._process = await self._start()
+        except OSError as error:
+            log.warning("%s could not be started: %s", self.command.name, error)
+            return NOT_STARTED
+        self.lives += 1
+        if self._stopping.is_set() or not self._awake.is_set():
+            # `stop` or `rest` came while it was being started
+            process.terminate()
+        code = await process.wait()
+        self._process = None
+        return code
+
     async def stop(self, grace_s: float) -> None:
         """SIGTERM, then SIGKILL after the grace period; returns when the process is gone."""
         self._stopping.set()
@@ -130,12 +149,12 @@ class Child:
 
     async def _start(self) -> asyncio.subprocess.Process:
         self.command.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.command.log.open("ab") as log:
+        with self.command.log.open("ab") as output:
             return await asyncio.create_subprocess_exec(
                 *self.command.argv,
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 env=dict(self.command.environ),
                 pass_fds=self.command.descriptors,
                 start_new_session=True,

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -309,8 +310,12 @@ def port_of(seat: EngineSeat) -> int:
 
 
 async def _first_phase(supervisor: Supervisor) -> None:
-    """Wait until the engine serves, or has failed once: the next one need not wait for repairs."""
-    settled = (Phase.SERVING, Phase.BACKING_OFF, Phase.STOPPED, Phase.RESTING)
-    async with asyncio.timeout(START_LIMIT_S):
-        while supervisor.status.phase not in settled:  # noqa: ASYNC110  (published by callback)
-            await asyncio.sleep(0.25)
+    """Wait until the engine serves, or has failed once: the next one need not wait for repairs.
+
+    Nor for a stranger to leave its port, or longer than a start may take.
+    """
+    settled = (Phase.SERVING, Phase.BACKING_OFF, Phase.BLOCKED, Phase.STOPPED, Phase.RESTING)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(START_LIMIT_S):
+            while supervisor.status.phase not in settled:  # noqa: ASYNC110  (published by callback)
+                await asyncio.sleep(0.25)

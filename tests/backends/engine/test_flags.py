@@ -112,3 +112,10 @@ def test_an_engine_that_does_not_run_says_why(launch):
     launch.environment.python.write_text("#!/bin/sh\necho 'ImportError: libfoo'; exit 1\n")
     with pytest.raises(BadFlags, match="libfoo"):
         known_flags(launch.environment)
+
+
+def test_flags_are_known_where_they_cannot_be_kept(fake_spec):
+    """A full disk, or an environment that somebody else owns."""
+    environment = fake_spec().launch.environment
+    (environment.directory / "breakeven-flags.json").mkdir()
+    assert "--model" in known_flags(environment)

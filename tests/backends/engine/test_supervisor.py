@@ -83,6 +83,18 @@ async def test_a_crash_at_start_is_retried_after_a_visible_wait(fake_spec):
     assert watched.supervisor.status.restarts == 1
 
 
+async def test_what_the_machine_refuses_for_a_while_is_tried_again(fake_spec, tmp_path):
+    """A full disk, say: the supervisor ended with it, in silence, and the engine never came."""
+    spec = replace(fake_spec(), log=tmp_path / "logs" / "engine.log")
+    (tmp_path / "logs").touch()
+    async with Watched(spec) as watched:
+        status = await watched.supervisor.wait_for(Phase.BACKING_OFF, 20)
+        assert "could not be started: " in status.reason
+        assert str(tmp_path / "logs") in status.reason
+        (tmp_path / "logs").unlink()
+        await watched.supervisor.wait_for(Phase.SERVING, 20)
+
+
 async def test_a_crash_loop_waits_twice_as_long_each_time_up_to_a_limit(fake_spec):
     async with Watched(fake_spec("crash", backoff_most_s=0.1)) as watched:
         for _ in range(4):

@@ -77,6 +77,22 @@ async def test_a_death_is_told_and_the_child_comes_back(started) -> None:
     assert exits[1:] == [("child", -signal.SIGTERM)]
 
 
+async def test_one_that_the_machine_has_no_room_for_is_started_when_it_has(
+    started, tmp_path: Path, caplog
+) -> None:
+    """A disk that is full, a process that is not to be had: it was never tried again."""
+    (tmp_path / "logs").touch()
+    child, exits = started(SLEEP)
+    await until(lambda: len(exits) == 2)
+    assert exits == [("child", children.NOT_STARTED)] * 2
+    assert (child.lives, child.pid) == (0, None)
+    assert f"child could not be started: [Errno 17] File exists: '{tmp_path}/logs'" in caplog.text
+    (tmp_path / "logs").unlink()
+    await up(child)
+    assert child.lives == 1
+    await child.stop(5)
+
+
 async def test_who_rests_is_down_until_it_is_woken_and_that_is_no_crash(started) -> None:
     child, exits = started(SLEEP)
     first = await up(child)

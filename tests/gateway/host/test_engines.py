@@ -319,6 +319,31 @@ async def test_the_next_engine_is_started_when_the_first_serves(supervision, mon
     await asyncio.wait_for(run, 10)
 
 
+@pytest.mark.parametrize("phase", [Phase.BLOCKED, Phase.BACKING_OFF])
+async def test_an_engine_whose_port_is_taken_holds_up_no_other(
+    supervision, monkeypatch, phase
+) -> None:
+    """Its stranger may stay for days; a crash is the control."""
+    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    engines = supervision(("real",))
+    run = asyncio.create_task(engines.run())
+    await until(lambda: supervision.said)
+    engines._supervisors[0].is_in(phase)
+    await until(lambda: "pool:real/1 is loading" in supervision.said, 5.0)
+    await engines.stop()
+    await asyncio.wait_for(run, 10)
+
+
+async def test_an_engine_that_loads_too_long_holds_up_no_other(supervision, monkeypatch) -> None:
+    """The others were never started then, and nothing was said."""
+    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    monkeypatch.setattr("gateway.host.engines.START_LIMIT_S", 0.3)
+    engines = supervision(("real",))
+    await asyncio.wait_for(engines.run(), 10)
+    assert supervision.said == ["pool:real/0 is loading", "pool:real/1 is loading"]
+    await engines.stop()
+
+
 def test_every_phase_of_a_supervisor_has_its_word_on_the_board(supervision) -> None:
     engines = supervision(("real",))
     assert set(STAGES) == {phase.value for phase in Phase} | {"waiting"}
