@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from backends.engine import tuned
-from backends.engine.adapters import BadAdapter, rank_of
+from backends.engine.adapters import BadAdapter, check_fits, rank_of
 from gateway.config.faults import Place
 from gateway.config.plausible import Facts
 from gateway.config.schema import Engine, Settings
@@ -52,7 +52,7 @@ def _wrong_engine(engine: Engine, here: Place) -> Iterator[tuple[Place, str]]:
     if engine.profile is not None and (words := _wrong_profile(engine.profile, engine.model)):
         yield (*here, "profile"), words
     for adapter, folder in engine.adapters.items():
-        if words := _wrong_adapter(folder):
+        if words := _wrong_adapter(folder, engine.model):
             yield (*here, "adapters", adapter), words
     if engine.environment is not None and not Path(engine.environment, "bin").is_dir():
         words = f"`{engine.environment}` is no virtual environment: `breakeven engine install`"
@@ -85,9 +85,12 @@ def _wrong_model(model: str) -> str:
     return ""
 
 
-def _wrong_adapter(folder: str) -> str:
+def _wrong_adapter(folder: str, model: str | None) -> str:
     try:
-        rank_of(Path(folder))
+        if model is None:
+            rank_of(Path(folder))
+        else:
+            check_fits(Path(folder), Path(model))
     except BadAdapter as error:
         return str(error)
     return ""

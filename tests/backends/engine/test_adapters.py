@@ -1,11 +1,12 @@
 """LoRA folders: what vLLM is told about them, and what is no adapter."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
-from backends.engine.adapters import BadAdapter, flags, rank_of
+from backends.engine.adapters import BadAdapter, check_fits, flags, rank_of
 
 
 def adapter(folder: Path, **changes: object) -> Path:
@@ -26,6 +27,11 @@ def test_the_room_fits_the_largest_rank(tmp_path: Path):
     assert flags({}) == ()
 
 
+def test_the_room_fits_a_layer_that_has_a_rank_of_its_own(tmp_path: Path):
+    one = adapter(tmp_path / "a", rank_pattern={"q_proj": 64})
+    assert flags({"sql": one})[5:7] == ("--max-lora-rank", "64")
+
+
 def test_a_batch_has_room_for_eight_of_many(tmp_path: Path):
     one = adapter(tmp_path / "a")
     made = flags({f"a{number}": one for number in range(20)})
@@ -40,6 +46,10 @@ def test_a_batch_has_room_for_eight_of_many(tmp_path: Path):
         ({"r": "8"}, "r is '8'; a rank"),
         ({"r": True}, "r is True; a rank"),
         ({"use_dora": True}, "use_dora is on"),
+        ({"layer_replication": [[0, 2]]}, "layer_replication is on"),
+        ({"bias": "all"}, "bias is on"),
+        ({"rank_pattern": {"q_proj": 600}}, "q_proj is 600; a rank of 1 to 512"),
+        ({"rank_pattern": [16]}, r"rank_pattern is \[16\]; a rank"),
     ],
 )
 def test_what_cannot_be_served_is_told_by_its_field(tmp_path: Path, changes, said: str):
@@ -59,3 +69,60 @@ def test_folders_that_are_no_adapters(tmp_path: Path):
     (adapter(tmp_path / "a") / "adapter_model.safetensors").unlink()
     with pytest.raises(BadAdapter, match=r"has no weights: adapter_model\.safetensors or"):
         rank_of(tmp_path / "a")
+
+
+LAYER = "model.layers.0.self_attn.v_proj"
+
+
+def tensors(file: Path, shapes: dict[str, list[int]]) -> Path:
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        size = 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(header).encode()
+    file.write_bytes(len(text).to_bytes(8, "little") + text + bytes(end))
+    return file
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    (tmp_path / "model").mkdir()
+    tensors(tmp_path / "model" / "model.safetensors", {f"{LAYER}.weight": [6, 10]})
+    return tmp_path / "model"
+
+
+def of(folder: Path, inputs: int, outputs: int) -> Path:
+    within = f"base_model.model.{LAYER}"
+    shapes = {
+        f"{within}.lora_A.weight": [8, inputs], f"{within}.lora_B.weight": [outputs, 8],
+        "base_model.model.model.embed_tokens.lora_embedding_A": [8, 3],
+    }  # fmt: skip
+    tensors(adapter(folder) / "adapter_model.safetensors", shapes)
+    return folder
+
+
+def test_an_adapter_is_for_the_model_whose_shapes_it_has(tmp_path: Path, model: Path):
+    check_fits(of(tmp_path / "fits", 10, 6), model)
+    others = (("wide", 12, 6, "A.weight of the adapter has 12"),
+              ("tall", 10, 7, "B.weight of the adapter has 7"))  # fmt: skip
+    for name, inputs, outputs, said in others:
+        words = rf"is not for the model .*: {LAYER} is 6 x 10 there, and {said}"
+        with pytest.raises(BadAdapter, match=words):
+            check_fits(of(tmp_path / name, inputs, outputs), model)
+
+
+def test_an_adapter_that_was_cut_short_or_never_fetched_is_told(tmp_path: Path, model: Path):
+    file = of(tmp_path / "a", 10, 6) / "adapter_model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(BadAdapter, match=r"was cut short: it has [\d,]+ of [\d,]+ bytes; copy"):
+        check_fits(tmp_path / "a", model)
+    file.write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(BadAdapter, match="is not a safetensors file"):
+        check_fits(tmp_path / "a", model)
+
+
+def test_what_only_an_engine_can_read_is_left_to_it(tmp_path: Path, model: Path):
+    folder = adapter(tmp_path / "a")
+    (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
+    check_fits(folder, model)

@@ -127,3 +127,14 @@ def test_a_key_file_and_the_state_directory_are_looked_at(tmp_path):
     assert not (tmp_path / "state").exists()
     (tmp_path / "state").write_text("a file")
     assert list(facts(**given).wrong_paths) == [("state_dir",)]
+
+
+def test_an_adapter_that_is_not_all_there_is_a_fault(tmp_path, model):
+    folder = tmp_path / "sql"
+    folder.mkdir()
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 8}')
+    (folder / "adapter_model.safetensors").touch()
+    found = facts(**engine(model=str(model), adapters={"sql": str(folder)})).wrong_paths
+    (place,) = [place for place in found if "adapters" in place]
+    assert place == ("pools", "a", "engine", "adapters", "sql")
+    assert "adapter_model.safetensors is not a safetensors file" in found[place]
