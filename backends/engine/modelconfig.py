@@ -6,13 +6,13 @@ headers when the files are there, else computed from the shapes.
 """
 
 import json
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from backends.engine.catalog import Number
+from backends.engine.safetensors import NoTensors, tensors
 
 _DTYPE_BYTES = {"float32": 4, "float": 4, "bfloat16": 2, "float16": 2, "half": 2}
 _FAMILIES = frozenset(
@@ -20,7 +20,9 @@ _FAMILIES = frozenset(
 )
 _BY_BITS = ("awq", "gptq")
 _METHODS = (*_BY_BITS, "fp8", "compressed-tensors", "none")
-_HEADER_LIMIT = 100_000_000  # the safetensors format's own limit
+_JSON_LIMIT = 100_000_000  # indexes of the largest models have some ten thousand lines
+_INDEX = "model.safetensors.index.json"
+_SECOND_COPY = "consolidated"  # Mistral's own layout of the same weights, beside the usual one
 
 
 class UnsupportedModel(ValueError):
@@ -54,6 +56,8 @@ class ModelConfig:
     table_parameters: int
     weights: Weights
     stored_bytes: int | None
+    experts: int = 0  # in each layer; 0: no mixture
+    experts_used: int = 0  # of them, by one token
 
     @property
     def parameters(self) -> int:
@@ -71,8 +75,19 @@ class ModelConfig:
     @property
     def active_weight_bytes(self) -> int:
         """What one decode step of one sequence reads."""
+        return self.read_weight_bytes(1)
+
+    def read_weight_bytes(self, sequences: float) -> int:
+        """What one decode step of so many sequences reads: each token chooses its own experts.
+
+        Chosen evenly, an expert is left out by all of them with the `sequences`-th power of the
+        chance that one leaves it out: 32 at once read all of 8 experts at 2 each, and 87 % of 128
+        at 8 each.
+        """
         idle = self.linear_parameters - self.active_linear_parameters
-        return self.weight_bytes - int(idle * self.weights.bits / 8)
+        left_out = 1 - self.experts_used / self.experts if self.experts else 1.0
+        unread = idle * left_out ** max(0.0, sequences - 1)
+        return self.weight_bytes - int(unread * self.weights.bits / 8)
 
     def _bytes(self, linear: int) -> int:
         return int(linear * self.weights.bits / 8) + self.table_parameters * self.dtype_bytes
@@ -85,9 +100,12 @@ def read_model(directory: Path) -> ModelConfig:
     """Read a model directory (or a `config.json`); raises `UnsupportedModel`."""
     path = directory / "config.json" if directory.is_dir() else directory
     document = _document(directory, path)
-    config: dict[str, Any] = {**document, **(document.get("text_config") or {})}
+    within = document.get("text_config") or {}
+    if not isinstance(within, Mapping):
+        raise UnsupportedModel(f"{path}: text_config is {within!r}; an object is needed")
+    config: dict[str, Any] = {**document, **within}
     family = config.get("model_type")
-    if family not in _FAMILIES:
+    if not isinstance(family, str) or family not in _FAMILIES:
         known = f"known are {', '.join(sorted(_FAMILIES))}"
         if family is None:
             raise UnsupportedModel(f"{path} is no model's: it has no `model_type`; {known}")
@@ -105,16 +123,28 @@ def read_model(directory: Path) -> ModelConfig:
 
 _COUNTED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 _OPTIONAL = ("num_key_value_heads", "head_dim", "intermediate_size", "moe_intermediate_size")
+_FROM_ZERO = (
+    "max_position_embeddings", "num_local_experts", "num_experts", "num_experts_per_tok",
+    "shared_expert_intermediate_size",
+)  # fmt: skip
+_GGUF = (
+    "GGUF, from which nothing is planned: name the folder of the model that it was made from, with"
+    " its config.json"
+)
 
 
 def _document(directory: Path, path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(_bounded(path).decode("utf-8"))
     except FileNotFoundError as error:
-        words = "no model: it has no config.json" if directory.is_dir() else "not there"
-        raise UnsupportedModel(f"{directory} is {words}") from error
+        if not directory.is_dir():
+            raise UnsupportedModel(f"{directory} is not there") from error
+        words = f"it holds {_GGUF}" if any(directory.glob("*.gguf")) else "it has no config.json"
+        raise UnsupportedModel(f"{directory} is no model: {words}") from error
     except OSError as error:
         raise UnsupportedModel(f"{path} cannot be read: {error.strerror}") from error
+    except UnsupportedModel:
+        raise
     except ValueError as error:
         raise UnsupportedModel(f"{path} is not JSON: {error}") from error
     except RecursionError as error:
@@ -124,14 +154,27 @@ def _document(directory: Path, path: Path) -> dict[str, Any]:
     return document
 
 
+def _bounded(path: Path) -> bytes:
+    """What may be named in a config's place are weights of any size."""
+    with path.open("rb") as file:
+        start = file.read(4)
+        if start == b"GGUF":
+            raise UnsupportedModel(f"{path} is {_GGUF}")
+        data = start + file.read(_JSON_LIMIT)
+    if len(data) > _JSON_LIMIT:
+        raise UnsupportedModel(f"{path} is no config.json: it is larger than any")
+    return data
+
+
 def _refuse_impossible(path: Path, config: Mapping[str, Any]) -> None:
     """Numbers that no engine could load, by the name of the field and what it may be."""
-    for name in (*_COUNTED, *_OPTIONAL):
-        value = config.get(name)
+    for name in (*_COUNTED, *_OPTIONAL, *_FROM_ZERO):
+        value, least = config.get(name), 0 if name in _FROM_ZERO else 1
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            words = f"{name} is {value!r}; a whole number above 0 is needed"
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            needed = "above 0" if least else "from 0 on"
+            words = f"{name} is {value!r}; a whole number {needed} is needed"
             raise UnsupportedModel(f"{path}: these are not a model's numbers: {words}")
     heads, hidden = (config.get(name) for name in ("num_attention_heads", "hidden_size"))
     kv_heads = config.get("num_key_value_heads")
@@ -160,6 +203,27 @@ def _refuse_quantization(path: Path, quantization: Mapping[str, Any]) -> None:
     if method in _BY_BITS and bits is not None and bits not in range(1, 17):
         words = f"bits is {bits!r}; a whole number from 1 to 16 is needed"
         raise UnsupportedModel(f"{path}: quantization_config.{words}")
+    groups = quantization.get("config_groups") or {}
+    if not isinstance(groups, Mapping) or not all(map(_is_group, groups.values())):
+        words = "config_groups: each group is an object, its `weights` one with num_bits from 1 on"
+        raise UnsupportedModel(f"{path}: quantization_config.{words}")
+
+
+def _is_group(group: Any) -> bool:
+    stored = group.get("weights") or {} if isinstance(group, Mapping) else None
+    return isinstance(stored, Mapping) and (stored.get("num_bits") or 16) in range(1, 33)
+
+
+def _experts(path: Path, config: Mapping[str, Any]) -> tuple[int, int]:
+    """Of each layer, and of one token; none of a dense model."""
+    experts = int(config.get("num_local_experts") or config.get("num_experts") or 0)
+    if not experts:
+        return 0, 0
+    used = int(config["num_experts_per_tok"])
+    if not 1 <= used <= experts:
+        words = f"num_experts_per_tok is {used}; of {experts} experts 1 to {experts} can be used"
+        raise UnsupportedModel(f"{path}: {words}")
+    return experts, used
 
 
 def _model(path: Path, config: Mapping[str, Any], weights: Weights) -> ModelConfig:
@@ -169,8 +233,7 @@ def _model(path: Path, config: Mapping[str, Any], weights: Weights) -> ModelConf
     kv_heads = int(config.get("num_key_value_heads") or heads)
     head_dim = int(config.get("head_dim") or hidden // heads)
     attention = hidden * head_dim * (2 * heads + 2 * kv_heads)
-    experts = int(config.get("num_local_experts") or config.get("num_experts") or 0)
-    used = int(config.get("num_experts_per_tok") or 0) if experts else 0
+    experts, used = _experts(path, config)
     inner = int(config.get("moe_intermediate_size") or config["intermediate_size"])
     shared = int(config.get("shared_expert_intermediate_size") or 0)
     one = 3 * hidden * inner
@@ -181,7 +244,7 @@ def _model(path: Path, config: Mapping[str, Any], weights: Weights) -> ModelConf
     tables = vocabulary * hidden * (1 if config.get("tie_word_embeddings") else 2)
     dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16")
     return ModelConfig(
-        name=path.parent.name,
+        name=path.resolve().parent.name,
         layers=layers,
         hidden=hidden,
         heads=heads,
@@ -196,6 +259,8 @@ def _model(path: Path, config: Mapping[str, Any], weights: Weights) -> ModelConf
         table_parameters=tables,
         weights=weights,
         stored_bytes=safetensors_bytes(path.parent),
+        experts=experts,
+        experts_used=used,
     )
 
 
@@ -225,24 +290,40 @@ def _quantization(config: Mapping[str, Any]) -> Weights:
 
 
 def safetensors_bytes(directory: Path) -> int | None:
-    """Bytes of all tensors, from the files' headers; `None` when there are no such files."""
-    total = 0
-    for path in sorted(directory.glob("*.safetensors")):
-        try:
-            header = _header(path)
-        except (ValueError, struct.error) as error:
-            raise UnsupportedModel(f"{path} is not a safetensors file") from error
-        total += max(
-            (tensor["data_offsets"][1] for name, tensor in header.items() if name[0] != "_"),
-            default=0,
-        )
-    return total or None
+    """Bytes of all tensors; `None` where neither their files nor an index of them are there.
+
+    Files that the index does not name are no part of the model: vLLM leaves them out, too. While
+    one that it names is missing, as before the weights are fetched, its own sum counts.
+    """
+    named, total = _indexed(directory)
+    paths = [directory / name for name in named] or _unindexed(directory)
+    if not all(path.is_file() for path in paths):
+        return total
+    return sum(map(_tensor_bytes, paths)) or total
 
 
-def _header(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        length = struct.unpack("<Q", file.read(8))[0]
-        if length > _HEADER_LIMIT:
-            raise ValueError(length)
-        header: dict[str, Any] = json.loads(file.read(length))
-        return header
+def _unindexed(directory: Path) -> list[Path]:
+    found = sorted(directory.glob("*.safetensors"))
+    return [path for path in found if not path.name.startswith(_SECOND_COPY)] or found
+
+
+def _indexed(directory: Path) -> tuple[list[str], int | None]:
+    """The files that an index names, and its sum; nothing where there is none."""
+    path = directory / _INDEX
+    if not path.is_file():
+        return [], None
+    try:
+        document = json.loads(_bounded(path).decode("utf-8"))
+        names = sorted({str(name) for name in document["weight_map"].values()})
+        total = (document.get("metadata") or {}).get("total_size")
+        return names, None if total is None else int(total)
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise UnsupportedModel(f"{path} is no index of safetensors files") from error
+
+
+def _tensor_bytes(path: Path) -> int:
+    """From the header: the end of its last tensor."""
+    try:
+        return max((one.end for one in tensors(path).values()), default=0)
+    except NoTensors as error:
+        raise UnsupportedModel(str(error)) from error

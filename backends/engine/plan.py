@@ -104,7 +104,7 @@ def _planned(model: ModelConfig, gpu: Gpu, question: Question) -> tuple[Layout, 
         figures += ceiling(model, gpu, layout, context, figures)
         if question.load is not None:
             figures += floor_of(model, gpu, layout, question.load, figures)
-        figures += promised(question, gpu, layout, figures)
+        figures += promised(model, question, gpu, layout, figures)
     return layout, fits, figures
 
 

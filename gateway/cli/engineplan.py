@@ -1,5 +1,6 @@
 """`breakeven engine plan`: what a GPU can do with a model, before renting it."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
@@ -103,7 +104,7 @@ def plan(
             kv_dtype=kv_dtype.value,
             load=load,
             tpot_ms=tpot_ms,
-            draft=None if draft is None else Draft(read_model(draft), drafted, acceptance),
+            draft=None if draft is None else _draft(draft, drafted, acceptance),
         )
         made = plan_model(read_model(model_dir), kinds, question)
     except (UnknownGpu, UnsupportedModel, ProbeFileError, OSError) as error:
@@ -111,6 +112,12 @@ def plan(
     emit(asdict(made), as_json=as_json, show=lambda out: _show(out, made))
     if made.refused or not made.fits:
         raise typer.Exit(1)
+
+
+def _draft(place: Path, drafted: int, acceptance: float) -> Draft:
+    """Its flag names the whole path: a name alone would be looked for on a hub."""
+    folder = place if place.is_dir() else place.parent
+    return Draft(read_model(place), drafted, acceptance, str(folder.resolve()))
 
 
 def _planned_for(names: Sequence[str], probe_file: Path | None) -> list[Gpu]:
@@ -131,7 +138,7 @@ def _show(out: Console, made: Plan) -> None:
     cells = [[label(figure), amount(figure), figure.formula] for figure in made.figures]
     out.print(table(title, ("figure", ">value", "formula"), cells))
     if made.flags:
-        out.print(f"\nflags: {' '.join(made.flags)}", markup=False)
+        out.print(f"\nflags: {shlex.join(made.flags)}", markup=False)
     for warning in made.warnings:
         out.print(f"warning: {warning}", markup=False)
     _show_choices(out, made)

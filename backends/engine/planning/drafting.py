@@ -66,6 +66,7 @@ def warnings(model: ModelConfig, draft: Draft, figures: Figures) -> tuple[str, .
 
 def flags(draft: Draft) -> tuple[str, str]:
     said = {
-        "method": "draft_model", "model": draft.model.name, "num_speculative_tokens": draft.drafted,
+        "method": "draft_model", "model": draft.place or draft.model.name,
+        "num_speculative_tokens": draft.drafted,
     }  # fmt: skip
     return "--speculative-config", json.dumps(said, separators=(",", ":"))

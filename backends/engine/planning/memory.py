@@ -59,7 +59,7 @@ def _active(model: ModelConfig) -> Figures:
 
 def _weights(model: ModelConfig) -> str:
     if model.stored_bytes:
-        return "sum of the tensors in *.safetensors"
+        return "sum of the tensors of its safetensors files"
     weights = model.weights
     return (
         f"{model.linear_parameters:,} linear x {weights.bits:g} bits ({weights.method}) / 8"

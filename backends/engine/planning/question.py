@@ -47,11 +47,15 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A small model that proposes `drafted` tokens a step, each accepted with `acceptance`."""
+    """A small model that proposes `drafted` tokens a step, each accepted with `acceptance`.
+
+    `place`: where vLLM finds it; nothing said: by its name.
+    """
 
     model: ModelConfig
     drafted: int = 5
     acceptance: float = 0.8
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

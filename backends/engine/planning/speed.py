@@ -77,7 +77,8 @@ def ceiling(
     kv_tokens = int(value(figures, "kv_tokens"))
     per_token = value(figures, "kv_bytes_per_token")
     concurrency = kv_tokens // context
-    read = layout.pipeline * model.weight_bytes + concurrency * context * per_token
+    weights = _read(model, layout, concurrency)
+    read = weights * layout.pipeline + concurrency * context * per_token
     bandwidth = gpu.best_bandwidth_bytes_s * layout.gpus
     times = "" if layout.pipeline == 1 else f"{layout.pipeline} x "
     return (
@@ -88,7 +89,7 @@ def ceiling(
         Figure(
             "output_ceiling_tokens_s", concurrency * bandwidth / read, "tokens/s",
             f"{concurrency} sequences x {bandwidth / 1e12:g} TB/s / ("
-            f"{times}{model.weight_bytes:,} B of weights + {concurrency} x {context:,} x"
+            f"{times}{weights:,} B of weights{_experts(model)} + {concurrency} x {context:,} x"
             f" {per_token:,.0f} B of KV)",
         ),
     )  # fmt: skip
@@ -101,7 +102,7 @@ def floor_of(model: ModelConfig, gpu: Gpu, layout: Layout, load: Load, figures: 
     prefill_s /= value(figures, "compute") * 1e12 * layout.gpus
     tokens = load.prompt_tokens + load.output_tokens
     links_s = tokens * _allreduced_s(model, gpu, layout) / layout.pipeline
-    weights = layout.pipeline * model.active_weight_bytes
+    weights = layout.pipeline * _read(model, layout, load.users)
     found = load_floor(
         load, prefill_s=prefill_s + links_s, weight_bytes=weights,
         kv_bytes=per_token, bandwidth=gpu.best_bandwidth_bytes_s * layout.gpus,
@@ -109,7 +110,7 @@ def floor_of(model: ModelConfig, gpu: Gpu, layout: Layout, load: Load, figures: 
     made = [
         Figure(
             "load_step_s", found.step_s, "s",
-            f"({weights:,} B + {load.users} users x"
+            f"({weights:,} B{_experts(model)} + {load.users} users x"
             f" {load.prompt_tokens + load.output_tokens / 2:g} tokens x {per_token:,.0f} B)"
             f" / ({layout.gpus} x {gpu.best_bandwidth_bytes_s / 1e12:g} TB/s)",
         ),
@@ -130,18 +131,30 @@ def floor_of(model: ModelConfig, gpu: Gpu, layout: Layout, load: Load, figures: 
     return tuple(made)
 
 
+def _read(model: ModelConfig, layout: Layout, sequences: int) -> int:
+    """Weights of all stages; each reads them for its own group of the sequences."""
+    return model.read_weight_bytes(sequences / layout.pipeline)
+
+
+def _experts(model: ModelConfig) -> str:
+    return " with the experts that so many choose" if model.experts else ""
+
+
 def _by_link(seconds: float) -> str:
     return f" + {1e3 * seconds:.1f} ms of all-reduces" if seconds else ""
 
 
-def promised(question: Question, gpu: Gpu, layout: Layout, figures: Figures) -> Figures:
+def promised(
+    model: ModelConfig, question: Question, gpu: Gpu, layout: Layout, figures: Figures
+) -> Figures:
     """What keeps the promised time per token; 0 where even an empty step is longer than that."""
     if question.tpot_ms is None:
         return ()
     bandwidth = gpu.best_bandwidth_bytes_s * layout.tensor
     prompt_s = value(figures, "prefill_floor_s") / question.prompt_tokens
     per_token = value(figures, "kv_bytes_per_token") / layout.pipeline
-    step = StepModel(value(figures, "decode_floor_s"), 0.0, per_token / bandwidth, prompt_s, 0.0)
+    read_s = model.weight_bytes / bandwidth  # of a mixture, too: prompts choose all its experts
+    step = StepModel(read_s, 0.0, per_token / bandwidth, prompt_s, 0.0)
     kv_tokens = int(value(figures, "kv_tokens"))
     found = prefill_budget(
         step,
@@ -151,20 +164,26 @@ def promised(question: Question, gpu: Gpu, layout: Layout, figures: Figures) -> 
     )
     how = (
         f"({question.tpot_ms:g} ms / {OVER_FLOORS:g}, which steps were measured to take over their"
-        f" floors, - decode_floor_s - {kv_tokens:,} / 2 KV tokens x"
+        f" floors, - {_all_read(model)} - {kv_tokens:,} / 2 KV tokens x"
         f" {per_token:,.0f} B / {bandwidth / 1e12:g} TB/s) / {1e6 * prompt_s:.3g} us a token,"
         " rounded down"
     )
     made = Figure("prefill_budget_tokens", found or 0, "tokens", how)
-    return (made, *_sequences(question, step, kv_tokens, found))
+    return (made, *_sequences(model, question, step, (kv_tokens, found)))
 
 
-def _sequences(question: Question, step: StepModel, kv_tokens: int, budget: int | None) -> Figures:
+def _all_read(model: ModelConfig) -> str:
+    return "the time to read all experts" if model.experts else "decode_floor_s"
+
+
+def _sequences(
+    model: ModelConfig, question: Question, step: StepModel, room: tuple[int, int | None]
+) -> Figures:
     """How many of the asked requests decode at once inside the promise, and fit the cache.
 
     Each takes one of the step's tokens: vLLM refuses to start with more sequences than budget.
     """
-    load = question.load
+    load, (kv_tokens, budget) = question.load, room
     if load is None or question.tpot_ms is None:
         return ()
     context = load.prompt_tokens + load.output_tokens / 2
@@ -175,7 +194,7 @@ def _sequences(question: Question, step: StepModel, kv_tokens: int, budget: int 
     within = int(left_s / each_s) if each_s > 0 else 0
     held = kv_tokens // (load.prompt_tokens + load.output_tokens)
     how = (
-        f"the fewer of ({question.tpot_ms:g} ms - decode_floor_s) / {1e6 * each_s:.3g} us of KV"
+        f"the fewer of ({question.tpot_ms:g} ms - {_all_read(model)}) / {1e6 * each_s:.3g} us of KV"
         f" for {context:g} tokens and {kv_tokens:,} KV tokens /"
         f" {load.prompt_tokens + load.output_tokens}; without prompts: at most"
     )

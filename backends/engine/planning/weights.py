@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from backends.engine.catalog import Gpu, Number
 from backends.engine.loadfloor import Load
 from backends.engine.modelconfig import ModelConfig, Weights
-from backends.engine.planning.question import SIZES, Figures, Question, value
+from backends.engine.planning.question import SIZES, Figures, Layout, Question, value
+from backends.engine.planning.refusals import refusals
 
 USUAL = Load(users=32)
 READ_AT = (
@@ -79,13 +80,14 @@ def _choice(
     assert question.load is not None
     load = question.load
     wanted = load.users * (load.prompt_tokens + load.output_tokens)
-    for tensor in SIZES:
+    sizes = [size for size in SIZES if not refusals(model, Layout(size))]
+    for tensor in sizes:
         fits, figures = planned(model, gpu, replace(question, tensor_parallel=tensor))
         kv_tokens = int(value(figures, "kv_tokens"))
         if fits and kv_tokens >= wanted:
             step_s, cost = _cost(model, gpu, tensor, load, figures)
             return Choice(name, tensor, model.weight_bytes, kv_tokens, step_s, cost)
-    return Choice(name, SIZES[-1], model.weight_bytes, kv_tokens, None, None)
+    return Choice(name, sizes[-1], model.weight_bytes, kv_tokens, None, None)
 
 
 def _cost(
@@ -93,9 +95,10 @@ def _cost(
 ) -> tuple[float, float]:
     """Seconds of a step of one user alone; GPU-seconds of a million tokens under the load."""
     copied = gpu.best_bandwidth_bytes_s * gpus
-    alone_s = model.active_weight_bytes / (copied * _READ_AT[8 if model.weights.bits >= 8 else 4])
+    read = copied * _READ_AT[8 if model.weights.bits >= 8 else 4]
+    alone_s, weights_s = (model.read_weight_bytes(users) / read for users in (1, load.users))
     cached = (load.prompt_tokens + load.output_tokens / 2) * value(figures, "kv_bytes_per_token")
-    step_s = alone_s + load.users * cached / copied
+    step_s = weights_s + load.users * cached / copied
     flops = value(figures, "compute") * 1e12 * gpus
     prefill_s = 2.0 * model.active_parameters * load.prompt_tokens / flops
     tokens = load.prompt_tokens + load.output_tokens

@@ -161,6 +161,11 @@ def test_a_directory_without_a_model_is_refused(tmp_path):
         ("model.safetensors", b"", "is not a safetensors file"),
         ("model.safetensors", b"version https://git-lfs.github.com/spec/v1", "not a safetensors"),
         ("model.safetensors", (9).to_bytes(8, "little") + b"{", "is not a safetensors file"),
+        ("model.safetensors", (2).to_bytes(8, "little") + b"[]", "is not a safetensors file"),
+        ("model.safetensors", (8).to_bytes(8, "little") + b'{"a": 1}', "is not a safetensors file"),
+        ("config.json", b"GGUF" + bytes(64), "config.json is GGUF, from which nothing is planned"),
+        ("model.safetensors.index.json", b"{}", "is no index of safetensors files"),
+        ("model.safetensors.index.json", b'{"weight_map": 1}', "is no index of safetensors"),
     ],
 )
 def test_files_that_are_not_what_their_names_say_are_told(tmp_path, name, content, said):
@@ -185,6 +190,13 @@ SOUND = {
         ({"vocab_size": True}, "vocab_size is True; a whole number"),
         ({"num_key_value_heads": 3}, "num_key_value_heads: 3 do not divide the 4 of num_att"),
         ({"hidden_size": 66}, "num_attention_heads: 4 do not divide the hidden_size of 66, and"),
+        ({"max_position_embeddings": -1}, "max_position_embeddings is -1; a whole number from 0"),
+        ({"num_experts": 8}, "num_experts_per_tok is missing"),
+        ({"num_experts": -8, "num_experts_per_tok": 2}, "num_experts is -8; a whole number from 0"),
+        ({"num_local_experts": 8, "num_experts_per_tok": 9}, "num_experts_per_tok is 9; of 8 exp"),
+        ({"num_local_experts": 8, "num_experts_per_tok": 0}, "num_experts_per_tok is 0; of 8 exp"),
+        ({"model_type": ["llama"]}, "models of the type `['llama']` cannot be planned"),
+        ({"text_config": "llama"}, "text_config is 'llama'; an object is needed"),
         ({"torch_dtype": "float7"}, "torch_dtype is 'float7'; known are"),
         ({"quantization_config": "awq"}, "quantization_config is 'awq'; an object with a quant_"),
         (
@@ -199,6 +211,13 @@ SOUND = {
             {"quantization_config": {"quant_method": "awq", "bits": 0}},
             "quantization_config.bits is 0; a whole number",
         ),
+        *(
+            (
+                {"quantization_config": {"quant_method": "compressed-tensors", "config_groups": g}},
+                "quantization_config.config_groups: each group is an object",
+            )
+            for g in ([4], {"g": 4}, {"g": {"weights": 4}}, {"g": {"weights": {"num_bits": -4}}})
+        ),
     ],
 )
 def test_numbers_that_no_engine_could_load_are_told_by_their_field(tmp_path, changes, said):
@@ -207,3 +226,77 @@ def test_numbers_that_no_engine_could_load_are_told_by_their_field(tmp_path, cha
     (tmp_path / "config.json").write_text(json.dumps(SOUND | changes))
     with pytest.raises(UnsupportedModel, match=re.escape(said)):
         read_model(tmp_path)
+
+
+def tensors(folder: Path, name: str, size: int) -> None:
+    header = json.dumps({"a": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    (folder / name).write_bytes(len(header).to_bytes(8, "little") + header)
+
+
+def index(folder: Path, *names: str, **metadata: object) -> None:
+    document = {"metadata": metadata, "weight_map": {name: name for name in names}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(document))
+
+
+def test_weights_that_lie_there_a_second_time_count_once(tmp_path):
+    """Mistral's models come in two layouts beside each other."""
+    write(tmp_path, SOUND)
+    for name, size in (("model-1.safetensors", 600), ("model-2.safetensors", 400)):
+        tensors(tmp_path, name, size)
+    assert read_model(tmp_path).stored_bytes == 1000
+    tensors(tmp_path, "consolidated.safetensors", 1000)
+    assert read_model(tmp_path).stored_bytes == 1000
+    tensors(tmp_path, "unused.safetensors", 5000)
+    index(tmp_path, "model-1.safetensors", "model-2.safetensors", total_size=1000)
+    assert read_model(tmp_path).stored_bytes == 1000
+    for name in ("model-1.safetensors", "model-2.safetensors", "unused.safetensors"):
+        (tmp_path / name).unlink()
+    (tmp_path / "model.safetensors.index.json").unlink()
+    assert read_model(tmp_path).stored_bytes == 1000, "alone it is the model"
+
+
+def test_of_weights_that_are_not_all_there_the_index_says_the_sum(tmp_path):
+    """A download that goes on, or has not begun; without a sum the shapes count."""
+    write(tmp_path, SOUND)
+    index(tmp_path, "model-1.safetensors", "model-2.safetensors", total_size=1000)
+    assert read_model(tmp_path).stored_bytes == 1000
+    tensors(tmp_path, "model-1.safetensors", 600)
+    assert read_model(tmp_path).stored_bytes == 1000
+    index(tmp_path, "model-1.safetensors", "model-2.safetensors")
+    assert read_model(tmp_path).stored_bytes is None
+
+
+def test_gguf_is_told_with_what_to_name_instead(tmp_path):
+    weights = tmp_path / "tiny.gguf"
+    weights.write_bytes(b"GGUF" + bytes(64))
+    for place in (weights, tmp_path):
+        with pytest.raises(UnsupportedModel, match=r"GGUF, .*: name the folder of the model that"):
+            read_model(place)
+
+
+def test_what_is_no_config_is_not_read_to_its_end(tmp_path):
+    """Weights of 2 TB named by mistake: a sparse file."""
+    with (tmp_path / "weights.bin").open("wb") as file:
+        file.truncate(2 << 40)
+    with pytest.raises(UnsupportedModel, match=r"is no config\.json: it is larger than any"):
+        read_model(tmp_path / "weights.bin")
+
+
+def test_a_model_in_the_folder_where_one_stands_has_its_name(tmp_path, monkeypatch):
+    (tmp_path / "tiny").mkdir()
+    write(tmp_path / "tiny", SOUND)
+    monkeypatch.chdir(tmp_path / "tiny")
+    assert read_model(Path()).name == "tiny"
+
+
+@pytest.mark.parametrize(("sequences", "left_out"), [(1, 1.0), (2, 0.75), (32, 0.75**31)])
+def test_each_token_chooses_its_own_experts(tmp_path, sequences, left_out):
+    model = read_model(write(tmp_path, MIXTRAL))
+    idle = 2 * (model.parameters - model.active_parameters)
+    read = model.weight_bytes - idle * left_out
+    assert model.read_weight_bytes(sequences) == pytest.approx(read)
+
+
+def test_a_dense_model_is_read_whole(tmp_path):
+    model = read_model(write(tmp_path, LLAMA_8B))
+    assert model.read_weight_bytes(1) == model.read_weight_bytes(64) == model.weight_bytes

@@ -1,6 +1,7 @@
 """`breakeven engine plan`: figures with their arithmetic, formats, layouts, drafts."""
 
 import json
+import shlex
 
 import pytest
 
@@ -159,3 +160,25 @@ def test_what_is_no_amount_is_refused_by_its_option(model, option, value, engine
     answer = engine("plan", model, "--gpu", "H200", "--users", "4", option, value)
     assert answer.exit_code == 2
     assert option in answer.stderr
+
+
+def test_flags_can_be_pasted_into_a_shell(model, tmp_path, engine):
+    draft = tmp_path / "a draft"
+    draft.mkdir()
+    (draft / "config.json").write_text((model / "config.json").read_text())
+    for named in (draft, draft / "config.json"):
+        answer = engine("plan", model, "--gpu", "H200", "--draft", named)
+        (line,) = [one for one in answer.stdout.splitlines() if one.startswith("flags: ")]
+        flags = shlex.split(line.removeprefix("flags: "))
+        said = json.loads(flags[flags.index("--speculative-config") + 1])
+        assert said["model"] == str(draft)
+
+
+def test_what_is_named_in_a_models_place_is_told_in_a_line(model, tmp_path, engine):
+    (tmp_path / "tiny.gguf").write_bytes(b"GGUF" + bytes(64))
+    (tmp_path / "list.json").write_text('{"model_type": ["llama"]}')
+    for named, said in (("tiny.gguf", "is GGUF, from which nothing is planned"),
+                        ("list.json", "models of the type `['llama']` cannot be")):  # fmt: skip
+        answer = engine("plan", tmp_path / named, "--gpu", "H200")
+        assert answer.exit_code == 1
+        assert said in answer.stderr

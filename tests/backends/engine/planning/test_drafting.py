@@ -29,3 +29,8 @@ def test_a_draft_that_brings_nothing_and_one_of_another_vocabulary_are_said(mode
     assert "vLLM refuses this draft" in other.warnings[0]
     all_taken = planned("70b-fp8", draft=Draft(model("7b"), 3, 1.0))
     assert all_taken["tokens_a_pass"] == 4.0
+
+
+def test_the_flag_says_where_the_draft_lies(model, planned):
+    made = planned("70b-fp8", draft=Draft(model("7b"), 5, 0.8, "/models/small"))
+    assert '"model":"/models/small"' in made.flags[-1]

@@ -67,3 +67,29 @@ def test_no_more_sequences_than_a_step_has_tokens(planned, tpot_ms):
     assert small["sequences_in_promise"] == small["prefill_budget_tokens"] > 0
     said = {figure.name: figure.formula for figure in small.figures}
     assert said["sequences_in_promise"].startswith("one for each token of prefill_budget_tokens")
+
+
+def test_many_users_of_a_mixture_read_the_experts_that_they_choose(planned):
+    """Each token takes 2 of 8: one user reads a quarter of them, 32 leave none out."""
+    one, many = (planned("moe", load=Load(users, 512, 256)) for users in (1, 32))
+    idle = 2 * (one["parameters"] - one["active_parameters"])
+    for made, users in ((one, 1), (many, 32)):
+        read = made["weight_bytes"] - idle * 0.75 ** (users - 1)
+        cached = users * 640 * made["kv_bytes_per_token"]
+        assert made["load_step_s"] == pytest.approx((read + cached) / 4.3e12)
+    assert one["decode_floor_s"] == pytest.approx((one["weight_bytes"] - idle) / 4.3e12)
+    staged = planned("moe", tensor_parallel=1, pipeline_parallel=2, load=Load(4, 512, 256))
+    read = 2 * (staged["weight_bytes"] - idle * 0.75)  # two groups of two
+    cached = 4 * 640 * staged["kv_bytes_per_token"]
+    assert staged["load_step_s"] == pytest.approx((read + cached) / (2 * 4.3e12))
+
+
+def test_a_step_with_prompts_reads_all_experts(planned):
+    made = planned("moe", tpot_ms=50.0)
+    left_s = (
+        0.050 / OVER_FLOORS
+        - made["weight_bytes"] / 4.3e12
+        - made["kv_tokens"] / 2 * made["kv_bytes_per_token"] / 4.3e12
+    )
+    most = left_s / (made["prefill_floor_s"] / 512)
+    assert most - 64 < made["prefill_budget_tokens"] <= most

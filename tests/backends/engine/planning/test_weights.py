@@ -50,3 +50,23 @@ def test_dollars_are_the_rate_given_or_the_list_price(planned):
     assert planned("70b", "H200", load=asked).usd_per_gpu_hour == Decimal("3.5")
     assert planned("70b", "H100").usd_per_gpu_hour == Decimal("6.98")
     assert planned("70b", "L40S").usd_per_gpu_hour is None
+
+
+def test_a_mixture_costs_what_many_users_read_of_it(planned):
+    """Eight times the users of a step that reads all experts, not a quarter of them."""
+    made = planned("moe", "H100", load=Load(32, 16, 256))
+    (fp8,) = [one for one in made.choices if one.weights == "fp8"]
+    read_s = fp8.weight_bytes / (3.35e12 * fp8.gpus * 0.97)
+    least = fp8.gpus * 256 * read_s / 32 / 272 * 1e6
+    assert fp8.step_s is not None
+    assert fp8.gpu_s_per_million is not None
+    assert fp8.step_s < read_s / 3
+    assert least < fp8.gpu_s_per_million < 1.5 * least
+
+
+def test_no_format_is_put_on_gpus_that_vllm_would_not_split_it_over(planned, shapes):
+    """28 heads lie on 1, 2 and 4 GPUs, not on 8."""
+    shapes["7b"] |= {"num_attention_heads": 28, "num_key_value_heads": 4, "hidden_size": 3584}
+    made = planned("7b", "T4", load=Load(1000, 512, 256))
+    assert {one.weights: one.gpus for one in made.choices} == {"bf16": 4, "int8": 4, "awq": 4}
+    assert [one.weights for one in made.choices if one.gpu_s_per_million is None] == ["bf16"]
