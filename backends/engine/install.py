@@ -6,11 +6,14 @@ for this Python, the answer is `NotAvailable`, a result and not an error, becaus
 comes up on the simulated engine.
 """
 
+import fcntl
 import hashlib
+import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -80,19 +83,38 @@ def install(request: Request, report: Callable[[Progress], None]) -> Installed |
             mend_cpu(place, stamp.version)  # one installed before a mend was known
         return Installed(place.directory, stamp.flavour, stamp.version, fresh=False)
     partial = Environment(request.directory.with_name(request.directory.name + ".partial"))
-    shutil.rmtree(partial.directory, ignore_errors=True)
-    partial.directory.parent.mkdir(parents=True, exist_ok=True)
     watch = _Watch(report)
-    try:
-        with_problem = _build(partial, request, (flavour, locks), watch)
-        if with_problem is not None:
-            return with_problem
-        version = _finish(partial, flavour, digest, watch)
-        shutil.rmtree(place.directory, ignore_errors=True)
-        partial.directory.rename(place.directory)
-    finally:
+    with _alone(partial.directory.parent):
         shutil.rmtree(partial.directory, ignore_errors=True)
+        try:
+            with_problem = _build(partial, request, (flavour, locks), watch)
+            if with_problem is not None:
+                return with_problem
+            version = _finish(partial, flavour, digest, watch)
+            shutil.rmtree(place.directory, ignore_errors=True)
+            partial.directory.rename(place.directory)
+        finally:
+            shutil.rmtree(partial.directory, ignore_errors=True)
     return Installed(place.directory, flavour, version, fresh=True, seconds=watch.stop())
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One installation in a folder at a time: two would build in one place, each removing it first.
+
+    The lock is on the folder itself, so that nothing of it is left there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            words = "another process installs an engine there: wait until it ends"
+            raise InstallError(f"{folder}: {words}") from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def lock_folder(flavour: Flavour) -> Path:

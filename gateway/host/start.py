@@ -24,7 +24,7 @@ from backends.engine.tinymodel import EMBEDDING, is_complete, make
 from gateway.clock import Clock
 from gateway.config.settings import Settings, load
 from gateway.config.starter import Ports, configuration, found
-from gateway.config.statedir import plainly
+from gateway.config.statedir import hold, plainly
 from gateway.errors import ConfigError
 from gateway.host.answering import until_answering
 from gateway.host.banner import banner, keys_line
@@ -67,7 +67,9 @@ class Start:
         """Until SIGINT, SIGTERM or SIGHUP; nothing is left running then."""
         on_signals(self._stop.set)
         on_hangup(self._stop.set)
-        state = Path(Settings().state_dir) if self._config is None else load(self._config).state
+        given = Settings() if self._config is None else load(self._config)
+        hold(given).release()  # nothing is written or installed beside a host that runs here
+        state = given.state
         installing = Installing(state.resolve() / "engine", self._report)
         work = asyncio.create_task(self._install(installing))
         kind: str | None = likely_engine(state)

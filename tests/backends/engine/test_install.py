@@ -1,5 +1,7 @@
 """Installing the engine: once, whole or not at all, and a typed answer where torch is missing."""
 
+import fcntl
+import os
 import re
 from pathlib import Path
 
@@ -153,3 +155,19 @@ def test_the_cpu_set_leaves_out_what_breaks_or_only_weighs():
     left_out = ["torch", "torchvision", "torchaudio", "torchcodec", "triton", "numba", "llvmlite"]
     assert not re.findall(rf"^({'|'.join(left_out)}|opencv-python-headless)==", text, re.MULTILINE)
     assert "://" not in text  # no index address
+
+
+def test_a_second_installation_in_one_place_is_refused(tmp_path, locks, instant):
+    """It removed what the first was building."""
+    request = Request(tmp_path / "there" / "engine", "cpu", locks)
+    half = tmp_path / "there" / "engine.partial" / "lib"
+    half.mkdir(parents=True)
+    descriptor = os.open(tmp_path / "there", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with pytest.raises(InstallError, match="another process installs an engine there: wait"):
+        install(request, lambda _: None)
+    assert half.is_dir()
+    assert instant == []
+    os.close(descriptor)
+    assert isinstance(install(request, lambda _: None), Installed)
+    assert not half.exists()

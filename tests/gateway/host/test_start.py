@@ -17,8 +17,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway.config.settings import parse
-from gateway.host.start import development_key, needs_engine
+from gateway.config.settings import Settings, parse
+from gateway.config.starter import Ports
+from gateway.config.statedir import hold
+from gateway.errors import ConfigError
+from gateway.host.start import Start, development_key, needs_engine
 from ledger.database import migrate, sqlite_url
 
 PLACE = re.compile(r"http://127\.0\.0\.1:\d+/v1")
@@ -138,6 +141,24 @@ def test_a_port_that_is_taken_is_said_in_one_line(run_command, nowhere):
         assert command.process.wait(60) != 0
     assert "Traceback" not in command.said
     assert command.left_behind() == []
+
+
+@pytest.mark.usefixtures("no_index")
+async def test_a_second_start_leaves_what_the_first_runs_on_as_it_is(tmp_path, monkeypatch):
+    """It wrote the running one's configuration anew, and built an engine where that one built."""
+    monkeypatch.chdir(tmp_path)
+    held = hold(Settings())
+    said: list[str] = []
+    second = Start(
+        None, keys=True, ports=Ports(9, 10), say=said.append, report=lambda _: None,
+        environ={"OPENAI_API_KEY": "sk-none"},
+    )  # fmt: skip
+    with pytest.raises(ConfigError) as refused:
+        await second.run()
+    assert "is in use by another `breakeven`" in refused.value.faults[0]
+    assert not (tmp_path / ".breakeven" / "up.yaml").exists()
+    assert said == []
+    held.release()
 
 
 def test_ports_belong_to_a_configuration_of_ones_own(run_command, tmp_path):
