@@ -124,12 +124,18 @@ class Sampler:
         )
 
     async def run(self, client: httpx.AsyncClient, keys: Mapping[str, str]) -> None:
+        """Each pool by itself: one that is never idle holds up no other."""
         self.tell()
-        while True:
+        async with asyncio.TaskGroup() as group:
             for one in self.watched.values():
-                if one.waiting and one.may_ask(self._clock.now_s()):
-                    await self._one(one, client, keys[one.name])
-            await asyncio.sleep(LOOK_S)
+                group.create_task(self._each(one, client, keys[one.name]))
+
+    async def _each(self, one: Watched, client: httpx.AsyncClient, key: str) -> None:
+        while True:
+            if one.waiting and one.may_ask(self._clock.now_s()):
+                await self._one(one, client, key)
+            else:
+                await asyncio.sleep(LOOK_S)
 
     async def _one(self, one: Watched, client: httpx.AsyncClient, key: str) -> None:
         drawn = one.waiting.popleft()

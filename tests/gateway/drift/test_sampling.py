@@ -150,6 +150,40 @@ async def test_nothing_is_asked_while_an_engine_works(sampler):
     await asyncio.gather(running, return_exceptions=True)
 
 
+async def test_a_pool_that_is_never_idle_holds_up_no_other(tmp_path: Path):
+    """It had all questions wait for as long as one of its own may."""
+    rule = {"teams": ["search"], "baseline": "base", "key_env": "K"}
+    pool = {"engine": {}, "gpu": {"type": "CPU"}}
+    two = Settings.model_validate(
+        {
+            "models": {name: {"targets": [f"pool:{name}"]} for name in ("busy", "idle", "base")},
+            "pools": {
+                name: pool | {"sampling": rule | {"model": name}} for name in ("busy", "idle")
+            }
+            | {"base": pool},
+        }
+    )
+    seats = [SimpleNamespace(pool=name) for name in ("busy", "idle", "base")]
+
+    class OneBusy(Host):
+        def look(self, row: int) -> SimpleNamespace:
+            self.busy = int(seats[row].pool == "busy")
+            return super().look(row)
+
+    runtime = SimpleNamespace(engines=seats, run_dir=tmp_path)
+    one = Sampler(two, runtime, OneBusy(), "http://gateway/v1", Time())
+    for name in ("busy", "idle"):
+        one.take(msgspec.json.encode(Drawn(name, msgspec.Raw(b'[{"role": "user"}]'))))
+    client = answers(lambda _, place: f"w{place}")
+    running = asyncio.create_task(one.run(client, {"busy": "k", "idle": "k"}))
+    async with asyncio.timeout(30):
+        while not one.watched["idle"].compared:  # noqa: ASYNC110  (it has no event)
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert one.watched["busy"].compared == 0
+
+
 def test_the_cap_is_of_any_hour(sampler):
     one = sampler(per_hour=3).watched["tiny"]
     for at_s in (0.0, 10.0, 20.0):
