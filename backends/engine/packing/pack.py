@@ -4,6 +4,7 @@ In it are the wheels of the engine's locked set and of ours, pip, our own code, 
 is named; with them a manifest, a script that unpacks, and `install.sh` that runs it.
 """
 
+import errno
 import platform
 import re
 import shutil
@@ -55,6 +56,8 @@ def target_for(python: str, machine: str = "", glibc: str = "2.34") -> Target:
 
 def pack(request: Request, say: Say) -> Packed:
     """Fetch, then write; raises `InstallError`. What was fetched is kept until all is written."""
+    if request.out.exists() and not request.out.is_dir():
+        raise InstallError(f"{request.out} is a file: name a folder, or one that is to be made")
     model = _model_files(request.model)
     pip = find_pip()
     if pip is None:
@@ -79,10 +82,13 @@ def pack(request: Request, say: Say) -> Packed:
             )  # fmt: skip
         say("tools", "our own code and pip", None)
         own, tool = request.own(work / "own"), _pip_wheel(work / "pip")
+        lock = work / "tools.lock"
+        lock.write_text("".join(one.lines for one in tools), encoding="utf-8")
     except OSError as error:
-        raise InstallError(f"{error.filename or work}: {error.strerror}") from error
-    lock = work / "tools.lock"
-    lock.write_text("".join(one.lines for one in tools), encoding="utf-8")
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = ": make room, what was fetched is kept and the same command goes on"
+        words = f"{error.filename or work}: {error.strerror}{advice if full else ''}"
+        raise InstallError(words) from error
     files = [
         ("tools.lock", lock), (f"tools/{tool.name}", tool), (f"tools/{own.name}", own),
         *((f"wheels/{wheel.name}", wheel) for wheel in found), *model,

@@ -59,19 +59,17 @@ def write_bundle(
     part_bytes: int,
     say: Say,
 ) -> Packed:
-    """`files` are (place on the target, path here). Raises `InstallError` when the disk is full."""
+    """`files` are (place on the target, path here).
+
+    An earlier bundle there is replaced, unless the disk would not hold this one in its place.
+    Raises `InstallError` when the disk is full.
+    """
     total = sum(path.stat().st_size for _, path in files)
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in (*folder.glob("part.*"), folder / unpack.MANIFEST):
-        old.unlink(missing_ok=True)
-    free = shutil.disk_usage(folder).free
-    if total > free:
-        raise InstallError(
-            f"{folder} has {free / 1e9:.1f} GB free and the bundle takes {total / 1e9:.1f} GB"
-        )
     writer = _Parts(folder, part_bytes)
     entries = []
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _make_room(folder, total)
         with writer:
             for place, path in files:
                 say(place, writer.written / total if total else None)
@@ -89,6 +87,18 @@ def write_bundle(
             raise InstallError(f"the disk of {folder} is full: make room, run it again") from error
         raise InstallError(f"{error.filename or folder}: {error.strerror}") from error
     return Packed(folder, len(entries), total, len(writer.parts), sha256)
+
+
+def _make_room(folder: Path, total: int) -> None:
+    """Removes an earlier bundle, and nothing else that lies there."""
+    parts = [path for path in folder.glob("part.*") if re.fullmatch(r"part\.\d{3,}", path.name)]
+    free = shutil.disk_usage(folder).free
+    if total > free + sum(path.stat().st_size for path in parts):
+        raise InstallError(
+            f"{folder} has {free / 1e9:.1f} GB free and the bundle takes {total / 1e9:.1f} GB"
+        )
+    for old in (folder / unpack.MANIFEST, *parts):
+        old.unlink(missing_ok=True)
 
 
 @dataclass

@@ -1,6 +1,8 @@
 """Packing: what is in a bundle, what is asked for wrongly, what is kept when it breaks."""
 
+import errno
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,20 @@ def test_a_cuda_that_is_not_known_is_no_guess():
         driver_of([Locked("nvidia-cuda-runtime", "99.1", frozenset())])
     with pytest.raises(InstallError, match="pack with --flavour cpu"):
         driver_of([])
+
+
+def test_a_file_in_the_bundles_place_is_told_before_anything_is_fetched(request_of, tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(InstallError, match="notes is a file: name a folder"):
+        pack(request_of(out=tmp_path / "notes"), lambda *_: pytest.fail("it went on"))
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
+def test_a_disk_that_fills_after_the_fetching_is_told(request_of):
+    def full(_: Path) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    request = request_of(own=full)
+    with pytest.raises(InstallError, match=r"fetched: No space left .* the same command goes on"):
+        pack(request, lambda *_: None)
+    assert (request.out.with_name(f"{request.out.name}.fetched") / "wheels").is_dir()

@@ -55,3 +55,33 @@ def test_sizes_are_read(text: str, size: int):
 def test_what_is_no_size_is_told(text: str):
     with pytest.raises(InstallError, match="a size of at least 2M"):
         part_size(text)
+
+
+def test_an_earlier_bundle_stays_where_the_new_one_would_not_fit(tmp_path: Path, monkeypatch):
+    small, big, out = tmp_path / "small", tmp_path / "big", tmp_path / "out"
+    small.write_bytes(b"a" * 10)
+    big.write_bytes(b"b" * 11)
+    write_bundle(out, [("f", small)], FACTS, LEAST_PART, lambda *_: None)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
+    with pytest.raises(InstallError, match="GB free and the bundle takes"):
+        write_bundle(out, [("f", big)], FACTS, LEAST_PART, lambda *_: None)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    write_bundle(out, [("f", small)], FACTS, LEAST_PART, lambda *_: None)  # in the old one's place
+
+
+def test_what_is_no_part_of_a_bundle_stays(tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    notes = tmp_path / "out" / "part.list"
+    notes.write_text("mine")
+    (tmp_path / "f").write_bytes(b"a")
+    write_bundle(tmp_path / "out", [("f", tmp_path / "f")], FACTS, LEAST_PART, lambda *_: None)
+    assert notes.read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"a")
+    with pytest.raises(InstallError, match=r"f/out: Not a directory"):
+        write_bundle(
+            tmp_path / "f" / "out", [("f", tmp_path / "f")], FACTS, LEAST_PART, lambda *_: None
+        )
