@@ -209,3 +209,15 @@ def ascend(
     if between not in (max(good), min(bad)):
         seen.append((yield between))
     return Ascent(tuple(seen))
+
+
+def at_each(loads: Sequence[int]) -> Generator[int, Seen, Ascent]:
+    """Yields each load, and lower ones where the promise holds at none of them."""
+    seen: list[Seen] = []
+    left = list(loads)
+    while left:
+        seen.append((yield left.pop(0)))
+        lower = int(min(one.load for one in seen) / STEP)
+        if not left and lower >= 1 and not any(one.good for one in seen):
+            left.append(lower)
+    return Ascent(tuple(seen))

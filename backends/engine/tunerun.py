@@ -27,6 +27,7 @@ from backends.engine.tune import (
     NothingServes,
     Seen,
     ascend,
+    at_each,
     defaults,
     flags_of,
     search,
@@ -172,23 +173,34 @@ async def tune(
 async def _compared(
     tuning: Tuning, log: WorkLog, say: Callable[[str], None], best: Arm, trials: int, until_s: float
 ) -> Outcome:
-    """Defaults, best, defaults, best; the means are compared."""
+    """Defaults, best, defaults, best; the means are compared.
+
+    Where the load is part of the answer, each at the load that it chose and at the other's: a climb
+    that chance ended early would make its arm look slow.
+    """
     last = tuning.effort.levels - 1
+    pair = [Ask(arm, last) for arm in (defaults(tuning.space), best)]
+    looks = pair if tuning.goal.by_load else []
+    steps = [(ask.key, ask) for ask in looks]
+    steps += [
+        (f"final {turn}: {' | '.join(pair[turn % 2].arm)}", pair[turn % 2])
+        for turn in range(FINALS)
+    ]
     figures: list[float] = []
-    for turn in range(FINALS):
-        arm = best if turn % 2 else defaults(tuning.space)
-        key = f"final {turn}: {' | '.join(arm)}"
-        if key not in log.done or "figure" not in log.done[key]:
+    for key, ask in steps:
+        is_final = key != ask.key
+        if "figure" not in log.done.get(key, {}):
             if time.monotonic() >= until_s:
                 return Outcome(best, ended=False, trials=trials)
             say(key)
+            loads = sorted({int(log.done[one.key]["at_once"]) for one in looks if is_final})
             async with _Servers(tuning) as fresh:
-                log.add(key, await _tried(tuning, Ask(arm, last), log.done, fresh))
+                log.add(key, await _tried(tuning, ask, log.done, fresh, loads))
         entry = log.done[key]
         if "figure" not in entry:
             failed = f"{key}: {entry['failed']}"
             return Outcome(best, ended=False, trials=trials, finals=tuple(figures), failed=failed)
-        figures.append(float(entry["figure"]))
+        figures += [float(entry["figure"])] if is_final else []
     default, ours = (sum(figures[place::2]) / (FINALS // 2) for place in (0, 1))
     gain = tuning.goal.gain
     pairs = zip(figures[::2], figures[1::2], strict=True)
@@ -244,15 +256,20 @@ def _launch(tuning: Tuning, arm: Arm) -> Launch:
 
 
 async def _tried(
-    tuning: Tuning, ask: Ask, done: Mapping[str, Mapping[str, Any]], servers: _Servers
+    tuning: Tuning,
+    ask: Ask,
+    done: Mapping[str, Mapping[str, Any]],
+    servers: _Servers,
+    loads: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """What the arm came to on its server, or why it failed."""
+    """What the arm came to on its server, at these loads if any are named, or why it failed."""
     began = time.monotonic()
     entry: dict[str, Any] = {"flags": _launch(tuning, ask.arm).flags}
     try:
         server = await servers.of(ask.arm)
         entry["start_s"] = round(server.start_s, 1)
-        entry |= await _measured(tuning, ask, server, done)
+        steps = at_each(loads) if loads else _steps(tuning, ask, done)
+        entry |= await _measured(tuning, ask.level, server, steps)
     except (DidNotServe, BackendError, BadFlags, OSError) as error:
         await servers.end()  # whatever state it is in, the next look gets a fresh one
         entry["failed"] = str(error)[:600]
@@ -260,16 +277,15 @@ async def _tried(
 
 
 async def _measured(
-    tuning: Tuning, ask: Ask, server: Serving, done: Mapping[str, Mapping[str, Any]]
+    tuning: Tuning, level: int, server: Serving, steps: Generator[int, Seen, Ascent]
 ) -> dict[str, Any]:
     goal = tuning.goal
     figures: dict[int, float] = {}
     async with meter(server, tuning.shape, goal.promise) as of:
         await _warm(of, tuning)
-        steps = _steps(tuning, ask, done)
         load = next(steps)
         while True:
-            point = await _at(of, tuning, load, ask.level)
+            point = await _at(of, tuning, load, level)
             figures[load] = goal.figure(point)
             seen = Seen(load, point.rates.output_tokens, goal.kept(point))
             try:
@@ -305,10 +321,7 @@ def _steps(
 def _looks(done: Mapping[str, Mapping[str, Any]], arm: Arm) -> list[Mapping[str, Any]]:
     """All that this arm came to, in the order in which it was looked at."""
     name = " | ".join(arm)
-    return [
-        one for key, one in done.items()
-        if key.rpartition(" @ ")[0] == name or key.partition(": ")[2] == name
-    ]  # fmt: skip
+    return [one for key, one in done.items() if key.rpartition(" @ ")[0] == name]
 
 
 def _seen(entry: Mapping[str, Any]) -> list[Seen]:

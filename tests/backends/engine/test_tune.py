@@ -15,6 +15,7 @@ from backends.engine.tune import (
     NothingServes,
     Seen,
     ascend,
+    at_each,
     defaults,
     described,
     flags_of,
@@ -191,3 +192,20 @@ def test_a_promise_that_nothing_keeps_has_no_best():
     ascent = climbed(lambda load: Seen(load, 10.0, good=False), 8)
     assert ascent.best is None
     assert [one.load for one in ascent.seen][-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("most", "asked", "best"),
+    [(64, [6, 40], 40), (20, [6, 40], 6), (3, [6, 40, 4, 2], 2), (0, [6, 40, 4, 2, 1], None)],
+)
+def test_loads_are_asked_one_by_one_and_lower_ones_where_none_is_kept(most, asked, best):
+    steps, loads = at_each([6, 40]), []
+    load = next(steps)
+    try:
+        while True:
+            loads.append(load)
+            load = steps.send(Seen(load, 10.0 * load, load <= most))
+    except StopIteration as end:
+        found = end.value
+    assert loads == asked
+    assert (found.best and found.best.load) == best

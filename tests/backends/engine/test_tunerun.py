@@ -86,16 +86,35 @@ async def test_an_arm_is_compared_in_turn_without_a_search(tuning, tmp_path):
     found = await tune(tuning, log, lambda _: None, until_s=float("inf"), arm=("8",))
     assert (found.best, found.trials, found.ended) == (("8",), 0, True)
     assert found.gain > 1
-    assert list(log.done) == ["final 0: default", "final 1: 8", "final 2: default", "final 3: 8"]
+    looks, finals = list(log.done)[:2], list(log.done)[2:]
+    assert looks == ["default @ 0", "8 @ 0"]
+    assert finals == ["final 0: default", "final 1: 8", "final 2: default", "final 3: 8"]
     none = await tune(tuning, WorkLog(tmp_path / "n", {}), lambda _: None, until_s=0.0, arm=("8",))
     assert (none.ended, none.finals) == (False, ())
+
+
+async def test_at_the_end_both_are_asked_at_the_load_of_either(tuning, tmp_path):
+    """A climb of the defaults that chance ended at 2 at once made any flag look better."""
+    tuning = replace(tuning, base=("--max-num-seqs", "8"))  # the defaults are as good
+    log = WorkLog(tmp_path / "work.jsonl", {})
+    for key, load in (("default @ 0", 2), ("8 @ 0", 8)):
+        log.add(key, {"at_once": load, "figure": 1.0, "score": 1.0, "seen": [[load, 1.0, True]]})
+    found = await tune(tuning, log, lambda _: None, until_s=float("inf"), arm=("8",))
+    assert found.ended
+    for turn, name in enumerate(("default", "8", "default", "8")):
+        entry = log.done[f"final {turn}: {name}"]
+        assert [load for load, *_ in entry["seen"]] == [2, 8]
+        assert entry["at_once"] == 8
+    assert found.gain < 1.5, (
+        "the control: at its own load alone it would be some four times as fast"
+    )
 
 
 async def test_an_arm_that_does_not_start_is_told_with_its_cause(tuning, tmp_path):
     log = WorkLog(tmp_path / "work.jsonl", {})
     found = await tune(tuning, log, lambda _: None, until_s=float("inf"), arm=("crash",))
-    assert (found.ended, len(found.finals)) == (False, 1)
-    assert "final 1: crash: " in found.failed
+    assert (found.ended, found.finals) == (False, ())
+    assert "crash @ 0: " in found.failed
     assert "not for this GPU" in found.failed
 
 
