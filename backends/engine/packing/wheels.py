@@ -115,6 +115,8 @@ def _download(some: Sequence[Locked], target: Target, source: Source, folder: Pa
     ]  # fmt: skip
     code, tail = run(command, os.environ)
     lock.unlink()
+    if code != 0 and "No space left" in tail:
+        words = "the disk is full: make room, what came is kept and the same command goes on"
+        raise InstallError(f"{words}\n{tail.splitlines()[-1]}")
     if code != 0:
-        advice = "the disk is full; " if "No space left" in tail else ""
-        raise InstallError(f"{advice}wheels could not be fetched; what came is kept\n{tail}")
+        raise InstallError(f"wheels could not be fetched; what came is kept\n{tail}")

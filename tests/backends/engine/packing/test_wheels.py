@@ -27,6 +27,20 @@ def test_what_is_there_with_its_hash_is_not_fetched_again(places: Path, tmp_path
     assert first == again
 
 
+def test_a_full_disk_is_told_without_pips_traceback(places: Path, tmp_path: Path):
+    full = "OSError: [Errno 28] No space left on device: '/tmp/x'"
+    lines = f'Traceback (most recent call last):\n  File "x.py", line 1\n{full}'
+    pip = tmp_path / "pip"
+    pip.write_text(f"#!/bin/sh\ncat <<'END'\n{lines}\nEND\nexit 2\n")
+    pip.chmod(0o755)
+    wanted = [entry(places / "tinytool-1.0-py3-none-any.whl")]
+    with pytest.raises(InstallError) as refused:
+        fetch(wanted, Target(HERE), Source((str(pip),)), tmp_path / "got", lambda *_: None)
+    first, last = str(refused.value).splitlines()
+    assert first == "the disk is full: make room, what came is kept and the same command goes on"
+    assert last == full
+
+
 def test_a_broken_wheel_is_removed(places: Path):
     wheel = places / "tinytool-1.0-py3-none-any.whl"
     known = entry(wheel)
