@@ -125,19 +125,6 @@ class Child:
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
 
-    async def _life(self) -> int:
-        """Its exit code; where none could begin, the number of the error."""
-        try:
-            process = self._process = await self._start()
-        except OSError as error:  # no process or no file to be had: perhaps the next time
-            return error.errno or 1
-        self.lives += 1
-        if self._stopping.is_set() or not self._awake.is_set():
-            process.terminate()  # `stop` or `rest` came while it was being started
-        code = await process.wait()
-        self._process = None
-        return code
-
     async def _either(self) -> None:
         """Until it is woken or stopped."""
         waits = [asyncio.ensure_future(one.wait()) for one in (self._awake, self._stopping)]

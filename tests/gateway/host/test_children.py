@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import errno
 import os
 import signal
 import sys
@@ -218,21 +217,3 @@ async def test_the_death_of_the_parent_ends_its_children(
         assert alive(pid)
         os.kill(pid, signal.SIGKILL)
     await until(lambda: not alive(pid))
-
-
-async def test_who_cannot_be_started_at_the_moment_is_tried_again(started, monkeypatch) -> None:
-    """No process is to be had, or no file: it was never tried again, and nothing said so."""
-    usual, failed = Child._start, []
-
-    async def none_to_be_had(child: Child):
-        if len(failed) < 2:
-            failed.append(child)
-            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-        return await usual(child)
-
-    monkeypatch.setattr(Child, "_start", none_to_be_had)
-    child, exits = started(SLEEP)
-    assert alive(await up(child))
-    assert exits == [("child", errno.EAGAIN)] * 2
-    assert (child.lives, child.crashes) == (1, 2)
-    await child.stop(5)
