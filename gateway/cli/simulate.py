@@ -111,14 +111,14 @@ def _here(
             sets = _sets(chosen, settings, rules_of(settings, stored).settings)
             prices = prices_of(settings, books)
             traffic = _traffic(books, trace, ledger, most)
-            arrivals = arranged(settings, traffic.arrivals, wanted.model, times)
-            house = house_of(settings, prices, traffic, arrivals, _named(wanted.engine), books)
+            traffic = arranged(settings, traffic, wanted.model, times)
+            house = house_of(settings, prices, traffic, _named(wanted.engine), books)
     except (AskedError, HouseError, SpanError) as error:
         fail(str(error))
     with bars() as bar:
-        tasks = {name: bar.add_task(name, total=len(arrivals)) for name, _ in sets}
+        tasks = {name: bar.add_task(name, total=len(traffic.arrivals)) for name, _ in sets}
         document = trial(
-            house, sets, arrivals, wanted.seed,
+            house, sets, traffic.arrivals, wanted.seed,
             lambda name, done: bar.update(tasks[name], completed=done),
         )  # fmt: skip
     document["traffic"] = {**document["traffic"], **traffic.about, "times": times}
@@ -135,7 +135,8 @@ def _traffic(
         except TraceError as error:
             fail(f"--trace {error}")
         about = {"source": str(trace), "form": recorded.form, "left_out": recorded.left_out}
-        return Traffic(recorded.arrivals, recorded.start_us(now_us), {}, about)
+        start_us, came_us = recorded.start_us(now_us), recorded.came_us
+        return Traffic(recorded.arrivals, start_us, {}, about, came_us)
     assert ledger is not None, "one of the two was named"
     assert books is not None, "a ledger that is not there has ended the command"
     return recorded_traffic(books, ledger, most, now_us)

@@ -5,14 +5,14 @@ the command's options, and errors name them so.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Engine
 
 from backends.simulator.profiles import PROFILES
 from gateway.config.settings import Settings, resolve_model
-from gateway.whatif.house import House, Modelled, Seen, engine_models, pools_asked
+from gateway.whatif.house import Calendar, House, Modelled, Seen, engine_models, pools_asked
 from gateway.whatif.past import past, span_of
 from gateway.whatif.traffic import Arrival
 from ledger.fleet.paidrates import read_rates
@@ -26,12 +26,18 @@ class AskedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Arrivals from `start_us` on; `seen` by API; `about`: members of the document's `traffic`."""
+    """Arrivals from `start_us` on; `seen` by API; `about`: members of the document's `traffic`.
+
+    `came_us`: when the first of them came, where that is another time; `times`: how much faster
+    than they came they are played.
+    """
 
     arrivals: Sequence[Arrival]
     start_us: int
     seen: Mapping[str, Seen]
     about: Mapping[str, Any]
+    came_us: int | None = None
+    times: float = 1.0
 
 
 def recorded_traffic(books: Engine, span: str, most: int | None, now_us: int) -> Traffic:
@@ -48,9 +54,7 @@ def recorded_traffic(books: Engine, span: str, most: int | None, now_us: int) ->
     return Traffic(found.arrivals, found.start_us, found.seen, about)
 
 
-def arranged(
-    settings: Settings, arrivals: Sequence[Arrival], named: Sequence[str], times: float
-) -> list[Arrival]:
+def arranged(settings: Settings, traffic: Traffic, named: Sequence[str], times: float) -> Traffic:
     """With logical models that exist, at the speed asked for. Raises `AskedError`."""
     renamed = dict(one.split("=", 1) for one in named if "=" in one)
     plain = [one for one in named if "=" not in one]
@@ -59,7 +63,7 @@ def arranged(
     known = [name for name, one in settings.models.items() if one != "passthrough"]
     only = plain[0] if plain else known[0] if len(known) == 1 else None
     found = []
-    for arrival in arrivals:
+    for arrival in traffic.arrivals:
         name = renamed.get(arrival.model) or (plain[0] if plain else arrival.model or only)
         if name is None:
             words = f"the trace names no model: say --model with one of {', '.join(known)}"
@@ -71,7 +75,7 @@ def arranged(
                 f"there is no model `{name}` in the configuration: say --model {name}=NAME, or"
                 f" --model NAME for all, with one of {', '.join(known)}"
             )
-    return found
+    return replace(traffic, arrivals=found, times=times)
 
 
 def pool_and_model(word: str) -> tuple[str, str]:
@@ -95,7 +99,6 @@ def house_of(
     settings: Settings,
     prices: PriceBook,
     traffic: Traffic,
-    arrivals: Sequence[Arrival],
     named: Mapping[str, Modelled],
     books: Engine | None,
 ) -> House:
@@ -106,6 +109,9 @@ def house_of(
         with books.connect() as connection:
             measured = capacities(connection)
         entered = read_rates(books)
-    pools = pools_asked(settings, iter({one.model for one in arrivals}))
+    pools = pools_asked(settings, iter({one.model for one in traffic.arrivals}))
     models = engine_models(settings, pools, named, measured)
-    return House(settings, prices, models, traffic.seen, traffic.start_us, entered)
+    house = House(settings, prices, models, traffic.seen, traffic.start_us, entered)
+    came_us = traffic.start_us if traffic.came_us is None else traffic.came_us
+    house.calendar = Calendar(came_us, traffic.times)
+    return house

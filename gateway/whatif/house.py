@@ -46,6 +46,20 @@ class Seen:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """When requests came: the first one at `from_us`, all `times` as far apart as they are played.
+
+    Policies ask for hours of the week, which stay those of the recording at any speed.
+    """
+
+    from_us: int
+    times: float = 1.0
+
+    def wall_us(self, at_s: float) -> int:
+        return self.from_us + int(1e6 * at_s * self.times)
+
+
 class House:
     """`start_us` is the wall clock at the first request; `seen` what is known of APIs by name."""
 
@@ -63,6 +77,7 @@ class House:
         self.prices = prices
         self.engines = engines
         self.start_us = start_us
+        self.calendar = Calendar(start_us)
         self._entered = entered or {}
         self.runtime: Runtime = unstarted(settings)
         self.fleet = Fleet(settings, self.runtime, nobody)

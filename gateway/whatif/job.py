@@ -62,17 +62,18 @@ def answer(order: Order, url: str, report: "Telling") -> dict[str, Any]:
         sets = [(name, _rules(name, text, settings, in_force)) for name, text in asked.sets]
         prices = load_price_book(books, price_aliases(settings))
         traffic = recorded_traffic(books, asked.ledger, asked.most, order.now_us)
-        arrivals = arranged(settings, traffic.arrivals, asked.models, asked.times)
+        traffic = arranged(settings, traffic, asked.models, asked.times)
         named = {
             pool: modelled(word, what)
             for word in asked.engines
             for pool, what in [pool_and_model(word)]
         }
-        house = house_of(settings, prices, traffic, arrivals, named, books)
+        house = house_of(settings, prices, traffic, named, books)
     finally:
         books.dispose()
     names = [name for name, _ in sets]
-    document = trial(house, sets, arrivals, asked.seed, report.of(names, len(arrivals)))
+    count = len(traffic.arrivals)
+    document = trial(house, sets, traffic.arrivals, asked.seed, report.of(names, count))
     document["traffic"] = {**document["traffic"], **traffic.about, "times": asked.times}
     return document
 

@@ -189,7 +189,7 @@ class Planned:
         if chain is None:
             chain = Chain(self._rules.entries(name, arrival.tenant), model, targets)
             self._chains[name, arrival.tenant] = chain
-        wall_us = self._house.start_us + int(1e6 * arrival.at_s)
+        wall_us = self._house.calendar.wall_us(arrival.at_s)
         key = f"{arrival.session or wall_us}:{arrival.tenant}"
         terms = chain.terms(partial(_asking, arrival, name), wall_us=wall_us, key=key)
         policy = terms.rule.policy

@@ -72,10 +72,15 @@ class Recorded:
     left_out: int
     start_s: float | None = None
 
+    @property
+    def came_us(self) -> int | None:
+        """When the first request came, by which policies' hours go: zones change their clocks."""
+        return None if self.start_s is None else int(1e6 * self.start_s)
+
     def start_us(self, now_us: int) -> int:
         """The latest such hour of such a weekday up to now; now, where the file tells no time.
 
-        Policies may ask for the hour; prices are today's, whenever it was recorded.
+        Prices and budgets are today's, whenever it was recorded.
         """
         if self.start_s is None:
             return now_us

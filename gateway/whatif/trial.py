@@ -47,7 +47,7 @@ def trial(
 
 
 def _traffic(house: House, arrivals: Sequence[Arrival]) -> dict[str, Any]:
-    begins = datetime.fromtimestamp(house.start_us / 1e6, UTC)
+    begins = datetime.fromtimestamp(house.calendar.from_us / 1e6, UTC)
     return {
         "begins": f"{begins:%Y-%m-%d %H:%M UTC}",
         "requests": len(arrivals),

@@ -6,12 +6,14 @@ from gateway.whatif.asked import AskedError, Traffic, arranged, house_of, modell
 from gateway.whatif.traffic import Arrival
 
 ARRIVALS = [Arrival(0.0, 10, 5, "chat"), Arrival(4.0, 10, 5, "old")]
+TRAFFIC = Traffic(ARRIVALS, 10**15, {}, {})
 
 
 def test_names_are_replaced_and_time_runs_faster(under) -> None:
-    found = arranged(under("tight"), ARRIVALS, ["old=inside"], 2.0)
-    assert [(one.at_s, one.model) for one in found] == [(0.0, "chat"), (2.0, "inside")]
-    assert {one.model for one in arranged(under("tight"), ARRIVALS, ["chat"], 1.0)} == {"chat"}
+    found = arranged(under("tight"), TRAFFIC, ["old=inside"], 2.0)
+    assert [(one.at_s, one.model) for one in found.arrivals] == [(0.0, "chat"), (2.0, "inside")]
+    plain = arranged(under("tight"), TRAFFIC, ["chat"], 1.0)
+    assert {one.model for one in plain.arrivals} == {"chat"}
 
 
 @pytest.mark.parametrize(
@@ -24,8 +26,8 @@ def test_names_are_replaced_and_time_runs_faster(under) -> None:
 )
 def test_a_name_that_nobody_has_is_told_with_those_that_are(under, named, words) -> None:
     with pytest.raises(AskedError, match=words):
-        arranged(under("tight"), ARRIVALS, named, 1.0)
-    nameless = [Arrival(0.0, 10, 5, "")]
+        arranged(under("tight"), TRAFFIC, named, 1.0)
+    nameless = Traffic([Arrival(0.0, 10, 5, "")], 10**15, {}, {})
     with pytest.raises(AskedError, match="names no model"):
         arranged(under("tight"), nameless, [], 1.0)
 
@@ -42,6 +44,14 @@ def test_an_engine_is_named_by_pool_and_profile() -> None:
 
 def test_a_house_has_the_engines_of_the_pools_that_are_asked(under, house) -> None:
     traffic = Traffic(ARRIVALS[:1], 10**15, {}, {})
-    found = house_of(under("tight"), house.prices, traffic, ARRIVALS[:1], {}, None)
+    found = house_of(under("tight"), house.prices, traffic, {}, None)
     assert list(found.engines) == ["chat"]
+    assert found.start_us == found.calendar.from_us == 10**15
+
+
+def test_policies_hours_are_those_in_which_the_requests_came(under, house) -> None:
+    traffic = Traffic(ARRIVALS[:1], 10**15, {}, {}, came_us=5 * 10**14)
+    faster = arranged(under("tight"), traffic, [], 4.0)
+    found = house_of(under("tight"), house.prices, faster, {}, None)
     assert found.start_us == 10**15
+    assert found.calendar.wall_us(900.0) == 5 * 10**14 + 3600 * 10**6

@@ -1,8 +1,14 @@
 """Policies in virtual time do what they do live: keep inside, wait, refuse, cut."""
 
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from gateway.config.settings import Settings
 from gateway.whatif.apis import draws
+from gateway.whatif.house import Calendar, House
 from gateway.whatif.planned import Planned
 from gateway.whatif.replay import Replay
+from gateway.whatif.traffic import Arrival
 from gateway.whatif.trial import trial
 
 
@@ -41,3 +47,21 @@ def test_what_a_client_allows_ends_an_answer(house, under, poisson) -> None:
     planned = Planned(house, under("tight"), 1.0)
     (outcome,) = Replay(planned.seats, {}, [asked], []).run(planned)
     assert (outcome.engine, outcome.arrival.output_tokens) == ("pool:chat/0", 7)
+
+
+def test_a_day_keeps_its_hours_at_any_speed(house, under) -> None:
+    """One request an hour, four times as fast: of a day in summer, told in winter."""
+    from_us = int(datetime(2026, 7, 6, tzinfo=ZoneInfo("Europe/Berlin")).timestamp() * 1e6)
+    times = [{"starts": "09:00", "ends": "17:00", "timezone": "Europe/Berlin"}]
+    rules = under("tight").model_dump(mode="json")
+    work = {"name": "work", "match": {"times": times}}
+    policies = [work, {"name": "rest"}]
+    settings = Settings.model_validate({**rules, "policies": policies})
+    winter = int(datetime(2026, 12, 7, tzinfo=UTC).timestamp() * 1e6)
+    there = House(settings, house.prices, house.engines, {}, winter)
+    there.calendar = Calendar(from_us, 4.0)
+    arrivals = [Arrival(900.0 * hour, 100, 5, "chat") for hour in range(24)]
+    planned = Planned(there, settings, arrivals[-1].at_s)
+    outcomes = Replay(planned.seats, {}, arrivals, []).run(planned)
+    names = [one.choice.told.rule for one in outcomes]
+    assert names == ["rest"] * 9 + ["work"] * 8 + ["rest"] * 7
