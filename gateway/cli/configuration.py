@@ -18,6 +18,7 @@ import yaml
 
 from gateway.cli.output import AsJson, emit, fail
 from gateway.config.carryover import Priced, carry_over
+from gateway.config.deployments import COSTS
 from gateway.config.document import read_document
 from gateway.config.sameweights import same_weights
 from gateway.config.settings import json_schema
@@ -136,11 +137,12 @@ def _gathered(notes: Sequence[Note]) -> list[tuple[str, str]]:
 def _csv(prices: Sequence[Priced]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["name", "input_usd_per_token", "output_usd_per_token"])
+    stated = {kind for one in prices for kind, _ in one.kinds}
+    columns = [kind for kind in COSTS if kind in stated]
+    writer.writerow(["name", *(f"{kind}_usd_per_token" for kind in columns)])
     for one in dict.fromkeys(prices):
-        writer.writerow(
-            [one.name, *("" if x is None else f"{x:f}" for x in (one.input, one.output))]
-        )
+        known = dict(one.kinds)
+        writer.writerow([one.name, *(f"{known[x]:f}" if x in known else "" for x in columns)])
     return out.getvalue()
 
 

@@ -14,11 +14,16 @@ from typing import Any, NamedTuple
 
 from backends.openai import BASE_URLS
 from gateway.config.deployments import (
+    COSTS,
+    CREDENTIAL,
+    ENVIRON,
     SPOKEN,
     Deployment,
     address_in_environ,
+    credentials_of,
     deployment,
     section_of,
+    with_credential,
 )
 from gateway.config.uncarried import Note, notes_on, why
 
@@ -27,11 +32,10 @@ _FALLBACKS = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks
 
 
 class Priced(NamedTuple):
-    """A price that the file states, in dollars a token; `None`: not stated."""
+    """A price that the file states, by kind in dollars a token; what is not stated is left out."""
 
     name: str
-    input: Decimal | None
-    output: Decimal | None
+    kinds: tuple[tuple[str, Decimal], ...]
 
 
 @dataclass(slots=True)
@@ -60,8 +64,10 @@ def carry_over(
     pools: dict[str, dict[str, Any]] = {}
     providers: dict[str, dict[str, Any]] = {}
     known_as: dict[str, str] = {}  # by target, what prices call it
-    for index, entry in enumerate(_entries(given.get("model_list"))):
-        place = f"model_list[{index}]"
+    credentials = credentials_of(given.get("credential_list"))
+    environ = {**environ, **_stated(given.get("environment_variables"))}
+    for index, written in enumerate(_entries(given.get("model_list"))):
+        place, entry = f"model_list[{index}]", with_credential(written, credentials)
         name = str(entry.get("model_name") or "")
         found = deployment(entry, provider_of, environ)
         if found is None or not name:
@@ -85,7 +91,7 @@ def carry_over(
     for name, section in sections.items():
         _section(carried, models, name, section)
     for name in given:
-        if name not in {"model_list", *_SECTIONS}:
+        if name not in {"model_list", "credential_list", *_SECTIONS}:
             carried.notes.append(Note(name, why(name)))
     _compare(models, pools, _Market(known_as, sold_as), carried.notes)
     parts = {"models": models | patterns, "pools": pools, "providers": providers}
@@ -98,10 +104,25 @@ _PATTERN = (
     "a pattern stands for one provider's own names at its own address, under one key: `openai/*` as"
     " `openai/*`"
 )
+_CREDENTIAL = (
+    "`credential_list` has none of that name, so where it is sent is not known: write its address"
+    " and the variable of its key here"
+)
 _SECTIONS = ("router_settings", "litellm_settings", "general_settings")
 
 
+def _stated(variables: object) -> dict[str, str]:
+    """What the file itself puts into the environment; as for `environ` addresses alone are read."""
+    return {
+        str(name): value
+        for name, value in section_of(variables).items()
+        if isinstance(value, str) and not value.startswith(ENVIRON)
+    }
+
+
 def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> Note:
+    if CREDENTIAL in section_of(entry.get("litellm_params")):
+        return Note(f"{place}.litellm_params.{CREDENTIAL}", _CREDENTIAL)
     variable = address_in_environ(entry)
     if variable is not None and not environ.get(variable):
         words = f"its address is in `{variable}`, which is not set here: set it, and import again"
@@ -180,15 +201,17 @@ def _names(name: str) -> Iterator[str]:
 
 def _priced(entry: Mapping[str, Any], found: Deployment) -> Iterator[Priced]:
     both = {**section_of(entry.get("model_info")), **section_of(entry.get("litellm_params"))}
-    prices = [_decimal(both.get(f"{side}_cost_per_token")) for side in ("input", "output")]
-    if not found.own and any(price is not None for price in prices):
-        yield Priced(found.price_name or found.target, *prices)
+    stated = [(kind, _decimal(both.get(word))) for kind, word in COSTS.items()]
+    kinds = tuple([(kind, price) for kind, price in stated if price is not None])
+    if kinds and not found.own:
+        yield Priced(found.price_name or found.target, kinds)
 
 
 def _section(
     carried: Carried, models: dict[str, dict[str, Any]], name: str, section: Mapping[str, Any]
 ) -> None:
-    for key, value in section.items():
+    # Aliases first: who falls back may fall back to one.
+    for key, value in sorted(section.items(), key=lambda one: one[0] != "model_group_alias"):
         place = f"{name}.{key}"
         if key in _FALLBACKS:
             _fall_back(models, place, value, carried.notes)
@@ -210,6 +233,7 @@ def _fall_back(
         for name, others in one.items():
             for said in others if isinstance(others, list) else [others]:
                 other = _called(said)
+                other = models.get(other, {}).get("same_as", other)
                 if "targets" not in models.get(name, {}) or "targets" not in models.get(other, {}):
                     words = f"`{name}` to `{other}`: one of them is no model here"
                     notes.append(Note(place, words))

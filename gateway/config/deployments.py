@@ -32,7 +32,16 @@ RERANKERS = {
 # Where a file names no key, LiteLLM takes it from the vendor's own variable.
 _USUAL_KEYS = {one.name: one.variable for one in PROVIDERS}
 _NOT_BY_ADAPTER = frozenset({"rerank", "transcription"})
+# By the kinds that prices have here, what LiteLLM calls its dollars a token.
+COSTS = {
+    "input": "input_cost_per_token", "output": "output_cost_per_token",
+    "cached": "cache_read_input_token_cost", "cache_write": "cache_creation_input_token_cost",
+    "cache_write_1h": "cache_creation_input_token_cost_above_1hr",
+    "reasoning": "output_cost_per_reasoning_token",
+    "audio_input": "input_cost_per_audio_token", "audio_output": "output_cost_per_audio_token",
+}  # fmt: skip
 ENVIRON = "os.environ/"
+CREDENTIAL = "litellm_credential_name"
 _OWN_NAMES = (".internal", ".local", ".lan", ".svc", ".cluster.local")
 
 
@@ -55,6 +64,26 @@ class Deployment(NamedTuple):
         return f"pool:{self.name}" if self.own else f"{self.name}/{self.model}"
 
 
+def credentials_of(given: object) -> dict[str, Mapping[str, Any]]:
+    """LiteLLM's `credential_list`: what each name stands for, an address among it."""
+    found = [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
+    return {
+        str(one.get("credential_name")): section_of(one.get("credential_values")) for one in found
+    }
+
+
+def with_credential(
+    entry: Mapping[str, Any], credentials: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """The entry with what its credential stands for; as it is where nobody here knows that one."""
+    given = section_of(entry.get("litellm_params"))
+    known = credentials.get(str(given.get(CREDENTIAL)))
+    if known is None:
+        return entry
+    own = {name: value for name, value in given.items() if name != CREDENTIAL}
+    return {**entry, "litellm_params": {**known, **own}}
+
+
 def address_in_environ(entry: Mapping[str, Any]) -> str | None:
     """The variable that the entry's address stands in; `None`: it states one, or has none."""
     base_url = _base_url(section_of(entry.get("litellm_params")))
@@ -73,10 +102,7 @@ def deployment(
     `provider_of`: LiteLLM's own guess at a bare name. `environ`: where addresses may stand.
     """
     given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
-    word = str(given.get("model") or "")
-    prefix, slash, model = word.partition("/")
-    if not slash and word != "*":
-        prefix, model = provider_of(word) or "", word
+    prefix, model = _served_by(given, provider_of)
     base_url, variable = _base_url(given), address_in_environ(entry)
     if variable is not None:
         base_url = _text(environ.get(variable))
@@ -109,6 +135,24 @@ def deployment(
         price_name=base_model or (f"{ours}/{model}" if name != ours and not own else None),
         litellm_prefix=prefix if not speaks and name != prefix else None,
     )
+
+
+def _served_by(
+    given: Mapping[str, Any], provider_of: Callable[[str], str | None]
+) -> tuple[str, str]:
+    """(LiteLLM's word for who serves, what it calls the model); empty: nobody can tell.
+
+    Where a credential leads that is not in the file is not known either.
+    """
+    word, stated = str(given.get("model") or ""), _text(given.get("custom_llm_provider"))
+    if word.startswith(ENVIRON) or CREDENTIAL in given:
+        return "", ""
+    if stated is not None:
+        return stated, word.removeprefix(f"{stated}/")
+    prefix, slash, model = word.partition("/")
+    if slash or word == "*":
+        return prefix, model
+    return provider_of(word) or "", word
 
 
 def _base_url(given: Mapping[str, Any]) -> str | None:

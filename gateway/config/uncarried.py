@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gateway.config.deployments import Deployment, section_of
+from gateway.config.deployments import COSTS, Deployment, section_of
 
 _READ = frozenset({
-    "model", "api_base", "base_url", "api_key", "input_cost_per_token", "output_cost_per_token",
+    "model", "custom_llm_provider", "api_base", "base_url", "api_key", *COSTS.values(),
 })  # fmt: skip
-_READ_INFO = frozenset({
-    "base_model", "id", "mode", "input_cost_per_token", "output_cost_per_token",
-})  # fmt: skip
+_READ_INFO = frozenset({"base_model", "id", "mode", *COSTS.values()})
 _LIMITS = "providers tell their limits in their answers, and these are heeded"
 _NO_ORDER = "targets have no order or weight: each request goes where it is cheapest inside its SLO"
 _DEADLINES = "deadlines are the gateway's: see server.timeouts"
@@ -18,6 +16,7 @@ _RETRIES = "retries have one budget, and circuits open by themselves"
 _HOSTS = "not needed: workers share memory, hosts share the ledger's database"
 _NO_CACHE = "answers are not cached; engines cache prefixes"
 _ADAPTER = "LiteLLM's adapter reads it from the environment: "
+_BY_THE_HOUR = "an own engine costs what its GPUs cost an hour: pools.NAME.gpu.usd_per_hour"
 _METRICS = "see /metrics, `breakeven ledger report` and the dashboard"
 _WHY = {
     "rpm": _LIMITS, "tpm": _LIMITS, "max_parallel_requests": _LIMITS,
@@ -36,6 +35,7 @@ _WHY = {
     "vertex_credentials": f"{_ADAPTER}GOOGLE_APPLICATION_CREDENTIALS, a file's path",
     "vertex_location": f"{_ADAPTER}VERTEXAI_LOCATION",
     "vertex_project": f"{_ADAPTER}VERTEXAI_PROJECT",
+    "provider_budget_config": "a provider has a budget by `budgets`, scope: provider:NAME",
     "environment_variables": "set them where `breakeven serve` is started",
     "drop_params": "nothing to set: hints that a target does not know are left out",
     "enable_pre_call_checks": "nothing to set: what does not fit a target is never sent to it",
@@ -64,7 +64,9 @@ def notes_on(place: str, entry: Mapping[str, Any], found: Deployment) -> Iterato
         ("model_info", info, _READ_INFO),
     ):
         for name in section:
-            if name not in read:
+            if found.own and name in COSTS.values():
+                yield Note(f"{place}.{where}.{name}", _BY_THE_HOUR)
+            elif name not in read:
                 yield Note(f"{place}.{where}.{name}", why(name))
     for name in entry:
         if name not in {"model_name", "litellm_params", "model_info"}:

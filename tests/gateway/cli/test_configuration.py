@@ -56,7 +56,7 @@ def test_the_result_is_a_configuration(given, tmp_path) -> None:
     assert examined.settings.models["chat"].targets == (
         "openai/gpt-4o", "azure-eu.example.com/eu", "anthropic/claude-haiku-4-5",
     )  # fmt: skip
-    assert prices.read_text().splitlines()[1] == "deepinfra/x,0.00000002,"
+    assert prices.read_text().splitlines()[1] == "deepinfra/x,0.00000002"
     assert "rpm: providers tell their limits" in answer.stderr
     assert "(and 1 more)" in answer.stderr
     assert SECRET not in out.read_text() + answer.stderr

@@ -162,6 +162,42 @@ def test_an_address_in_a_variable_is_read_and_never_guessed() -> None:
     assert [note.place for note in missing.notes] == ["model_list[1].litellm_params.api_base"]
 
 
+def test_a_credential_is_what_it_stands_for_and_never_guessed() -> None:
+    """Its address above all: without it prompts meant for an own server went to the vendor."""
+    inside = {"api_base": "http://10.0.0.9:8000/v1", "api_key": "os.environ/INSIDE"}
+    listed = [
+        {"credential_name": "inside", "credential_values": inside, "credential_info": {}},
+        {"credential_name": "azure", "credential_values": {"api_key": "s3cret"}},
+        "text",
+    ]
+    by_name = entry("mine", "openai/llama", litellm_credential_name="inside")
+    there = entry("there", "azure/gpt", litellm_credential_name="azure", api_key="os.environ/A")
+    lost = entry("lost", "openai/gpt-4o", litellm_credential_name="of the database")
+    found = carried(by_name, there, lost, credential_list=listed)
+    engine = found.document["pools"]["llama"]["engine"]
+    assert engine["endpoints"] == ["http://10.0.0.9:8000/v1"]
+    assert engine["api_key_env"] == "INSIDE"
+    assert found.document["providers"]["azure"]["api_key_env"] == "A"  # its own word counts
+    assert found.document["models"].keys() == {"mine", "there"}
+    places = [note.place for note in found.notes]
+    assert "model_list[2].litellm_params.litellm_credential_name" in places
+    assert "s3cret" not in repr(found)
+
+
+def test_an_address_in_a_variable_of_the_file_is_read_there() -> None:
+    there = entry("a", "openai/llama", api_base="os.environ/WHERE")
+    for said, known in (("http://10.0.0.9/v1", True), ("os.environ/OTHER", False)):
+        found = carried(CLOUD, there, environment_variables={"WHERE": said})
+        assert ("a" in found.document["models"]) is known
+
+
+def test_who_falls_back_to_an_alias_moves_to_its_targets() -> None:
+    routing = {"fallbacks": [{"llama": ["big"]}], "model_group_alias": {"big": "cloud"}}
+    found = carried(LOCAL, CLOUD, router_settings=routing)
+    assert found.document["models"]["llama"]["targets"] == ["pool:llama", "openai/gpt-4o"]
+    assert found.notes == []
+
+
 def test_what_is_not_asked_here_is_told() -> None:
     found = carried(CLOUD, entry("draw", "openai/dall-e-3", "image_generation"))
     assert found.document["models"].keys() == {"cloud"}
@@ -188,7 +224,17 @@ def test_a_budget_of_no_calendar_window_is_told() -> None:
 @pytest.mark.parametrize("price", [2e-8, "2e-8", "0.00000002"])
 def test_prices_are_exact(price) -> None:
     found = carried(entry("a", "openai/gpt-4o", input_cost_per_token=price))
-    assert found.prices == [Priced("openai/gpt-4o", Decimal("0.00000002"), None)]
+    assert found.prices == [Priced("openai/gpt-4o", (("input", Decimal("0.00000002")),))]
+
+
+def test_what_a_cache_costs_is_a_price_as_well() -> None:
+    """Left out, cached tokens were charged as others are."""
+    priced = entry("a", "anthropic/claude", input_cost_per_token=3e-6)
+    priced["model_info"] = {"cache_read_input_token_cost": "3e-7", "supports_vision": True}
+    found = carried(priced)
+    kinds = ("input", Decimal("0.000003")), ("cached", Decimal("0.0000003"))
+    assert found.prices == [Priced("anthropic/claude", kinds)]
+    assert [note.place for note in found.notes] == ["model_list[0].model_info.supports_vision"]
 
 
 def test_every_setting_is_carried_or_told() -> None:

@@ -18,6 +18,8 @@ def of(model: str, mode: str | None = None, **params):
         ("together_ai/a/b", {}, "together/a/b", "openai"),
         ("claude-haiku-4-5", {}, "anthropic/claude-haiku-4-5", "litellm"),
         ("bedrock/x.y-v1:0", {}, "bedrock/x.y-v1:0", "litellm"),
+        ("big", {"custom_llm_provider": "azure"}, "azure/big", "litellm"),
+        ("groq/big", {"custom_llm_provider": "groq"}, "groq/big", "openai"),
         ("openai/m", {"api_base": "https://llm.example.com/v1"}, "llm.example.com/m", "openai"),
         ("azure/d", {"api_base": "https://eu.example.com"}, "azure-eu.example.com/d", "litellm"),
     ],
@@ -82,7 +84,7 @@ def test_rankings_go_where_their_path_stands() -> None:
 @pytest.mark.parametrize(
     ("model", "mode"),
     [("", None), ("*", None), ("nobody-knows", None), ("x/", None), ("bedrock/r", "rerank"),
-     ("gemini/t", "audio_transcription")],
+     ("gemini/t", "audio_transcription"), ("os.environ/MODEL", None)],
 )  # fmt: skip
 def test_who_serves_is_not_guessed(model, mode) -> None:
     assert of(model, mode) is None

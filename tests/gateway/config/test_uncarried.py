@@ -18,6 +18,14 @@ def test_what_is_read_needs_no_note_and_all_else_has_one() -> None:
     ]
 
 
+def test_what_an_own_engine_costs_a_token_is_told() -> None:
+    params = {"model": "hosted_vllm/m", "api_base": "http://10.0.0.5/v1"}
+    entry = {"litellm_params": params, "model_info": {"input_cost_per_token": 2e-8}}
+    (note,) = notes_on("here", entry, deployment(entry, lambda _: None))
+    assert note.place == "here.model_info.input_cost_per_token"
+    assert "usd_per_hour" in note.text
+
+
 def test_a_key_in_the_file_is_told_and_not_repeated() -> None:
     entry = {"litellm_params": {"model": "openai/gpt-4o", "api_key": "sk-secret"}}
     (note,) = notes_on("here", entry, deployment(entry, lambda _: None))
