@@ -37,8 +37,8 @@ def explain_command(
     as_json: AsJson = False,
 ) -> None:
     """Show every candidate with its reason and numbers, for a past request or a supposed one."""
-    if request_id is None and model is None:
-        fail("name a request id, or a model with --model")
+    if (request_id is None) == (model is None):
+        fail("name either a request id, or a model with --model")
     if request_id is not None or gateway_url() is not None:
         wanted = verbs.Explained(request_id, model, team, prompt_tokens, max_tokens)
         with looking(config) as desk:

@@ -28,9 +28,10 @@ class Again:
         request, policy, candidates = self.inputs
         return {
             "identical": self.identical,
-            "request": msgspec.to_builtins(request),
-            "policy": msgspec.to_builtins(policy),
-            "candidates": [msgspec.to_builtins(one) for one in candidates],
+            # Sets in an order: it is the same document in every process.
+            "request": msgspec.to_builtins(request, order="deterministic"),
+            "policy": msgspec.to_builtins(policy, order="deterministic"),
+            "candidates": msgspec.to_builtins(candidates, order="deterministic"),
             "decision": as_dict(self.decision),
         }
 

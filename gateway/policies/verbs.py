@@ -68,10 +68,18 @@ def checked(examined: Examined) -> dict[str, Any]:
 
 
 def changes(engine: Engine, settings: Settings, new: Settings) -> list[str]:
-    """Against what is in force, line by line."""
-    before = rules_of(settings, policies_in_force(engine)).settings
-    old, later = written(before).splitlines(), written(new).splitlines()
-    return list(difflib.unified_diff(old, later, "in force", "new", lineterm=""))
+    """Against what is in force, line by line.
+
+    A stored set that does not fit would come back with the model that it misses: that it goes is a
+    change, too.
+    """
+    stored = policies_in_force(engine)
+    rules = rules_of(settings, stored)
+    old, later = written(rules.settings).splitlines(), written(new).splitlines()
+    lines = list(difflib.unified_diff(old, later, "in force", "new", lineterm=""))
+    if stored is not None and rules.fault is not None:
+        lines.insert(0, f"-set {stored.number}, which does not fit and is not used")
+    return lines
 
 
 def put_in_force(
@@ -100,8 +108,10 @@ def newest(engine: Engine) -> int:
 
 
 def earlier(engine: Engine, settings: Settings, number: int | None, *, to_file: bool) -> Change:
-    """What to go back to; without a number the one before the newest."""
-    stored = None if to_file else _earlier(engine, number)
+    """What to go back to; without a number the one before the newest, 0 as `to_file`."""
+    if to_file and number:
+        raise Impossible(f"either set {number}, or those of {FILE}: name one")
+    stored = None if to_file or number == 0 else _earlier(engine, number)
     if stored is None or stored.document is None:
         return Change(settings, None)
     rules = rules_of(settings, stored)

@@ -98,7 +98,8 @@ def test_a_supposed_request_is_explained_and_not_made(stack, explain):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "name a request id"),
+        ((), "name either a request id"),
+        (("some-request", "--model", "chat"), "name either a request id"),
         (("no-such-request",), "no request `no-such-request`"),
         (("--model", "no-such-model"), "no model named `no-such-model`"),
     ],

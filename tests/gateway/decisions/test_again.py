@@ -97,6 +97,9 @@ def test_what_it_was_made_of_is_told(recorded) -> None:
     assert document["identical"] is True
     assert document["candidates"][0]["engine"]["step"]["a_s"] > 0
     assert json.dumps(document)
+    for one in document["candidates"]:  # the same in every process
+        assert one["kinds"] == sorted(one["kinds"])
+        assert one["features"] == sorted(one["features"])
 
 
 def test_what_cannot_be_read_is_said() -> None:

@@ -47,6 +47,31 @@ def test_who_has_not_seen_the_newest_is_told(engine):
         verbs.earlier(engine, SETTINGS, 9, to_file=False)
 
 
+def test_back_to_the_file_by_its_number_and_never_to_two_at_once(engine):
+    """`show` says set 0 of what the file says."""
+    verbs.put_in_force(engine, verbs.fitting(CALM, SETTINGS, "x"), ANN)
+    assert verbs.earlier(engine, SETTINGS, 0, to_file=False) == verbs.Change(SETTINGS, None)
+    assert verbs.earlier(engine, SETTINGS, 0, to_file=True) == verbs.Change(SETTINGS, None)
+    with pytest.raises(verbs.Impossible, match="either set 1, or those of the configuration file"):
+        verbs.earlier(engine, SETTINGS, 1, to_file=True)
+
+
+def test_a_set_that_does_not_fit_can_be_taken_out_of_the_way(engine):
+    """The file's policies hold meanwhile; with its model it would be in force again by itself."""
+    models = "models: {chat: {targets: [x/m]}}\nproviders: {x: {base_url: 'https://x.test/v1'}}\n"
+    whole = parse(models + "policies: [{name: filed}]", name="x")
+    given = verbs.fitting("policies: [{name: of, match: {models: [chat]}}]", whole, "x")
+    verbs.put_in_force(engine, given, ANN)
+    assert verbs.changes(engine, whole, given.new) == []
+    assert verbs.changes(engine, SETTINGS, SETTINGS) == [
+        "-set 1, which does not fit and is not used"
+    ]
+    back = verbs.earlier(engine, SETTINGS, None, to_file=True)
+    assert verbs.put_in_force(engine, back, ANN) == 2
+    assert verbs.changes(engine, SETTINGS, SETTINGS) == []
+    assert [one.name for one in verbs.shown(engine, whole)[2].settings.policies] == ["filed"]
+
+
 def test_a_faulty_set_is_told_whole():
     with pytest.raises(verbs.Impossible, match="cannot be used: 1 error"):
         verbs.fitting("policies: [{name: x, slo: {ttft: 3}}]", SETTINGS, "x")
