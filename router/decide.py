@@ -80,7 +80,7 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
             apis.append((dollars, candidate.name, candidate, forecast))
     if len(apis) > 1:
         apis.sort(key=_first_two)
-    rejected += _overfull(overfull, apis, penalty)
+    rejected += _overfull(overfull, apis, penalty) if overfull else ()
     if len(rejected) > 1:
         rejected.sort(key=lambda verdict: verdict.candidate.name)
     if not own and not apis:
@@ -88,9 +88,8 @@ def decide(request: Request, policy: Policy, candidates: Sequence[Candidate]) ->
     if len(own) > 1:
         own.sort(key=_first_two)
     order = _verdicts(_rank(own, apis, penalty, policy.slo.ttft_ms), request)
-    return _new(
-        Decision, (policy.name, order, (*order, *rejected), order[0].reason, policy.otherwise)
-    )
+    verdicts = (*order, *rejected) if rejected else order
+    return _new(Decision, (policy.name, order, verdicts, order[0].reason, policy.otherwise))
 
 
 def _place(forecast: Forecast, engine: EngineState, slo: Slo) -> float:
@@ -116,7 +115,9 @@ def _rank(own: list[Row], apis: list[Row], penalty: int, ttft_ms: float | None) 
             )  # fmt: skip
         seconds = forecast[_SECONDS]
         worth = candidate.avoided_pusd + penalty * missed if value is None else value
-        dense = density(worth, seconds)
+        dense = None  # `density`, where a call would cost more than its terms
+        if seconds is not None:
+            dense = worth / seconds if seconds > 0.0 else inf
         if price == 0.0:
             accepted.append((candidate, forecast, dense, 0.0, None))
         elif dense is not None and dense >= price:
@@ -224,7 +225,8 @@ def _verdict(
     dense: float | None,
     dollars: float | None,
 ) -> Verdict:
-    return _new(Verdict, (candidate, True, reason, "", dense, dollars, *forecast[:TOLD]))
+    verdict = (candidate, True, reason, "", dense, dollars) + forecast[:TOLD]  # noqa: RUF005  (as above)
+    return _new(Verdict, verdict)
 
 
 def _rejection(

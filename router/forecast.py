@@ -222,8 +222,9 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
             full = late / (deadline * engine.safety_ttft)
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
-    found = ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds, promise, free
-    return _new(Forecast, (*found, ttft_limit, tpot_limit))
+    told = tpot if work.decodes else None
+    found = ttft, told, kv_ratio, full, None, seconds, promise, free, ttft_limit, tpot_limit
+    return _new(Forecast, found)
 
 
 def engine_seconds(
