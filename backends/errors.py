@@ -10,6 +10,7 @@
     |-- WrongAddress     404/405: no such path there, our configuration         retryable
     |-- HeadTimeout        no response head in time                               retryable
     |-- Silent             nor anything else of its engine                      retryable
+    |-- Overtaken          another host had given that engine's time away          retryable
     |-- IdleTimeout        the body went silent                                   not retryable
     |-- UpstreamBroken     the body ended early or was malformed                  not retryable
     `-- BadAnswer          the head was malformed or over a limit                 retryable
@@ -77,6 +78,10 @@ class HeadTimeout(BackendError):
 
 class Silent(BackendError):
     retryable, kind = True, "silent"
+
+
+class Overtaken(BackendError):
+    retryable, billable, kind = True, False, "overtaken"
 
 
 class IdleTimeout(BackendError):

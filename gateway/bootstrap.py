@@ -68,6 +68,7 @@ from gateway.sessions import Sessions
 from gateway.targets.candidates import Candidates
 from gateway.targets.experience import Experience
 from gateway.targets.fleet import Fleet
+from gateway.targets.hindsight import Hindsight
 from gateway.targets.prefixes import PREFIXES_FILE, Prefixes
 from gateway.targets.silence import Silences
 from gateway.targets.slots import Board
@@ -127,7 +128,7 @@ def build(
         sessions=Sessions(),
         submissions=_submissions(settings, runtime, clock, environ),
         retries=Retries(),
-        silences=Silences(board, worker, clock),
+        silences=Silences(board, worker, clock, Hindsight(board).sent if runtime.peers else None),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         whole=Deadlines(limits.connect_s, limits.whole_s, limits.idle_s),
         clock=clock,

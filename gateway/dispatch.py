@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from backends.base import Call, Deadlines, Exchange
-from backends.errors import BackendError, Overloaded
+from backends.errors import BackendError, Overloaded, Overtaken
 from backends.ratelimit import RateLimit, parse_rate_limit
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome, Tries
@@ -102,8 +102,10 @@ class Dispatcher:
                 if self.drawing is not None and target.own:
                     self.drawing.offer(asked, identity, target)
                 return
-            failing.append(attempt.step.frozen.target)
             refusal = failed(error)
+            if isinstance(error, Overtaken):
+                continue  # nothing failed: it was sent to the wrong place
+            failing.append(attempt.step.frozen.target)
             if error.billable:
                 reply.charged = True
             if number == MAX_ATTEMPTS or not self.retries.allowed:

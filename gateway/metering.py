@@ -7,7 +7,15 @@ The only writer of journal records in a worker. `opened` goes to the journal bef
 from contextlib import suppress
 from functools import partial
 
-from backends.errors import BadAnswer, Overloaded, ServerError, Silent, TooLong, UpstreamBroken
+from backends.errors import (
+    BadAnswer,
+    Overloaded,
+    Overtaken,
+    ServerError,
+    Silent,
+    TooLong,
+    UpstreamBroken,
+)
 from gateway.admission import Admission
 from gateway.attempt import Attempt, Outcome
 from gateway.charging import charge, compared_pusd
@@ -324,8 +332,8 @@ def _did_well(attempt: Attempt, outcome: Outcome) -> bool | None:
     """What the ending says of the target; `None`: it was ours or the client's doing."""
     if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
         return True
-    if outcome.error == Silent.kind:
-        return None  # whoever found it silent told the board
+    if outcome.error in (Silent.kind, Overtaken.kind):
+        return None  # whoever found it silent told the board; to be asked twice is no failure
     limited = outcome.error == Overloaded.kind and outcome.http_status == LIMITED
     if limited and attempt.step.frozen.target.shares_row:
         return None  # it is about its model, and says nothing of the others: `heldoff` was told

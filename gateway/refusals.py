@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from backends.errors import BackendError, HeadTimeout, IdleTimeout, Overloaded, Silent, WrongAddress
+from backends.errors import (
+    BackendError,
+    HeadTimeout,
+    IdleTimeout,
+    Overloaded,
+    Overtaken,
+    Silent,
+    WrongAddress,
+)
 from gateway.errors import RequestError
 from gateway.limits import hosted
 from gateway.plan import Plan
@@ -154,7 +162,7 @@ def failed(error: BackendError) -> RequestError:
     """A target's failure as the client hears it."""
     kind = "timeout" if _timed_out(error) else "upstream"
     wait_s = error.retry_after_s
-    if isinstance(error, Overloaded):
+    if isinstance(error, Overloaded | Overtaken):
         kind, wait_s = "overloaded", wait_s or RETRY_AFTER_S
     if isinstance(error, WrongAddress):
         return RequestError("upstream", NO_PATH)

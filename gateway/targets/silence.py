@@ -12,12 +12,13 @@ waited, takes the engine back: what it then gets, its load decides.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from backends.errors import Silent
+from backends.errors import BackendError, Silent
 from gateway.attempt import Attempt
 from gateway.clock import Clock
 from gateway.targets.slots import Board, Load
@@ -40,11 +41,12 @@ class Wait:
     Every request has one, so it does what `asyncio.timeout` does, and no more: 0.8 us against 3.8.
     """
 
-    __slots__ = ("_cancelling", "_engine", "_moved", "_task", "attempt")
+    __slots__ = ("_cancelling", "_engine", "_task", "_why", "attempt")
 
     def __init__(self, attempt: Attempt, engine: "_Engine", task: asyncio.Task[Any]) -> None:
         self.attempt = attempt
-        self._engine, self._task, self._moved = engine, task, False
+        self._engine, self._task = engine, task
+        self._why: BackendError | None = None
         self._cancelling = task.cancelling()
 
     @property
@@ -52,10 +54,15 @@ class Wait:
         """Whether it could go elsewhere, and has heard nothing so far."""
         return self.attempt.first_token_s is None and not self.attempt.last
 
-    def move(self) -> None:
+    @property
+    def waits(self) -> bool:
+        """Whether it goes on."""
+        return self in self._engine.waits
+
+    def move(self, why: BackendError) -> None:
         """End it: its request is tried elsewhere."""
-        if not self._moved:
-            self._moved = True
+        if self._why is None:
+            self._why = why
             self._task.cancel()
 
     def __enter__(self) -> None:
@@ -64,11 +71,13 @@ class Wait:
     def __exit__(
         self, kind: type[BaseException] | None, _: object, __: TracebackType | None
     ) -> None:
-        """Raises `Silent` where it was moved, and nobody else wanted the task to end as well."""
+        """Raises why it was moved, if it was, and nobody else wanted the task to end as well."""
         self._engine.waits.discard(self)
-        alone = self._moved and self._task.uncancel() <= self._cancelling
-        if alone and kind is asyncio.CancelledError:
-            raise Silent("the engine takes requests and says nothing") from None
+        why = self._why
+        if why is None:
+            return
+        if self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise why from None
 
 
 @dataclass(slots=True)
@@ -86,20 +95,26 @@ _UNWATCHED = nullcontext()
 class Silences:
     """One per worker; `watch` runs beside it."""
 
-    def __init__(self, board: Board, worker: int, clock: Clock) -> None:
-        self._board, self._worker, self._clock = board, worker, clock
+    def __init__(
+        self, board: Board, worker: int, clock: Clock, sent: Callable[[Wait], None] | None = None
+    ) -> None:
+        """`sent` is told of every wait, where others than this host send there (`hindsight`)."""
+        self._board, self._worker, self._clock, self._sent = board, worker, clock, sent
         self._engines: dict[int, _Engine] = {}
         self._looked_s = clock.now_s()
 
     def heard(self, attempt: Attempt, task: asyncio.Task[Any]) -> AbstractContextManager[None]:
-        """Around all that `task` awaits of a target; raises `Silent` where its engine is."""
+        """Around all that `task` awaits of a target; raises why it is moved from its engine."""
         if not attempt.own:
             return _UNWATCHED
         row = attempt.step.frozen.target.row
         engine = self._engines.get(row)
         if engine is None:
             engine = self._engines[row] = _Engine()
-        return Wait(attempt, engine, task)
+        wait = Wait(attempt, engine, task)
+        if self._sent is not None:
+            self._sent(wait)
+        return wait
 
     async def watch(self) -> None:
         """Until cancelled."""
@@ -137,7 +152,7 @@ class Silences:
             cells[base + _ASK_AT] = now_s + pause_s
             cells[base + _SILENT] = now_s
         for wait in overdue:
-            wait.move()
+            wait.move(Silent("the engine takes requests and says nothing"))
 
 
 def patience_s(attempt: Attempt) -> float:

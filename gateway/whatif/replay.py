@@ -15,10 +15,11 @@ from typing import Protocol
 from gateway.whatif.apis import Answered
 from gateway.whatif.seats import Flight, Knowledge, Seat
 from gateway.whatif.traffic import Arrival
+from router.hindsight import Others
 from router.market import TICK_S
 from router.types import Slo
 
-_FOLD, _TICK, _ANSWER, _PATIENCE, _AGAIN = range(5)
+_FOLD, _TICK, _ANSWER, _PATIENCE, _AGAIN, _LOOK = range(6)
 TOLD_EVERY = 500  # requests
 
 
@@ -56,7 +57,8 @@ class Choice:
     `patience_s`: without a first token by then the API is asked instead. `api`: which one, where
     there are several. `again_s`: it waits, and is asked again so much later; `refused`: it never
     ran. `slo` is its own where classes share a model, `most_tokens` where its answer was cut, and
-    `told` is the chooser's own.
+    `told` is the chooser's own. `stands`: asked once what other workers did is known, where that
+    comes late; whoever has no first token and was sent in ignorance then goes to the API.
     """
 
     seat: Seat | None
@@ -69,6 +71,7 @@ class Choice:
     slo: Slo | None = None
     most_tokens: int | None = None
     told: object = None
+    stands: Callable[[Others], bool] | None = None
 
 
 AT_THE_API = Choice(None)
@@ -145,6 +148,8 @@ class Replay:
         outcome.engine = choice.seat.name
         if choice.patience_s < inf:
             heapq.heappush(self._moves, (now_s + choice.patience_s, _PATIENCE, index))
+        if choice.stands is not None:
+            heapq.heappush(self._moves, (now_s + self.knowledge.skew_s, _LOOK, index))
 
     def _pass(self, until_s: float, chooser: Chooser) -> None:
         """Let time pass, with what is due on the way."""
@@ -163,6 +168,8 @@ class Replay:
             elif what == _AGAIN:
                 self._waiting -= 1
                 self._ask(index, self.arrivals[index], at_s, chooser)
+            elif what == _LOOK:
+                self._look(index, at_s)
             else:
                 self._give_up(index, at_s)
         self._advance(until_s, chooser)
@@ -192,15 +199,30 @@ class Replay:
                 outcome.preemptions = flight.preemptions
                 chooser.ended(outcome)
 
+    def _look(self, index: int, at_s: float) -> None:
+        """What others did when it was sent is known by now."""
+        outcome = self.outcomes[index]
+        if outcome.engine is None or outcome.choice is None or outcome.choice.stands is None:
+            return
+        seat = self._seat_of(outcome)
+        flight = seat.flights.get(str(index))
+        if flight is not None and flight.first_s is None:
+            missed = seat.missed(flight)
+            if any(missed) and not outcome.choice.stands(missed):
+                self._give_up(index, at_s)
+
     def _give_up(self, index: int, at_s: float) -> None:
         """Without a first token so far: the engine is told to stop, and the API asked."""
         outcome = self.outcomes[index]
-        seat = next(seat for seat in self.seats if seat.name == outcome.engine)
+        seat = self._seat_of(outcome)
         flight = seat.flights.get(str(index))
         if flight is not None and flight.first_s is None:
             seat.abort(str(index))
             outcome.engine, outcome.abandoned = None, True
             self._to_api(index, at_s)
+
+    def _seat_of(self, outcome: Outcome) -> Seat:
+        return next(seat for seat in self.seats if seat.name == outcome.engine)
 
     def _to_api(self, index: int, now_s: float) -> None:
         outcome, choice = self.outcomes[index], self.outcomes[index].choice

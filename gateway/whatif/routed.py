@@ -6,6 +6,7 @@ Nothing is computed here but what `gateway.targets.candidates` freezes for a rea
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
 from gateway.policies.rules import PENALTY_FACTOR
@@ -16,6 +17,7 @@ from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.filters import CONTEXT_MARGIN
 from router.forecast import kv_longest_tokens, work_of
+from router.hindsight import stands
 from router.market import UNKNOWN_MARKET, Demand, Window, demand_of
 from router.types import (
     ApiState,
@@ -81,7 +83,10 @@ class Routed:
             return AT_THE_API
         seat = next(seat for seat in seats if seat.name == chosen.candidate.name)
         final = kv_longest_tokens(work_of(request, policy), chosen.candidate)
-        return Choice(seat, chosen.kv_promise_tokens, final)
+        again = None
+        if seat.is_looked_at_again:
+            again = partial(stands, request, policy, candidates, seat.name)
+        return Choice(seat, chosen.kv_promise_tokens, final, stands=again)
 
     def ended(self, outcome: Outcome) -> None:
         arrival = outcome.arrival

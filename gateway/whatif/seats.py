@@ -16,6 +16,7 @@ from gateway.targets.sightings import crowded
 from gateway.whatif.traffic import Arrival
 from router.deadlines import bearable_ms
 from router.feedback import Loops, Sums, predicted_s, pull
+from router.hindsight import Others
 from router.types import EngineState, Health, Slo, StepModel
 
 
@@ -27,7 +28,8 @@ class Knowledge:
     prefill_factor: float = 1.0  # of the prefill's part, on top
     tick_s: float = 0.5  # between two folds of the loops
     workers: int = 1
-    skew_s: float = 0.0  # until a worker knows what another one did
+    skew_s: float = 0.0  # until a worker knows what another one did; then it looks once more
+    looks_again: bool = True
     loops: bool = True  # without them every factor stays as it began
 
 
@@ -95,6 +97,11 @@ class Seat:
         # at, worker, sequences, prompt tokens queued, tokens promised: only where news is late
         self._tpots: Counter[float] = Counter()  # promised to those that run
         self._news: deque[tuple[float, int, int, int, int]] = deque()
+
+    @property
+    def is_looked_at_again(self) -> bool:
+        """Whether others' news comes late, and is then held against what was decided."""
+        return self._knowledge.skew_s > 0.0 and self._knowledge.looks_again
 
     def submit(self, name: str, flight: Flight, worker: int = 0) -> None:
         """Dispatch; the engine has been advanced to this instant."""
@@ -173,6 +180,16 @@ class Seat:
         )  # fmt: skip
         return replace(state, residents=self._residents()) if crowded(state) else state
 
+    def missed(self, flight: Flight) -> Others:
+        """What others had in flight when this one was sent, and its worker did not know."""
+        until_s = flight.started_s
+        since_s = until_s - self._knowledge.skew_s
+        late = [
+            one for one in self._news if one[1] != flight.worker and since_s < one[0] <= until_s
+        ]
+        sequences, queued, held = (float(sum(one[at] for one in late)) for at in (2, 3, 4))
+        return Others(sequences, 0.0, queued, held)  # what decodes is known at once
+
     def _promise(self, flight: Flight, count: int) -> None:
         """A TPOT is promised, or kept or broken by now."""
         tpot_ms = bearable_ms(flight.slo.tpot_ms, self.believed)
@@ -194,15 +211,17 @@ class Seat:
         self._promised += held
         self._waiting += (queued > 0) - (queued < 0)
         self._squares += queued * abs(queued)
-        if self._knowledge.skew_s:
-            self._news.append((at_s, worker, sequences, queued, held))
+        skew_s = self._knowledge.skew_s
+        if skew_s:
+            news = self._news
+            news.append((at_s, worker, sequences, queued, held))
+            while news[0][0] <= at_s - 2.0 * skew_s:  # a second look asks for what is so old
+                news.popleft()
 
     def _as_seen_by(self, worker: int, now: _Loads) -> _Loads:
         """Without what others did of late; a worker's own news is seen at once."""
-        news, since_s = self._news, now.at_s - self._knowledge.skew_s
-        while news and news[0][0] <= since_s:
-            news.popleft()
-        late = [one for one in news if one[1] != worker]
+        since_s = now.at_s - self._knowledge.skew_s
+        late = [one for one in self._news if one[1] != worker and one[0] > since_s]
         queued = now.queued - sum(one[3] for one in late)
         waiting = now.waiting - sum((one[3] > 0) - (one[3] < 0) for one in late)
         return now._replace(

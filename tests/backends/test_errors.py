@@ -18,6 +18,7 @@ TABLE = {
     "WrongAddress": (True, False),
     "HeadTimeout": (True, True),
     "Silent": (True, True),
+    "Overtaken": (True, False),
     "IdleTimeout": (False, True),
     "UpstreamBroken": (False, True),
     "BadAnswer": (True, True),

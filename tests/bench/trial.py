@@ -31,6 +31,7 @@ ERRORS = {
     "prefill x0.6": Knowledge(prefill_factor=0.6),
     "scrape 1 s": Knowledge(tick_s=1.0),
     "skew 50 ms": Knowledge(workers=2, skew_s=0.05),
+    "skew 50 ms, one look": Knowledge(workers=2, skew_s=0.05, looks_again=False),  # the control
     "model x0.7, no loops": Knowledge(step_factor=0.7, loops=False),  # the control: it must fall
 }
 MAIN = tuple(VARIANTS)

@@ -10,6 +10,7 @@ from backends.errors import (
     HeadTimeout,
     IdleTimeout,
     Overloaded,
+    Overtaken,
     ServerError,
     Silent,
     Unreachable,
@@ -30,6 +31,7 @@ SECRET = "sk-live-1234"
     [
         (Unreachable(SECRET), 502, "upstream_error", "rejected", 503),
         (Overloaded(SECRET, status=429), 503, "overloaded", "rejected", 429),
+        (Overtaken(SECRET), 503, "overloaded", "rejected", 503),
         (ServerError(SECRET, status=500), 502, "upstream_error", "upstream_error", 500),
         (WrongAddress(SECRET, status=404), 502, "upstream_error", "rejected", 404),
         (BadAnswer(SECRET), 502, "upstream_error", "upstream_error", 502),
@@ -52,7 +54,7 @@ def test_a_wrong_address_is_named_as_ours() -> None:
 
 def test_an_overloaded_target_says_when_to_come_back() -> None:
     assert failed(Overloaded("x", retry_after_s=7.0)).retry_after_s == 7.0
-    assert failed(Overloaded("x")).retry_after_s == 1.0
+    assert failed(Overloaded("x")).retry_after_s == failed(Overtaken("x")).retry_after_s == 1.0
     assert failed(ServerError("x")).retry_after_s is None
 
 

@@ -73,6 +73,28 @@ def test_who_waited_too_long_is_taken_to_the_api(shape) -> None:
     assert all(one.ttft_s > 1.0 for one in outcomes[1:])
 
 
+class Twice(Fixed):
+    """Whoever finds that another worker was there first goes to the API."""
+
+    def choose(self, arrival, seats, now_s, worker):
+        return Choice(
+            seats[0], arrival.prompt_tokens, 2000, stands=lambda missed: missed.sequences == 0.0
+        )
+
+
+def test_who_was_sent_while_others_sent_is_looked_at_again(shape) -> None:
+    knowledge = Knowledge(workers=2, skew_s=0.05)
+    arrivals = [
+        Arrival(at_s, 20_000, 5, "chat") for at_s in (1.0, 1.01, 1.02, 1.2, 1.26, 1.27, 1.4)
+    ]
+    seats = [Seat("pool:own/0", shape, knowledge)]
+    answers = draws(len(arrivals), Latency(), 1)
+    outcomes = Replay(seats, {"chat": SLO}, arrivals, answers, knowledge).run(Twice())
+    # in turns by worker: the third saw the second, which had seen the first; the sixth the fifth
+    assert [one.abandoned for one in outcomes] == [False, True, True, False, False, True, False]
+    assert outcomes[1].ttft_s == pytest.approx(0.05 + answers[1].ttft_s)
+
+
 def test_a_promise_of_nothing_is_always_kept() -> None:
     outcome = Outcome(Arrival(0.0, 1, 1, "chat"), None, ttft_s=99.0, tpot_s=9.0)
     assert outcome.kept(Slo())

@@ -1,5 +1,8 @@
 """The product's decision in virtual time: what the price, the loops and the lengths are worth."""
 
+import random
+from dataclasses import replace
+
 import pytest
 
 from backends.simulator.latency import Latency
@@ -7,7 +10,7 @@ from gateway.whatif.apis import draws
 from gateway.whatif.replay import Outcome, Replay
 from gateway.whatif.routed import Routed, Terms, Variant
 from gateway.whatif.seats import Knowledge, Seat
-from gateway.whatif.traffic import Price
+from gateway.whatif.traffic import Arrival, Price
 from router.types import Policy, Slo
 
 POLICY = Policy("test", Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99), 0.05)
@@ -86,3 +89,22 @@ def test_two_engines_share_by_least_load(shape, poisson) -> None:
     counts = [sum(one.engine == f"pool:own/{place}" for one in outcomes) for place in range(2)]
     assert sum(counts) == 400
     assert min(counts) > 120
+
+
+def test_a_second_look_mends_what_late_news_costs(shape) -> None:
+    """Four long prompts within 0.4 s of each second, of which two workers give the room away."""
+    rng = random.Random(1)
+    arrivals = sorted(
+        Arrival(second + rng.uniform(0.0, 0.4), rng.randrange(3000, 7000), 20, "cheap")
+        for second in range(150)
+        for _ in range(4)
+    )
+    late = Knowledge(workers=2, skew_s=0.05)
+    exact, _ = run(shape, arrivals)
+    once, _ = run(shape, arrivals, knowledge=replace(late, looks_again=False))
+    twice, _ = run(shape, arrivals, knowledge=late)
+    assert avoided(once) < 0.9 * avoided(exact)
+    assert avoided(twice) > 0.95 * avoided(exact)
+    own = [one for one in twice if one.engine is not None]
+    assert len(kept(twice)) >= 0.99 * len(own)
+    assert any(one.abandoned for one in twice)

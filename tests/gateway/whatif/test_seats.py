@@ -106,6 +106,21 @@ def test_another_workers_news_comes_late(shape) -> None:
     assert seat.state(1.08, worker=0).queued_prefill_tokens == 2000
 
 
+def test_what_others_did_at_the_moment_of_dispatch_is_known_later(shape) -> None:
+    seat = seated(shape, Knowledge(workers=2, skew_s=0.05))
+    send(seat, "0", 0.94, worker=0)  # known by then
+    send(seat, "1", 0.99, worker=0)
+    mine = send(seat, "2", 1.0, worker=1)
+    send(seat, "3", 1.01, worker=0)  # came after
+    send(seat, "4", 1.03, worker=1)
+    assert seat.missed(mine) == (1.0, 0.0, 1000.0, 1600.0)
+    seat.advance(1.05)
+    assert seat.is_looked_at_again
+    once = Knowledge(workers=2, skew_s=0.05, looks_again=False)
+    assert not seated(shape, once).is_looked_at_again
+    assert not seated(shape).is_looked_at_again
+
+
 def test_residents_of_a_crowded_engine_are_followed(shape) -> None:
     seat = seated(replace(shape, blocks=151))
     send(seat, "0", 0.0, output=500)

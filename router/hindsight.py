@@ -1,0 +1,60 @@
+"""Whether a decision stands, once it is known what others did at that moment. Pure.
+
+Who shares an engine with others hears of them late: two may give the last of its time away. Decided
+once more as it was, with what they had in flight by then, one of the two finds that the other came
+first. What counts is whether an own engine would still have been asked, not which of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from router.decide import decide
+from router.types import Candidate, EngineState, Policy, Request
+
+
+class Others(NamedTuple):
+    """What others have in flight on one engine: sums of theirs, in sequences and tokens."""
+
+    sequences: float = 0.0
+    context_tokens: float = 0.0
+    queued_prefill_tokens: float = 0.0
+    promised_tokens: float = 0.0
+
+    def beyond(self, known: "Others") -> "Others":
+        """What was not known."""
+        return Others(*(now - then for now, then in zip(self, known, strict=True)))
+
+
+def stands(
+    request: Request, policy: Policy, candidates: Sequence[Candidate], chosen: str, missed: Others
+) -> bool:
+    """Whether `chosen`, an own engine, would have gone before every API.
+
+    `candidates` are those of the decision, `missed` what others had there beyond what it knew.
+    """
+    known = [
+        replace(one, engine=_with(one.engine, missed))
+        if one.name == chosen and one.engine is not None
+        else one
+        for one in candidates
+    ]
+    for verdict in decide(request, policy, known).order:
+        if verdict.candidate.name == chosen:
+            return True
+        if verdict.candidate.engine is None:
+            return False
+    return False
+
+
+def _with(engine: EngineState, missed: Others) -> EngineState:
+    """Of tokens that are held nothing is promised any more."""
+    held = missed.context_tokens + missed.queued_prefill_tokens
+    return replace(
+        engine,
+        running=max(0, engine.running + round(missed.sequences)),
+        context_tokens=max(0.0, engine.context_tokens + missed.context_tokens),
+        queued_prefill_tokens=max(0.0, engine.queued_prefill_tokens + missed.queued_prefill_tokens),
+        kv_used_tokens=max(0.0, engine.kv_used_tokens + held),
+        kv_promised_tokens=max(0.0, engine.kv_promised_tokens + missed.promised_tokens - held),
+    )
