@@ -141,13 +141,13 @@ PEERS = {"listen": "127.0.0.1:1", "hosts": ["127.0.0.1:2"], "secret_env": "PEERS
 def test_a_request_goes_to_the_next_target_and_the_engines_part_costs_nothing(
     run_stack, patiently, monkeypatch
 ) -> None:
-    monkeypatch.setattr(hindsight, "LOOK_S", 1.0)
+    monkeypatch.setattr(hindsight, "LOOK_S", 3.0)
     with run_stack(peers=PEERS, policies=[SLOW]) as stack:
         peers = PeersRow(stack.board)
         peers.alive(time.monotonic(), 1)
         body = {  # in one piece, so that its engine says nothing for seconds
             "model": "chat", "messages": [{"role": "user", "content": "word " * 2000}],
-            "max_tokens": 1000, "ignore_eos": True,
+            "max_tokens": 2500, "ignore_eos": True,
         }  # fmt: skip
         answers = []
         asking = threading.Thread(
@@ -156,7 +156,7 @@ def test_a_request_goes_to_the_next_target_and_the_engines_part_costs_nothing(
         asking.start()
         patiently(lambda: stack.board.own_loads(0)[Load.SEQUENCES] == 1.0)
         peers.write(0, Share(3, 0, 60_000, 61_000, 3, 0, 0.0), time.monotonic())
-        asking.join(30)
+        asking.join(60)
         assert answers[0].headers["x-breakeven-backend"] == "alpha/m"
         first, second = stack.settled(answers[0], 2)
         assert (first["target"], first["status"]) == ("pool:main/0", "rejected")
