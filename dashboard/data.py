@@ -199,7 +199,7 @@ def spending(view: View) -> Survey:
 
 @read(Reach.HOUSE)
 def surveys(view: View) -> tuple[Survey, Survey]:
-    """Of everyone and of the view's team, of one instant."""
+    """Of everyone, and of what the view's team spent, of one instant."""
     with snapshot(engine(view.url)) as connection:
         bars_us = _bars(connection, view)
         return read_surveys(connection, view.scope, bucket_us=bars_us, basis=view.basis)
@@ -392,4 +392,4 @@ def bucket_us(scope: Scope, first_us: int | None) -> int:
 
 
 def _bars(connection: Connection, view: View) -> int:
-    return bucket_us(view.scope, queries.freshness(connection).first_us)
+    return bucket_us(view.scope, queries.first_us(connection))

@@ -36,8 +36,7 @@ MOST_USD = 1e6  # an hour
 
 
 def show(view: View) -> None:
-    both = view.team is not None and view.viewer.sees_house
-    house, survey = data.surveys(view) if both else (None, data.survey(view))
+    house, survey = _read(view)
     for text in labels(survey):
         look.label(text)
     if not survey.cells and not survey.contracts:
@@ -75,6 +74,13 @@ def show(view: View) -> None:
             title="dollars",
         )
         look.chart(chart, about="spend")
+
+
+def _read(view: View) -> tuple[Survey | None, Survey]:
+    """Of everyone where a verdict is drawn of it, and of the view: of a team what it spent."""
+    if view.team is None:
+        return None, data.survey(view)
+    return data.surveys(view) if view.viewer.sees_house else (None, data.spending(view))
 
 
 def _of_team(view: View, survey: Survey, house: Survey | None) -> None:

@@ -37,10 +37,15 @@ class Refused:
 
 def freshness(connection: Connection) -> Freshness:
     applied = connection.execute(select(func.max(JournalPosition.applied_us))).scalar()
-    first = connection.execute(select(func.min(Attempt.opened_us))).scalar()
+    first = first_us(connection)
     latest = connection.execute(select(func.max(Attempt.opened_us))).scalar()
     quarantined = connection.execute(select(func.count()).select_from(Quarantined)).scalar_one()
     return Freshness(applied, first, latest, quarantined)
+
+
+def first_us(connection: Connection) -> int | None:
+    """When the oldest attempt in the books was opened."""
+    return connection.execute(select(func.min(Attempt.opened_us))).scalar()
 
 
 def refusals(connection: Connection, scope: Scope) -> list[Refused]:

@@ -32,7 +32,7 @@ from ledger.queries.fleet import (
     round_trips,
     samples_bucket_us,
 )
-from ledger.queries.health import Freshness, Refused, freshness, refusals
+from ledger.queries.health import Freshness, Refused, first_us, freshness, refusals
 from ledger.queries.load import Load, Loads, loads
 from ledger.queries.requests import (
     AttemptRow,
@@ -89,6 +89,7 @@ __all__ = [
     "engine_samples",
     "engines_now",
     "first_sample_us",
+    "first_us",
     "flagged",
     "freshness",
     "hours",

@@ -79,7 +79,8 @@ class Survey:
 
 def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis) -> Survey:
     """Everything about a span. `scope.end_us` is the reader's clock: the open hour ends there."""
-    return _Books(connection, scope, bucket_us, basis, [scope.team]).survey(scope.team)
+    books = _Books(connection, scope, bucket_us, basis, [scope.team], alone=[scope.team])
+    return books.survey(scope.team)
 
 
 def spending(connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis) -> Survey:
@@ -87,15 +88,14 @@ def spending(connection: Connection, scope: Scope, *, bucket_us: int, basis: Tok
 
     Half of what a survey takes, for pages that show what was spent and where it went.
     """
-    books = _Books(connection, scope, bucket_us, basis, [scope.team], minutes=False)
-    return books.survey(scope.team)
+    return _Books(connection, scope, bucket_us, basis, [scope.team], alone=[]).survey(scope.team)
 
 
 def surveys(
     connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis
 ) -> tuple[Survey, Survey]:
-    """Of everyone and of the scope's team, of one read: a team's alone is half of it anyway."""
-    books = _Books(connection, scope, bucket_us, basis, [None, scope.team])
+    """Of everyone, and of what the scope's team spent, of one read: much is the same of both."""
+    books = _Books(connection, scope, bucket_us, basis, [None, scope.team], alone=[None])
     return books.survey(None), books.survey(scope.team)
 
 
@@ -112,7 +112,8 @@ class _Read:
 class _Books:
     """A span's, read once for those whose surveys are made of them: a team's, everyone's (`None`).
 
-    A capacity is the pool's, so everyone's traffic tells it, also in the survey of a team.
+    `alone`: in whose surveys each pool is looked at alone. A capacity is the pool's, so everyone's
+    traffic tells it, also in the survey of a team.
     """
 
     def __init__(
@@ -123,35 +124,32 @@ class _Books:
         basis: TokenBasis,
         teams: Sequence[str | None],
         *,
-        minutes: bool = True,
+        alone: Sequence[str | None],
     ) -> None:
         self._connection, self._scope, self._bucket_us = connection, scope, bucket_us
-        self._basis, self._minutes = basis, minutes
+        self._basis, self._alone = basis, alone
         widest = replace(scope, team=None if None in teams else scope.team)
         self._read = settle_on(connection, partial(self._settled, widest, teams))
         self._closed = queries.hours(connection, scope, bucket_us=bucket_us)
         self._teams = queries.hours_by_team(connection, widest, bucket_us=bucket_us)
         self._fresh = queries.freshness(connection)
         self._contracts = queries.contracts(connection)
-        self._able = queries.capacities(connection)
+        self._able = queries.capacities(connection) if alone else []
         self._running: dict[Contract, Running] = {}
         self._abilities: dict[tuple[Any, ...], PoolCapability | None] = {}
 
     def _settled(self, widest: Scope, teams: Sequence[str | None], here: Rolled | None) -> _Read:
         connection, scope = self._connection, self._scope
-        scopes = {one: replace(scope, team=one) for one in {None, *teams}}
+        spans = {one: replace(scope, team=one) for one in {None, *teams}}
+        by_minute = {None, *self._alone} if self._alone else set()
         return _Read(
-            facts(connection, widest, here, everyone=self._minutes),
-            homes(connection, here) if self._minutes else {},
+            facts(connection, widest, here, everyone=bool(self._alone)),
+            homes(connection, here) if self._alone else {},
             {
-                one: tuple(moments(connection, scopes[one], here, bucket_us=self._bucket_us))
+                one: tuple(moments(connection, spans[one], here, bucket_us=self._bucket_us))
                 for one in teams
             },
-            {
-                one: loads(connection, of, here, basis=self._basis)
-                for one, of in scopes.items()
-                if self._minutes
-            },
+            {one: loads(connection, spans[one], here, basis=self._basis) for one in by_minute},
         )
 
     def survey(self, team: str | None) -> Survey:
@@ -171,7 +169,7 @@ class _Books:
         looks = {
             bill.pool: self._pool(mine, bill, found, served[bill.pool], main[bill.pool])
             for bill in bills
-            if self._minutes and bill.pool in rated
+            if team in self._alone and bill.pool in rated
         }
         answer = standing(
             bills,
@@ -183,7 +181,7 @@ class _Books:
                 basis,
                 kinds=main,
             )
-            if self._minutes
+            if team in self._alone
             else None,
         )
         return Survey(
