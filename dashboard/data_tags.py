@@ -13,6 +13,7 @@ from ledger.queries.tags import keyed as read_keyed
 from ledger.queries.tags import spent_by_hour as read_spent_by_hour
 from ledger.queries.tags import spent_by_key as read_spent_by_key
 from ledger.queries.tags import tagged as read_tagged
+from ledger.queries.tags import whole_from_us as read_whole_from_us
 
 
 @read(Reach.TEAM)
@@ -33,6 +34,13 @@ def keyed(view: View) -> list[Keyed]:
     """By team, key and backend."""
     with snapshot(engine(view.url)) as connection:
         return read_keyed(connection, view.scope)
+
+
+@read(Reach.NAMES, entries=4, teams=False)
+def whole_from_us(view: View) -> int:
+    """Since when sums by key have every attempt of the books."""
+    with snapshot(engine(view.url)) as connection:
+        return read_whole_from_us(connection)
 
 
 @read(Reach.TEAM)

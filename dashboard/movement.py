@@ -49,9 +49,15 @@ def spent(view: View, by: str, width_us: int) -> list[Spent]:
 
 def moved(view: View, by: str) -> None:
     """The period beside the one of the same length before it."""
+    span = data.PERIOD_WORDS[view.period]
+    if by == "key" and _earlier(view).scope.start_us < data_tags.whole_from_us(view):
+        st.caption(
+            f"Attempts of the {span} before were retired before they were added up by key: nothing "
+            "to compare with. By team, model and backend all of them are."
+        )
+        return
     now, before = _sums(view, by), _sums(_earlier(view), by)
     found = movers(before, now)[:SHOWN]
-    span = data.PERIOD_WORDS[view.period]
     if not before:
         st.caption(f"Nothing is in the books of the {span} before: nothing to compare with.")
         return

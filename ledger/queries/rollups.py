@@ -14,12 +14,14 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, union
 
 from ledger.orm.tables import Attempt, RollupPacking, RollupPosition, RollupWaiting
 from ledger.queries.scope import DAY_US, HOUR_US, Scope, rows, total
+from ledger.seals.retirements import retired_until_us
 from ledger.sums.rollup import QUARTER_US, WEEK_US, Cube, hour_of
 
 TRIES = 20
 WIDTHS = (WEEK_US, DAY_US, QUARTER_US, HOUR_US)
 PACKED = (WEEK_US, QUARTER_US)  # made of days that are over
-BEHIND = 200_000  # rows beyond the position: the sums are being made, and rows alone are as good
+# Rows beyond the position: the sums are being made, and rows alone are as good while all are there.
+BEHIND = 200_000
 Sums = dict[tuple[Any, ...], list[int]]
 Found = TypeVar("Found")
 Span = tuple[int, int]
@@ -73,7 +75,9 @@ def rolled(connection: Connection) -> Rolled | None:
         select(func.max(Attempt.seq)).scalar_subquery(),
     ).outerjoin(RollupPacking, RollupPacking.version == RollupPosition.version)
     row = connection.execute(query).one_or_none()
-    if row is None or not row[0] or (row[5] or 0) - row[0] > BEHIND:
+    if row is None or not row[0]:
+        return None
+    if (row[5] or 0) - row[0] > BEHIND and not retired_until_us(connection):
         return None
     return Rolled(row[0], row[1], row[2], row[3] or 0)
 

@@ -14,8 +14,9 @@ from ledger.orm.tables import Key
 from ledger.queries import requests
 from ledger.queries.attempts import Spent
 from ledger.queries.requests import AttemptRow
-from ledger.queries.rollups import Ask, Rolled, Sums, settle_on, sums_at
+from ledger.queries.rollups import Ask, Rolled, Sums, rolled, settle_on, sums_at
 from ledger.queries.scope import HOUR_US, Scope
+from ledger.seals.retirements import retired_until_us
 from ledger.sums.rollup import ATTEMPTS, KEYED, LIMB, TAGGED
 from ledger.sums.tagsums import tagging
 
@@ -103,6 +104,16 @@ def attempts_of_key(
         team=scope.team if len(whose) > 1 else min(whose, default=scope.team),
     )
     return requests.attempts(connection, within, where={**where, "key_id": key_id}, limit=limit)
+
+
+def whole_from_us(connection: Connection) -> int:
+    """What begins earlier may lack attempts by key and by tag: retired before sums had them.
+
+    0 where nothing is missing.
+    """
+    gone_us, here = retired_until_us(connection), rolled(connection)
+    kept = None if here is None else tagging(connection, here.version)
+    return gone_us if kept is None else min(gone_us, kept.from_us)
 
 
 def key_names(connection: Connection, team: str | None) -> dict[str, str]:

@@ -1,8 +1,17 @@
 """Spend by tag on both databases: each tag of an attempt counts."""
 
-from sqlalchemy import insert, update
+from sqlalchemy import delete, insert, update
 
-from ledger.orm.tables import Attempt, Key, Organisation, RollupTagging, Team
+from ledger.orm.tables import (
+    Attempt,
+    Key,
+    Organisation,
+    Retirement,
+    RollupKeyDay,
+    RollupKeyHour,
+    RollupTagging,
+    Team,
+)
 from ledger.queries import requests
 from ledger.queries.scope import DAY_US, HOUR_US, Scope
 from ledger.queries.tags import (
@@ -12,6 +21,7 @@ from ledger.queries.tags import (
     keyed,
     spent_by_key,
     tagged,
+    whole_from_us,
 )
 from ledger.sums.rollups import Rollups
 from ledger.writing.repository import Repository
@@ -126,6 +136,60 @@ def test_single_tries_of_a_key_are_read_from_its_hours_alone(
     assert spans[:3] == [
         (hour[3], hour[16], "rare"), (hour[9], hour[16], "rare"), (hour[3], hour[16], "rare"),
     ]  # fmt: skip
+
+
+def test_after_an_upgrade_rows_say_what_no_sum_by_key_has(
+    engine, opened, settled, seal_all
+) -> None:
+    """Migration 0041 begins sums by key anew: what was asked before it is read as it was."""
+    records = [one for n in range(4) for one in (
+        opened(n, opened_us=START_US + n * HOUR_US, key_id=f"k{n % 2}", holds=()),
+        settled(n, settled_us=START_US + n * HOUR_US, cost_pusd=10**13 + n),
+    )]  # fmt: skip
+    scope = summed(engine, records, seal_all)
+
+    def found() -> tuple[object, ...]:
+        with engine.connect() as connection:
+            single = attempts_of_key(connection, scope, "k1", where={}, limit=9)
+            spent = spent_by_key(connection, scope, DAY_US)
+            return keyed(connection, scope), spent, [one.request_id for one in single]
+
+    whole = found()
+    assert len(whole[2]) == 2
+    with engine.begin() as connection:
+        for table in (RollupTagging, RollupKeyHour, RollupKeyDay):
+            connection.execute(delete(table))
+    assert found() == whole
+
+
+def test_sums_by_key_lack_what_was_retired_before_they_began(
+    engine, opened, settled, seal_all
+) -> None:
+    records = [opened(1, opened_us=START_US, holds=()), settled(1, settled_us=START_US)]
+    summed(engine, records, seal_all)
+    gone_us = START_US - 9 * DAY_US
+
+    def whole() -> int:
+        with engine.connect() as connection:
+            return whole_from_us(connection)
+
+    assert whole() == 0
+    with engine.begin() as connection:
+        connection.execute(insert(Retirement).values(
+            number=1, part=0, ends=True, retired_us=START_US, until_us=gone_us, attempts=1,
+            posted=1, input_tokens=1, output_tokens=1, engine_us=0, cost_pusd=1, gone=b"",
+            left_rows=0, left=b"", chain=b"",
+        ))  # fmt: skip
+    assert whole() == 0, "sums have it, for they were kept when it went"
+    with engine.begin() as connection:
+        connection.execute(update(RollupTagging).values(from_us=START_US))
+    assert whole() == gone_us, "since then every attempt is there to be read"
+    with engine.begin() as connection:
+        connection.execute(update(RollupTagging).values(from_us=gone_us - DAY_US))
+    assert whole() == gone_us - DAY_US
+    with engine.begin() as connection:
+        connection.execute(delete(RollupTagging))
+    assert whole() == gone_us
 
 
 def test_a_key_is_called_by_its_name_among_its_teams(engine) -> None:

@@ -90,6 +90,14 @@ def test_figures_and_proof_outlive_the_rows(books) -> None:
         Rollups(engine).rebuild()
 
 
+def test_sums_that_are_far_behind_are_read_where_rows_are_gone(books, monkeypatch) -> None:
+    """Rows alone answered, without those that were retired: less was spent, and nobody said so."""
+    before = figures(books)
+    assert retire(books.engine, LATER_US)[0] > 0
+    monkeypatch.setattr("ledger.queries.rollups.BEHIND", -1)
+    assert figures(books) == before
+
+
 def test_only_what_is_old_goes_and_the_rest_later(books) -> None:
     engine, before = books.engine, figures(books)
     first, why = retire(engine, books.START_US + DAY_US // 2)
