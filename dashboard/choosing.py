@@ -6,6 +6,7 @@ entered what a dollar is in it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from functools import cache
 from zoneinfo import available_timezones
@@ -51,7 +52,8 @@ def said(view: View) -> list[str]:
         lines.append(f"Times are those of {how.zone}; days and months are cut in UTC.")
     if how.money is not None:
         today = words.instant(view.now_us).date()
-        lines.append(f"Amounts are in {how.code}: {of_rate(how.money, today)}. {_DOLLARS}")
+        rate = replace(how.money, source=words.plain(how.money.source))  # lines are markdown
+        lines.append(f"Amounts are in {how.code}: {of_rate(rate, today)}. {_DOLLARS}")
     return lines
 
 

@@ -75,14 +75,16 @@ def _in_force(view: View) -> None:
     found = [in_force(name, price) for name, price in prices.items()]
     form = st.column_config.NumberColumn(format=price_format(found))
     look.table(found, about="price", column_config=dict.fromkeys(KINDS, form))
-    unknown = [row["name"] for row in found if row["version"] is None]
+    unknown = [words.plain(row["name"]) for row in found if row["version"] is None]
     if unknown:
         st.warning(
             f"No price in the book for {', '.join(unknown)}: answers from there are flagged "
             "unpriced. Name a file with a price for each (`prices`), or import one.",
             icon=":material/money_off:",
         )
-    others = ", ".join(f"`{name}` as `{price.name}`" for name, price in by_another.items())
+    others = ", ".join(
+        f"{words.code(name)} as {words.code(price.name)}" for name, price in by_another.items()
+    )
     as_others = f" Priced as others are (`prices_as`): {others}."
     st.caption(
         "For 1M tokens each, of what was asked for or compared in this period."
@@ -167,7 +169,8 @@ def _seen(desk: Desk, given: Mapping[str, Any], found: Mapping[str, Any]) -> Non
         look.chart(charts_prices.changes(moved), about="price")
         st.caption("By how much the most changed prices move, in percent; amber: dearer.")
     for one in found["implausible"]:
-        st.warning(f"{one['name']}: {one['detail']}", icon=":material/report:")
+        doubt = f"{words.plain(one['name'])}: {words.plain(one['detail'])}"
+        st.warning(doubt, icon=":material/report:")
     look.table(rows(entries)[:SHOWN], about="price")
     if len(rows(entries)) > SHOWN:
         st.caption(f"The first {SHOWN} of {len(rows(entries))} prices; narrow it by names above.")

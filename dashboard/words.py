@@ -127,6 +127,11 @@ def plain(text: str) -> str:
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
+def code(text: str) -> str:
+    """The same in a code span, which nothing in it may end."""
+    return f"`{' '.join(text.split()).replace('`', chr(39))}`"
+
+
 def count(number: int) -> str:
     return f"{number:,}"
 
