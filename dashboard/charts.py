@@ -5,6 +5,7 @@ Charts draw what they are given; the only arithmetic here is choosing an axis fo
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import cycle
 from typing import Any
 
 import altair as alt
@@ -162,7 +163,7 @@ def lines(
             strokeDash=dashed(styles),
             x=time_axis("at", instants),
             y=alt.Y(f"{value}:Q", title=title, axis=axis, scale=scale),
-            color=coloured(dict(zip(names, PALETTE, strict=False)), columns=2),
+            color=coloured(dict(zip(names, cycle(PALETTE), strict=False)), columns=2),
             tooltip=[
                 alt.Tooltip(
                     "utcyearmonthdatehoursminutesseconds(at):T",

@@ -68,6 +68,15 @@ def test_lines_name_every_kind() -> None:
     assert spec["encoding"]["y"]["axis"]["tickMinStep"] == 1
 
 
+def test_each_of_many_lines_is_named() -> None:
+    """From the ninth on, engines had a colour and no name."""
+    names = [f"pool:a/{n}" for n in range(17)]
+    records = [{"at": DAY, "kind": name, "value": 1.0} for name in names]
+    scale = charts.lines(records, value="value", title="s").to_dict()["encoding"]["color"]["scale"]
+    assert scale["domain"] == sorted(names)
+    assert len(scale["range"]) == len(names)
+
+
 def test_ranked_bars_carry_their_figures() -> None:
     records = [{"name": "first token would come too late", "value": 3}]
     spec = charts.ranked(records, value="value", title="n", form=",.0f", colour="#000").to_dict()
