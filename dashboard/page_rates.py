@@ -30,6 +30,7 @@ from ledger.fleet.paidrates import RateVersion, rate_of
 RATES = "rates"  # the change's name
 SECONDS = 3_600
 WEEK_HOURS, MOST_USD = 168, 1_000_000  # as the gateway bounds them
+LAST_US = 253_402_214_400 * 10**6  # 31 December 9999: there is no later day to write
 NO_RATE = "Enter your GPU rate"
 
 
@@ -92,6 +93,7 @@ def records_of(
     """The steps of each pool up to a week from now, or to a month after the last one to come."""
     day_us = 86_400 * 10**6
     end_us = max([now_us + 7 * day_us, *(one.from_us + 30 * day_us for one in later)])
+    end_us = min(end_us, LAST_US)
     points: dict[str, list[tuple[int, int, str]]] = {}
     for one in versions:
         if one.pusd_per_hour is not None:

@@ -21,6 +21,8 @@ from ledger.fleet.paidrates import Rate, carried, carry_rates, rate_of, standing
 from ledger.money import PPM, MoneyError, split_largest_remainder, usd_exact, usd_to_pusd
 
 HOUR_S, WEEK_HOURS, MOST_USD = 3_600, 168, 1_000_000
+FURTHEST_YEARS = 10
+FURTHEST_US = FURTHEST_YEARS * 366 * 86_400 * 10**6
 
 _Pool = Annotated[str, msgspec.Meta(description="of the configuration")]
 _Usd = Annotated[Decimal, msgspec.Meta(description="dollars")]
@@ -167,6 +169,9 @@ def _begins(since: date | None, now_us: int) -> int:
             f"{since} has begun: leave `since` out, and the rate counts at once. Hours that are "
             "closed stay as they were closed; what a bill says of them is an invoice to bring in"
         )
+        raise Refused(words, param="since")
+    if from_us > now_us + FURTHEST_US:
+        words = f"{since} is more than {FURTHEST_YEARS} years away: is its year as you meant it?"
         raise Refused(words, param="since")
     return from_us
 

@@ -7,7 +7,7 @@ has passed, so that an hour looks no different after it was closed.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -19,6 +19,7 @@ from ledger.fleet.use import Use
 from ledger.orm.books import Attempt
 from ledger.orm.fleet import HOUR_US, EngineSample, GpuContract, GpuHour
 
+DAY_S = 86_400
 Version = Mapping[str, Any]  # a row of `gpu_contracts`
 
 
@@ -121,7 +122,8 @@ def hours_of(from_us: int, until_us: int) -> Iterator[tuple[int, int]]:
 
 
 def midnight_us(day: date | None, *, days: int = 0) -> int | None:
+    """So many days later; after 31 December 9999, which stands for no end, there is no date."""
     if day is None:
         return None
-    moment = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=days)
-    return int(moment.timestamp()) * 1_000_000
+    moment = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return (int(moment.timestamp()) + days * DAY_S) * 1_000_000

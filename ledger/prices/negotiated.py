@@ -19,7 +19,7 @@ semicolons or tabs; numbers have a decimal point and no other sign.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import partial
@@ -153,7 +153,7 @@ def _row(line: Line, book: str, faults: list[str]) -> _Row:
         beside,
         words,
         None if since is None else _start_us(since),
-        None if until is None else _start_us(until + timedelta(days=1)),
+        None if until is None else _start_us(until) + _US_PER_DAY,
         None if stated is None else stated.isoformat(),
         read("above_tokens", _count) or 0,
     )

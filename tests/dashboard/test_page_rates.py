@@ -1,5 +1,7 @@
 """Rates over a gateway: asked before, entered by name, in the contract and the books' log."""
 
+import time
+
 import pytest
 from sqlalchemy import update
 
@@ -7,6 +9,7 @@ from dashboard import entrance, page_rates
 from dashboard.viewer import Viewer
 from ledger.database import make_engine
 from ledger.entered import RATE, Entered
+from ledger.entered import enter as enter_row
 from ledger.fleet.paidrates import RateVersion, rate_versions
 from ledger.identity.people import Role
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
@@ -129,3 +132,14 @@ def test_what_is_to_come_is_drawn_to_a_month_after_it() -> None:
     records = page_rates.records_of([version], [later], 5)
     assert [(one["usd"], one["said"]) for one in records] == [(1, True), (2, True), (2, False)]
     assert records[-1]["at"].timestamp() == 40 * 86_400
+
+
+def test_a_rate_of_the_last_of_all_days_is_drawn_and_none_beyond_it(gateway, page, text_of) -> None:
+    """The month after it is of no year that can be written: nobody could open the page."""
+    says = {"pusd_per_hour": 2 * 10**12, "source": "t", "ops_seconds_per_week": 0,
+            "ops_pusd_per_hour": 0}  # fmt: skip
+    from_us = page_rates.LAST_US
+    with gateway.engine.begin() as connection:
+        at_us = time.time_ns() // 1000
+        enter_row(connection, Entered(0, RATE + POOL, says, from_us, at_us, "ada"))
+    assert "From 31 Dec 9999 (UTC)" in text_of(page("rates", gateway.url, period="24 h"))

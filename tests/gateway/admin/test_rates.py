@@ -81,6 +81,8 @@ def test_a_rate_is_entered_by_name_and_is_in_the_log(stack, finance, patiently) 
         ({"ops_usd_per_hour": "2000000"}, "ops_usd_per_hour", "at most"),
         ({"ops_hours_per_week": "-1"}, "ops_hours_per_week", "from 0 to"),
         ({"since": "2020-01-01"}, "since", "has begun: leave `since` out"),
+        ({"since": "2226-11-01"}, "since", "more than 10 years away"),
+        ({"since": "9999-12-31"}, "since", "more than 10 years away"),
         ({"since": "soon"}, "since", ""),
         ({"source": ""}, "source", ""),
     ],

@@ -90,3 +90,10 @@ def test_days_are_utc():
     assert midnight_us(date(2026, 5, 28)) == 1_779_926_400_000_000
     assert midnight_us(date(2026, 5, 28), days=1) == 1_780_012_800_000_000
     assert midnight_us(None) is None
+
+
+def test_a_contract_until_the_last_of_all_days_is_billed():
+    """31 December 9999 is written for no end: no hour of such a pool was ever closed."""
+    span = (1_780_000_000_000_000, 1_780_000_000_000_000 + HOUR_US)
+    found = split("p", {**CONTRACT, "until": date(9999, 12, 31)}, span, Use())
+    assert found.close.bill_pusd == 6 * RATE

@@ -46,6 +46,12 @@ def test_a_price_with_tiers_thresholds_and_dates():
     assert draft.effective_until_us == 21_123 * DAY_US  # the day after 2027-10-31
 
 
+def test_a_price_until_the_last_of_all_days():
+    """31 December 9999 is written for no end; the day after it is none."""
+    (draft,) = parse(f"{HEAD},until,source\nx/y,,,4.5,0.45,27,9999-12-31,contract 17\n")
+    assert draft.effective_until_us > 2**57
+
+
 def test_every_kind_and_unit():
     columns = [f"{kind}_usd_per_million" for kind in KINDS]
     (draft,) = parse(f"name,{','.join(columns)}\na/b,{','.join('12345678')}\n")
