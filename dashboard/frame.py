@@ -19,7 +19,7 @@ from dashboard.viewer import Reach, Viewer, Who
 from ledger.queries.reads import Freshness
 from ledger.writing.lag import Lag
 
-EVERYONE = "All teams"
+EVERYONE, USUAL = "All teams", "30 d"
 REFRESH_S = 5
 CURRENT_US = 15 * 10**6  # a writer that looked this lately is at work
 
@@ -38,7 +38,7 @@ class Place:
 
 def page(place: Place, url: str, who: Who) -> Any:
     def run() -> None:
-        base = View(url, "30 d", None, data.rounded_now_us(0), who=who)
+        base = View(url, USUAL, None, data.rounded_now_us(0), who=who)
         with gate.kept():
             title = f"Are the {_own(base)} worth it?" if place.default else place.title
             st.title(title, anchor=False)
@@ -80,18 +80,19 @@ def _framed(place: Place, base: View) -> None:
         period = st.segmented_control(
             "Period",
             list(data.PERIODS),
-            default="30 d",
+            default=USUAL,
             required=True,
             key="period",
             bind="query-params",
         )
+        period = period or USUAL  # `?period=` chooses none
         now_us = data.rounded_now_us(data.PERIODS[period])
         try:
             options = _teams(replace(base, period=period, now_us=now_us))
         except data.AWAY as error:
             _away(url, error)
             return
-        team = st.selectbox("Team", options, key="team", bind="query-params")
+        team = st.selectbox("Team", options, key="team", bind="query-params") or options[0]
         how = choosing.reading_of(replace(base, period=period, now_us=now_us))
         live = st.toggle("Refresh by itself", value=True, key="live", bind="query-params")
 

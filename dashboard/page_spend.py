@@ -126,8 +126,12 @@ def _over_time(view: View, survey: Survey, by: str) -> None:
         team.over_the_period(survey)
         return
     if by == "kind of cost":
+        records = money_over_time(survey)
+        if not records:
+            st.caption("Nothing has a known cost: it takes a rate, a price and an answer.")
+            return
         chart = charts.stacked(
-            money_over_time(survey),
+            records,
             value="usd",
             colours=charts.money_colours(own_hardware(survey)),
             title="dollars",

@@ -70,7 +70,10 @@ class Rate:
 
 
 def rate_of(engine: Measured, traffic: Traffic) -> Rate | None:
-    """The most that keeps the promises; `None` when even one sequence does not, or no request."""
+    """The most that keeps the promises; `None` when even one sequence does not, or no request.
+
+    Also where the step-time model says nothing of a sequence.
+    """
     if not traffic.requests:
         return None
     if not traffic.decodes:
@@ -78,6 +81,8 @@ def rate_of(engine: Measured, traffic: Traffic) -> Rate | None:
     each_s = (
         engine.b_s + engine.c_s * traffic.context_tokens + engine.d_s * traffic.prefill_per_output
     )
+    if each_s <= 0:
+        return None  # a model by which no sequence takes any time tells nothing
     by_time = (engine.tpot_s - engine.a_s) / each_s
     by_cache = (engine.kv_capacity_tokens or 0) / traffic.kv_tokens  # unknown is no good news
     n = int(min(by_time, by_cache, engine.max_num_seqs or by_time))

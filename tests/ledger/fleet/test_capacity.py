@@ -62,6 +62,7 @@ def test_the_scarcest_of_time_kv_and_batch_decides(limits, sequences) -> None:
         ({"kv_capacity_tokens": 199}, ((100, 100),)),  # not one request fits
         ({"kv_capacity_tokens": None}, ((100, 100),)),  # a missing metric is no good news
         ({}, ()),
+        ({"b_s": 0.0, "c_s": 0.0, "d_s": 0.0}, ((100, 100),)),  # no sequence takes any time
     ],
 )
 def test_without_room_for_one_there_is_no_capacity(limits, asked) -> None:
