@@ -289,6 +289,26 @@ def test_a_shared_plan_has_its_speed_and_its_duty(served, browser_page: Page, mo
     expect(plan_field(browser_page, "Duty, % of that speed")).to_have_value("40.00")
 
 
+ACROSS = """() => {const one = document.querySelector('[data-testid=stMain]');
+  return one.scrollWidth - one.clientWidth;}"""
+
+
+def test_a_long_name_is_no_wider_than_the_page(served, browser_page: Page, books) -> None:
+    """One word of two hundred letters pushed the figures beside it off the screen."""
+    name = "team-" + "x" * 200
+    filled = books(days=1, peak=2.0, teams=(name,))
+    engine = make_engine(filled.url)
+    budget = BudgetSpec(f"team:{name}", "month", USD, hard=True, timezone="UTC")
+    declare(engine, contracts=(), budgets=[budget], config=("c", "c"), at_us=filled.now_us)
+    engine.dispose()
+    address = served(filled.url)
+    for width in (390, 1366):
+        browser_page.set_viewport_size({"width": width, "height": 800})
+        for path in ("?live=false", f"?live=false&team={name}"):
+            open_page(browser_page, address, path)
+            assert browser_page.evaluate(ACROSS) <= 0, (width, path[:20])
+
+
 SLOW = """
 import importlib.abc, pathlib, runpy, sys, time
 GATES = pathlib.Path({gates!r})
