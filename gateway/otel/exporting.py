@@ -22,6 +22,7 @@ from gateway.clock import Clock
 from gateway.config.credentials import collector_headers
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.http.connection import Header
+from gateway.otel.collector import Collector
 from gateway.otel.genai import GenAi
 from gateway.otel.tracing import Trace, Tracing
 from gateway.plan import Plan, Step
@@ -49,7 +50,9 @@ class Exporting:
         self._tracing: Tracing | None = None
         self._genai: GenAi | None = None
         if settings.traces:
-            spans = OTLPSpanExporter(settings.traces_url, headers=headers, timeout=EXPORT_S)
+            spans = OTLPSpanExporter(
+                settings.traces_url, headers=headers, timeout=EXPORT_S, session=Collector()
+            )
             sampler = ParentBased(TraceIdRatioBased(settings.sample))
             tracers = TracerProvider(sampler, resource, shutdown_on_exit=False)
             tracers.add_span_processor(BatchSpanProcessor(spans))
@@ -57,7 +60,9 @@ class Exporting:
             self._providers.append(tracers)
             self._ways.append(spans)
         if settings.metrics:
-            sums = OTLPMetricExporter(settings.metrics_url, headers=headers, timeout=EXPORT_S)
+            sums = OTLPMetricExporter(
+                settings.metrics_url, headers=headers, timeout=EXPORT_S, session=Collector()
+            )
             reader = PeriodicExportingMetricReader(sums)
             meters = MeterProvider([reader], resource, shutdown_on_exit=False)
             self._genai = GenAi(meters.get_meter(SCOPE, version(SCOPE)), *names)
@@ -70,16 +75,14 @@ class Exporting:
         return Followed(trace, self._genai)
 
     def close(self) -> None:
-        """The SDK tries for ten seconds and more; a worker that ends has one."""
-        late = threading.Timer(LAST_S, self._give_up)
-        late.start()
-        for provider in self._providers:
-            provider.shutdown()
-        late.cancel()
-
-    def _give_up(self) -> None:
+        """The SDK waits half a minute for each way; a worker that ends has a second."""
+        ends = [threading.Thread(target=one.shutdown, daemon=True) for one in self._providers]
+        for end in ends:
+            end.start()
+        for end in ends:
+            end.join(LAST_S / len(ends))
         for way in self._ways:
-            way.shutdown()
+            way.shutdown()  # no further try
 
 
 class Followed:

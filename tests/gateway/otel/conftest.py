@@ -1,11 +1,98 @@
-"""Plans, steps and endings with the members that traces and histograms look at."""
+"""Plans, steps and endings with the members that traces and histograms look at; odd collectors."""
 
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
 
 from ledger.journals.records import AttemptSettled, Tokens
 from router.types import Kind, Reason
+
+PART = b"x" * 65_536
+PARTS = 400  # 25 MiB: far more than the buffers between both ends
+PATIENCE_S = 20.0
+
+
+class Answering(ThreadingHTTPServer):
+    """`way`: how it answers. `sent`: bytes of the body that it got rid of; `left`: who hung up."""
+
+    daemon_threads, whole = True, PARTS * len(PART)
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.way, self.sent, self.connections = "well", 0, 0
+        self.left, self.over = threading.Event(), threading.Event()
+        self.base = f"http://127.0.0.1:{self.server_address[1]}"
+        self.url = f"{self.base}/v1/traces"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Answering
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.connections += 1
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        getattr(self, self.server.way)()
+
+    def well(self) -> None:
+        self._head(200, "content-length", "2")
+        self.wfile.write(b"{}")
+
+    def chunked(self) -> None:
+        self._head(200, "transfer-encoding", "chunked")
+        self.wfile.write(b"2\r\n{}\r\n0\r\n\r\n")
+
+    def busy(self) -> None:
+        self.send_response(503)
+        self.send_header("retry-after", "7")
+        self._head(None, "content-length", "0")
+
+    def elsewhere(self) -> None:
+        self.send_response(307)
+        self.send_header("location", self.server.url)
+        self._head(None, "content-length", "0")
+
+    def endless(self) -> None:
+        self._head(200, "transfer-encoding", "chunked")
+        try:
+            for _ in range(PARTS):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(PART), PART))
+                self.server.sent += len(PART)
+        except OSError:
+            self.server.left.set()
+
+    def trickling(self) -> None:
+        self._head(200, "content-length", "1000")
+        self.wfile.write(b"{")
+        self.server.over.wait(PATIENCE_S)
+
+    def _head(self, status: int | None, name: str, value: str) -> None:
+        if status is not None:
+            self.send_response(status)
+        self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def there() -> Iterator[Answering]:
+    found = Answering()
+    thread = threading.Thread(target=found.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        found.over.set()
+        found.shutdown()
+        found.server_close()
 
 
 @pytest.fixture

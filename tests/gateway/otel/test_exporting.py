@@ -1,9 +1,11 @@
 """The SDK as it is set up: headers, what is off, and an end that comes also without a collector."""
 
 import socket
+import threading
 
 import pytest
 from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
 
 from gateway.clock import Clock
 from gateway.config.schema_otel import OpenTelemetry
@@ -41,6 +43,25 @@ def test_it_ends_without_its_collector(away, deaf, free_port, plan, step, ending
     tell(found, plan, step, ending)
     found.close()
     tell(found, plan, step, ending)  # a late ending is dropped
+
+
+def test_a_worker_does_not_wait_for_the_sdk_to_end(free_port, monkeypatch) -> None:
+    """It waits half a minute for a collector that trickles, and there are two of them."""
+    released, waited = threading.Event(), []
+    monkeypatch.setattr(TracerProvider, "shutdown", lambda _: waited.append(released.wait(20)))
+    made(endpoint=f"http://127.0.0.1:{free_port}").close()
+    assert waited == []
+    released.set()
+
+
+def test_a_collector_that_sends_on_is_a_failure_in_the_log(
+    there, plan, step, ending, caplog
+) -> None:
+    there.way = "elsewhere"
+    found = made(endpoint=there.base, metrics=False)
+    tell(found, plan, step, ending)
+    found.close()
+    assert "not followed" in caplog.text
 
 
 def test_what_is_off_is_not_made(free_port, plan, step, ending) -> None:

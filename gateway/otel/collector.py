@@ -1,0 +1,33 @@
+"""How a collector is asked: of its answer the status counts, and no more than a little is read.
+
+The exporter would read an answer to its end, whatever its size, and take a redirect for success. A
+wrong address (a stream, a page, a proxy that sends on) must cost neither memory nor go unsaid.
+"""
+
+from typing import Any
+
+import requests
+
+READS = 4  # that a rightful answer takes: its bytes, and what ends them
+LARGEST = 16 * 1024  # bytes of one
+
+
+class Collector(requests.Session):
+    """A session for OpenTelemetry's exporters. Raises `TooManyRedirects` for a single one."""
+
+    def send(self, request: requests.PreparedRequest, **how: Any) -> requests.Response:
+        answer = super().send(request, **(how | {"stream": True}))
+        if not _ends(answer):
+            answer.close()  # its connection is not used again
+        answer.raw = None  # there is no content, also for who asks for it
+        if answer.is_redirect:
+            raise requests.TooManyRedirects("it sends on to elsewhere, which is not followed")
+        return answer
+
+
+def _ends(answer: requests.Response) -> bool:
+    """Whether the answer is over within what is read of it; each read waits as long as a send."""
+    try:
+        return any(not answer.raw.read1(LARGEST) for _ in range(READS))
+    except Exception:  # noqa: BLE001 - of many kinds; its status has come, and counts
+        return False
