@@ -27,7 +27,6 @@ from backends.base import Backend, Deadlines
 from backends.http import HttpClient, Limits
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
 from backends.reach import INSIDE, Reach
-from backends.secret import Secret
 from gateway.access import guard
 from gateway.admin.desk import AdminDesk
 from gateway.admin.enginehost import EngineHost
@@ -37,7 +36,7 @@ from gateway.api import HotApi
 from gateway.app import Gateway, Operations, create_app
 from gateway.batches.serving import Host, serve_batches
 from gateway.clock import Clock
-from gateway.config.credentials import provider_key
+from gateway.config.credentials import engine_key, provider_key
 from gateway.config.settings import Pool, Provider, Settings
 from gateway.delivery import Delivery
 from gateway.demanded import Demanded
@@ -333,8 +332,7 @@ def _backends(
     def make(name: str, what: Pool | Provider, base_url: str | None) -> Backend:
         if isinstance(what, Pool):
             assert base_url is not None  # every seat has an address
-            sent = environ.get(what.engine.api_key_env or "")
-            proof = Credentials(Secret(sent) if sent else None)
+            proof = Credentials(engine_key(what.engine, name, environ))
             return OpenAIBackend(base_url, proof, client=clients.engines, reach=INSIDE)
         key, reach = provider_key(what, name, environ), Reach(what.networks)
         if what.kind == "litellm":

@@ -32,6 +32,8 @@ class FailSafe:
     def __init__(self, board: Board, metrics: Metrics, decide: Decide = decide) -> None:
         self._board, self._metrics, self._decide = board, metrics, decide
         self._told_s: dict[str, float] = {}
+        for cause in (TELEMETRY, DECISION):
+            metrics.count(metrics.policies.static, cause, amount=0)  # the first one is to be seen
 
     def decide(
         self, request: Request, policy: Policy, candidates: Sequence[Candidate], now_s: float

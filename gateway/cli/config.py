@@ -12,7 +12,7 @@ from sqlalchemy import Engine, make_url
 from gateway.admin.remote import GATEWAY
 from gateway.cli.output import fail
 from gateway.clock import Clock
-from gateway.config.credentials import provider_key
+from gateway.config.credentials import engine_key, provider_key
 from gateway.config.settings import Settings, examine, load
 from gateway.config.statedir import plainly
 from gateway.errors import ConfigError
@@ -103,6 +103,11 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     for name, provider in settings.providers.items():
         try:
             provider_key(provider, name, environ)
+        except ConfigError as error:
+            yield from error.faults
+    for name, pool in settings.pools.items():
+        try:
+            engine_key(pool.engine, name, environ)
         except ConfigError as error:
             yield from error.faults
     for place, variable in named:

@@ -43,14 +43,21 @@ def provider_key(provider: Provider | None, name: str, environ: Mapping[str, str
             raise ConfigError(
                 [f"{place}.api_key_env: `{provider.api_key_env}` is not set in the environment"]
             )
-        return Secret(value)
+        return _word(value, f"{place}.api_key_env: `{provider.api_key_env}` must hold")
     return None
 
 
-def engine_headers(engine: Engine, environ: Mapping[str, str]) -> dict[str, str]:
+def engine_key(engine: Engine, name: str, environ: Mapping[str, str]) -> Secret | None:
+    """What an own engine of this pool asks for. Raises `ConfigError`, as `provider_key`."""
+    value = environ.get(engine.api_key_env or "")
+    place = f"pools.{name}.engine.api_key_env: `{engine.api_key_env}` must hold"
+    return _word(value, place) if value else None
+
+
+def engine_headers(engine: Engine, name: str, environ: Mapping[str, str]) -> dict[str, str]:
     """What an own engine is asked with; empty where it asks for no key."""
-    key = environ.get(engine.api_key_env or "")
-    return {"authorization": f"Bearer {key}"} if key else {}
+    key = engine_key(engine, name, environ)
+    return {"authorization": f"Bearer {key.reveal()}"} if key else {}
 
 
 def collector_headers(settings: OpenTelemetry, environ: Mapping[str, str]) -> dict[str, Secret]:
@@ -96,7 +103,8 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
     named = [alerts.webhook_env, alerts.secret_env, replay.key_env, settings.peers.secret_env]
     named += [pool.engine.api_key_env for pool in settings.pools.values()]
     named += [one.sampling.key_env for one in settings.pools.values() if one.sampling is not None]
-    yield from (Secret(environ[name]) for name in named if name is not None and name in environ)
+    found = (environ.get(name or "", "") for name in named)
+    yield from (Secret(form) for one in found for form in {one, one.strip()} if form)
     variables = (settings.ledger.url_env, settings.dashboard.reader_url_env, URL_VARIABLE)
     for url in (settings.ledger.url, *(environ.get(name or "") for name in variables)):
         yield from _passwords(url)
@@ -114,11 +122,12 @@ def _passwords(url: str | None) -> Iterator[Secret]:
 
 def _kept(path: Path, place: str) -> Secret:
     try:
-        return Secret(path.read_text(encoding="utf-8").strip())
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError([f"{place}: {error.strerror}"]) from error
     except UnicodeDecodeError:
         raise ConfigError([f"{place}: not a text"]) from None
+    return _word(text, f"{place}: must hold")
 
 
 def _printed(command: KeyCommand, place: str, environ: Mapping[str, str]) -> Secret:
@@ -136,7 +145,13 @@ def _printed(command: KeyCommand, place: str, environ: Mapping[str, str]) -> Sec
     if done.returncode:
         words = f"`{command.argv[0]}` ended with {done.returncode}; run it by hand to see why"
         raise ConfigError([f"{place}: {words}"])
-    text = done.stdout[: LONGEST + 1].decode("utf-8", "replace").strip()
-    if not text or len(text) > LONGEST or not text.isascii() or not text.isprintable():
-        raise ConfigError([f"{place}: must print one line, the secret and nothing else"])
-    return Secret(text)
+    text = done.stdout[: LONGEST + 1].decode("utf-8", "replace")
+    return _word(text, f"{place}: must print")
+
+
+def _word(text: str, must: str) -> Secret:
+    """Without blanks around it: tools that keep secrets like to end them with a line's end."""
+    word = text.strip()
+    if not word or len(word) > LONGEST or not word.isascii() or not word.isprintable():
+        raise ConfigError([f"{must} one line, the secret and nothing else, in ASCII"])
+    return Secret(word)

@@ -59,7 +59,7 @@ class StepFits:
             if known is not None:
                 dated = f" ({known.measured})" if known.measured else ""
                 return Fitted(known.shape.step, None, f"simulated: {known.source}{dated}")
-            proof = engine_headers(engine, self._environ)
+            proof = engine_headers(engine, seat.pool, self._environ)
             async with httpx.AsyncClient(timeout=timeout, trust_env=False, headers=proof) as client:
                 kind = kind_of(engine.kinds)
                 if kind != "generate":

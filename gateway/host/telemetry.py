@@ -114,10 +114,11 @@ class Telemetry:
 
     def _client(self, seat: EngineSeat, tls: ssl.SSLContext) -> httpx.AsyncClient:
         """One for each engine: with its own key and no other's."""
+        engine = self._settings.pools[seat.pool].engine
         return httpx.AsyncClient(
             timeout=httpx.Timeout(SCRAPE_TIMEOUT_S),
             transport=PinnedTransport(INSIDE, tls=tls),
-            headers=engine_headers(self._settings.pools[seat.pool].engine, self._environ),
+            headers=engine_headers(engine, seat.pool, self._environ),
         )
 
     async def _follow(self, seat: EngineSeat, watch: Watch, client: httpx.AsyncClient) -> None:

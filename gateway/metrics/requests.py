@@ -101,6 +101,11 @@ class Metrics:
             ("backend", "met"),
             registry=registry,
         )
+        # Prometheus sees no increase in a series' birth: what alerts count is there before it is.
+        self.refusals.labels("budget")
+        for backend in ("own", "api"):
+            for met in ("yes", "no"):
+                self.slo.labels(backend, met)
         self.policies = PolicyMetrics(registry)
         self.calibration = Calibration(registry)
         self.in_flight = Gauge(

@@ -71,7 +71,7 @@ def test_only_our_own_blindness_changes_the_order(told, silent_s, candidate, fou
     one = told()
     one.board.alive(NOW_S - silent_s)
     assert one.decide(candidate) == found
-    assert one.counted("telemetry") == (1.0 if found[1] else None)
+    assert one.counted("telemetry") == (1.0 if found[1] else 0.0)
 
 
 def test_before_its_first_word_telemetry_is_not_silent(told) -> None:

@@ -7,13 +7,15 @@ import pytest
 from backends.secret import Secret
 from gateway.config.credentials import (
     collector_headers,
+    engine_headers,
+    engine_key,
     known_secrets,
     peers_secret,
     provider_key,
 )
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.schema_peers import Peers
-from gateway.config.settings import Provider, Settings, parse
+from gateway.config.settings import Engine, Provider, Settings, parse
 from gateway.errors import ConfigError
 
 CANARY = "sk-canary-0123456789"
@@ -37,6 +39,35 @@ def test_from_the_environment_or_a_file(tmp_path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not a text"):
         provider_key(Provider(api_key_file=str(path)), "p", {})
+
+
+ENDED = ("sk-1\n", " sk-1\r\n", "sk-1")  # as tools that keep secrets like to hand them out
+NO_WORD = ("sk-1\nsk-2", "sk-1\x1b[2J", "schl\u00fcssel", "x" * 20_000)
+
+
+@pytest.mark.parametrize("value", ENDED)
+def test_a_line_s_end_is_no_part_of_a_key(value, tmp_path) -> None:
+    path, pool = tmp_path / "key", Engine(api_key_env="K", model="m")
+    path.write_text(value)
+    assert provider_key(Provider(api_key_env="K"), "p", {"K": value}) == Secret("sk-1")
+    assert provider_key(Provider(api_key_file=str(path)), "p", {}) == Secret("sk-1")
+    assert engine_headers(pool, "own", {"K": value}) == {"authorization": "Bearer sk-1"}
+    assert engine_headers(pool, "own", {}) == {}
+
+
+@pytest.mark.parametrize("value", NO_WORD)
+def test_what_is_no_key_is_refused_at_the_start_and_not_quoted(value, tmp_path) -> None:
+    """Each request would fail with it, or each would be sent without a key."""
+    path, pool = tmp_path / "key", Engine(api_key_env="K", model="m")
+    for text in (value, "", "\n"):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match=r"^providers\.p\.api_key_file: must hold one line"):
+            provider_key(Provider(api_key_file=str(path)), "p", {})
+    with pytest.raises(ConfigError, match=r"^providers\.p\.api_key_env: `K` must hold") as raised:
+        provider_key(Provider(api_key_env="K"), "p", {"K": value})
+    assert value not in str(raised.value)
+    with pytest.raises(ConfigError, match=r"^pools\.own\.engine\.api_key_env: `K` must hold"):
+        engine_key(pool, "own", {"K": value})
 
 
 def test_from_a_command_that_sees_what_it_is_given() -> None:
@@ -113,6 +144,8 @@ def test_what_a_process_holds_is_known_for_its_log() -> None:
     wanted = ("sk-1", "p@ssw0rd", url, "https://x/y", "signing", "Bearer spans")
     assert found == {Secret(one) for one in wanted}
     assert set(known_secrets(parse(CONFIG, name="test"), {})) == set()
+    ended = set(known_secrets(parse(CONFIG, name="test"), {"SIGNING": "signing\n"}))
+    assert ended == {Secret("signing"), Secret("signing\n")}
 
 
 def test_what_hosts_share_is_long_enough_and_in_no_log() -> None:

@@ -1,0 +1,55 @@
+"""What an alert counts is there at 0 before it happens: Prometheus sees no increase in a birth."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from gateway.failsafe import DECISION, TELEMETRY, FailSafe
+from gateway.metrics.requests import Metrics
+from gateway.targets.slots import Board, Layout
+
+RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules.yml"
+COUNTED = re.compile(r"(?:rate|increase)\((breakeven_\w+_total)(?:\{(\w+)=\"(\w+)\"\})?\[")
+HOSTS = "breakeven_ledger_quarantined_total"  # begins at 0 with its writer (`gateway.metrics.host`)
+# A share of many: what is lost is one scrape's, and their labels are names of targets and reasons.
+SHARES = ("breakeven_requests_total", "breakeven_spill_total", "breakeven_estimate")
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> CollectorRegistry:
+    """What a worker shows that has just begun."""
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, models=(), targets=())
+    board = Board(tmp_path / "board", Layout(workers=1, engines=(), apis=()))
+    FailSafe(board, metrics)
+    metrics.flush()
+    board.close()
+    return registry
+
+
+def counted() -> set[tuple[str, str, str]]:
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    rules = [rule["expr"] for group in groups for rule in group["rules"]]
+    return {found for rule in rules for found in COUNTED.findall(rule)}
+
+
+@pytest.mark.parametrize(("name", "label", "value"), sorted(counted()))
+def test_what_a_rule_counts_begins_at_0(begun, name: str, label: str, value: str) -> None:
+    if name == HOSTS or name.startswith(SHARES):
+        pytest.skip("elsewhere, or a share")
+    found = [
+        sample.value
+        for family in begun.collect()
+        for sample in family.samples
+        if sample.name == name and (not label or sample.labels[label] == value)
+    ]
+    assert found
+    assert set(found) == {0.0}
+
+
+@pytest.mark.parametrize("cause", [TELEMETRY, DECISION])
+def test_each_cause_of_a_blind_decision_begins_at_0(begun, cause: str) -> None:
+    assert begun.get_sample_value("breakeven_static_decisions_total", {"cause": cause}) == 0
