@@ -20,6 +20,8 @@ from ledger.fleet.driftnotes import read_drift
 from ledger.writing.lag import read_lag
 from router.types import Health
 
+_HOURLY = 3_600 / 1e12  # pico-USD per second in USD per hour
+
 
 class HostMetrics(Collector):
     def __init__(self, run_dir: Path, board: Board, *, stale_s: float, clock: Clock) -> None:
@@ -85,6 +87,11 @@ class HostMetrics(Collector):
             "How far back its prefix cache reaches, by its own KV events",
             labels=["engine"],
         )
+        bid = GaugeMetricFamily(
+            "breakeven_engine_bid_price_usd_per_hour",
+            "What an hour of it is worth by the last half minute's demand; 0 while all find room",
+            labels=["engine"],
+        )
         board, now_s = self._board, self._clock.now_s()
         for row, name in enumerate(board.layout.engines):
             published, loads = board.published(row), board.loads(row)
@@ -97,11 +104,12 @@ class HostMetrics(Collector):
             if serves:
                 running.add_metric([name], state.running)
                 trust.add_metric([name], published[Published.PREFIX_TRUST])
+                bid.add_metric([name], published[Published.BID_PRICE_PUSD_PER_S] * _HOURLY)
             if serves and published[Published.FORGOTTEN_S]:
                 reach.add_metric([name], now_s - published[Published.FORGOTTEN_S])
             if serves and state.kv_capacity_tokens > 0:
                 used.add_metric([name], state.kv_used_tokens / state.kv_capacity_tokens)
-        yield from (healthy, running, used, expected, trust, reach)
+        yield from (healthy, running, used, expected, trust, reach, bid)
 
     def _telemetry(self) -> Metric:
         return GaugeMetricFamily(

@@ -178,6 +178,16 @@ KV, DRIFTS = 'breakeven_engine_kv_usage_ratio{engine="a"}', 'breakeven_drift{poo
 REFUSED = 'breakeven_refusals_total{reason="%s"}'
 MET, MISSED = (f'breakeven_slo_total{{backend="own",met="{word}"}}' for word in ("yes", "no"))
 SPILL, OWN = 'breakeven_spill_total{reason="ttft"}', 'breakeven_requests_total{target="pool:a/0"}'
+BID = 'breakeven_engine_bid_price_usd_per_hour{engine="pool:a/0"}'
+
+
+def estimates(predicted: int, count: int = 2, backend: str = "own") -> dict[str, str]:
+    """Samples of predictions of which ten a minute came."""
+    said = {"_predicted": predicted, "_observed": 10, "s": count}
+    labels = f'{{estimate="ttft_seconds",backend="{backend}"}}'
+    return {f"breakeven_estimate{one}_total{labels}": f"0+{by}x120" for one, by in said.items()}
+
+
 FIRING = (  # alert, its labels, samples
     ("BreakevenModelDrifts", {"pool": "chat"}, {DRIFTS: "1x120"}),
     ("BreakevenSloBurnsFast", {}, {MET: "0+1x120", MISSED: "0+4x120"}),
@@ -185,6 +195,9 @@ FIRING = (  # alert, its labels, samples
     ("BreakevenBudgetSpent", {}, {REFUSED % "budget": "0x85 1x20"}),
     ("BreakevenKvHeadroomLow", {"engine": "a"}, {KV: "0.97x120"}),
     ("BreakevenSpillsMuch", {}, {SPILL: "0+4x120", OWN: "0+6x120"}),
+    ("BreakevenPredictsBadly", {"estimate": "ttft_seconds"}, estimates(25)),
+    ("BreakevenPredictsBadly", {"estimate": "ttft_seconds"}, estimates(4)),
+    ("BreakevenEnginesScarce", {"engine": "pool:a/0"}, {BID: "12x120"}),
 )
 CALM = (
     ("BreakevenModelDrifts", {}, {DRIFTS: "0x87 1x20"}),  # for too short a time
@@ -194,6 +207,11 @@ CALM = (
     ("BreakevenBudgetSpent", {}, {REFUSED % "queue_full": "0x85 1x20"}),
     ("BreakevenKvHeadroomLow", {}, {KV: "0.90x120"}),
     ("BreakevenSpillsMuch", {}, {SPILL: "0+2x120", OWN: "0+8x120"}),
+    ("BreakevenPredictsBadly", {}, estimates(15)),
+    ("BreakevenPredictsBadly", {}, estimates(25, count=0)),  # too few to tell
+    ("BreakevenPredictsBadly", {}, estimates(4, backend="api")),
+    ("BreakevenEnginesScarce", {}, {BID: "9x120"}),
+    ("BreakevenEnginesScarce", {}, {BID: "0x80 40x10"}),  # for too short a time
 )
 
 

@@ -64,6 +64,16 @@ def test_an_engine_is_shown_as_routing_sees_it(board: Board, sample) -> None:
     assert [sample(f"engine_{name}", **where) for name in names] == [0.0, None, None]
 
 
+def test_what_an_engine_s_hour_is_worth_is_told_in_dollars(board: Board, sample) -> None:
+    name, where = "engine_bid_price_usd_per_hour", {"engine": "pool:a/0"}
+    board.publish(0, SERVING)
+    assert sample(name, **where) == 0.0
+    board.publish(0, {Published.BID_PRICE_PUSD_PER_S: 1e9})
+    assert sample(name, **where) == pytest.approx(3.6)
+    board.publish(0, {Published.UPDATED_S: NOW_S - 11.0})
+    assert sample(name, **where) is None
+
+
 def test_an_engine_that_is_off_on_purpose_is_not_shown_so_that_no_alert_comes(
     board: Board, sample
 ) -> None:
