@@ -68,7 +68,9 @@ class Sink(logging.StreamHandler[Any]):
         return json.dumps(said) if self._as_json else _line(said)
 
     def _struck(self, text: str) -> str:
-        return KEY_LIKE.sub(HIDDEN, struck_out(text, self._secrets))
+        # Half a character (a file's name can hold one) is no JSON to many who read it.
+        whole = text.encode("utf-8", "backslashreplace").decode()
+        return KEY_LIKE.sub(HIDDEN, struck_out(whole, self._secrets))
 
 
 def _line(said: dict[str, str]) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 
+import msgspec
 import pytest
 
 from backends.secret import Secret
@@ -69,6 +70,16 @@ def test_json_is_an_object_a_line(logged) -> None:
     assert said["process"] == "worker-0"
     assert said["time"].endswith("+00:00")
     assert said["error"].startswith("Traceback")
+
+
+def test_half_a_character_is_written_as_what_every_reader_of_json_takes(logged) -> None:
+    """`json.loads` takes it; what collects logs is written in other languages, and does not."""
+
+    def say(log: logging.Logger) -> None:
+        log.error("no file named %s", b"caf\xe9".decode("utf-8", "surrogateescape"))
+
+    assert msgspec.json.decode(logged("json", say))["message"] == r"no file named caf\udce9"
+    assert r"caf\udce9" in logged("text", say)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x0b", "\x85", "\u2028"])
