@@ -126,6 +126,20 @@ def test_control_a_secret_as_a_value_is_noticed(several) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("word", ["--api-key=sk-1", "--api_key=sk-1", "--hf-token=hf_1", "--port"])
+def test_an_engine_s_words_hold_no_secret(render, refused, word: str) -> None:
+    """Whoever may look at a pod reads them, and so does everybody who reads the values."""
+    values = f"""
+config: {{pools: {{p: {{gpu: {{type: L40S, billing: owned, usd_per_hour: 1, source: x}}}}}}}}
+engines: {{p: {{model: {{claim: m, path: x}}, gpus: 1, args: ["{word}"]}}}}
+"""
+    if word == "--port":  # the control
+        assert word in json.dumps(render(values).objects)
+        return
+    with pytest.raises(refused, match="/engines/p/args/0"):
+        render(values)
+
+
 def test_secrets_are_read_by_the_group_alone(example) -> None:
     for _, pod in example.pods:
         for volume in pod["spec"].get("volumes", []):
