@@ -101,11 +101,6 @@ class Metrics:
             ("backend", "met"),
             registry=registry,
         )
-        # Prometheus sees no increase in a series' birth: what alerts count is there before it is.
-        self.refusals.labels("budget")
-        for backend in ("own", "api"):
-            for met in ("yes", "no"):
-                self.slo.labels(backend, met)
         self.policies = PolicyMetrics(registry)
         self.calibration = Calibration(registry)
         self.in_flight = Gauge(
@@ -119,6 +114,14 @@ class Metrics:
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
         self._ended: dict[Ended, Tally] = {}
         self._bound: dict[tuple[Histogram, str], Histogram] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        """Prometheus sees no increase in a series' birth: what alerts count is there before it."""
+        self.refusals.labels("budget")
+        for backend in ("own", "api"):
+            for met in ("yes", "no"):
+                self.slo.labels(backend, met)
 
     def count(self, counter: Counter, *labels: str, amount: float = 1.0) -> None:
         key = (counter, labels)
