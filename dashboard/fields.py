@@ -21,7 +21,11 @@ def number(
     Whole numbers where `value` is one; None where nothing is typed and nothing was before. `how` is
     Streamlit's.
     """
-    typed = place.number_input(label, value=value, **how)
+    try:
+        typed = place.number_input(label, value=value, **how)
+    except OverflowError:  # the address says infinity, which Streamlit makes a whole number
+        apart = {**how, "key": f"{how['key']}-apart", "bind": None}
+        typed = place.number_input(label, value=value, **apart)
     low, high = bounds
     if typed is None or low <= typed <= high:
         return typed

@@ -155,6 +155,12 @@ from gateway.peers import hearing
 hearing.SILENCE_S = 1e6
 """
 
+REVOCATIONS_UNHEARD = """
+from ledger.identity import keyring
+
+keyring.Generation.read = lambda self: 0
+"""
+
 KEYS_FORGOTTEN = """
 from ledger.identity import keyring
 
@@ -166,6 +172,7 @@ SETTLED_MUCH_LATER = SETTLED_LATER.replace("call_later(0.5,", "call_later(5.0,")
 TEXTS = {
     "settled much later": SETTLED_MUCH_LATER,
     "keys forgotten": KEYS_FORGOTTEN,
+    "revocations unheard": REVOCATIONS_UNHEARD,
     "peers tell nothing": TELLS_NOTHING,
     "peers believed for ever": BELIEVED_FOR_EVER,
     "limits apart": LIMITS_APART,

@@ -26,7 +26,7 @@ OF_PAGES = {
 }  # fmt: skip
 NAMED = ("team", "scenario", "request")  # they are shown as they are
 VALUES = (
-    "", "nan", "-1", "99999999999999999999",
+    "", "nan", "-1", "1e999", "-inf", "99999999999999999999",
     "<img src=x onerror=alert(1)>![p](http://evil.example/p.png)%00../../\u0663", "x" * 3_000,
 )  # fmt: skip
 

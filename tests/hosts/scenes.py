@@ -14,6 +14,7 @@ from network import DATABASE, cut, mend
 from play import MANNER, Play, kept
 from scene_burst import ask
 from scene_peers import MODEL, PROMISE, SCRAPE_S, cut_off, exchange
+from scene_revoked import revoked
 
 PER_MINUTE = 60
 AT_ONCE, AFFORDED_USD = 60, "0.0007"  # about ten holds of a request for 100 tokens
@@ -194,6 +195,7 @@ SCENES: dict[str, tuple[Callable[[Play], None], str, str]] = {
     "load": (load, "promises kept by one host and by all", ""),
     "budgets": (budgets, "a crowd at all hosts against a budget for ten", "holds without end"),
     "limits": (limits, "a crowd at all hosts against a limit of a minute", "limits apart"),
+    "revoked": (revoked, "keys revoked, every worker of every host asked", "revocations unheard"),
     "cut": (database_cut, "a host cut off from the database", "keys forgotten"),
     "killed": (killed, "a host dies at once", "settled much later"),
     "peers": (exchange, "hosts that hear each other, and that do not", "peers tell nothing"),
