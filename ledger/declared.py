@@ -6,12 +6,12 @@ file no longer names is retired; one that is new, or whose calendar changed, beg
 window has seen already, and so does everybody whom a default (`user:*`) binds from then on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import NamedTuple, cast
 
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import Connection, Engine, func, insert, or_, select, update
 
 from ledger.budgets.binding import BudgetLine, default_of, is_default, scope_of
 from ledger.budgets.booked import book, book_each
@@ -91,6 +91,24 @@ def declare(
             connection.execute(
                 insert(ConfigVersion), [{"hash": digest, "yaml": text, "applied_us": at_us}]
             )
+
+
+def billed_besides(connection: Connection, pools: Collection[str], at_us: int) -> list[str]:
+    """Pools whose contract goes on at that moment's UTC day, and which are none of these.
+
+    A pool that is taken out of the file or renamed has its GPUs still: nobody said that their
+    contract is over, so its hours go on, and nothing uses them.
+    """
+    day = datetime.fromtimestamp(at_us / 1e6, UTC).date()
+    newest = select(func.max(GpuContract.id)).group_by(GpuContract.pool)
+    goes_on = or_(GpuContract.until.is_(None), GpuContract.until >= day)
+    query = (
+        select(GpuContract.pool)
+        .where(GpuContract.id.in_(newest), goes_on, GpuContract.simulated.is_(False))
+        .where(GpuContract.pusd_per_hour.is_not(None))
+        .order_by(GpuContract.pool)
+    )
+    return [name for name in connection.execute(query).scalars() if name not in pools]
 
 
 def _contract(

@@ -23,6 +23,11 @@ answer = client.chat.completions.create(
 print(answer.choices[0].message.content)
 """
 
+BILLED_BESIDES = (
+    "pool `{}` is not in this configuration, and its GPUs are billed on, for nobody: where their "
+    "contract is over, put the pool back with `gpu.until` for one start"
+)
+
 
 def banner(settings: Settings, address: tuple[str, int], token: str, *, simulated: bool) -> str:
     """Commands that work as printed."""

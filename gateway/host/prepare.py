@@ -9,7 +9,7 @@ not change.
 import os
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ from gateway.supposed import WHAT_IFS
 from gateway.targets.prefixes import PREFIXES_FILE
 from gateway.worker import METRICS_DIR
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
-from ledger.declared import declare
+from ledger.declared import billed_besides, declare
 from ledger.fleet.market import record_market
 from ledger.hosts import HostTaken, claim_of, take
 from ledger.identity.pepper import OtherPepper, agreed_pepper
@@ -47,6 +47,7 @@ class Prepared:
     path: Path
     config: Path  # what this run goes by, whatever becomes of the file that it was
     prices_waiting: int = 0  # names for which the bundled map has another price
+    billed_besides: Sequence[str] = ()  # pools of the ledger that the configuration lacks
 
 
 def prepare(settings: Settings, config: Path, environ: Mapping[str, str] = os.environ) -> Prepared:
@@ -74,6 +75,8 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
         at_us=at_us,
     )
     record_market(engine, hardware(), at_us=at_us)
+    with engine.connect() as connection:
+        besides = billed_besides(connection, settings.pools, at_us)
     host = _agreed(engine, state)
     engine.dispose()
     kept_secret(state / KEY_FILE)
@@ -86,7 +89,7 @@ def _prepare(settings: Settings, config: Path, environ: Mapping[str, str]) -> Pr
         host=host,
     )
     kept = _kept(runtime.run_dir / CONFIG_FILE, text)
-    return Prepared(runtime, ports, runtime.save(), kept, changes.waiting)
+    return Prepared(runtime, ports, runtime.save(), kept, changes.waiting, besides)
 
 
 def _kept(path: Path, text: str) -> Path:

@@ -27,6 +27,7 @@ from gateway.config.settings import Settings
 from gateway.config.statedir import Held, hold
 from gateway.errors import ConfigError
 from gateway.host import logfiles
+from gateway.host.banner import BILLED_BESIDES
 from gateway.host.children import Child, Command
 from gateway.host.engines import EngineSupervision, installed
 from gateway.host.journalwatch import follow
@@ -84,6 +85,8 @@ class Serving:
         if count := self.prepared.prices_waiting:
             words = "prices of the bundled map differ from those in force and wait for approval"
             self._say(f"{count} {words}: `breakeven prices diff --from litellm`")
+        for name in self.prepared.billed_besides:
+            self._say(BILLED_BESIDES.format(name))
         shown = self._settings.dashboard
         if shown.enabled:
             (await _bound("dashboard", (shown.host, shown.port), self._say)).close()

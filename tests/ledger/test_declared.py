@@ -1,14 +1,14 @@
 """What the file declares: versions of contracts, budgets that come and go, each file once."""
 
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pytest
 from sqlalchemy import select
 
 from ledger.budgets.grants import Account, Need, grow, standings
 from ledger.budgets.windows import window_at
-from ledger.declared import BudgetSpec, Contract, declare
+from ledger.declared import BudgetSpec, Contract, billed_besides, declare
 from ledger.orm.books import ConfigVersion
 from ledger.orm.budgets import Budget
 from ledger.orm.fleet import GpuContract
@@ -96,6 +96,36 @@ def test_pools_do_not_touch_each_other(engine, apply):
     assert [(row["pool"], row["replicas"]) for row in contracts(engine)] == [
         ("llama", 3), ("qwen", 1), ("qwen", 2),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pool", "at", "goes_on"),
+    [
+        ({"pool": "old"}, date(2027, 10, 31), True),
+        ({"pool": "old"}, date(2027, 11, 1), False),  # its last day is over
+        ({"pool": "old", "until": None}, date(2040, 1, 1), True),
+        ({"pool": "old", "pusd_per_hour": None}, date(2027, 1, 1), False),  # billed for nothing
+        ({"pool": "old", "simulated": True}, date(2027, 1, 1), False),
+        ({"pool": "llama"}, date(2027, 1, 1), False),  # the file has it
+    ],
+    ids=str,
+)
+def test_a_pool_that_left_the_file_is_billed_until_its_contract_ends(
+    engine, apply, pool, at, goes_on
+):
+    apply(1, [replace(CONTRACT, **pool)])
+    apply(2, [CONTRACT])
+    at_us = int(datetime(at.year, at.month, at.day, 23, 59, tzinfo=UTC).timestamp()) * 1_000_000
+    with engine.connect() as connection:
+        found = billed_besides(connection, {"llama": CONTRACT}, at_us)
+    assert found == (["old"] if goes_on else [])
+
+
+def test_a_contract_that_was_ended_is_billed_no_more(engine, apply):
+    apply(1, [replace(CONTRACT, pool="old", until=None)])
+    apply(2, [replace(CONTRACT, pool="old", until=date(2026, 11, 20))])
+    with engine.connect() as connection:
+        assert billed_besides(connection, (), 1_800_000_000_000_000) == []
 
 
 def test_budgets_are_made_changed_retired_and_revived(engine, apply):

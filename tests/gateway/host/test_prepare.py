@@ -64,6 +64,26 @@ def test_everything_is_there_and_a_second_start_changes_nothing(tmp_path: Path) 
     assert (tmp_path / "state" / "journal").stat().st_mode & 0o077 == 0
 
 
+RENAMED = """
+state_dir: {state}
+models: {{m: {{targets: ["pool:{name}"], compare_with: ["openai/gpt-4o-mini"]}}}}
+pools:
+  {name}:
+    engine: {{kind: vllm, served_name: m, endpoints: ["http://127.0.0.1:9/v1"]}}
+    gpu: {{type: H200, count: 1, usd_per_hour: 3.5, source: contract}}
+"""
+
+
+def test_a_renamed_pool_is_told_of_for_its_gpus_are_billed_on(tmp_path: Path) -> None:
+    besides = []
+    for name in ("old", "new"):
+        path = tmp_path / "breakeven.yaml"
+        path.write_text(RENAMED.format(state=tmp_path / "state", name=name))
+        settings = parse(path.read_text(), name="t")
+        besides.append(list(prepare(settings, path, {}).billed_besides))
+    assert besides == [[], ["old"]]
+
+
 def test_a_port_that_is_taken_is_given_to_nobody(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
