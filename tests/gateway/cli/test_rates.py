@@ -1,6 +1,7 @@
 """`breakeven rates`: entered with who and why, listed, taken back; each mistake one clear line."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 from typer.testing import CliRunner
@@ -29,9 +30,10 @@ def test_from_nothing_to_a_rate_and_back(rates) -> None:
     (one,) = json.loads(rates("list", "--json").stdout)["data"]
     assert one["in_force"]["usd_per_hour"] == "3.500000000000"
     assert (one["entered"]["by"], one["entered"]["note"]) == ("ann", "renewed")
-    assert rates("enter", "a", "--usd-per-hour", "3", "--source", "s", "--since",
-                 "2999-01-01").exit_code == 0  # fmt: skip
-    assert "3 from 2999-01-01" in rates("list").stdout
+    day = f"{datetime.now(UTC).year + 2}-01-01"
+    later = rates("enter", "a", "--usd-per-hour", "3", "--source", "s", "--since", day)
+    assert later.exit_code == 0
+    assert f"3 from {day}" in rates("list").stdout
     assert rates("withdraw", "a").exit_code == 0
     assert "enter the rate" in rates("list").stdout
 

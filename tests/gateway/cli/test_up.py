@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress
 from typer.testing import CliRunner
 
 from backends.engine import install as installation
 from gateway.cli.app import app
+from gateway.cli.output import Watched
 from gateway.cli.up import _Display, _run, up
 from gateway.config.starter import Ports
 from gateway.errors import ConfigError
@@ -34,7 +34,7 @@ def test_without_a_terminal_each_stage_is_one_line(capsys):
 
 def test_on_a_terminal_a_bar_follows_the_fraction_and_goes_away():
     display = _Display()
-    display._console = Console(force_terminal=True, width=80)
+    display._console = Watched(force_terminal=True, width=80)
     display._bar = Progress(BarColumn(), console=display._console, transient=True)
     with display:
         display.report(news("torch", "looking"))
