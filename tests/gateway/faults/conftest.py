@@ -137,7 +137,7 @@ class Proxy:
                 if task is not None:
                     task.cancel()
             for one in (writer, onward):
-                if one is not None:
+                if one is not None and one.get_extra_info("socket").fileno() >= 0:  # not gone yet
                     one.transport.abort()
 
     async def _requests(self, line: Line, onward: asyncio.StreamWriter) -> None:
