@@ -20,6 +20,9 @@ _GUARD = Path(__file__).with_name("guard.py")
 _GRACE_AFTER_DRAIN_S = 5.0
 _CAUSE = re.compile(r"\b\w*(Error|Exception)\b|\b[Ee]rror\b|\bERROR\b|\bCRITICAL\b|\bFATAL\b")
 _NO_CAUSE = re.compile(r"\b(WARNING|INFO|DEBUG|\w*Warning)\b")
+# vLLM's processes each end for the one below, with a trace of their own that points at its.
+_ELSEWHERE = re.compile(r"\broot cause\b|\braise \w+\(")
+_NAMED = re.compile(r"\b[\w.]*(?:Error|Exception): .*")
 
 
 class EngineProcess:
@@ -116,4 +119,7 @@ def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = F
     causes = [line for line in text if _CAUSE.search(line) and not _NO_CAUSE.search(line)]
     if not causes and not errors_only:
         causes = text
-    return " | ".join(line.strip()[-300:] for line in causes[-lines:])
+    causes = [line for line in causes if not _ELSEWHERE.search(line)] or causes
+    # Two ranks say the same of one cause.
+    named = dict.fromkeys(found[0] for line in causes if (found := _NAMED.search(line)))
+    return " | ".join(line.strip()[-300:] for line in (list(named) or causes)[-lines:])

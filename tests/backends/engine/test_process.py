@@ -11,6 +11,17 @@ import pytest
 from backends.engine.environment import CpuOptions
 from backends.engine.process import EngineProcess, free_port, log_tail
 
+RANKS = (  # what vLLM 0.25.1 writes when a rank cannot import, shortened
+    "(Worker_TP1 pid=7) ERROR 11-25 [executor.py:898] WorkerProc failed to start.\n"
+    "(Worker_TP1 pid=7) ERROR 11-25 [executor.py:898]     from flashinfer import (\n"
+    "(Worker_TP1 pid=7) ERROR 11-25 [executor.py:898] ModuleNotFoundError: No module\n"
+    "(Worker_TP0 pid=6) ERROR 11-25 [executor.py:898] ModuleNotFoundError: No module\n"
+    "(EngineCore pid=5) Exception: WorkerProc initialization failed due to an exception"
+    " in a background process. See stack trace for root cause.\n"
+    "(APIServer pid=4)     raise RuntimeError(\n"
+    "(APIServer pid=4) RuntimeError: Engine core failed. See root cause above.\n"
+)
+
 
 def test_a_free_port_can_be_bound():
     with socket.socket() as probe:
@@ -23,6 +34,14 @@ def test_a_free_port_can_be_bound():
         ("INFO start\nValueError: too long\nINFO stop\n", "ValueError: too long"),
         ("one\ntwo\nthree\nfour\n", "two | three | four"),
         ("", ""),
+        (
+            RANKS,
+            "ModuleNotFoundError: No module",
+        ),
+        (
+            "RuntimeError: failed. See root cause above.\n",
+            "RuntimeError: failed. See root cause above.",
+        ),
     ],
 )
 def test_the_tail_of_a_log_shows_the_cause(tmp_path, text, tail):
