@@ -135,7 +135,7 @@ def build(
         limits=open_limits(settings.limits, runtime, clock),
         demanded=Demanded(board, worker),
         drawing=open_drawing(settings, runtime.run_dir),
-        observer=_observer(settings, runtime, worker, clock, environ),
+        observer=_observer(settings, runtime, worker, clock, environ, exposition),
     )
     hot = HotApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
     host = Host(settings, runtime, board, worker, ledger.keys, clock)
@@ -212,14 +212,20 @@ def _names(settings: Settings, runtime: Runtime) -> tuple[frozenset[str], frozen
 
 
 def _observer(
-    settings: Settings, runtime: Runtime, worker: int, clock: Clock, environ: Mapping[str, str]
+    settings: Settings,
+    runtime: Runtime,
+    worker: int,
+    clock: Clock,
+    environ: Mapping[str, str],
+    exposition: Exposition,
 ) -> Observer | None:
     if settings.opentelemetry.endpoint is None:
         return None
     from gateway.otel.exporting import exporting  # noqa: PLC0415  (a library for this alone)
 
     instance, names = f"{runtime.host}/{worker}", _names(settings, runtime)
-    return exporting(settings.opentelemetry, instance, names, clock, environ)
+    telemetry, registry = settings.opentelemetry, exposition.registry
+    return exporting(telemetry, instance, names, clock, environ, registry)
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ _BESIDE_A_KEY = {
 _OUTWARD = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _DATABASE = "PG"  # libpq reads what the address leaves out from PGHOST, PGPASSWORD and so on
+_TRACING = "OTEL_"  # OpenTelemetry's SDK: a collector's certificate, sizes of batches, attributes
 _PACKAGES = ("PIP_", "UV_")  # an index may ask for a password, and its address hold one
 
 
@@ -105,7 +106,7 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
         for name, value in base.items()
         if name in named or name.upper() in _OUTWARD or name.startswith("LITELLM_LO")
     }
-    return ledger_reader(base, url) | kept
+    return ledger_reader(base, url) | kept | _tracing(base, settings)
 
 
 def batches(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
@@ -123,6 +124,17 @@ def _of_commands(providers: Iterable[Provider]) -> set[str | None]:
     """What commands that print keys may see."""
     commands = [one.api_key_exec for one in providers if one.api_key_exec is not None]
     return {name for command in commands for name in command.env}
+
+
+def _tracing(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """Headers are what `headers_env` names: others may hold a key that no log would strike out."""
+    if settings.opentelemetry.endpoint is None:
+        return {}
+    return {
+        name: value
+        for name, value in base.items()
+        if name.startswith(_TRACING) and "HEADERS" not in name
+    }
 
 
 def _trust(base: Mapping[str, str]) -> dict[str, str]:

@@ -2,34 +2,31 @@
 
 What cannot be sent is dropped when its bounded queue is full: a collector that is away costs
 memory for a few thousand spans, and no request anything. Nothing is taken from `OTEL_*` variables
-that the configuration says; the rest of them works as the SDK documents.
+that the configuration says, headers included; the rest of them works as the SDK documents.
 """
 
 import threading
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from prometheus_client import CollectorRegistry
 
 from gateway.clock import Clock
 from gateway.config.credentials import collector_headers
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.http.connection import Header
-from gateway.otel.collector import Collector
 from gateway.otel.genai import GenAi
+from gateway.otel.sending import Counted, Histograms, Queue, Spans
 from gateway.otel.tracing import Trace, Tracing
 from gateway.plan import Plan, Step
 from ledger.journals.records import AttemptSettled
 
 SCOPE = "breakeven"
-EXPORT_S = 5.0  # for one batch, with all its tries
 LAST_S = 1.0  # for what is left when a worker ends
 
 
@@ -43,31 +40,25 @@ class Exporting:
         headers: Mapping[str, str],
         names: tuple[frozenset[str], frozenset[str]],
         clock: Clock,
+        counted: Counted,
     ) -> None:
         """`names`: of models and of targets, which have series of their own."""
-        self._providers: list[TracerProvider | MeterProvider] = []
-        self._ways: list[OTLPSpanExporter | OTLPMetricExporter] = []
+        self._sent: list[tuple[TracerProvider | MeterProvider, Spans | Histograms]] = []
         self._tracing: Tracing | None = None
         self._genai: GenAi | None = None
         if settings.traces:
-            spans = OTLPSpanExporter(
-                settings.traces_url, headers=headers, timeout=EXPORT_S, session=Collector()
-            )
+            spans = Spans(settings.traces_url, headers, counted, clock)
             sampler = ParentBased(TraceIdRatioBased(settings.sample))
             tracers = TracerProvider(sampler, resource, shutdown_on_exit=False)
-            tracers.add_span_processor(BatchSpanProcessor(spans))
+            tracers.add_span_processor(Queue(spans))
             self._tracing = Tracing(tracers.get_tracer(SCOPE, version(SCOPE)), clock)
-            self._providers.append(tracers)
-            self._ways.append(spans)
+            self._sent.append((tracers, spans))
         if settings.metrics:
-            sums = OTLPMetricExporter(
-                settings.metrics_url, headers=headers, timeout=EXPORT_S, session=Collector()
-            )
+            sums = Histograms(settings.metrics_url, headers, counted, clock)
             reader = PeriodicExportingMetricReader(sums)
             meters = MeterProvider([reader], resource, shutdown_on_exit=False)
             self._genai = GenAi(meters.get_meter(SCOPE, version(SCOPE)), *names)
-            self._providers.append(meters)
-            self._ways.append(sums)
+            self._sent.append((meters, sums))
 
     def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> "Followed":
         tracing = self._tracing
@@ -76,13 +67,14 @@ class Exporting:
 
     def close(self) -> None:
         """The SDK waits half a minute for each way; a worker that ends has a second."""
-        ends = [threading.Thread(target=one.shutdown, daemon=True) for one in self._providers]
+        ends = [threading.Thread(target=one.shutdown, daemon=True) for one, _ in self._sent]
         for end in ends:
             end.start()
         for end in ends:
             end.join(LAST_S / len(ends))
-        for way in self._ways:
-            way.shutdown()  # no further try
+        for end, (_, way) in zip(ends, self._sent, strict=True):
+            if end.is_alive():
+                way.shutdown()  # no further try
 
 
 class Followed:
@@ -123,6 +115,7 @@ def exporting(
     names: tuple[frozenset[str], frozenset[str]],
     clock: Clock,
     environ: Mapping[str, str],
+    registry: CollectorRegistry | None,
 ) -> Exporting:
     """`worker` names this process among all that send: a host, and its worker's number."""
     said = {
@@ -134,4 +127,5 @@ def exporting(
         said["deployment.environment.name"] = settings.environment
     headers = collector_headers(settings, environ)
     sent = {name: value.reveal() for name, value in headers.items()}
-    return Exporting(settings, Resource.create(said), sent, names, clock)
+    counted = Counted(registry)
+    return Exporting(settings, Resource.create(said), sent, names, clock, counted)

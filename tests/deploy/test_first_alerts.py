@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from gateway.failsafe import DECISION, TELEMETRY, FailSafe
 from gateway.metrics.requests import Metrics
+from gateway.otel.sending import Counted
 from gateway.targets.slots import Board, Layout
 
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules.yml"
@@ -25,6 +26,7 @@ def begun(tmp_path: Path) -> CollectorRegistry:
     metrics = Metrics(registry, models=(), targets=())
     board = Board(tmp_path / "board", Layout(workers=1, engines=(), apis=()))
     FailSafe(board, metrics)
+    Counted(registry)
     metrics.flush()
     board.close()
     return registry

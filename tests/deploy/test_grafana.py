@@ -14,6 +14,7 @@ from deploy import parts
 from gateway.clock import Clock
 from gateway.metrics.host import HostMetrics
 from gateway.metrics.requests import Metrics
+from gateway.otel.sending import Counted
 from gateway.targets.slots import Board, Layout
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -28,7 +29,7 @@ def known() -> dict[str, set[str]]:
     """Sample name -> label names, from the metrics objects themselves."""
     names = of_the_host()
     metrics = Metrics(prometheus_client.CollectorRegistry(), models=(), targets=())
-    every = (metrics, metrics.policies, metrics.calibration)
+    every = (metrics, metrics.policies, metrics.calibration, Counted(None))
     for metric in (one for part in every for one in vars(part).values()):
         if isinstance(metric, prometheus_client.metrics.MetricWrapperBase):
             labels = set(metric._labelnames)
@@ -178,6 +179,11 @@ KV, DRIFTS = 'breakeven_engine_kv_usage_ratio{engine="a"}', 'breakeven_drift{poo
 REFUSED = 'breakeven_refusals_total{reason="%s"}'
 MET, MISSED = (f'breakeven_slo_total{{backend="own",met="{word}"}}' for word in ("yes", "no"))
 SPILL, OWN = 'breakeven_spill_total{reason="ttft"}', 'breakeven_requests_total{target="pool:a/0"}'
+BEHIND, AWAY = "breakeven_ledger_lag_seconds", "breakeven_ledger_away"
+ASIDE, BLIND = "breakeven_ledger_quarantined_total", 'breakeven_static_decisions_total{cause="%s"}'
+HEALTHY = 'breakeven_engine_healthy{engine="a"}'
+SPANS = 'breakeven_otel_spans_total{instance="h",outcome="%s"}'
+HOST = '{instance="h"}'
 BID = 'breakeven_engine_bid_price_usd_per_hour{engine="pool:a/0"}'
 
 
@@ -189,6 +195,12 @@ def estimates(predicted: int, count: int = 2, backend: str = "own") -> dict[str,
 
 
 FIRING = (  # alert, its labels, samples
+    ("BreakevenLedgerBehind", {"instance": "h"}, {BEHIND + HOST: "90x120"}),
+    ("BreakevenLedgerAway", {"instance": "h"}, {AWAY + HOST: "0x80 1x40"}),
+    ("BreakevenLedgerQuarantine", {"instance": "h"}, {ASIDE + HOST: "0x40 1x80"}),
+    ("BreakevenDecidesBlindly", {"cause": "telemetry"}, {BLIND % "telemetry": "0x87 3x20"}),
+    ("BreakevenEngineUnhealthy", {"engine": "a"}, {HEALTHY: "1x80 0x40"}),
+    ("BreakevenTracesLost", {"instance": "h"}, {SPANS % "lost": "0x60 0+5x60"}),
     ("BreakevenModelDrifts", {"pool": "chat"}, {DRIFTS: "1x120"}),
     ("BreakevenSloBurnsFast", {}, {MET: "0+1x120", MISSED: "0+4x120"}),
     ("BreakevenSloBurnsSlowly", {}, {MET: "0+6x120", MISSED: "0+4x120"}),
@@ -200,6 +212,13 @@ FIRING = (  # alert, its labels, samples
     ("BreakevenEnginesScarce", {"engine": "pool:a/0"}, {BID: "12x120"}),
 )
 CALM = (
+    ("BreakevenLedgerBehind", {}, {BEHIND + HOST: "50x120"}),
+    ("BreakevenLedgerBehind", {}, {BEHIND + HOST: "0x88 90x20"}),  # for too short a time
+    ("BreakevenLedgerAway", {}, {AWAY + HOST: "0x120"}),
+    ("BreakevenLedgerQuarantine", {}, {ASIDE + HOST: "0x10 1x120"}),  # more than an hour ago
+    ("BreakevenDecidesBlindly", {}, {BLIND % "telemetry": "0x60 3x60"}),  # over
+    ("BreakevenEngineUnhealthy", {}, {HEALTHY: "1x87 0x20"}),  # for too short a time
+    ("BreakevenTracesLost", {}, {SPANS % "sent": "0+5x120", SPANS % "lost": "0x60 9x60"}),  # over
     ("BreakevenModelDrifts", {}, {DRIFTS: "0x87 1x20"}),  # for too short a time
     ("BreakevenSloBurnsFast", {}, {MET: "0+4x120", MISSED: "0+6x120"}),
     ("BreakevenSloBurnsFast", {}, {MET: "0+1x70 1000+9x40", MISSED: "0+99x70 6930x40"}),  # over
@@ -213,6 +232,11 @@ CALM = (
     ("BreakevenEnginesScarce", {}, {BID: "9x120"}),
     ("BreakevenEnginesScarce", {}, {BID: "0x80 40x10"}),  # for too short a time
 )
+
+
+def test_every_alert_is_seen_to_fire_and_to_keep_still() -> None:
+    every = {alert["alert"] for alert in rules("alert")}
+    assert {alert for alert, *_ in FIRING} == {alert for alert, *_ in CALM} == every
 
 
 @pytest.mark.part("promtool")

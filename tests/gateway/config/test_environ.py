@@ -48,6 +48,15 @@ def test_a_worker_gets_the_secret_of_kept_answers_and_nobody_else() -> None:
     assert environ.telemetry(SECRETS, "db", settings) == {URL: "db"}
 
 
+def test_a_worker_that_traces_gets_what_opentelemetry_reads_but_no_headers() -> None:
+    said = {"OTEL_EXPORTER_OTLP_CERTIFICATE": "/ca.pem", "OTEL_RESOURCE_ATTRIBUTES": "team=sre"}
+    base = {**SECRETS, **said, "OTEL_EXPORTER_OTLP_HEADERS": "authorization=s-9"}
+    tracing = parse('{"opentelemetry": {"endpoint": "http://collector:4318"}}', name="test")
+    assert environ.worker(base, "db", tracing) == {**said, URL: "db"}
+    assert environ.worker(base, "db", parse("{}", name="test")) == {URL: "db"}
+    assert environ.telemetry(base, "db", tracing) == {URL: "db"}
+
+
 def test_litellm_without_a_named_key_finds_its_vendors_own_variables() -> None:
     base = {**SECRETS, "AWS_SECRET_ACCESS_KEY": "a"}
     assert environ.worker(base, "db", _settings(kind="litellm")) == {**base, URL: "db"}

@@ -269,6 +269,31 @@ def test_a_collector_that_is_away_costs_no_request_anything(
     assert [host.stack.chat("own").status_code for _ in range(20)] == [200] * 20
 
 
+@pytest.mark.parametrize("status", [429, 500])
+def test_what_is_lost_is_counted_and_spans_come_again(
+    faulty_with, patiently, monkeypatch, status: int
+) -> None:
+    for name, value in FAST.items():
+        monkeypatch.setenv(name, value)
+    with listening() as collector:
+        collector.status = status
+        host = faulty_with(opentelemetry={"endpoint": collector.url})
+        counted = 'breakeven_otel_spans_total{outcome="%s"}'
+
+        def counts(outcome: str) -> float:
+            lines = host.stack.get("/metrics").text.splitlines()
+            (line,) = [line for line in lines if line.startswith(counted % outcome)]
+            return float(line.rpartition(" ")[2])
+
+        assert host.stack.chat("own").status_code == 200
+        assert patiently(lambda: counts("lost") >= 3)
+        assert counts("sent") == 0
+        collector.status = 200
+        answer = host.stack.chat("own")
+        assert len(whole_trace(collector, patiently, answer.headers["x-request-id"])) >= 3
+        assert patiently(lambda: counts("sent")) >= 3
+
+
 def test_nothing_is_loaded_where_nothing_is_said(stack) -> None:
     assert stack.app.hot._dispatcher.observer is None
 

@@ -11,13 +11,14 @@ from gateway.clock import Clock
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.otel.exporting import Exporting, exporting
 from gateway.otel.genai import GenAi
+from gateway.otel.sending import Counted
 
 NAMES = (frozenset({"chat"}), frozenset({"pool:main/0"}))
 
 
 def made(environ: dict[str, str] | None = None, **members) -> Exporting:
     settings = OpenTelemetry(**members)
-    return exporting(settings, "host/0", NAMES, Clock(), environ or {})
+    return exporting(settings, "host/0", NAMES, Clock(), environ or {}, None)
 
 
 @pytest.fixture
@@ -54,6 +55,13 @@ def test_a_worker_does_not_wait_for_the_sdk_to_end(free_port, monkeypatch) -> No
     released.set()
 
 
+def test_an_end_in_order_says_nothing(there, plan, step, ending, caplog) -> None:
+    found = made(endpoint=there.base)
+    tell(found, plan, step, ending)
+    found.close()
+    assert caplog.text == ""
+
+
 def test_a_collector_that_sends_on_is_a_failure_in_the_log(
     there, plan, step, ending, caplog
 ) -> None:
@@ -76,7 +84,7 @@ def test_an_attempt_that_was_never_sent_is_no_news(free_port, ending, monkeypatc
     monkeypatch.setattr(GenAi, "settled", lambda *told: counted.append(told))
     found = Exporting(
         OpenTelemetry(endpoint=f"http://127.0.0.1:{free_port}", traces=False),
-        Resource({}), {}, NAMES, Clock(),
+        Resource({}), {}, NAMES, Clock(), Counted(None),
     )  # fmt: skip
     found.begins("req_1", "/v1/x", []).settled(ending())
     assert counted == []
