@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from fastapi import FastAPI
+from sqlalchemy import make_url
 
 from gateway.config import settings
 
@@ -102,8 +103,28 @@ def test_the_ledger_url_reaches_gateway_and_dashboard(
     postgres = compose["services"]["postgres"]["environment"]
     for name in ("gateway", "dashboard"):
         url = compose["services"][name]["environment"][config.ledger.url_env]
-        assert url.startswith(f"postgresql+psycopg://{postgres['POSTGRES_USER']}:")
+        assert url.startswith(f"postgresql+psycopg://{postgres['POSTGRES_USER']}@")
         assert url.endswith(f"@postgres:5432/{postgres['POSTGRES_DB']}")
+
+
+@pytest.mark.parametrize("password", ["p@ss/word", "50%40", "a:b@c?d#e", "\"' \\"])
+def test_any_password_reaches_the_database_as_it_is(
+    compose: dict[str, Any], config: settings.Settings, password: str
+) -> None:
+    """Compose puts it in as text; libpq takes `PGPASSWORD` beside an address without one."""
+    for name in ("gateway", "dashboard"):
+        said = {
+            variable: re.sub(r"\$\{POSTGRES_PASSWORD[^}]*\}", lambda _: password, str(value))
+            for variable, value in compose["services"][name]["environment"].items()
+        }
+        url = make_url(said[config.ledger.url_env])
+        assert url.host == "postgres"
+        assert (url.password or said.get("PGPASSWORD")) == password
+
+
+def test_the_database_is_healthy_when_it_can_be_reached(compose: dict[str, Any]) -> None:
+    """The image first makes it behind a socket; who is let in then finds it gone a second later."""
+    assert "--host" in compose["services"]["postgres"]["healthcheck"]["test"]
 
 
 def test_every_secret_is_named_and_reaches_the_gateway(
@@ -158,8 +179,10 @@ def test_containers_of_ours_are_confined(compose: dict[str, Any]) -> None:
 def test_the_grace_period_is_longer_than_the_drain(
     compose: dict[str, Any], config: settings.Settings
 ) -> None:
+    """By as much as the chart gives a pod: the ledger writer comes last."""
     grace_s = int(compose["services"]["gateway"]["stop_grace_period"].removesuffix("s"))
-    assert grace_s > config.server.timeouts.drain_s
+    limits = config.server.timeouts
+    assert grace_s >= limits.unready_s + limits.drain_s + 90
 
 
 def test_a_key_that_the_gateway_does_not_know_is_noticed() -> None:
