@@ -190,6 +190,21 @@ def test_whoever_stands_before_it_waits_longer_than_it_does(everything) -> None:
     assert int(route["timeouts"]["request"].removesuffix("s")) > total_s
 
 
+def test_the_example_s_ingress_lets_through_what_the_gateway_takes(everything) -> None:
+    """nginx takes 1 MiB by itself, and a minute without a byte."""
+    text = everything.one("ConfigMap", "breakeven-config")["data"]["breakeven.yaml"]
+    config = settings.parse(text, name="rendered")
+    (ingress,) = everything.of("Ingress")
+    said = {
+        name.rpartition("/")[2]: one for name, one in ingress["metadata"]["annotations"].items()
+    }
+    largest = max(config.server.body_limit_bytes, config.batches.file_limit_bytes)
+    assert int(said["proxy-body-size"].removesuffix("m")) * 1024**2 > largest
+    for way in ("read", "send"):
+        assert int(said[f"proxy-{way}-timeout"]) > config.server.timeouts.total_s
+    assert {said["proxy-buffering"], said["proxy-request-buffering"]} == {"off"}
+
+
 def test_the_dashboard_is_started_as_serve_starts_it(example) -> None:
     """Its script is where the image has it, and who looks is asked."""
     (one,) = dict(example.pods)["breakeven-dashboard"]["spec"]["containers"]

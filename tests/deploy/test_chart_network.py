@@ -145,6 +145,24 @@ def test_the_database_is_where_the_values_say(several) -> None:
         assert database["to"] == [{"ipBlock": {"cidr": "10.20.0.0/24"}}]
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "port"),
+    [("http://collector.watch:4318", 4318), ("https://otel.example.com/tenant", 443),
+     ("http://collector", 80), ("http://[fd00::1]:4318/x", 4318)],
+)  # fmt: skip
+def test_hosts_reach_the_collector_that_they_are_told_of(render, endpoint: str, port: int) -> None:
+    """And nobody else does: without the rule nothing of it would arrive."""
+    chart = render(f"config: {{opentelemetry: {{endpoint: '{endpoint}'}}}}")
+    rules = chart.one("NetworkPolicy", GATEWAY)["spec"]["egress"]
+    inside = [rule for rule in rules if rule["to"] == [{"namespaceSelector": {}}]]
+    assert port in {one["port"] for rule in inside for one in rule["ports"]}
+    assert egress_ports(chart, DASHBOARD) == {53, 5432, 8080}
+
+
+def test_without_a_collector_there_is_no_way_to_one(several) -> None:
+    assert egress_ports(several, GATEWAY) == {53, 5432, 9444, 8000, 443}
+
+
 def test_outside_means_no_address_of_the_house(several) -> None:
     rules = several.one("NetworkPolicy", GATEWAY)["spec"]["egress"]
     (outside,) = [rule for rule in rules if rule["ports"][0]["port"] == 443]
