@@ -1,7 +1,9 @@
 """The chart's values.schema.json: `python -m deploy.valuesschema`, or `make settings`.
 
 Two schemas joined, each written once: the chart's own (deploy/helm/values.schema.yaml), and as
-`config` that of the gateway's configuration, without what only the chart can know.
+`config` that of the gateway's configuration, without what only the chart can know. What has a
+default is required: it is missing where it was set to null, as by a key whose lines are all
+comments, and a rule of a NetworkPolicy without its peers would be for everybody.
 """
 
 import json
@@ -14,6 +16,7 @@ from gateway.config.settings import json_schema
 
 HELM = Path(__file__).resolve().parent / "helm"
 OWN = HELM / "values.schema.yaml"
+VALUES = HELM / "breakeven" / "values.yaml"
 WRITTEN = HELM / "breakeven" / "values.schema.json"
 # Where the pods keep their state, where they listen, who may look, who their peers are, where the
 # database is: an address holds a password. Engines run in pods of their own.
@@ -35,9 +38,20 @@ def joined() -> dict[str, Any]:
         for key in keys:
             del part["properties"][key]
     definitions["Pool"]["required"].remove("engine")  # of a pool under `engines` the chart says it
+    require(schema, yaml.safe_load(VALUES.read_text(encoding="utf-8")))
     schema["properties"]["config"] = without_defaults(config)
     schema["$defs"] |= without_defaults(definitions)
     return schema
+
+
+def require(schema: dict[str, Any], values: dict[str, Any]) -> None:
+    """Of each object of the chart's own that has defaults: all of them."""
+    if "properties" not in schema:
+        return
+    schema["required"] = list(values)
+    for name, value in values.items():
+        if isinstance(value, dict):
+            require(schema["properties"].get(name, {}), value)
 
 
 def without_defaults(value: Any) -> Any:

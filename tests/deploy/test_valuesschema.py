@@ -1,6 +1,11 @@
 """The chart's values: wrong ones are refused by Helm with the field's name."""
 
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
 import pytest
+import yaml
 
 from deploy import valuesschema
 
@@ -59,6 +64,12 @@ def test_what_only_the_chart_can_know_is_left_out() -> None:
         ("ingress: {enabled: true}", "/ingress/host"),
         ("networkPolicy: {database: {port: 0}}", "/networkPolicy/database/port"),
         ("networkPolicy: {outside: {ports: []}}", "/networkPolicy/outside/ports"),
+        ("gateway: {resources: {limits: {memory: -1}}}", "/gateway/resources/limits/memory"),
+        ("gateway: {resources: {limits: {memory: four}}}", "/gateway/resources/limits/memory"),
+        ("image: {repository: 'a b'}", "/image/repository"),
+        ("image: {tag: 'a b'}", "/image/tag"),
+        ("ingress: {dashboardHost: 'a b'}", "/ingress/dashboardHost"),
+        ("ingress: {tlsSecret: A_B}", "/ingress/tlsSecret"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_refused_by_its_name(render, refused, values: str, named: str) -> None:
@@ -66,6 +77,46 @@ def test_a_wrong_value_is_refused_by_its_name(render, refused, values: str, name
         render(values)
     assert named in str(told.value)
     assert "sk-1" not in str(told.value)
+
+
+def defaults(value: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every name that `values.yaml` gives a value, but in what belongs to somebody else."""
+    for name, one in value.items():
+        yield (*at, name)
+        if isinstance(one, dict) and name not in OTHERS:
+            yield from defaults(one, (*at, name))
+
+
+OTHERS = {"config", "image", "engineImage", "resources", "labels"}
+VALUES = yaml.safe_load((valuesschema.HELM / "breakeven/values.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "place", ["networkPolicy.clients", "networkPolicy.enabled", "networkPolicy.outside.to",
+              "secrets.keys", "gateway.state"],
+)  # fmt: skip
+def test_a_value_that_is_taken_away_is_refused(render, refused, place: str) -> None:
+    """A key whose lines are all comments is null, which takes the default away: Helm would
+    render a rule without its peers, and to Kubernetes that is everybody."""
+    *above, last = place.split(".")
+    values: Any = {last: None}
+    for name in reversed(above):
+        values = {name: values}
+    with pytest.raises(refused, match=f"missing property '{last}'"):
+        render(yaml.safe_dump(values))
+
+
+def test_every_default_is_asked_for() -> None:
+    schema = valuesschema.joined()
+    asked = {
+        (*at, name)
+        for at in [(), *defaults(VALUES)]
+        for name in reduce(lambda part, word: part.get("properties", {}).get(word, {}), at, schema)
+        .get("required", [])
+    }  # fmt: skip
+    assert set(defaults(VALUES)) <= asked | {
+        at for at in defaults(VALUES) if at[-2:-1] == ("access",)
+    }
 
 
 def test_control_what_is_right_is_taken(render) -> None:
