@@ -132,7 +132,8 @@ def test_every_secret_is_named_and_reaches_the_gateway(
 ) -> None:
     environment = compose["services"]["gateway"]["environment"]
     for provider in config.providers.values():
-        assert provider.api_key_env in environment
+        # Without it the gateway does not start; compose says so before anything does.
+        assert environment[provider.api_key_env].startswith(f"${{{provider.api_key_env}:?")
     text = FILE.read_text(encoding="utf-8")
     secrets = re.findall(r"^\s*\w*(?:PASSWORD|API_KEY)\w*: (.*)$", text, re.MULTILINE)
     assert secrets
