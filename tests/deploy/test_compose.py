@@ -177,6 +177,12 @@ def test_containers_of_ours_are_confined(compose: dict[str, Any]) -> None:
         assert service["cap_drop"] == ["ALL"]
 
 
+def test_nobody_shares_the_machine_s_own_namespaces(compose: dict[str, Any]) -> None:
+    for service in compose["services"].values():
+        assert "host" not in {service.get(kind) for kind in ("ipc", "pid", "network_mode", "uts")}
+        assert not service.get("privileged", False)
+
+
 def test_the_grace_period_is_longer_than_the_drain(
     compose: dict[str, Any], config: settings.Settings
 ) -> None:

@@ -8,9 +8,11 @@ from tempfile import TemporaryDirectory
 
 import prometheus_client
 import pytest
+import typer.main
 import yaml
 
 from deploy import parts
+from gateway.cli.app import app
 from gateway.clock import Clock
 from gateway.metrics.host import HostMetrics
 from gateway.metrics.requests import Metrics
@@ -93,6 +95,18 @@ def test_every_alert_names_metrics_and_labels_that_exist(alert: dict) -> None:
     told = " ".join(alert["annotations"].values())
     for label in re.findall(r"\$labels\.(\w+)", told):
         assert f"by ({label})" in alert["expr"]
+
+
+@pytest.mark.parametrize("alert", rules("alert"), ids=lambda alert: alert["alert"])
+def test_commands_of_a_runbook_can_be_given_as_they_stand(alert: dict) -> None:
+    """They exist; what is done to one engine names it."""
+    text = re.sub(r"\{\{ \$labels\.\w+ \}\}", "NAME", alert["annotations"]["runbook"])
+    for line in re.findall(r"`breakeven ([^`]+)`", text):
+        command, words = typer.main.get_command(app), line.split()
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        if line.startswith(("engine logs", "engine restart")):
+            assert words, line
 
 
 @pytest.mark.parametrize("rule", rules("record"), ids=lambda rule: rule["record"])
