@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from typing import Protocol
 import pytest
 
 from ledger.database import open_readonly
+from ledger.seals.sealer import head
 from ledger.verify.checks import verify
+from ledger.verify.seals import head_is_there
 
 BACKUP = Path(__file__).resolve().parents[3] / "deploy" / "BACKUP.md"
 SOMEWHERE = "postgresql://HOST/breakeven"
@@ -78,6 +81,44 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     server = type(shared)(binaries, durable=True)  # on another one a gateway does not begin
     yield Postgres(server, binaries, tmp_path)
     server.stop()
+
+
+def test_a_copy_is_for_who_made_it_alone(tmp_path) -> None:
+    """It holds what batches asked; `ledger.db` lies in a folder that nobody else reads."""
+    (tmp_path / ".breakeven").mkdir()
+    sqlite3.connect(tmp_path / ".breakeven" / "ledger.db").execute("CREATE TABLE t (x)")
+    blocks = re.findall(r"```sh\n(.*?)```", BACKUP.read_text(), re.DOTALL)
+    (sqlite,) = [one for one in blocks if "VACUUM INTO" in one]
+    subprocess.run(["sh", "-ec", f"umask 022; {sqlite}"], check=True, cwd=tmp_path)
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+    assert all("umask 077" in one for one in blocks)
+
+
+def test_what_a_copy_is_compared_with_is_older_than_it(make_host, tmp_path, patiently) -> None:
+    """Else a whole copy lacks what was sealed since, and books seem to be missing."""
+    text = BACKUP.read_text()
+    assert text.index("`breakeven ledger seal`") < text.index("```sh")
+    host = make_host()
+    host.start()
+    host.ask()
+    patiently(lambda: len(host.rows("settled_us IS NOT NULL")) == host.answered)
+    engine = open_readonly(host.ledger)
+
+    def sealed():
+        with engine.connect() as connection:
+            link, chain = head(connection)
+        return (link.number, chain) if link.number else None
+
+    first = patiently(sealed)
+    Sqlite(tmp_path).copy(host.state)
+    host.ask()
+    later = patiently(lambda: sealed() if sealed() != first else None)
+    engine.dispose()
+    copy = open_readonly(f"sqlite:///{tmp_path}/copy.db")
+    with copy.connect() as connection:
+        assert head_is_there(connection, *first)
+        assert not head_is_there(connection, *later)
+    copy.dispose()
 
 
 def test_after_a_crash_an_older_ledger_gets_what_journals_still_have(
