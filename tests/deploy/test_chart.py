@@ -193,6 +193,16 @@ def test_engines_get_gpus_shared_memory_and_time_to_load(everything) -> None:
     assert probe["periodSeconds"] * probe["failureThreshold"] == 900
 
 
+def test_an_engine_ends_its_answers_and_tells_cached_tokens(everything, several) -> None:
+    """As those that `serve` starts: by itself vLLM cuts all answers off at SIGTERM."""
+    for chart, name in ((everything, "llama-8b"), (several, "llama-70b")):
+        spec = chart.one("StatefulSet", f"breakeven-engine-{name}")["spec"]["template"]["spec"]
+        words = [word.partition("=") for word in spec["containers"][0]["args"]]
+        said = {flag: value for flag, _, value in words}
+        assert 100 <= int(said["--shutdown-timeout"]) < spec["terminationGracePeriodSeconds"]
+        assert "--enable-prompt-tokens-details" in said
+
+
 def test_migrations_come_before_the_pods_with_their_own_role(several) -> None:
     job = several.one("Job", "breakeven-migrations")
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"

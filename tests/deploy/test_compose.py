@@ -177,6 +177,14 @@ def test_containers_of_ours_are_confined(compose: dict[str, Any]) -> None:
         assert service["cap_drop"] == ["ALL"]
 
 
+def test_the_engine_ends_its_answers_and_tells_cached_tokens(compose: dict[str, Any]) -> None:
+    """As those that `serve` starts: by itself vLLM cuts all answers off at SIGTERM."""
+    vllm = compose["services"]["vllm"]
+    drain_s = int(vllm["command"][vllm["command"].index("--shutdown-timeout") + 1])
+    assert 30 <= drain_s < int(vllm["stop_grace_period"].removesuffix("s"))
+    assert "--enable-prompt-tokens-details" in vllm["command"]
+
+
 def test_nobody_shares_the_machine_s_own_namespaces(compose: dict[str, Any]) -> None:
     for service in compose["services"].values():
         assert "host" not in {service.get(kind) for kind in ("ipc", "pid", "network_mode", "uts")}
