@@ -245,6 +245,20 @@ def test_without_dashboard_and_policies_it_is_valid_too(render) -> None:
     assert "WARNING: networkPolicy.enabled is false" in chart.notes
 
 
+def test_people_at_the_admin_api_have_their_access_file_without_a_dashboard(render) -> None:
+    """A gateway that hears an issuer's tokens does not start without it."""
+    oidc = "config: {oidc: {issuer: 'https://id.example.com', audiences: [breakeven]}}"
+    chart = render(f"dashboard: {{enabled: false}}\n{oidc}")
+    path = Path(config_of(chart).dashboard.access_file or "")
+    gateway = chart.one("StatefulSet", "breakeven-gateway")["spec"]["template"]
+    (mount,) = [
+        one for one in container(gateway)["volumeMounts"] if one["mountPath"] == str(path.parent)
+    ]
+    (volume,) = [one for one in gateway["spec"]["volumes"] if one["name"] == mount["name"]]
+    assert volume["secret"]["secretName"] == "breakeven-access"
+    assert chart.of("Deployment") == []
+
+
 def test_two_releases_stand_beside_each_other(render) -> None:
     names = [
         {(one["kind"], one["metadata"]["name"]) for one in render("", name=release).objects}

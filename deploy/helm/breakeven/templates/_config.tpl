@@ -9,7 +9,7 @@
 {{- $hosts := printf "%s-gateway-hosts.%s.svc:9444" (include "breakeven.name" .) .Release.Namespace -}}
 {{- $_ := set $config "peers" (dict "listen" "0.0.0.0:9444" "hosts" (list $hosts) "secret_env" "BREAKEVEN_PEERS") -}}
 {{- end -}}
-{{- if .Values.dashboard.enabled -}}
+{{- if include "breakeven.people" . -}}
 {{- $_ := set $config "dashboard" (dict "access_file" (include "breakeven.accessPath" .)) -}}
 {{- end -}}
 {{- range $name, $engine := .Values.engines -}}

@@ -39,6 +39,11 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 ENGINE_KEY_{{ . | upper | replace "-" "_" | replace "." "_" }}
 {{- end }}
 
+{{/* Not empty where gateways ask the access file who may do what: for the dashboard, or for an issuer's tokens. */}}
+{{- define "breakeven.people" -}}
+{{- if or .Values.dashboard.enabled (.Values.config.oidc | default dict).issuer }}yes{{ end -}}
+{{- end }}
+
 {{- define "breakeven.accessPath" -}}
 /etc/breakeven/access/{{ .Values.dashboard.access.key }}
 {{- end }}
