@@ -49,6 +49,7 @@ class RateDesk:
 
     def __init__(self, engine: Engine, host: str, run_dir: Path, clock: Clock) -> None:
         self._rates = Rates(run_dir / RATES_FILE, clock.now_s)
+        self._rates.go_on(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
         self._parts = RateParts(engine, self._rates.file_id(), host)
         self._socket, self._clock = run_dir / RATE_SOCKET, clock
         self._held: dict[str, Held] = {}
@@ -250,7 +251,7 @@ class RateDesk:
         return [Part(Account(name, one.limits), one.held, one.kept) for name, one in parts.items()]
 
     def _second(self) -> int:
-        return self._clock.wall_us() // 1_000_000
+        return self._rates.second(self._clock.now_s())
 
 
 def _left(held: Held | None, total: Pair) -> Left:

@@ -51,6 +51,7 @@ class RateLimits:
         asking: RateAsking | None = None,
     ) -> None:
         self._rates, self._clock, self._asking = rates, clock, asking
+        rates.go_on(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
         self._of: Mapping[str, RateLimit] = {limit.scope: limit for limit in limits}
         self._known: dict[tuple[str, str], tuple[Account, ...]] = {}
 
@@ -88,7 +89,7 @@ class RateLimits:
             self._rates.correct(accounts, counted, used, self._second())
 
     def _second(self) -> int:
-        return self._clock.wall_us() // 1_000_000
+        return self._rates.second(self._clock.now_s())
 
     def _accounts(self, identity: Identity, model: str) -> tuple[Account, ...]:
         known = self._known.get((identity.key_id, model))

@@ -8,6 +8,9 @@ free for another account, and the file never grows.
 
 Where several hosts share a limit, each has a part of it in this file (`gateway.host.ratedesk`), and
 lets in no more than its part. A part counts while the host's lease runs; then less of it, `kept`.
+
+Seconds are the file's own and go by the monotonic clock: a wall clock that is set back would count
+everybody's requests into a minute that does not end, one that is set on would forget them.
 """
 
 import fcntl
@@ -30,7 +33,7 @@ _NAME, _SECOND, _HEAD = 0, 1, 10
 _TOTALS, _RINGS = (2, 3), (_HEAD, _HEAD + RING)  # of requests, of tokens; as are the next three
 _PARTS, _KEPT, _LIMITS = (4, 5), (6, 7), (8, 9)  # of its host, and of which limits these are
 _WIDTH = _HEAD + 2 * RING
-_FILE_ID, _LEASE_MS, _KEPT_MS, _HEADER = 0, 1, 2, 8  # in front of all rows
+_FILE_ID, _LEASE_MS, _KEPT_MS, _BOOT, _AHEAD_S, _LATEST, _HEADER = 0, 1, 2, 3, 4, 5, 8
 _CELL_BYTES = 8
 KINDS = ("requests", "tokens")
 Pair = tuple[int, int]  # requests, tokens
@@ -101,6 +104,24 @@ class Rates:
         self._all.release()
         self._map.close()
         os.close(self._file)
+
+    def go_on(self, now_s: float, wall_s: int, boot: str) -> None:
+        """The file's seconds from here on: before `second` is asked, by each that opens it.
+
+        `now_s` is monotonic and counts from `boot`; the wall clock tells what passed between two
+        boots. Seconds never go back: where that clock lies, a minute lasts longer.
+        """
+        this_boot = int.from_bytes(blake2b(boot.encode(), digest_size=7).digest(), "little")
+        with self._locked():
+            latest, cells = self._all[_LATEST], self._all
+            if cells[_BOOT] == this_boot and int(now_s) + cells[_AHEAD_S] >= latest:
+                return
+            cells[_LEASE_MS] = cells[_KEPT_MS] = 0  # by a clock that began anew
+            cells[_AHEAD_S] = max(wall_s, latest) - int(now_s)
+            cells[_BOOT] = this_boot
+
+    def second(self, now_s: float) -> int:
+        return int(now_s) + self._all[_AHEAD_S]
 
     def take(self, accounts: Sequence[Account], tokens: int, second: int) -> Counted:
         """Count one request of so many tokens on all accounts, or on none of them."""
@@ -216,6 +237,7 @@ class Rates:
     def _row(self, name: int, second: int) -> int:
         """The account's first cell, its ring as it is in this second."""
         cells, free = self._cells, None
+        self._all[_LATEST] = max(second, self._all[_LATEST])
         for probe in range(PROBES):
             row = (name + probe) % ROWS * _WIDTH
             if cells[row + _NAME] == name:
@@ -232,21 +254,26 @@ class Rates:
         return free
 
     def _turn(self, row: int, second: int) -> None:
-        """Take out the seconds that are over. A clock that was set back finds nothing to do."""
+        """Take out the seconds that are over, and add up the others.
+
+        Who was killed between a sum and its second left them apart: the seconds count.
+        """
         cells, last = self._cells, self._cells[row + _SECOND]
         if second <= last:
             return
         for total, ring in zip(_TOTALS, _RINGS, strict=True):
             if cells[row + total]:
+                begin = row + ring
                 for old in range(max(last + 1, second - RING + 1), second + 1):
-                    place = row + ring + old % RING
-                    cells[row + total] -= cells[place]
-                    cells[place] = 0
+                    cells[begin + old % RING] = 0
+                cells[row + total] = sum(cells[begin : begin + RING])
         cells[row + _SECOND] = second
 
     def _add(self, row: int, kind: int, second: int, count: int) -> None:
-        self._cells[row + _TOTALS[kind]] += count
-        self._cells[row + _RINGS[kind] + second % RING] += count
+        """Whoever is killed in between has counted too much for a second, and never too little."""
+        cells = (row + _TOTALS[kind], row + _RINGS[kind] + second % RING)
+        for cell in cells if count > 0 else reversed(cells):
+            self._cells[cell] += count
 
     def _over(self, account: Account, row: int, tokens: int) -> Over | None:
         for kind, more in enumerate((1, tokens)):

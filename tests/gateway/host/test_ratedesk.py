@@ -26,7 +26,13 @@ from ledger.identity.keys import Identity
 LIMITS = [RateLimit(scope="key:*", requests_per_minute=60, tokens_per_minute=60_000)]
 PATIENCE_S = 60.0
 AWAY = "unavailable"
-NOON_US = 1_780_000_000_000_000
+NOON_S = 1_780_000_000
+
+
+@pytest.fixture(autouse=True)
+def one_minute(monkeypatch) -> None:
+    """However long a test takes."""
+    monkeypatch.setattr(Rates, "second", lambda *_: NOON_S)
 
 
 @pytest.fixture
@@ -47,7 +53,7 @@ class Site:
 
     def __init__(self, engine: Engine, folder: Path, *, alone: bool = False) -> None:
         folder.mkdir(exist_ok=True)
-        clock = Clock(wall_us=lambda: NOON_US)  # however long it takes: one minute
+        clock = Clock()
         rates = Rates(folder / RATES_FILE, None if alone else clock.now_s)
         self.door = RateLimits(rates, LIMITS, clock, None if alone else RateAsking(folder))
         self.open_desk = lambda: RateDesk(engine, folder.name, folder, clock)
