@@ -101,7 +101,9 @@ def remote(url: str, environ: Mapping[str, str]) -> Iterator[Remote]:
         raise Refused(f"`{url}` is no address: it begins with http:// or https://")
     headers = {"authorization": f"Bearer {bearer(url, environ)}"}
     try:
-        client = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S)
+        # Plain HTTP within this machine is told to no proxy of the environment, with its key.
+        proxied = urlsplit(base).scheme != "http" or in_clear(base)
+        client = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S, trust_env=proxied)
     except (httpx.InvalidURL, ValueError) as error:
         raise Refused(f"`{url}` is no address: {error}") from error
     with client:

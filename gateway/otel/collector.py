@@ -2,11 +2,17 @@
 
 The exporter would read an answer to its end, whatever its size, and take a redirect for success. A
 wrong address (a stream, a page, a proxy that sends on) must cost neither memory nor go unsaid.
+
+What `requests` finds by itself is cut down: a password in `~/.netrc` is never sent, and would stand
+in place of the configured header; a proxy of the environment is asked for what is elsewhere alone.
 """
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
+
+from backends.reach import LOCALHOST, stated
 
 READS = 4  # that a rightful answer takes: its bytes, and what ends them
 LARGEST = 16 * 1024  # bytes of one
@@ -14,6 +20,14 @@ LARGEST = 16 * 1024  # bytes of one
 
 class Collector(requests.Session):
     """A session for OpenTelemetry's exporters. Raises `TooManyRedirects` for a single one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.auth = _as_configured
+
+    def merge_environment_settings(self, url: str, *how: Any) -> dict[str, Any]:
+        found: dict[str, Any] = super().merge_environment_settings(url, *how)
+        return found | {"proxies": {}} if _is_here(url) else found
 
     def send(self, request: requests.PreparedRequest, **how: Any) -> requests.Response:
         answer = super().send(request, **(how | {"stream": True}))
@@ -23,6 +37,17 @@ class Collector(requests.Session):
         if answer.is_redirect:
             raise requests.TooManyRedirects("it sends on to elsewhere, which is not followed")
         return answer
+
+
+def _as_configured(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """An auth of one's own: without any, `~/.netrc` is looked through for one."""
+    return request
+
+
+def _is_here(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    address = stated(host)
+    return host == LOCALHOST if address is None else address.is_loopback
 
 
 def _ends(answer: requests.Response) -> bool:

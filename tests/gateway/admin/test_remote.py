@@ -105,3 +105,22 @@ def test_the_key_is_in_a_header_and_the_version_may_be_in_the_address() -> None:
 )  # fmt: skip
 def test_a_key_that_anybody_on_the_way_reads_is_warned_of(url, clear) -> None:
     assert in_clear(url) is clear
+
+
+@pytest.mark.parametrize(
+    ("url", "proxied"),
+    [
+        ("http://127.0.0.1:1", False), ("http://localhost:1", False), ("http://[::1]:1", False),
+        ("http://there.example", True), ("https://there.example", True),
+    ],
+)  # fmt: skip
+def test_a_key_for_this_machine_goes_through_no_proxy(url, proxied, monkeypatch) -> None:
+    """What asks a proxy fails at once: that one is not there."""
+    for one in ("NO_PROXY", "no_proxy", "http_proxy", "https_proxy"):
+        monkeypatch.delenv(one, raising=False)
+    for one in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(one, "http://127.0.0.1:9")
+    with remote(url, {API_KEY: "k"}) as there:
+        client = there._client
+        found = client._transport_for_url(httpx.URL(url))
+        assert (found is not client._transport) is proxied

@@ -23,6 +23,7 @@ class Answering(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.way, self.sent, self.connections = "well", 0, 0
+        self.asked: list[tuple[str, str | None]] = []  # for what, and as whom
         self.left, self.over = threading.Event(), threading.Event()
         self.base = f"http://127.0.0.1:{self.server_address[1]}"
         self.url = f"{self.base}/v1/traces"
@@ -38,6 +39,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
+        self.server.asked.append((self.path, self.headers["authorization"]))
         getattr(self, self.server.way)()
 
     def well(self) -> None:

@@ -55,3 +55,28 @@ def test_a_redirect_is_a_failure_that_says_so(session, there) -> None:
     with pytest.raises(requests.TooManyRedirects, match="not followed"):
         sent(session, there)
     assert there.connections == 1
+
+
+def test_a_password_of_netrc_stays_here(session, there, tmp_path, monkeypatch) -> None:
+    """The control: a session of `requests` sends it, also in place of the configured header."""
+    (tmp_path / "netrc").write_text("default login me password s3cret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    headers = {"authorization": "Bearer configured"}
+    for one in (session, requests.Session()):
+        for said in ({}, headers):
+            one.post(there.url, data=b"spans", headers=said, timeout=PATIENCE_S)
+    nobody, configured, *control = [who for _, who in there.asked]
+    assert (nobody, configured) == (None, "Bearer configured")
+    assert [str(who)[:6] for who in control] == ["Basic "] * 2
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+def test_a_proxy_is_asked_for_what_is_elsewhere_alone(session, there, name, monkeypatch) -> None:
+    for one in ("NO_PROXY", "no_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(one, raising=False)
+    monkeypatch.setenv(name, there.base)
+    elsewhere = "http://collector.example/v1/traces"
+    here = [there.url, there.url.replace("127.0.0.1", "localhost")]
+    for url in (elsewhere, *here):
+        session.post(url, data=b"spans", timeout=PATIENCE_S, allow_redirects=False)
+    assert [path for path, _ in there.asked] == [elsewhere, "/v1/traces", "/v1/traces"]
