@@ -9,10 +9,10 @@
     role = "viewer"
     disabled = true                  # but not her
 
-Names are compared without regard to case; a whole name comes before a pattern. The file is read
-again when it changes, so that who is struck out is out with the next read. One that cannot be read
-lets nobody in. `[oidc]` says how the house's sign-in names people, to the dashboard and to the
-gateway alike; `[auth]` and `[proxy]` are the dashboard's ways in.
+Names are compared without regard to case (`strauß` is not `strauss`); a whole name comes before a
+pattern. The file is read again when it changes, so that who is struck out is out with the next
+read. One that cannot be read lets nobody in. `[oidc]` says how the house's sign-in names people, to
+the dashboard and to the gateway alike; `[auth]` and `[proxy]` are the dashboard's ways in.
 """
 
 import tomllib
@@ -26,6 +26,7 @@ import msgspec
 
 AHEAD_S = 300  # a provider's clock may be so far ahead of ours
 _HOUR_S = 3600
+_LAST_S = 1 << 53  # beyond it a float is no second
 
 
 class Role(StrEnum):
@@ -84,9 +85,11 @@ class Access(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     def find(self, name: str) -> Person | None:
         """By the whole name, else by `*@domain`; None as well for who is disabled."""
-        known = {key.casefold(): entry for key, entry in self.people.items()}
-        said = name.casefold()
+        known = {key.lower(): entry for key, entry in self.people.items()}
+        said = name.lower()
         if "*" in said:  # no person is called like a pattern
+            return None
+        if said.isascii() and not name.isascii():  # a Kelvin sign is no k
             return None
         pattern = f"*@{said.rpartition('@')[2]}" if said.count("@") == 1 else None
         entry = known.get(said)
@@ -104,7 +107,7 @@ class Access(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
             raise NotNamed(f"The sign-in does not say `{claim}`.")
         if claim == "email" and claims.get("email_verified") is not True:
             raise NotNamed(f"The sign-in does not vouch for {name}: `email_verified` is not true.")
-        if not isinstance(since_s, (int, float)):
+        if not isinstance(since_s, (int, float)) or not 0 <= since_s <= _LAST_S:
             raise NotNamed("The sign-in does not say since when it holds (`iat`).")
         return name, float(since_s)
 
@@ -161,7 +164,7 @@ def _faults(found: Access) -> list[str]:
         faults.append("it has either [auth], for a sign-in, or [proxy], for a proxy's")
     if found.oidc.hours <= 0:
         faults.append("oidc.hours is more than 0")
-    names = [name.casefold() for name in found.people]
+    names = [name.lower() for name in found.people]
     faults += [
         f"people: `{name}` twice" for name in sorted({n for n in names if names.count(n) > 1})
     ]

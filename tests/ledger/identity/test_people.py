@@ -67,6 +67,21 @@ def test_who_is_disabled_is_out_whatever_pattern_the_name_has() -> None:
     assert parse(text.replace("true", "false")).find("bob@example.com").role is Role.ADMIN
 
 
+@pytest.mark.parametrize("name", ["\u212aay@example.com", "strau\u00df@example.com"])
+def test_who_is_called_nearly_like_somebody_is_not_them(name) -> None:
+    """One mailbox is another's where letters fold into others': a Kelvin sign, a sharp s."""
+    text = FILE + "".join(
+        f'[people."{one}@example.com"]\nrole = "admin"\n'
+        for one in ("kay", "strauss", "stra\u00dfe")
+    )
+    found = parse(text).find(name)
+    assert found is None or found.role is not Role.ADMIN
+    shouted = parse(text).find("STRASSE@example.com")
+    assert shouted is None or shouted.role is not Role.ADMIN
+    for own in ("KAY@Example.com", "Strauss@example.com", "stra\u00dfe@EXAMPLE.com"):
+        assert parse(text).find(own).role is Role.ADMIN, "the control"
+
+
 @pytest.mark.parametrize(
     ("claims", "words"),
     [
@@ -74,8 +89,10 @@ def test_who_is_disabled_is_out_whatever_pattern_the_name_has() -> None:
         ({"email": 7}, "does not say `email`"),
         ({"email": "a@b", "iat": 1}, "`email_verified` is not true"),
         ({"email": "a@b", "email_verified": True}, "does not say since when"),
+        *(({"email": "a@b", "email_verified": True, "iat": one}, "does not say since when")
+          for one in ("1", -(10**400), 10**400, float("inf"), float("nan"))),
     ],
-)
+)  # fmt: skip
 def test_a_sign_in_that_names_nobody(claims, words) -> None:
     with pytest.raises(NotNamed, match=words):
         parse(FILE).named(claims)
