@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from backends.pinned import PinnedTransport
 from backends.reach import INSIDE
 from gateway.clock import Clock
+from gateway.config.credentials import webhook
 from gateway.config.settings import Settings
 from ledger.budgets.alerts import Alert, note, take_due, told
 from ledger.budgets.escrow import budget_key
@@ -49,8 +50,7 @@ class Alerts:
             budget_key(budget.scope, budget.period): [round(one * PPM) for one in budget.alert_at]
             for budget in settings.budgets
         }
-        self._url = environ.get(settings.alerts.webhook_env or "")
-        self._secret = environ.get(settings.alerts.secret_env or "", "").encode()
+        self._url, self._secret = webhook(settings.alerts, environ)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -79,20 +79,19 @@ class Alerts:
     async def tell(self, client: httpx.AsyncClient) -> None:
         """Tell what nobody has heard."""
         at_us = self._clock.wall_us()
-        if not self._url:
+        if self._url is None:
             return
         for alert in await asyncio.to_thread(take_due, self._ledger, at_us=at_us):
-            if await self._heard(client, self._url, alert):
+            if await self._heard(client, self._url.reveal(), alert):
                 now_us = self._clock.wall_us()
                 await asyncio.to_thread(told, self._ledger, alert, at_us=now_us)
 
     async def _heard(self, client: httpx.AsyncClient, url: str, alert: Alert) -> bool:
         body = json.dumps(message_of(alert)).encode()
         headers = {"content-type": "application/json"}
-        if self._secret:
-            headers["x-breakeven-signature"] = signature(
-                self._secret, body, self._clock.wall_us() // 1_000_000
-            )
+        if self._secret is not None:
+            at_s, secret = self._clock.wall_us() // 1_000_000, self._secret.reveal().encode()
+            headers["x-breakeven-signature"] = signature(secret, body, at_s)
         try:
             async with (
                 asyncio.timeout(TIMEOUT_S),

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from ledger.writing.turns import turn, turns_of
@@ -225,7 +225,13 @@ def _scripts() -> Path:
 
 
 def _with_driver(url: str) -> URL:
-    target = make_url(url)
+    try:
+        target = make_url(url)
+    except (ArgumentError, ValueError):  # whose words may quote a part of the password
+        raise DatabaseError(
+            "the ledger's address cannot be read: postgresql://user:password@host/name, with"
+            " whatever is no letter or digit of a password percent-encoded"
+        ) from None
     if target.drivername in ("postgresql", "postgres"):
         return target.set(drivername="postgresql+psycopg")
     return target

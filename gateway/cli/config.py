@@ -1,8 +1,9 @@
 """What every command that reads the configuration or the ledger does first."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,13 @@ from sqlalchemy import Engine, make_url
 from gateway.admin.remote import GATEWAY
 from gateway.cli.output import fail
 from gateway.clock import Clock
-from gateway.config.credentials import engine_key, provider_key
+from gateway.config.credentials import (
+    collector_headers,
+    engine_key,
+    peers_secret,
+    provider_key,
+    webhook,
+)
 from gateway.config.settings import Settings, examine, load
 from gateway.config.statedir import plainly
 from gateway.errors import ConfigError
@@ -86,7 +93,7 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     pools = [
         (f"pools.{name}.engine", one.engine.api_key_env) for name, one in settings.pools.items()
     ]
-    alerts, replay = settings.alerts, settings.server.idempotency.replay
+    alerts, shown, replay = settings.alerts, settings.dashboard, settings.server.idempotency.replay
     kept = ("server.idempotency.replay.key_env", replay.key_env if replay.enabled else None)
     sampled = [
         (f"pools.{name}.sampling.key_env", one.sampling.key_env)
@@ -99,22 +106,28 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
         *((f"{place}.api_key_env", variable) for place, variable in pools),
         ("alerts.webhook_env", alerts.webhook_env),
         ("alerts.secret_env", alerts.secret_env),
+        ("ledger.url_env", None if settings.ledger.url else settings.ledger.url_env),
+        ("dashboard.reader_url_env", shown.reader_url_env if shown.enabled else None),
     ]
-    for name, provider in settings.providers.items():
+    asked: list[Callable[[], object]] = [
+        *(partial(provider_key, one, name, environ) for name, one in settings.providers.items()),
+        *(partial(engine_key, one.engine, name, environ) for name, one in settings.pools.items()),
+        partial(webhook, alerts, environ),
+    ]
+    if settings.opentelemetry.endpoint is not None:
+        asked.append(partial(collector_headers, settings.opentelemetry, environ))
+    if settings.peers.hosts:
+        asked.append(partial(peers_secret, settings.peers, environ))
+    for ask in asked:
         try:
-            provider_key(provider, name, environ)
-        except ConfigError as error:
-            yield from error.faults
-    for name, pool in settings.pools.items():
-        try:
-            engine_key(pool.engine, name, environ)
+            ask()
         except ConfigError as error:
             yield from error.faults
     for place, variable in named:
         if variable is None:
             continue
         secret = environ.get(variable, "")
-        if not secret:
+        if not secret.strip():
             yield f"{place}: `{variable}` is not set in the environment"
         elif (place, variable) == kept and len(secret) < SECRET_CHARACTERS:
             yield f"{place}: `{variable}` must hold at least {SECRET_CHARACTERS} characters"

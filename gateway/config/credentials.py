@@ -6,11 +6,15 @@ the variables that its section names. It is asked when a process starts that nee
 says on either side is never shown, for that may be the secret.
 """
 
+import os
+import re
+import select
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
@@ -19,6 +23,7 @@ from backends.environ import plain
 from backends.secret import Secret
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.schema_peers import Peers
+from gateway.config.schema_reports import Alerts
 from gateway.config.sections import KeyCommand
 from gateway.config.settings import Engine, Provider, Settings
 from gateway.errors import ConfigError
@@ -26,6 +31,7 @@ from ledger.database import URL_VARIABLE
 
 LONGEST = 16 * 1024
 LEAST_SHARED = 32  # characters of what hosts prove each other that they belong together
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 
 
 def provider_key(provider: Provider | None, name: str, environ: Mapping[str, str]) -> Secret | None:
@@ -72,15 +78,34 @@ def collector_headers(settings: OpenTelemetry, environ: Mapping[str, str]) -> di
     if not value:
         raise ConfigError([f"{place}: `{name}` is not set in the environment"])
     pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
-    if not all(key.strip() and equals for key, equals, _ in pairs):
+    if not all(_HEADER_NAME.fullmatch(key.strip()) and equals for key, equals, _ in pairs):
         raise ConfigError([f"{place}: `{name}` must hold `name=value,name=value`"])
-    return {key.strip(): Secret(unquote(text.strip())) for key, _, text in pairs}
+    must = f"{place}: `{name}`: each value must be"
+    return {key.strip(): _word(unquote(text), must) for key, _, text in pairs}
+
+
+def webhook(settings: Alerts, environ: Mapping[str, str]) -> tuple[Secret | None, Secret | None]:
+    """Where budgets' alerts are posted to, and what signs them.
+
+    Raises `ConfigError`, which names the variable and never what it holds.
+    """
+    found: list[Secret | None] = []
+    for place in ("webhook_env", "secret_env"):
+        name = getattr(settings, place)
+        value = environ.get(name, "") if name is not None else ""
+        must = f"alerts.{place}: `{name}` must hold"
+        found.append(_line(value, must) if value else None)
+    address, secret = found
+    if address is not None and not _is_address(address.reveal()):
+        words = "must hold one address, `https://...`, and nothing else"
+        raise ConfigError([f"alerts.webhook_env: `{settings.webhook_env}` {words}"])
+    return address, secret
 
 
 def peers_secret(settings: Peers, environ: Mapping[str, str]) -> Secret:
     """Raises `ConfigError`, which names the variable and never what it holds."""
     name = settings.secret_env
-    value = environ.get(name or "", "")
+    value = environ.get(name or "", "").strip()
     if len(value) < LEAST_SHARED:
         words = "is not set in the environment" if not value else f"is shorter than {LEAST_SHARED}"
         raise ConfigError([f"peers.secret_env: `{name}` {words}: `openssl rand -hex 32` makes one"])
@@ -122,7 +147,8 @@ def _passwords(url: str | None) -> Iterator[Secret]:
 
 def _kept(path: Path, place: str) -> Secret:
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            text = file.read(LONGEST + 1).decode("utf-8-sig")  # some editors begin files with one
     except OSError as error:
         raise ConfigError([f"{place}: {error.strerror}"]) from error
     except UnicodeDecodeError:
@@ -133,20 +159,62 @@ def _kept(path: Path, place: str) -> Secret:
 def _printed(command: KeyCommand, place: str, environ: Mapping[str, str]) -> Secret:
     seen = plain(environ) | {name: environ[name] for name in command.env if name in environ}
     try:
-        done = subprocess.run(  # noqa: S603  (no shell; its words are the operator's)
-            list(command.argv), stdin=subprocess.DEVNULL, capture_output=True, env=seen,
-            timeout=command.timeout_s, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
+        code, said = _run(command, seen)
+    except TimeoutError:
         raise ConfigError([f"{place}: no secret within {command.timeout_s:g} s"]) from None
     except OSError as error:
         words = f"`{command.argv[0]}` cannot be run: {error.strerror}"
         raise ConfigError([f"{place}.argv: {words}"]) from None
-    if done.returncode:
-        words = f"`{command.argv[0]}` ended with {done.returncode}; run it by hand to see why"
+    if code:
+        words = f"`{command.argv[0]}` ended with {code}; run it by hand to see why"
         raise ConfigError([f"{place}: {words}"])
-    text = done.stdout[: LONGEST + 1].decode("utf-8", "replace")
-    return _word(text, f"{place}: must print")
+    return _word(said.decode("utf-8", "replace"), f"{place}: must print")
+
+
+def _run(command: KeyCommand, environ: Mapping[str, str]) -> tuple[int, bytes]:
+    """How it ended, and what it printed: one that goes on printing is ended, and not kept."""
+    until_s = time.monotonic() + command.timeout_s
+    with subprocess.Popen(  # noqa: S603  (no shell; its words are the operator's)
+        list(command.argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, env=environ,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        said = b""
+        try:
+            while part := _part(process.stdout.fileno(), until_s):
+                said += part
+                if len(said) > LONGEST:
+                    return 0, said
+            return process.wait(max(0.0, until_s - time.monotonic())), said
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
+        finally:
+            process.kill()
+
+
+def _part(file: int, until_s: float) -> bytes:
+    """What is there next; empty at the end. Raises `TimeoutError`."""
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    if not poll.poll(max(0.0, until_s - time.monotonic()) * 1000):
+        raise TimeoutError
+    return os.read(file, LONGEST + 1)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _line(text: str, must: str) -> Secret:
+    """As `_word`, in any alphabet."""
+    line = text.strip()
+    if not line or len(line) > LONGEST or not line.isprintable():
+        raise ConfigError([f"{must} one line, and nothing that cannot be seen"])
+    return Secret(line)
 
 
 def _word(text: str, must: str) -> Secret:

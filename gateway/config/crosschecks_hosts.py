@@ -188,7 +188,7 @@ def ledger_url(settings: Settings) -> Iterator[Fault]:
     if url:
         try:
             backend = make_url(url).get_backend_name()
-        except ArgumentError:
+        except (ArgumentError, ValueError):  # the second of a port that is no number
             backend = ""
         if backend not in ("sqlite", "postgresql"):
             words = "must be a URL like sqlite:///ledger.db or postgresql+psycopg://user@host/name"

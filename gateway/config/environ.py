@@ -75,10 +75,8 @@ def dashboard(base: Mapping[str, str], url: str, settings: Settings) -> dict[str
     With an access file it asks the house's sign-in by itself, which may be behind a proxy.
     """
     named = settings.dashboard.reader_url_env
-    if named is not None:
-        if not base.get(named):
-            raise ConfigError([f"dashboard.reader_url_env: `{named}` is not set"])
-        url = base[named]
+    if named is not None and not (url := base.get(named, "").strip()):
+        raise ConfigError([f"dashboard.reader_url_env: `{named}` is not set"])
     own = {name: value for name, value in base.items() if name.startswith("STREAMLIT_")}
     if settings.dashboard.access_file is not None:
         own |= {name: value for name, value in base.items() if name.upper() in _OUTWARD}

@@ -232,7 +232,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     board, clock = Board(runtime.run_dir / "board", runtime.layout), Clock()
     host = EngineHost(settings, runtime, board)
     sampler = Sampler(settings, runtime, host, f"http://{given.address}/v1", clock)
-    keys = {name: os.environ.get(one.rule.key_env, "") for name, one in sampler.watched.items()}
+    keys = {
+        name: os.environ.get(one.rule.key_env, "").strip() for name, one in sampler.watched.items()
+    }
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(sampler, runtime.run_dir, keys))
 

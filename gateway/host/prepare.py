@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, make_url
+from sqlalchemy.exc import ArgumentError
 
 from backends.engine.ports import stranger
 from gateway.batches.authority import make_secret
@@ -115,9 +116,14 @@ def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
     name = settings.ledger.url_env
     if name is None:
         return sqlite_url(settings.state.resolve() / "ledger.db")
-    if not environ.get(name):
+    if not (url := environ.get(name, "").strip()):  # a secret that is kept often ends its line
         raise ConfigError([f"ledger.url_env: `{name}` is not set"])
-    return environ[name]
+    try:
+        make_url(url)
+    except (ArgumentError, ValueError):  # whose words may quote a part of the password
+        words = "must hold one address like postgresql://user@host/name"
+        raise ConfigError([f"ledger.url_env: `{name}` {words}"]) from None
+    return url
 
 
 def find_ports(settings: Settings) -> Ports:

@@ -11,6 +11,7 @@ from sqlalchemy import insert
 
 from gateway.alerts import Alerts, message_of, words_of
 from gateway.config.settings import parse
+from gateway.errors import ConfigError
 from ledger.budgets.alerts import LEASE_US, Alert
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine, migrate, sqlite_url
@@ -147,11 +148,18 @@ def test_a_budget_of_nothing_is_all_spent():
     assert message_of(alert)["reached_at"] == "1970-01-01T00:00:07Z"
 
 
-def test_an_address_that_is_none_is_said_and_nothing_ends(ledger, hook, caplog):
-    look(of(ledger, Noon(), HOOK="http://127.0.0.1:port99/T"), hook)
-    assert hook.heard == []
-    assert "did not hear" in caplog.text
-    assert "port99" not in caplog.text
+def test_a_line_s_end_of_the_variables_is_no_part_of_either(ledger, hook):
+    look(of(ledger, Noon(), HOOK=f"{URL}\n", HOOK_SECRET="k\r\n"), hook)
+    (request,) = hook.heard
+    assert str(request.url) == URL
+    signed = hmac.new(b"k", f"{NOON_S}.".encode() + request.content, "sha256").hexdigest()
+    assert request.headers["x-breakeven-signature"] == f"t={NOON_S},v1={signed}"
+
+
+def test_an_address_that_is_none_is_refused_and_not_quoted(ledger):
+    with pytest.raises(ConfigError, match="webhook_env") as raised:
+        of(ledger, Noon(), HOOK="http://127.0.0.1:port99/T")
+    assert "port99" not in str(raised.value)
 
 
 def test_an_answer_that_never_ends_is_heard_by_its_head(ledger):

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+import traceback
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -108,6 +109,14 @@ def test_a_database_that_may_lose_commits_is_refused(postgres_url):
 def test_other_databases_are_refused():
     with pytest.raises(DatabaseError, match="SQLite or PostgreSQL"):
         make_engine("oracle://somewhere")
+
+
+@pytest.mark.parametrize("url", ["hunter2", "postgresql://me:pa@ss:hunter2@db/x"])
+def test_an_address_that_is_none_is_said_and_not_quoted(url: str) -> None:
+    for opened in (make_engine, open_readonly, migrate):
+        with pytest.raises(DatabaseError, match="cannot be read") as raised:
+            opened(url)
+        assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_away_is_told_from_wrong(tmp_path, database_url):

@@ -100,6 +100,41 @@ def test_a_start_ends_where_the_key_that_pays_for_samples_is_not_set(tmp_path, c
     assert start_or_fail(path).models
 
 
+@pytest.mark.parametrize(
+    ("section", "value", "words"),
+    [
+        (
+            "opentelemetry: {endpoint: 'http://c:1', headers_env: KEY_OF_THIS_TEST}",
+            "",
+            "is not set",
+        ),
+        (
+            "opentelemetry: {endpoint: 'http://c:1', headers_env: KEY_OF_THIS_TEST}",
+            "x",
+            "must hold",
+        ),
+        ("alerts: {webhook_env: KEY_OF_THIS_TEST}", "chat.example", "must hold one address"),
+        ("alerts: {webhook_env: KEY_OF_THIS_TEST}", "", "is not set"),
+        ("ledger: {url_env: KEY_OF_THIS_TEST}", "\n", "is not set"),
+        ("dashboard: {enabled: true, reader_url_env: KEY_OF_THIS_TEST}", "", "is not set"),
+    ],
+)
+def test_a_start_ends_where_a_process_would_end_again_and_again(
+    tmp_path, capsys, monkeypatch, section, value, words
+):
+    path = tmp_path / "the-file.yaml"
+    path.write_text(
+        "models: {a: {targets: [openai/gpt-4o-mini]}}\n"
+        "providers: {openai: {simulated: true, start: true}}\n" + section + "\n"
+    )
+    monkeypatch.setenv("KEY_OF_THIS_TEST", value)
+    with pytest.raises(typer.Exit):
+        start_or_fail(path)
+    said = capsys.readouterr().err
+    assert f"_env: `KEY_OF_THIS_TEST` {words}" in said
+    assert value in ("", "x", "\n") or value not in said
+
+
 def test_a_start_ends_where_the_secret_of_kept_answers_is_quickly_guessed(
     tmp_path, capsys, monkeypatch
 ):

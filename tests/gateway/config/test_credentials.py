@@ -1,5 +1,6 @@
 """References to secrets: what each finds, and that no refusal says what it found."""
 
+import resource
 import sys
 
 import pytest
@@ -12,9 +13,11 @@ from gateway.config.credentials import (
     known_secrets,
     peers_secret,
     provider_key,
+    webhook,
 )
 from gateway.config.schema_otel import OpenTelemetry
 from gateway.config.schema_peers import Peers
+from gateway.config.schema_reports import Alerts
 from gateway.config.settings import Engine, Provider, Settings, parse
 from gateway.errors import ConfigError
 
@@ -36,6 +39,8 @@ def test_from_the_environment_or_a_file(tmp_path) -> None:
         provider_key(Provider(api_key_env="K"), "p", {"K": ""})
     with pytest.raises(ConfigError, match=r"providers\.p\.api_key_file: No such file"):
         provider_key(Provider(api_key_file=str(tmp_path / "none")), "p", {})
+    path.write_bytes(b"\xef\xbb\xbfsk-file\r\n")
+    assert provider_key(Provider(api_key_file=str(path)), "p", {}) == Secret("sk-file")
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not a text"):
         provider_key(Provider(api_key_file=str(path)), "p", {})
@@ -70,6 +75,14 @@ def test_what_is_no_key_is_refused_at_the_start_and_not_quoted(value, tmp_path) 
         engine_key(pool, "own", {"K": value})
 
 
+def test_of_a_large_file_a_little_is_read(tmp_path) -> None:
+    path = tmp_path / "key"
+    with path.open("wb") as file:
+        file.truncate(1 << 42)  # no memory holds it
+    with pytest.raises(ConfigError, match="must hold one line"):
+        provider_key(Provider(api_key_file=str(path)), "p", {})
+
+
 def test_from_a_command_that_sees_what_it_is_given() -> None:
     said = "import os; print(os.environ.get('TOKEN', 'none'), os.environ.get('OTHER', 'none'))"
     environ = {"TOKEN": CANARY, "OTHER": "seen"}
@@ -91,6 +104,7 @@ def test_no_shell_reads_its_words() -> None:
         (f"print('{CANARY}\\x1b[2J')", "must print one line"),
         ("print('x' * 20000)", "must print one line"),
         (f"print('{CANARY}', flush=True); import time; time.sleep(60)", "no secret within 0.2 s"),
+        ("import os, time; os.close(1); time.sleep(60)", "no secret within 0.2 s"),
     ],
 )
 def test_a_command_that_fails_is_named_and_not_quoted(code, told) -> None:
@@ -101,6 +115,16 @@ def test_a_command_that_fails_is_named_and_not_quoted(code, told) -> None:
         assert CANARY not in str(shown).partition(": ")[2].replace(code, "")
         assert CANARY not in str(getattr(shown, "output", ""))
         shown = None if shown.__suppress_context__ else shown.__context__
+
+
+def test_a_command_that_prints_without_end_is_ended() -> None:
+    """What it prints was kept until its time was over: gigabytes."""
+    shout = "import os\nwhile True: os.write(1, bytes(65536)); os.write(2, bytes(65536))"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ConfigError, match="must print one line"):
+        provider_key(helper(shout, timeout_s=3), "p", {})
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
+    assert grown < 64 * 1024, "KiB"
 
 
 def test_a_command_that_is_not_there_is_named() -> None:
@@ -120,7 +144,11 @@ opentelemetry: {headers_env: OTLP}
 """
 
 
-@pytest.mark.parametrize("value", ["", "nothing", "=x", "a=1,b"])
+HEADERS_NO = ("", "nothing", "=x", "a=1,b", "a b=1", "\ufeffa=1", "a=")
+VALUES_NO = ("a=x%0Ay", "a=x%0D%0Ab: y", "a=x%00", "a=schl%C3%BCssel")  # no header can hold it
+
+
+@pytest.mark.parametrize("value", [*HEADERS_NO, *VALUES_NO])
 def test_headers_that_are_none_are_told_by_their_variable_alone(value) -> None:
     with pytest.raises(ConfigError) as caught:
         collector_headers(OpenTelemetry(headers_env="OTLP"), {"OTLP": value})
@@ -134,6 +162,38 @@ def test_a_collectors_headers_are_read_as_opentelemetry_writes_them() -> None:
     )
     assert found == {"authorization": Secret("Bearer x=y"), "x-team": Secret("sre")}
     assert collector_headers(OpenTelemetry(), {}) == {}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "%0A", "%0d%0a"])
+def test_a_line_s_end_is_no_part_of_a_header(end) -> None:
+    """The exporter refused each request, and quoted the header, with its secret, in the log."""
+    value = f"authorization=Bearer%20{CANARY}{end}"
+    found = collector_headers(OpenTelemetry(headers_env="OTLP"), {"OTLP": value})
+    assert found == {"authorization": Secret(f"Bearer {CANARY}")}
+
+
+HOOK = Alerts(webhook_env="HOOK", secret_env="SIGN")
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", " \n"])
+def test_a_line_s_end_is_no_part_of_a_webhook(end) -> None:
+    address, secret = "https://chat.example/T/s3cret?a=b", "pass phrase \u00fc"
+    found = webhook(HOOK, {"HOOK": address + end, "SIGN": secret + end})
+    assert found == (Secret(address), Secret(secret))
+    assert webhook(HOOK, {}) == webhook(Alerts(), {"": "x"}) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["chat.example/T", "\ufeffhttps://chat.example/T", "https://chat.example/T\nhttps://other",
+     "file:///etc/passwd", "https://", "http://a:port99/T", "\n", "'https://chat.example/T'"],
+)  # fmt: skip
+def test_a_webhook_that_is_none_is_told_by_its_variable_alone(value) -> None:
+    with pytest.raises(ConfigError, match=r"^alerts\.webhook_env: `HOOK` must hold one") as raised:
+        webhook(HOOK, {"HOOK": value})
+    assert value in ("https://", "\n") or value not in str(raised.value)
+    with pytest.raises(ConfigError, match=r"^alerts\.secret_env: `SIGN` must hold one line"):
+        webhook(HOOK, {"SIGN": "a\nb"})
 
 
 def test_what_a_process_holds_is_known_for_its_log() -> None:
@@ -152,6 +212,7 @@ def test_what_hosts_share_is_long_enough_and_in_no_log() -> None:
     peers = Peers(listen="0.0.0.0:1", hosts=["b:1"], secret_env="SHARED")
     shared = "s" * 32
     assert peers_secret(peers, {"SHARED": shared}) == Secret(shared)
+    assert peers_secret(peers, {"SHARED": f"{shared}\r\n"}) == Secret(shared)
     with pytest.raises(ConfigError, match=r"peers\.secret_env: `SHARED` is shorter than 32"):
         peers_secret(peers, {"SHARED": shared[1:]})
     settings = Settings(peers=peers)

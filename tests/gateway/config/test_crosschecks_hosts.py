@@ -112,6 +112,8 @@ def test_the_sound_file_has_no_faults():
         ("db/books", 'db/books", url_env: "X', "ledger.url_env: set either `url` or `url_env`"),
         ("postgresql+psycopg://me:hunter2@db", "mysql://me:hunter2@db", "ledger.url: must be a"),
         ("postgresql+psycopg://me:hunter2@db", "db:hunter2:", "ledger.url: must be a URL like"),
+        ("postgresql+psycopg://me:hunter2@db", "postgresql://me:a@b:hunter2@db",
+         "ledger.url: must be a URL like"),
         ("since: 2026-11-01", "since: 2026-11-02",
          "pools.a.gpu.until: the contract ends before it begins: since 2026-11-02 is after"),
         ("stale_s: 10", "stale_s: 0.5", "telemetry.stale_s: must be more than scrape_s (0.5)"),

@@ -1,6 +1,7 @@
 """Before any child starts: directories, schema, prices, contracts, budgets, ports."""
 
 import socket
+import traceback
 from pathlib import Path
 
 import pytest
@@ -100,8 +101,21 @@ def test_where_the_ledger_is(tmp_path: Path) -> None:
     assert ledger_url(by_url, {}) == "postgresql://x/y"
     by_name = parse(base + "ledger: {url_env: DB}", name="t")
     assert ledger_url(by_name, {"DB": "sqlite:////z"}) == "sqlite:////z"
-    with pytest.raises(ConfigError, match="`DB` is not set"):
-        ledger_url(by_name, {})
+    assert ledger_url(by_name, {"DB": "sqlite:////z\r\n"}) == "sqlite:////z"
+    for value in ("", "\n"):
+        with pytest.raises(ConfigError, match="`DB` is not set"):
+            ledger_url(by_name, {"DB": value})
+
+
+@pytest.mark.parametrize(
+    "value", ["\ufeffpostgresql://me:hunter2@db/x", "hunter2", "postgresql://me:pa@ss:hunter2@db/x"]
+)
+def test_an_address_that_is_none_is_told_by_its_variable_alone(tmp_path: Path, value: str) -> None:
+    """It ended in a traceback, which quoted what of a password it took for a port."""
+    by_name = parse(f"state_dir: {tmp_path}\nledger: {{url_env: DB}}", name="t")
+    with pytest.raises(ConfigError, match="`DB` must hold one address") as raised:
+        ledger_url(by_name, {"DB": value})
+    assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_an_engine_that_moves_from_its_port_is_one_line(tmp_path: Path) -> None:
