@@ -7,11 +7,10 @@ on while others still speak. Nothing here waits: `feed` takes a segment and retu
 
 `EventRelay` is for own engines, which report usage in every chunk because the gateway asks for
 it: that member is cut out. `ByteRelay` is for APIs: whole events go on untouched, but for usage
-that the client did not ask for. An answer that ends without `[DONE]` gets it: there are clients
-that take a stream without it for one that broke off, and ask again.
+that the client did not ask for, and for empty data, in which clients look for JSON. An answer that
+ends without `[DONE]` gets it: some clients take one without it for broken off, and ask again.
 A stream is broken by an error event, data that is no JSON object, an end without an ending, or an
-ending without anything before it; what was good before it is returned first, the error is raised
-by the next call.
+ending without anything before it; what was good before it goes first, the next call raises.
 """
 
 from typing import Any
@@ -168,9 +167,8 @@ class ByteRelay:
         if not spans:
             return event
         payload = join_data(event, spans)
-        if payload[:1] != b"{" and payload.strip() == b"[DONE]":
-            self.complete = self._withholding = True
-            return event
+        if payload[:1] != b"{" and (passed := self._word(event, payload)) is not None:
+            return passed
         chunk = read_chunk(payload)
         if chunk is None:
             raise self._broken("an event is not a JSON object")
@@ -188,6 +186,18 @@ class ByteRelay:
         if chunk.choices is None and tells_error(event, payload):
             raise self._reported(payload)
         return event
+
+    def _word(self, event: bytes, payload: bytes) -> bytes | None:
+        """What is relayed of an event that ends the answer, or says nothing; `None` of others."""
+        word = payload.strip()
+        if word == b"[DONE]":
+            self.complete = self._withholding = True
+            return event
+        if word:
+            return None
+        if tells_error(event, payload):
+            raise self._reported(payload)
+        return b""
 
     def _usage(self, event: bytes, choices: list[Choice] | None, raw: bytes) -> bytes:
         """Take a chunk's usage; return the event as it may be relayed."""

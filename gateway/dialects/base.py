@@ -32,8 +32,8 @@ class Dialect(Protocol):
     def hear(self, members: Members) -> Heard:
         """Raises `RequestError` with a place of this dialect."""
 
-    def refusal(self, body: bytes, status: int, request_id: str) -> bytes:
-        """Chat's error body in this dialect."""
+    def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
+        """Chat's error body in this dialect; `of_chat`: what it names has chat's names, too."""
 
     def headers(self, request_id: str) -> Sequence[Header]:
         """What its clients look for beside what every answer has."""

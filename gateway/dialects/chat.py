@@ -78,9 +78,12 @@ def _parts(content: list[Any]) -> Iterator[Piece]:
 def _call(call: dict[str, Any], place: int) -> Piece:
     function, index = call.get("function"), call.get("index")
     function = function if isinstance(function, dict) else {}
+    arguments = function.get("arguments")
+    if isinstance(arguments, dict):  # as TGI gives them
+        arguments = msgspec.json.encode(arguments).decode()
     return Piece(
         "call",
-        _text(function.get("arguments")),
+        _text(arguments),
         call=index if isinstance(index, int) else place,
         id=_text(call.get("id")),
         name=_text(function.get("name")),

@@ -99,10 +99,10 @@ class Messages:
         session = optional_text(metadata.get("user_id"), "metadata.user_id")
         return Heard(heard, _voice, session, _marked(members, found))
 
-    def refusal(self, body: bytes, status: int, request_id: str) -> bytes:
+    def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
         error = msgspec.json.decode(body).get("error") or {}
         told = str(error.get("message"))
-        for chats, ours in _HERE.items():
+        for chats, ours in _HERE.items() if of_chat else ():
             told = told.replace(f"`{chats}`", f"`{ours}`")
         return encode(error_document(status, told, request_id))
 

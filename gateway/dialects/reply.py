@@ -23,7 +23,7 @@ CHAT = "/v1/chat/completions"
 class TranslatedReply(Reply):
     """`voice` is there once the request is understood; before that only errors are told."""
 
-    __slots__ = ("_dialect", "voice")
+    __slots__ = ("_dialect", "_of_chat", "voice")
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class TranslatedReply(Reply):
     ) -> None:
         super().__init__(send, request_id=request_id, clock=clock, task=task)
         self._dialect = dialect
+        self._of_chat = False  # until it is a chat request, what is wrong has its names here
         self.voice: Voice | None = None
 
     @property
@@ -46,6 +47,7 @@ class TranslatedReply(Reply):
     def hear(self, members: Members, *, max_n: int, session: str | None, wall_s: int) -> Asked:
         """The chat request that it comes to; from here on answers are translated."""
         heard = self._dialect.hear(members)
+        self._of_chat = True
         asked = read(CHAT, heard.members, max_n=max_n, session=session or heard.session)
         if not self.counts:
             self.voice = heard.voice(self.request_id, wall_s)
@@ -68,7 +70,7 @@ class TranslatedReply(Reply):
     async def whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
         voice, self.voice = self.voice, None
         if status >= 400:
-            data = self._dialect.refusal(data, status, self.request_id)
+            data = self._dialect.refusal(data, status, self.request_id, of_chat=self._of_chat)
         elif voice is not None:
             data = voice.whole(data)
         await super().whole(status, headers, data)

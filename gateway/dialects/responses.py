@@ -105,9 +105,11 @@ class Responses:
         spaces = {one.told["name"]: one.origin for one in functions if one.origin is not None}
         return Heard(heard, partial(ResponsesVoice, echo=echo, spaces=spaces), session)
 
-    def refusal(self, body: bytes, status: int, request_id: str) -> bytes:
+    def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
         """The same shape as chat's, with this dialect's names."""
         del status, request_id  # told by the answer's head
+        if not of_chat:
+            return body
         error = dict(msgspec.json.decode(body).get("error") or {})
         message, param = str(error.get("message")), str(error.get("param") or "")
         for chats, ours in _HERE.items():

@@ -13,6 +13,7 @@ from ledger.journals.records import Tokens
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _PARTS = {"text": "output_text", "refusal": "refusal", "reasoning": "reasoning_text"}
+NO_ARGUMENTS = "{}"
 _PREFIXES = {"text": "msg", "refusal": "msg", "reasoning": "rs", "call": "fc"}
 _DEFAULTS: Mapping[str, Any] = {
     "instructions": None,
@@ -74,6 +75,9 @@ class ResponsesVoice(Voice):
 
     def closed(self, block: Block) -> Iterator[bytes]:
         if block.kind == "call":
+            if self._lacks_arguments(block):
+                block.parts.append(NO_ARGUMENTS)
+                yield from self.grew(block, NO_ARGUMENTS)
             name = "response.function_call_arguments.done"
             yield self._of(block, name, arguments=block.text, **self._named(block))
         else:
@@ -98,6 +102,8 @@ class ResponsesVoice(Voice):
         yield self._say("response.failed", response=response)
 
     def document(self) -> dict[str, Any]:
+        for block in filter(self._lacks_arguments, self.blocks):
+            block.parts.append(NO_ARGUMENTS)
         cause = _INCOMPLETE.get(self.reason)
         response = self._response("completed" if cause is None else "incomplete")
         response["incomplete_details"] = None if cause is None else {"reason": cause}
@@ -141,6 +147,11 @@ class ResponsesVoice(Voice):
             return {"name": block.name}
         namespace, name = self._spaces[block.name]
         return {"name": name, "namespace": namespace}
+
+    def _lacks_arguments(self, block: Block) -> bool:
+        """Of a call that takes none, some targets say nothing; clients read what it has as JSON."""
+        empty = block.kind == "call" and not block.text.strip()
+        return empty and self._status_of(block) == "completed"
 
     def _status_of(self, block: Block) -> str:
         """What was being said when the limit was reached is not whole."""

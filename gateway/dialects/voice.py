@@ -143,7 +143,7 @@ class Voice(ABC):
 
     def _tell(self, piece: Piece) -> Iterator[bytes]:
         kind = self.kind_of(piece)
-        block = self._calls.get(piece.call) if kind == "call" else self._last(kind)
+        block = self._call_of(piece) if kind == "call" else self._last(kind)
         if block is None:
             for other in self.blocks:
                 if not other.closed and other.whole:
@@ -153,6 +153,17 @@ class Voice(ABC):
         if piece.text:
             block.parts.append(piece.text)
             yield from self.grew(block, piece.text)
+
+    def _call_of(self, piece: Piece) -> Block | None:
+        """The call that it goes on with. Some targets number all of an answer's calls 0.
+
+        Their next call then has a name, and an id of its own; or no id, behind whole arguments.
+        """
+        block = self._calls.get(piece.call)
+        if block is None or not piece.name:
+            return block
+        begins = piece.id != block.id if piece.id else bool(piece.text) and block.whole
+        return None if begins else block
 
     def _last(self, kind: Kind) -> Block | None:
         last = self.blocks[-1] if self.blocks else None

@@ -346,3 +346,21 @@ def test_an_ending_alone_is_no_answer(stream):
     relay.feed(stream)
     with pytest.raises((BadAnswer, UpstreamBroken)):
         relay.finish()
+
+
+EMPTY = [b"data:\n\n", b"data: \n\n", b"event: ping\ndata:\n\n", b"data:\r\ndata: \r\n\r\n"]
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+def test_empty_data_keeps_a_connection_alive_and_is_not_passed_on(kind, empty):
+    """It was taken for a broken answer; OpenAI's SDKs look for JSON in it, and raise."""
+    relay, end = kind(True), event("{}", finish="stop") + DONE
+    parts = [empty, event(said("a")), empty, end, empty]
+    assert b"".join(map(relay.feed, parts)) == event(said("a"))
+    assert relay.finish() == end
+
+
+def test_an_error_without_a_word_is_one():
+    with pytest.raises(ServerError):
+        ByteRelay(True).feed(b"event: error\ndata:\n\n")

@@ -242,6 +242,13 @@ def test_an_answer_that_breaks_ends_with_an_error(stack, path, first: str, last:
         ({"model": "nothing", **ASKED}, 404, "not_found_error", "`nothing` does not exist"),
         ({"model": "own", "messages": ASK}, 400, "invalid_request_error", "`max_tokens`"),
         ({"model": "own", **ASKED, "n": 2}, 400, "invalid_request_error", "`n`"),
+        ({"model": "own", **ASKED, "stop": "x"}, 400, "invalid_request_error", "`stop`: is"),
+        (
+            {"model": "own", **ASKED, "stop_sequences": ["x"] * 65},
+            400,
+            "invalid_request_error",
+            "`stop_sequences` has",
+        ),
         (
             {"model": "own", **ASKED, "previous_response_id": "x"},
             400,
@@ -269,6 +276,9 @@ def test_errors_have_the_dialects_shape(stack, body, status: int, kind: str, sai
         ({"model": "own", "input": "x", "store": True}, 400, "store"),
         ({"model": "own", "input": "x", "previous_response_id": "r"}, 400, "previous_response_id"),
         ({"model": "own", "input": "x", "background": True}, 400, "background"),
+        ({"model": "own", "input": "x", "messages": ASK}, 400, "messages"),
+        ({"model": "own", "input": "x", "max_tokens": 5}, 400, "max_tokens"),
+        ({"model": "own", "input": "x", "max_output_tokens": 0}, 400, "max_output_tokens"),
     ],
 )
 def test_errors_of_responses_have_openais_shape(stack, body, status: int, param: str) -> None:
@@ -277,6 +287,7 @@ def test_errors_of_responses_have_openais_shape(stack, body, status: int, param:
     error = answer.json()["error"]
     assert set(error) == {"message", "type", "param", "code"}
     assert error["param"] == param
+    assert f"`{param}`" in error["message"] or status == 404
 
 
 def test_keys_are_taken_as_anthropics_clients_send_them(stack) -> None:
