@@ -18,6 +18,11 @@ WORD_LIMIT = 64  # characters of a target's word that are kept
 _NULL = msgspec.Raw(b"null")
 _ERROR_EVENT = re.compile(rb"(?:^|[\r\n])event: ?error[\r\n]")
 _EMPTY = frozenset((b"null", b"[]", b"{}", b'""'))
+# Escapes: those of backslashes and whole pairs are kept, what is left is half of a character.
+_HALVES = re.compile(
+    rb"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
 
 
 class Delta(msgspec.Struct, gc=False):
@@ -101,7 +106,21 @@ def read_chunk(payload: bytes) -> Chunk | None:
     except msgspec.ValidationError:
         return _read_odd(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+        mended = whole_characters(payload)
+        return None if mended is None else read_chunk(mended)
+
+
+def whole_characters(text: bytes) -> bytes | None:
+    """JSON with U+FFFD for halves of characters (an escape of `d83d` alone); `None` without any.
+
+    Servers that count a text in UTF-16 cut characters in two, and many clients join them again.
+    """
+    mended = _HALVES.sub(_whole_or_unknown, text)
+    return None if mended == text else mended
+
+
+def _whole_or_unknown(found: re.Match[bytes]) -> bytes:
+    return found[1] or rb"\ufffd"
 
 
 def tells_error(event: bytes, payload: bytes) -> bool:
@@ -184,7 +203,10 @@ def parse_answer(body: bytes) -> Parsed:
     except msgspec.ValidationError:
         return _parse_odd(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswer("the answer is not JSON") from error
+        mended = whole_characters(body)
+        if mended is None:
+            raise BadAnswer("the answer is not JSON") from error
+        return parse_answer(mended)
     if answer.error is not _NULL:
         _raise_reported(bytes(answer.error))
     if answer.choices is None and answer.data is _NULL:

@@ -30,7 +30,7 @@ from ledger.prices.rates import TOKENS_LIMIT
 from ledger.usage import Convention, UsageError, tokens_from_usage
 from router.estimates import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.forecast import engine_seconds
-from router.types import MEASURED, EngineState, Feature, Request, StepModel
+from router.types import MEASURED, EngineState, Feature, Kind, Request, StepModel
 
 TIER_LIMIT = 32  # characters of a provider's word that are kept
 _NOTHING = Tokens()
@@ -94,7 +94,7 @@ def _reported(attempt: Attempt, outcome: Outcome) -> _Counted | None:
         return None  # implausible usage is not money: `basis` and the flag show it
     limits, said = _limits(attempt), outcome.said_bytes
     if limits.output is not None and tokens.output - tokens.reasoning > limits.output:
-        said = _said_bytes(outcome)
+        said = _said_bytes(attempt, outcome)
     within = possible(tokens, limits, said)
     if tokens.input + tokens.cached > limits.prompt:
         asked = attempt.plan.asked
@@ -113,9 +113,12 @@ def _limits(attempt: Attempt) -> Limits:
 
 
 def _own_tokens(attempt: Attempt, outcome: Outcome) -> _Counted:
-    """Of an own engine nobody else keeps an account: what it did not report is not charged."""
+    """Of an own engine nobody else keeps an account: what it did not report is not charged.
+
+    That an answer with words in it took no token is no report.
+    """
     found, disputed = _reported(attempt, outcome), bool(outcome.usage)
-    if found is not None:
+    if found is not None and (found[0].output or not _speaks(attempt, outcome)):
         return found
     unseen = outcome.status != "finished" and not attempt.events
     if unseen or not outcome.billable:
@@ -126,9 +129,9 @@ def _own_tokens(attempt: Attempt, outcome: Outcome) -> _Counted:
 
 def _api_tokens(attempt: Attempt, outcome: Outcome, ratio: TokenRatio) -> _Counted:
     request, streamed = attempt.plan.request, attempt.plan.asked.stream
-    seen = attempt.events if streamed else 0  # an event is a token at least
+    seen = _seen(attempt)
     found, finished = _reported(attempt, outcome), outcome.status == "finished"
-    if found is not None and _is_whole(found[0].output, outcome, seen):
+    if found is not None and _is_whole(found[0].output, attempt, outcome):
         tokens, basis, disputed = found
         return tokens, basis, disputed or _is_contradicted(tokens, outcome, request.n)
     # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
@@ -140,7 +143,7 @@ def _api_tokens(attempt: Attempt, outcome: Outcome, ratio: TokenRatio) -> _Count
         if outcome.error == ServerError.kind:  # it said that it failed
             return Tokens(input=request.prompt_tokens), "estimated", disputed
         return Tokens(input=request.prompt_tokens_bound, output=most), "bound", disputed
-    output, said = max(seen, min(most, int(finished))), _said_bytes(outcome)
+    output, said = max(seen, min(most, int(finished))), _said_bytes(attempt, outcome)
     if said:
         estimate, _ = ratio.estimate(attempt.plan.learning_key, said)
         # A tenant's own prompts teach the ratio: they must not make its answers cheap.
@@ -161,11 +164,20 @@ def _is_contradicted(tokens: Tokens, outcome: Outcome, choices: int) -> bool:
     return contradicted(tokens, usage, choices, said_in_answer(outcome.answer))
 
 
-def _is_whole(output: int, outcome: Outcome, seen: int) -> bool:
+def _is_whole(output: int, attempt: Attempt, outcome: Outcome) -> bool:
     """Whether reported output is of all that came: a running figure may be of the beginning."""
     if output == 0:
-        return not seen and not _said_bytes(outcome)
-    return outcome.usage_final or output >= seen
+        return not _speaks(attempt, outcome)
+    return outcome.usage_final or output >= _seen(attempt)
+
+
+def _seen(attempt: Attempt) -> int:
+    """Events of a stream's content: each is a token at least."""
+    return attempt.events if attempt.plan.asked.stream else 0
+
+
+def _speaks(attempt: Attempt, outcome: Outcome) -> bool:
+    return bool(_seen(attempt) or _said_bytes(attempt, outcome))
 
 
 def _most(attempt: Attempt) -> int:
@@ -177,8 +189,12 @@ def _most(attempt: Attempt) -> int:
     return min(cap * request.n, TOKENS_LIMIT)
 
 
-def _said_bytes(outcome: Outcome) -> int:
-    return outcome.said_bytes if outcome.answer is None else said_in_answer(outcome.answer)
+def _said_bytes(attempt: Attempt, outcome: Outcome) -> int:
+    if outcome.answer is None:
+        return outcome.said_bytes
+    if attempt.plan.request.kind is Kind.EMBEDDING:  # reading it all took 23 ms of the loop's
+        return 0
+    return said_in_answer(outcome.answer)
 
 
 def _of_api(

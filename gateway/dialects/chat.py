@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from backends.chunks import whole_characters
 from ledger.journals.records import Tokens
 from ledger.usage import Convention, UsageError, tokens_from_usage
 
@@ -30,7 +31,8 @@ def read_object(payload: bytes) -> dict[str, Any] | None:
     try:
         return _decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+        mended = whole_characters(payload)
+        return None if mended is None else read_object(mended)
 
 
 def first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:

@@ -166,3 +166,23 @@ def test_answers_that_are_none(body):
 )
 def test_only_plain_words_name_an_error(error, name):
     assert error_name(error) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (rb"\ud83d", "\ufffd"),
+        (rb"a\uDE00b", "a\ufffdb"),
+        (rb"\ud83d\ude00\ud83d", "\U0001f600\ufffd"),
+        (rb"\\ud83d\ud83d", "\\ud83d\ufffd"),
+    ],
+)
+def test_half_a_character_does_not_break_an_answer(text, read):
+    """Servers that count in UTF-16 cut a character over two chunks; their clients join it."""
+    said = b'{"choices":[{"index":0,"delta":{"content":"%b"},"finish_reason":"stop"}]}' % text
+    assert read_chunk(said).choices[0].delta.content == read
+    assert parse_answer(said).finish_reason == "stop"
+    for broken in (said[:-1], said.replace(b'"stop"', b"\xff")):
+        assert read_chunk(broken) is None
+        with pytest.raises(BadAnswer):
+            parse_answer(broken)

@@ -364,3 +364,11 @@ def test_empty_data_keeps_a_connection_alive_and_is_not_passed_on(kind, empty):
 def test_an_error_without_a_word_is_one():
     with pytest.raises(ServerError):
         ByteRelay(True).feed(b"event: error\ndata:\n\n")
+
+
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+def test_a_character_over_two_chunks_goes_on_as_it_came(kind):
+    relay = kind(True)
+    halves = [event('{"content":"\\ud83d"}'), event('{"content":"\\ude00"}')]
+    assert [relay.feed(half) for half in halves] == halves
+    assert relay.content_events == 2

@@ -70,3 +70,9 @@ def test_tokens_are_those_of_the_ledger() -> None:
     # What the ledger does not believe, no client is told.
     assert tokens_of({**usage, "prompt_tokens": 5}) == Tokens()
     assert tokens_of(None) == Tokens()
+
+
+def test_half_a_character_is_told_as_an_unknown_one() -> None:
+    """No text of another dialect can hold it; the chunk was left out without a word."""
+    assert read_object(rb'{"content":"a\ud83d"}') == {"content": "a\ufffd"}
+    assert read_object(rb'{"content":"a\ud83d"') is None
