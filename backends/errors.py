@@ -1,22 +1,22 @@
 """What can go wrong between us and a model server, translated once, at the border.
 
     BackendError
-    |-- Unreachable        no connection (refused, DNS, TLS, connect deadline)   retryable
-    |-- Overloaded         429/503/529: the target refused before working        retryable
-    |-- Refused            401/402/403, a spent quota: it refused our account      retryable
-    |-- TooLong            the prompt exceeds this target's context              retryable
-    |-- ServerError        other 5xx                                              retryable
-    |-- Reported         an error in the body of a 200                          retryable
-    |-- WrongAddress     404/405: no such path there, our configuration         retryable
-    |-- HeadTimeout        no response head in time                               retryable
-    |-- Silent             nor anything else of its engine                      retryable
-    |-- Overtaken          another host had given that engine's time away          retryable
-    |-- IdleTimeout        the body went silent                                   not retryable
-    |-- UpstreamBroken     the body ended early or was malformed                  not retryable
-    `-- BadAnswer          the head was malformed or over a limit                 retryable
+    |-- Unreachable        no connection (refused, DNS, TLS, connect deadline)   free
+    |-- Overloaded         429/503/529: the target refused before working        free
+    |-- Refused            401/402/403, a spent quota: it refused our account    free
+    |-- TooLong            the prompt exceeds this target's context              free
+    |-- ServerError        other 5xx                                             billable
+    |-- Reported           an error in the body of a 200                         free
+    |-- WrongAddress       3xx/404/405: not there, by our configuration          free
+    |-- HeadTimeout        no response head in time                              billable
+    |-- Silent             nor anything else of its engine                       billable
+    |-- Overtaken          another host had given that engine's time away        free
+    |-- IdleTimeout        the body went silent                                  billable
+    |-- UpstreamBroken     the body ended early or was malformed                 billable
+    `-- BadAnswer          the head was malformed or over a limit                billable
 
-`retryable` says whether another candidate may be tried while no byte has reached the client;
-`billable` whether the target may charge for the failed try (its hold then goes to suspense).
+While no byte has reached the client, another candidate may be tried after each of them.
+`billable` says whether the target may charge for the failed try (its hold then goes to suspense).
 Plain 4xx answers are not errors here: they are the target's answer to the client.
 """
 
@@ -26,7 +26,6 @@ from backends.ratelimit import RateLimit
 
 
 class BackendError(Exception):
-    retryable: ClassVar[bool] = False
     billable: ClassVar[bool] = True
     kind: ClassVar[str] = "backend_error"
 
@@ -45,43 +44,43 @@ class BackendError(Exception):
 
 
 class Unreachable(BackendError):
-    retryable, billable, kind = True, False, "unreachable"
+    billable, kind = False, "unreachable"
 
 
 class Overloaded(BackendError):
-    retryable, billable, kind = True, False, "overloaded"
+    billable, kind = False, "overloaded"
 
 
 class Refused(BackendError):
-    retryable, billable, kind = True, False, "refused_credentials"
+    billable, kind = False, "refused_credentials"
 
 
 class TooLong(BackendError):
-    retryable, billable, kind = True, False, "too_long"
+    billable, kind = False, "too_long"
 
 
 class ServerError(BackendError):
-    retryable, kind = True, "server_error"
+    kind = "server_error"
 
 
 class Reported(BackendError):
-    retryable, billable, kind = True, False, "reported_error"
+    billable, kind = False, "reported_error"
 
 
 class WrongAddress(BackendError):
-    retryable, billable, kind = True, False, "wrong_address"
+    billable, kind = False, "wrong_address"
 
 
 class HeadTimeout(BackendError):
-    retryable, kind = True, "head_timeout"
+    kind = "head_timeout"
 
 
 class Silent(BackendError):
-    retryable, kind = True, "silent"
+    kind = "silent"
 
 
 class Overtaken(BackendError):
-    retryable, billable, kind = True, False, "overtaken"
+    billable, kind = False, "overtaken"
 
 
 class IdleTimeout(BackendError):
@@ -93,4 +92,4 @@ class UpstreamBroken(BackendError):
 
 
 class BadAnswer(BackendError):
-    retryable, kind = True, "bad_answer"
+    kind = "bad_answer"

@@ -21,6 +21,7 @@ from backends.errors import (
     Overloaded,
     ServerError,
     Unreachable,
+    WrongAddress,
 )
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, struck_out
@@ -118,7 +119,7 @@ def translate_error(
             return ServerError(words) if status is None else BadAnswer(words)
         status = told
     if not isinstance(status, int) or status < 400:
-        return BadAnswer(f"no answer that could be translated ({name})")
+        return _no_answer(status, name)
     message = f"the target answered {status} ({name})"
     if status == 408:
         return HeadTimeout(message, status=status)
@@ -131,6 +132,12 @@ def translate_error(
         retry_after_s=parse_retry_after(headers, wall_s=wall_s),
         rate_limit=parse_rate_limit(headers, wall_s=wall_s),
     )
+
+
+def _no_answer(status: Any, name: str) -> BackendError:
+    if isinstance(status, int) and status >= 300:
+        return WrongAddress(f"the target answered with a redirect ({status})", status=status)
+    return BadAnswer(f"no answer that could be translated ({name})")
 
 
 def _wire_error(error: Exception, name: str) -> BackendError | None:

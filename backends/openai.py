@@ -15,7 +15,14 @@ import msgspec
 
 from backends.base import Call
 from backends.chunks import error_name
-from backends.errors import BackendError, BadAnswer, Overloaded, Refused, ServerError
+from backends.errors import (
+    BackendError,
+    BadAnswer,
+    Overloaded,
+    Refused,
+    ServerError,
+    WrongAddress,
+)
 from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import HttpExchange
@@ -98,7 +105,7 @@ class OpenAIBackend:
         fault = _fault(exchange, stream=call.stream)
         if fault is not None:
             await exchange.aclose()
-            raise BadAnswer(fault, status=exchange.status)
+            raise fault
         return exchange
 
     async def aclose(self) -> None:
@@ -163,17 +170,18 @@ def _extra(headers: Mapping[str, str]) -> bytes:
     ).encode("ascii")
 
 
-def _fault(exchange: HttpExchange, *, stream: bool) -> str | None:
+def _fault(exchange: HttpExchange, *, stream: bool) -> BackendError | None:
     """Why an answer below 500 cannot be passed on."""
     status, headers = exchange.status, exchange.headers
-    if 300 <= status < 400:
-        return f"the target answered with a redirect ({status}), which is not followed"
+    if 300 <= status < 400:  # nothing was worked on: the address is another one
+        words = f"the target answered with a redirect ({status}), which is not followed"
+        return WrongAddress(words, status=status)
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return "the answer is compressed, which was not asked for"
+        return BadAnswer("the answer is compressed, which was not asked for", status=status)
     if stream and status < 300:
         kind = headers.get("content-type", "text/event-stream").lower()
         if "text/event-stream" not in kind:
-            return "the answer to a streamed call is no event stream"
+            return BadAnswer("the answer to a streamed call is no event stream", status=status)
     return None
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
@@ -39,7 +39,7 @@ _Said = Annotated[str, msgspec.Meta(max_length=VALUE_LIMIT)]
 class Kept(msgspec.Struct):
     """`output_expires_after`."""
 
-    anchor: str
+    anchor: Literal["created_at"]
     seconds: Annotated[int, msgspec.Meta(ge=LIFE_S[0], le=LIFE_S[1])]
 
 

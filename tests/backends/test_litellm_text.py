@@ -3,7 +3,14 @@ import json
 import httpx
 import pytest
 
-from backends.errors import BadAnswer, HeadTimeout, Overloaded, ServerError, Unreachable
+from backends.errors import (
+    BadAnswer,
+    HeadTimeout,
+    Overloaded,
+    ServerError,
+    Unreachable,
+    WrongAddress,
+)
 from backends.litellm_text import StreamWriter, redact, refusal_body, translate_error, whole_answer
 from backends.secret import Secret
 
@@ -82,7 +89,7 @@ REQUEST = httpx.Request("POST", "http://x/")
         (Foreign(500), 400, 400),
         (Foreign(404), None, 404),
         (Foreign(None), None, BadAnswer),
-        (Foreign(500), 302, BadAnswer),
+        (Foreign(500), 302, WrongAddress),
         (Foreign(500, httpx.ConnectError("x", request=REQUEST)), None, Unreachable),
         (Foreign(500, httpx.RemoteProtocolError("x", request=REQUEST)), None, BadAnswer),
         (Foreign(500, Foreign(1, httpx.ReadError("x", request=REQUEST))), 200, BadAnswer),

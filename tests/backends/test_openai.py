@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from backends.base import Call, Deadlines
-from backends.errors import BadAnswer, Overloaded, ServerError
+from backends.errors import BadAnswer, Overloaded, ServerError, WrongAddress
 from backends.exchange import read_all
 from backends.http import HttpClient, Origin
 from backends.openai import BASE_URLS, Credentials, OpenAIBackend
@@ -142,17 +142,19 @@ async def test_other_refusals_are_the_answer(upstream, wire, client, status):
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "stream"),
-    [
-        ("301 Moved", "location: http://169.254.169.254/\r\n", False),
-        ("307 Moved", "location: /other\r\n", True),
-        ("200 OK", "content-encoding: gzip\r\n", False),
-        ("200 OK", "", True),  # JSON where a stream was asked for
+    ("status", "headers", "stream", "kind"),
+    [  # nobody charges for a redirect
+        ("301 Moved", "location: http://169.254.169.254/\r\n", False, WrongAddress),
+        ("307 Moved", "location: /other\r\n", True, WrongAddress),
+        ("200 OK", "content-encoding: gzip\r\n", False, BadAnswer),
+        ("200 OK", "", True, BadAnswer),  # JSON where a stream was asked for
     ],
 )
-async def test_answers_that_cannot_be_passed_on(upstream, wire, client, status, headers, stream):
+async def test_answers_that_cannot_be_passed_on(
+    upstream, wire, client, status, headers, stream, kind
+):
     upstream.script = lambda n: [wire.respond(b"{}", status, headers)]
-    with pytest.raises(BadAnswer):
+    with pytest.raises(kind):
         await backend(upstream, client).open(call(stream=stream))
     assert len(upstream.requests) == 1
 

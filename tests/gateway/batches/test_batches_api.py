@@ -29,6 +29,7 @@ def refused(answer) -> tuple[int, str | None, str | None]:
         ({"metadata": {"a" * 65: "x"}}, "metadata"),
         ({"metadata": {str(n): "x" for n in range(17)}}, "metadata"),
         ({"output_expires_after": {"anchor": "created_at", "seconds": 5}}, "output_expires_after"),
+        ({"output_expires_after": {"anchor": "x", "seconds": 5000}}, "output_expires_after"),
     ],
 )
 def test_what_is_wrong_is_named(client, file_id, changes, param) -> None:
