@@ -179,7 +179,8 @@ class Stream:
         elif attempt.first_token_s is None and self._is_late():
             return self._broken(HeadTimeout("no token in time"))
         self.held = self._reply.push(out) if out else b""
-        return not self.held and not relay.complete
+        self.error = relay.error  # no further piece may ever come to tell it
+        return not self.held and not relay.complete and self.error is None
 
     def _broken(self, error: BackendError) -> bool:
         self.error, self.held = error, b""

@@ -10,7 +10,7 @@ it: that member is cut out. `ByteRelay` is for APIs: whole events go on untouche
 that the client did not ask for, and for empty data, in which clients look for JSON. An answer that
 ends without `[DONE]` gets it: some clients take one without it for broken off, and ask again.
 A stream is broken by an error event, data that is no JSON object, an end without an ending, or an
-ending without anything before it; what was good before it goes first, the next call raises.
+ending without anything before it; what was good goes first, `error` and the next call tell of it.
 """
 
 from typing import Any
@@ -55,7 +55,6 @@ class ByteRelay:
 
     __slots__ = (
         "_choices",
-        "_error",
         "_finished",
         "_hide_usage",
         "_splitter",
@@ -67,6 +66,7 @@ class ByteRelay:
         "_withholding",
         "complete",
         "content_events",
+        "error",
         "finish_reason",
         "first_content",
         "said_bytes",
@@ -80,13 +80,13 @@ class ByteRelay:
         """`choices`: how many the answer will have (`n` x prompts)."""
         self.complete = False
         self.content_events = 0
+        self.error: BackendError | None = None  # what broke it, behind what was good
         self.finish_reason: str | None = None
         self.first_content = False
         self.said_bytes = 0  # of text in what came: tokens are estimated from it
         self.tier: str | None = None
         self.usage_final = False
         self._choices = choices
-        self._error: BackendError | None = None
         self._finished: set[int] = set()
         self._hide_usage = hide_usage
         self._splitter = EventSplitter()
@@ -118,8 +118,8 @@ class ByteRelay:
 
     def feed(self, chunk: bytes) -> bytes:
         """Take a segment; return what may leave at once. Raises `BackendError` when broken."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         if self.complete:
             return b""
         out: list[bytes] = []
@@ -138,15 +138,15 @@ class ByteRelay:
                 if self.complete:
                     break
         except BackendError as error:
-            self._error = error
+            self.error = error
             if not out:
                 raise
         return out[0] if len(out) == 1 else b"".join(out)
 
     def check_end(self) -> None:
         """At the upstream's end, before settling: raises if the answer is not whole."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         if not self.ended:
             raise self._broken("the stream ended before the answer did")
         if not (self._spoke or self.content_events or self._finished):
@@ -261,7 +261,7 @@ class EventRelay(ByteRelay):
     def feed(self, chunk: bytes) -> bytes:
         if self._like is not None and not self._withholding and not self._splitter.rest:
             taken = self._like.take(chunk)
-            if taken is not None and self._error is None and len(chunk) <= EVENT_LIMIT_BYTES:
+            if taken is not None and self.error is None and len(chunk) <= EVENT_LIMIT_BYTES:
                 said, self._running[0], event = taken
                 self.said_bytes += said
                 self.content_events += 1

@@ -391,11 +391,16 @@ def test_what_the_client_does_not_take_is_held_and_stops_the_flow(stream) -> Non
 
 def test_what_breaks_stops_the_flow_after_what_was_good(stream) -> None:
     flowing, pushed, _ = stream(taken=1)
-    assert flowing(event("a") + event("b") + b"data: nonsense\n\n")
+    assert not flowing(event("a") + event("b") + b"data: nonsense\n\n")
     assert pushed == [event("a") + event("b")]
+    assert isinstance(flowing.error, UpstreamBroken)
+    assert flowing.held == b""
     assert not flowing(event("c"))
     assert isinstance(flowing.error, UpstreamBroken)
     assert (len(pushed), flowing.held) == (1, b"")
+    slow, _, _ = stream(taken=0)
+    assert not slow(event("a") + b"data: nonsense\n\n")
+    assert (slow.held, isinstance(slow.error, UpstreamBroken)) == (event("a"), True)
 
 
 def test_comments_do_not_prolong_the_wait_for_the_first_token(stream) -> None:

@@ -64,3 +64,20 @@ def test_an_account_that_is_spent_is_not_a_full_target(faulty, rule, answers, wo
     assert (told.status_code, row["error"]) == (502 if spent else 503, kind)
     assert ("retry-after" in told.headers) is not spent
     assert row["cost_pusd"] == 0
+
+
+@pytest.mark.parametrize("model", ["own", "api"])
+@pytest.mark.parametrize(
+    "said", [b'data: {"error":{"message":"no","code":"full"}}\n\n', b"data: [\n\n"]
+)
+def test_an_error_behind_words_is_told_at_once(faulty_with, rule, answers, model, said) -> None:
+    """A target that stays open behind it has said all: its client waited for `idle_s`."""
+    faulty = faulty_with(server={"timeouts": {"idle_s": 3, "drain_s": 1}})
+    words = b"data: {%b}\n\n" % (answers.CHOICE % "so").encode()
+    chunk = b"%x\r\n%b\r\n" % (len(words + said), words + said)
+    head = answers.HEAD + b"transfer-encoding: chunked\r\n\r\n"
+    told = faulty.ask(model, rule(answer=head + chunk, after_bytes=10**6), stream=True)
+    (row,) = faulty.stack.settled(told)
+    assert (row["status"], row["error"]) == ("upstream_error", "upstream_broken")
+    assert told.content.startswith(words)
+    assert b'"code":"upstream_error"' in told.content
