@@ -22,8 +22,8 @@ from router.types import Feature, Kind, Reason, Verdict
 
 RETRY_AFTER_S = 1.0
 NO_PATH = (
-    "The target has no such path: its `base_url` (or `endpoints`) in the gateway's configuration "
-    "is wrong."
+    "The target has no such path, or moved: its `base_url` (or `endpoints`) in the gateway's "
+    "configuration is wrong."
 )
 _INSIDE = (
     "The key, the model or its policy is internal-only: name a model with targets inside the "
