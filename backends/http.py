@@ -5,8 +5,9 @@
 
 The newest idle connection is taken first, so that unused ones age and close. A kept connection
 can die in the moment it is reused; only then, and only while nothing was received, the request
-is sent once more on a fresh one. No redirects, no decompression, no proxies from the environment:
-what a target answers is what the caller sees.
+is sent once more on a fresh one: later it may have been worked on, and a try has its row. No
+redirects, no decompression, no proxies from the environment: what a target answers is what the
+caller sees.
 """
 
 import asyncio

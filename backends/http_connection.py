@@ -22,6 +22,7 @@ HEAD_LIMIT_BYTES = 64 * 1024
 HEADER_LIMIT_COUNT = 128
 READ_BYTES = 16 * 1024  # at once: whatever comes faster than it is taken stays in the kernel
 BUFFER_LIMIT_BYTES = 8 * 1024
+STALE_S = 2.0  # what had been given up says so after a round trip; who reads on has begun to work
 
 
 class StaleConnection(Exception):
@@ -184,6 +185,7 @@ class Connection(asyncio.BufferedProtocol):
         self._header_bytes = 0
         self._silent_bytes = 0  # received since the last byte of body
         self._received = False
+        self._sent_s = 0.0
         self._head_done = False
         self._news = False  # something came that a reader waits for
         self._until_close = False
@@ -200,6 +202,7 @@ class Connection(asyncio.BufferedProtocol):
             raise StaleConnection
         self._reset()
         exchange = self._exchange = HttpExchange(self, idle_s)
+        self._sent_s = self.loop.time()
         self._transport.write(payload)
         return exchange
 
@@ -376,7 +379,7 @@ class Connection(asyncio.BufferedProtocol):
         self._on_free(self, False)
 
     def _lost(self) -> BackendError | StaleConnection:
-        if not self._received and self.used:
+        if not self._received and self.used and self.loop.time() - self._sent_s < STALE_S:
             return StaleConnection()
         return self._broken("the connection closed before the answer's end")
 

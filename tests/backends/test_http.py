@@ -119,6 +119,19 @@ async def test_nothing_is_retried_after_the_first_byte(upstream, wire, client):
     assert len(upstream.requests) == 2
 
 
+@pytest.mark.parametrize("ending", ["CLOSE", "RESET"])
+async def test_a_request_that_was_worked_on_is_not_sent_again(
+    upstream, wire, client, monkeypatch, ending
+):
+    """An engine that dies over it, half a minute later: asked twice, and the books had one."""
+    monkeypatch.setattr("backends.http_connection.STALE_S", 0.05)
+    upstream.script = lambda n: [wire.respond()] if n == 1 else [0.2, getattr(wire, ending)]
+    await ask(client, upstream.url)
+    with pytest.raises(BadAnswer):
+        await ask(client, upstream.url)
+    assert len(upstream.requests) == 2
+
+
 async def test_a_fresh_connection_that_dies_is_not_retried(upstream, wire, client):
     upstream.script = lambda n: [wire.CLOSE]
     with pytest.raises(BadAnswer):
