@@ -204,17 +204,10 @@ def _spend(view: View, survey: Survey) -> None:
         for name in ("used_pusd", "idle_pusd", "unavailable_pusd")
     )
     api = survey.api_pusd
-    rated = any(bill.rated for bill in bills)
-    unknown, own = "enter the rate", f"Own {own_hardware(survey)}"
     parts = [
         look.big(words.money(used + idle + down + api), size="mid"),
         look.shares((used, look.OWN), (idle, look.inks().idle), (down, look.DOWN), (api, look.API)),
-        look.rows(
-            (f"{own}, used", words.money(used) if rated else unknown, look.OWN),
-            (f"{own}, idle", words.money(idle) if rated else unknown, look.inks().idle),
-            (f"{own}, unavailable", words.money(down) if rated else unknown, look.DOWN),
-            ("APIs", words.money(api), look.API),
-        ),
+        look.rows(*_own_rows(survey, (used, idle, down)), ("APIs", words.money(api), look.API)),
     ]
     if reading.now().money is None and (others := othermoney.lines(view, used + idle + down + api)):
         parts.append(look.small(*others))
@@ -225,6 +218,21 @@ def _spend(view: View, survey: Survey) -> None:
             )
         )
     look.card("Spent", *parts, about="spend")
+
+
+def _own_rows(
+    survey: Survey, amounts: tuple[int, int, int]
+) -> list[tuple[str, str, str | None]]:
+    """Used, idle, unavailable. Who has no own hardware has no rate to enter either."""
+    bills, own = survey.standing.bills, f"Own {own_hardware(survey)}"
+    rated = any(bill.rated for bill in bills)
+    has_own = bool(bills) or any(cell.backend == "own" for cell in survey.cells)
+    inks = look.OWN, look.inks().idle, look.DOWN
+    return [
+        (f"{own}, {what}", words.money(pusd) if rated else "enter the rate", ink)
+        for what, pusd, ink in zip(("used", "idle", "unavailable"), amounts, inks, strict=True)
+        if has_own
+    ]
 
 
 def _served(view: View, survey: Survey) -> None:

@@ -26,22 +26,22 @@ def own_pusd(survey: Survey) -> int:
     return sum(own_cost_by_team(survey).values())
 
 
+def _own_rows(survey: Survey) -> list[tuple[str, str, str | None]]:
+    """The team's share; none where the house has no own hardware, no $0 where no rate is known."""
+    bills, own = survey.standing.bills, f"Own {own_hardware(survey)}, its used share"
+    rated = any(bill.rated for bill in bills)
+    amount = words.money(own_pusd(survey)) if rated else "enter the rate"
+    has_own = bool(bills) or any(cell.backend == "own" for cell in survey.cells)
+    return [(own, amount, look.OWN)] if has_own else []
+
+
 def spent(survey: Survey) -> None:
     """Its share of own hardware and its API spend, and what its own answers cost elsewhere."""
     own, api = own_pusd(survey), survey.api_pusd
-    hardware = own_hardware(survey)
-    rated = any(bill.rated for bill in survey.standing.bills)
     parts = [
         look.big(words.money(own + api), size="mid"),
         look.shares((own, look.OWN), (api, look.API)),
-        look.rows(
-            (
-                f"Own {hardware}, its used share",
-                words.money(own) if rated else "enter the rate",
-                look.OWN,
-            ),
-            ("APIs", words.money(api), look.API),
-        ),
+        look.rows(*_own_rows(survey), ("APIs", words.money(api), look.API)),
     ]
     if survey.unpriced:
         unpriced = words.plural(survey.unpriced, "answer")
@@ -66,14 +66,7 @@ def compared(survey: Survey) -> None:
         return
     look.card(
         "The same answers at an API",
-        look.rows(
-            (
-                f"Own {own_hardware(survey)}, its used share",
-                words.money(own_pusd(survey)),
-                look.OWN,
-            ),
-            *rows,
-        ),
+        look.rows(*_own_rows(survey), *rows),
         look.small("Answered by own engines inside the SLO, at the comparators' prices."),
         about="comparator",
     )

@@ -44,6 +44,23 @@ def matches(rule: Rule, facts: Facts) -> bool:
     return not rule.models or any(_names(pattern, facts.model) for pattern in rule.models)
 
 
+def covers(upper: Rule, lower: Rule) -> bool:
+    """Whether all that falls under `lower` ends at `upper`, standing above it.
+
+    What is asked of each request may say no, and below a shadow other rules act on.
+    """
+    if upper.is_conditional or (upper.shadow and not lower.shadow):
+        return False
+    if upper.teams and not (lower.teams and set(lower.teams) <= set(upper.teams)):
+        return False
+    if not upper.models:
+        return True
+    # A pattern that begins as another does is within it, as a name would be.
+    return bool(lower.models) and all(
+        any(_names(pattern, name) for pattern in upper.models) for name in lower.models
+    )
+
+
 def within(rules: Sequence[Rule], facts: Facts) -> tuple[Rule, ...]:
     """The rules that requests of this model and team can fall under, the last of them for certain.
 

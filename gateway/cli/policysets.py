@@ -45,7 +45,9 @@ def check(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson 
         emit(found, as_json=True, show=lambda _: None)
         raise typer.Exit(0 if found["valid"] else 1)
     _say_faults(found, file)
-    typer.echo(f"{file} fits (version {found['version']}): {len(found['policies'])} policies.")
+    count = len(found["policies"])
+    noun = "policy" if count == 1 else "policies"
+    typer.echo(f"{file} fits (version {found['version']}): {count} {noun}.")
     for rule in found["policies"]:
         typer.echo(f"  {rule}")
 

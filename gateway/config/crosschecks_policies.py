@@ -7,7 +7,7 @@ from gateway.config.conditions import Condition, Faulty
 from gateway.config.faults import Fault, Place, nearest, warning
 from gateway.config.schema import Match, Model, PolicyRule, Settings
 from ledger.budgets.windows import WindowError, zone_named
-from router.policy import Facts, Rule, matches
+from router.policy import Facts, Rule, covers, matches
 from router.types import Policy
 
 UNMATCHED = "default"  # what a request is told that falls under no policy of the file
@@ -45,13 +45,26 @@ def policy_models(settings: Settings) -> Iterator[Fault]:
 
 
 def policy_order(settings: Settings) -> Iterator[Fault]:
-    everything: PolicyRule | None = None
+    """Rules that no request gets to, or that are decided by for none where they are shadows."""
+    above: list[tuple[str, Rule]] = []
     for index, rule in enumerate(settings.policies):
-        if everything is not None:
-            words = f"never used: `{everything.name}` above it matches every request"
+        here = _asked(rule)
+        over = next((one for one in above if covers(one[1], here)), None)
+        if over is not None:
+            name, upper = over
+            is_all = not (upper.models or upper.teams)
+            what = "every request" if is_all else "all that this one does"
+            words = f"never used: `{name}` above it matches {what}"
             yield warning(("policies", index), words)
-        elif rule.match == Match() and not rule.shadow:
-            everything = rule
+        elif not here.is_conditional:
+            above.append((rule.name, here))
+
+
+def policy_queue(settings: Settings) -> Iterator[Fault]:
+    for index, rule in enumerate(settings.policies):
+        if "queue_ms" in rule.model_fields_set and rule.otherwise != "queue":
+            words = f"nothing waits: `otherwise` is `{rule.otherwise}`; say `otherwise: queue`"
+            yield warning(("policies", index, "queue_ms"), words)
 
 
 def _pattern_matches(settings: Settings, pattern: str, known: list[str]) -> bool:
@@ -137,6 +150,15 @@ def model_quality(settings: Settings) -> Iterator[Fault]:
                 yield Fault(("models", name, "quality_loss", target), words)
 
 
+def _asked(rule: PolicyRule) -> Rule:
+    """What it asks of requests, without what it says of them."""
+    asked = rule.match
+    return Rule(
+        "", Policy(""), asked.models, asked.teams,
+        is_conditional=asked.when is not None or bool(asked.times), shadow=rule.shadow,
+    )  # fmt: skip
+
+
 def _passed_through(settings: Settings, target: str) -> bool:
     """Whether a model of its provider may be asked for by its own name."""
     provider, slash, _ = target.partition("/")
@@ -164,6 +186,7 @@ POLICY_CHECKS: tuple[Callable[[Settings], Iterator[Fault]], ...] = (
     policy_default,
     policy_models,
     policy_order,
+    policy_queue,
     policy_conditions,
     policy_times,
     policy_targets,

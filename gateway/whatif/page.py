@@ -13,16 +13,26 @@ OWN, API, OTHER, MUTED = "#0F766E", "#E0912F", "#7A5AF8", "#66736E"
 WIDTH, HEIGHT = 1000, 200
 ATTAINED = (("own", "attainment_own"), ("API", "attainment_api"), ("all", "attainment"))
 STYLE = """
-body {font: 15px/1.5 system-ui, sans-serif; color: #1B2421; margin: 2rem auto; max-width: 1240px;
-  padding: 0 1rem;}
+:root {color-scheme: light dark; --ink: #1B2421; --muted: #66736E; --line: #E3E9E6;
+  --paper: #FFFFFF;}
+@media (prefers-color-scheme: dark) {
+  :root {--ink: #E4EAE7; --muted: #9AA8A2; --line: #33403B; --paper: #131A17;}
+  svg [fill="#0F766E"] {fill: #2DA79B;} svg [stroke="#0F766E"] {stroke: #2DA79B;}
+  svg [fill="#7A5AF8"] {fill: #A794FB;} svg [stroke="#7A5AF8"] {stroke: #A794FB;}
+}
+body {font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  margin: 2rem auto; max-width: 1240px; padding: 0 1rem;}
 h1 {font-size: 1.6rem; margin: 0;} h2 {font-size: 1.05rem; margin: 2rem 0 .4rem;}
-p, li {color: #66736E;} .scroll {overflow-x: auto;}
+h1, p, li {overflow-wrap: anywhere;} p, li {color: var(--muted);} .scroll {overflow-x: auto;}
 table {border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .88rem;}
-th, td {padding: .25rem .7rem; border-bottom: 1px solid #E3E9E6; text-align: left;}
+th, td {padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: left;}
 th, td {white-space: nowrap;}
 .n {text-align: right;} .big {display: flex; gap: 1rem; flex-wrap: wrap; margin-top: 1.2rem;}
-.card {border: 1px solid #E3E9E6; border-radius: 10px; padding: .7rem 1.1rem; min-width: 15rem;}
-.card b {display: block; font-size: 1.7rem;} svg {max-width: 100%; height: auto;}
+.card {border: 1px solid var(--line); border-radius: 10px; padding: .7rem 1.1rem;
+  min-width: 15rem; overflow-wrap: anywhere;}
+.card b {display: block; font-size: 1.7rem;}
+svg {max-width: 100%; min-width: 60rem; height: auto;} svg text {fill: var(--ink);}
+svg .role-axis-grid line {stroke: var(--line);}
 """
 
 
@@ -41,7 +51,7 @@ def page(document: dict[str, Any]) -> str:
     )
     parts.append(f'<div class="big">{"".join(map(_card, document["results"]))}</div>')
     for title, drawing in _plots(document):
-        parts.append(f"<h2>{escape(title)}</h2>{drawing}")
+        parts.append(f'<h2>{escape(title)}</h2><div class="scroll">{drawing}</div>')
     for title, columns, rows in tables(document):
         parts.append(f'<h2>{escape(title)}</h2><div class="scroll">{_table(columns, rows)}</div>')
     lines = "".join(f"<li>{escape(line)}</li>" for line in notes(document))
@@ -102,7 +112,10 @@ def _plots(document: dict[str, Any]) -> list[tuple[str, str]]:
                 ("Running in the engines", ("running", "sequences"), "d"),
             )
         ]
-    return [(title, str(vlc.vegalite_to_svg(chart.to_dict()))) for title, chart in found]
+    return [
+        (title, str(vlc.vegalite_to_svg({**chart.to_dict(), "background": "transparent"})))
+        for title, chart in found
+    ]
 
 
 def _dollars(alt: Any, results: Sequence[dict[str, Any]]) -> Any:

@@ -114,6 +114,14 @@ def test_one_request_is_all_there_is(every_page, written, own: bool) -> None:
     every_page(written(*attempt(1, ago(1), own=own)))
 
 
+def test_who_has_no_own_hardware_is_asked_for_no_rate(page, written, text_of) -> None:
+    url = written(*attempt(1, ago(1), own=False))
+    for team in (None, "search"):
+        shown = text_of(page("answer", url, team=team))
+        assert "enter the rate" not in shown
+        assert "Own GPUs, used" not in shown
+
+
 def test_an_answer_under_way_is_all_there_is(every_page, written) -> None:
     every_page(written(attempt(1, ago(0), own=True)[0]), "1 h")
 

@@ -110,6 +110,8 @@ def test_without_a_rate_the_page_asks_for_it_and_never_says_zero(page, books, te
     test.number_input(key="r-llama-70b").set_value(0.4).run()
     assert not test.exception
     assert "At $0.40 an hour:" in text_of(test)
+    of_team = text_of(page("answer", filled.url, team="search"))
+    assert len(re.findall(r"its used share\s+enter the rate", of_team)) == 2
 
 
 @pytest.mark.parametrize("simulated", [True, False])

@@ -7,6 +7,7 @@ from router.policy import (
     Facts,
     Rule,
     closed,
+    covers,
     matches,
     rule_upon,
     tighten,
@@ -101,3 +102,29 @@ def test_what_cannot_be_told_stays_closed():
     assert closed(open_, [dear, cheap]).max_cost_pusd == 5
     assert closed(inside, [dear]).residency is Residency.INTERNAL_ONLY
     assert closed(Policy("p"), [Rule("q", Policy("q"))]).max_cost_pusd is None
+
+
+def rule(models=(), teams=(), **asked) -> Rule:
+    return Rule("", DEFAULT, tuple(models), tuple(teams), **asked)
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower", "is_covered"),
+    [
+        (rule(), rule(["a"], ["x"]), True),
+        (rule(["a"]), rule(), False),
+        (rule(["a"]), rule(["a"], ["x"]), True),
+        (rule(["a"], ["x"]), rule(["a"]), False),
+        (rule(["a", "b"], ["x", "y"]), rule(["b"], ["y"], is_conditional=True), True),
+        (rule(["a"]), rule(["a", "b"]), False),
+        (rule(["open*"]), rule(["openai/*", "open"]), True),
+        (rule(["openai/*"]), rule(["open*"]), False),
+        (rule(["a"]), rule(["a*"]), False),
+        (rule(is_conditional=True), rule(["a"]), False),
+        (rule(shadow=True), rule(["a"]), False),
+        (rule(shadow=True), rule(["a"], shadow=True), True),
+        (rule(["a"]), rule(["a"], shadow=True), True),
+    ],
+)
+def test_what_a_rule_leaves_nothing_of(upper, lower, is_covered):
+    assert covers(upper, lower) is is_covered

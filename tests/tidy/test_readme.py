@@ -71,6 +71,14 @@ def test_every_command_of_the_table_exists(readme: str) -> None:
             assert word in command.commands, row
 
 
+def test_no_command_is_missing_from_the_table(readme: str) -> None:
+    rows = re.findall(r"^\| `breakeven (.*?)` \|", readme, re.MULTILINE)
+    told = {word for row in rows for word in re.findall(r"[a-z]+", row)}
+    group = typer.main.get_command(cli.app)
+    names = {name: getattr(one, "commands", {}) for name, one in group.commands.items()}
+    assert sorted({*names, *(sub for subs in names.values() for sub in subs)} - told) == []
+
+
 def test_the_first_screen_has_the_two_commands_and_a_priced_request(readme: str) -> None:
     screen = "\n".join(readme.splitlines()[:40])
     for needed in ("make run", "make demo", "curl", "x-breakeven-cost-usd"):

@@ -101,7 +101,7 @@ def test_a_difference_is_shown_without_being_stored(policy, given) -> None:
     said = policy("diff", given(CALM)).stdout
     assert "-    ttft_ms: 100.0" in said
     assert "+    ttft_ms: 5000.0" in said
-    assert "fits" in policy("check", given(CALM)).stdout
+    assert "): 1 policy.\n" in policy("check", given(CALM)).stdout
     assert json.loads(policy("check", given(CALM), "--json").stdout)["valid"] is True
 
 

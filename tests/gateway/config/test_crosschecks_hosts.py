@@ -23,7 +23,7 @@ providers:
   sim: {simulated: true, start: true}
   own: {base_url: "http://10.0.0.6:8000/v1"}
   bedrock: {kind: litellm}
-policies: [{name: x, queue_ms: 2000}]
+policies: [{name: x, otherwise: queue, queue_ms: 2000}]
 """
 
 
