@@ -96,10 +96,16 @@ class Desk:
 
 def desk(who: Who, environ: Mapping[str, str] = os.environ) -> Desk | None:
     """None: nobody said where the gateway is and how it knows this dashboard."""
-    url, key_file = environ.get(GATEWAY), environ.get(KEY_FILE_VARIABLE)
-    if not url or not key_file:
+    key_file = environ.get(KEY_FILE_VARIABLE)
+    if not environ.get(GATEWAY) or not key_file:
         return None
-    return Desk(_client(url.rstrip("/").removesuffix("/v1")), Path(key_file), who)
+    return Desk(_client(address(environ)), Path(key_file), who)
+
+
+def address(environ: Mapping[str, str] = os.environ) -> str:
+    """The gateway's, without `/v1`; where nobody said, that of a first start."""
+    url = environ.get(GATEWAY) or "http://127.0.0.1:8080"
+    return url.rstrip("/").removesuffix("/v1")
 
 
 @st.cache_resource(max_entries=2)

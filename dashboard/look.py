@@ -66,9 +66,10 @@ _STYLE = """<style>
 .st-key-policies-text textarea {font-family: "Source Code Pro", monospace; font-size: .84rem;
   line-height: 1.4;}
 .be-rows {width: 100%; font-size: .88rem; border-collapse: collapse;}
-.be-card h4, .be-small, .be-big, .be-mid, .be-answer, .be-label, .be-rows td:first-child,
+.be-card h4, .be-small, .be-big, .be-mid, .be-answer, .be-label, .be-rows td,
 [data-testid="stCaptionContainer"] {overflow-wrap: anywhere;}
-.be-rows td {padding: .14rem 0; border: none;} .be-rows td:last-child {text-align: right;
+.be-rows td {padding: .14rem 0; border: none; min-width: 5.6rem;}
+.be-rows td:last-child {text-align: right;
   font-variant-numeric: tabular-nums;}
 </style>"""
 

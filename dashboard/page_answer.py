@@ -11,6 +11,7 @@ from fractions import Fraction
 import streamlit as st
 
 from dashboard import (
+    asking,
     charts,
     data,
     fields,
@@ -74,6 +75,8 @@ def show(view: View) -> None:
             title="dollars",
         )
         look.chart(chart, about="spend")
+    else:
+        st.caption("Nothing has a known cost: it takes a rate, a price and an answer.")
 
 
 def _read(view: View) -> tuple[Survey | None, Survey]:
@@ -220,9 +223,7 @@ def _spend(view: View, survey: Survey) -> None:
     look.card("Spent", *parts, about="spend")
 
 
-def _own_rows(
-    survey: Survey, amounts: tuple[int, int, int]
-) -> list[tuple[str, str, str | None]]:
+def _own_rows(survey: Survey, amounts: tuple[int, int, int]) -> list[tuple[str, str, str | None]]:
     """Used, idle, unavailable. Who has no own hardware has no rate to enter either."""
     bills, own = survey.standing.bills, f"Own {own_hardware(survey)}"
     rated = any(bill.rated for bill in bills)
@@ -308,7 +309,7 @@ def _sentence(text: str) -> str:
 def _empty() -> None:
     st.info(
         "Nothing has been asked yet. Send a request through the gateway, and the answer appears "
-        "here within seconds: `curl http://127.0.0.1:8080/v1/chat/completions ...` with a key from "
+        f"here within seconds: `curl {asking.address()}/v1/chat/completions ...` with a key from "
         "`breakeven keys create`. `make demo` shows this page with simulated traffic.",
         icon=":material/rocket_launch:",
     )

@@ -45,8 +45,8 @@ def glance(view: View) -> None:
     found = data_entered.budgets(view)
     spent = ranked([one for one in found if not one.is_default], view.now_us)
     if not spent:
-        more = "None is configured: one limits what a team, user, key or model may spend."
-        look.card("Budgets", look.big("None", size="mid"), look.small(more), about="budget")
+        more = "A budget limits what a team, user, key or model may spend."
+        look.card("Budgets", look.big("No budget", size="mid"), look.small(more), about="budget")
         return
     over, ahead, calm = _grouped(spent, view.now_us)
     head = f"{len(calm)} of {words.plural(len(spent), 'budget')} within limits"

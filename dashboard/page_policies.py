@@ -27,6 +27,7 @@ from ledger.policies import PolicySet
 from ledger.reports.survey import Survey
 
 LISTED = 20
+BUILT_IN = (("default", "every request, and promises nothing: the built-in one"),)
 
 
 def show(view: View) -> None:
@@ -83,7 +84,7 @@ def _in_force(desk: Desk, shown: Mapping[str, Any]) -> None:
         said = _in_words(desk, shown)
         look.card(
             words.plural(len(said), "policy").replace("policys", "policies"),
-            look.small(*(f"**{name}**: {text}" for name, text in said)),
+            look.small(*(f"**{name}**: {text}" for name, text in said or BUILT_IN)),
             about="policies",
         )
 

@@ -27,7 +27,7 @@ def blocks(view: View) -> list[str]:
     """What was kept of each policy's promise, as HTML of a card."""
     kept = data.kept(view, LATEST)
     if not kept:
-        return [look.small("Nothing was promised to these answers: a policy's `slo` promises.")]
+        return [look.small("Nothing was promised to these answers: a policy promises by its slo.")]
     promised = _promised(view)
     total = sum(one.answers for one in kept)
     of = f"Kept of the latest {words.plural(total, 'answer')} to which something was promised"

@@ -11,6 +11,7 @@ Types are tried when it is read, upon requests of both extremes. What fails late
 tag that a key does not have) raises `Undecided`; `router.policy` says what then stays closed.
 """
 
+import re
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
@@ -26,6 +27,12 @@ _OPERATORS = frozenset(
     {"_&&_", "_||_", "!_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "_[_]", "-_"}
 )
 _FUNCTIONS = frozenset({"size", "startsWith", "endsWith", "contains"})
+# Of the parser: what is missing, what is no word of the language, what stands where it cannot.
+_SYNTAX = re.compile(
+    r"missing '(.*?)' at '|token recognition error at: '(.*?)'(?: ERROR:|$)"
+    r"|(?:mismatched|extraneous) input '(.*?)' expecting"
+)
+_DOUBLED = {"=": "==", "&": "&&", "|": "||"}
 _LOOPS = frozenset({"@not_strictly_false", "_?_:_"})
 
 
@@ -154,14 +161,29 @@ def _cel() -> Any:
     return module
 
 
+def _misplaced(missing: str | None, unread: str | None, other: str | None) -> str:
+    """What of the parser's findings a person can act upon."""
+    if missing is not None:
+        return f"a `{missing}` is missing"
+    if unread is not None:
+        word = unread.strip()
+        if word[:1] in ("'", '"'):
+            return "a quote is opened and not closed"
+        meant = _DOUBLED.get(word[:1])
+        return f"say `{meant}`, not `{word[:1]}`" if meant else f"`{word}` has no meaning here"
+    if other == "<EOF>":
+        return "it ends where something must follow: a value after `>`, `&&` and the like"
+    return f"`{other}` cannot stand here: conditions are joined by `&&` and `||`, denied by `!`"
+
+
 def _first_line(error: Exception) -> str:
     """What to do about it; else the library's own words, without its prefix and its picture."""
     words = " ".join(str(error).split())
     _, found, rest = words.partition("ERROR: <input>:")
     said = f"at {rest.partition(' |')[0]}" if found else words[:200]
     place = said.partition(": ")[0]
-    if "expecting" in said and "<EOF>" in said:
-        return f"{place}: it ends where something must follow: a value after `>`, `&&` and the like"
+    if told := _SYNTAX.search(said):
+        return f"{place}: {_misplaced(*told.groups())}"
     if "Recursion limit" in said:
         return f"{place}: it is nested too deep"
     if "invalid int literal" in said:

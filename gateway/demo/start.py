@@ -14,12 +14,13 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from gateway.clock import Clock
+from gateway.config.declarations import budgets
 from gateway.config.settings import Settings, load
 from gateway.config.starter import USUAL_PORTS, Ports
 from gateway.config.statedir import hold, plainly
@@ -32,6 +33,9 @@ from gateway.host.banner import banner
 from gateway.host.serve import STOPPING, Serving, on_hangup, on_signals
 from gateway.host.stages import Stages
 from gateway.runtime import Runtime
+from ledger.budgets.booked import book
+from ledger.budgets.escrow import budget_key
+from ledger.budgets.windows import Period, window_at
 from ledger.database import make_engine
 from ledger.fleet.hours import close_hours
 from ledger.fleet.samples import add_samples
@@ -164,6 +168,16 @@ def _team_keys(settings: Settings, ledger: Engine) -> dict[str, CreatedKey]:
         }
 
 
+def _count(settings: Settings, ledger: Engine, now_us: int) -> None:
+    """Budgets begin with what their windows have seen, as one that is declared late does."""
+    with ledger.begin() as connection:
+        for one in budgets(settings):
+            budget_id = budget_key(one.scope, one.period)
+            window = window_at(cast("Period", one.period), one.timezone, now_us // 10**6)
+            limit_pusd = one.limit_pusd if one.hard else None
+            book(connection, one.scope, budget_id, window, limit_pusd=limit_pusd, moved=False)
+
+
 def _replay(settings: Settings, ledger: Engine, keys: Mapping[str, CreatedKey]) -> None:
     now_us = Clock().wall_us()
     callers = {team: Caller(ORGANISATION, team, None, key.key_id) for team, key in keys.items()}
@@ -171,5 +185,6 @@ def _replay(settings: Settings, ledger: Engine, keys: Mapping[str, CreatedKey]) 
     history = replay(scenario, random.Random(SEED))  # noqa: S311 - a demo's history
     Repository(ledger, host=JOURNAL).import_records(history.records, journal=JOURNAL, at_us=now_us)
     add_samples(ledger, history.samples)
+    _count(settings, ledger, now_us)
     while close_hours(ledger, at_us=now_us):
         pass

@@ -167,6 +167,11 @@ def _load(document: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
     return load, unit
 
 
+def _axis(alt: Any, form: str) -> Any:
+    """Whole things have whole ticks: half of one was written as another 1."""
+    return alt.Axis(format=form, tickMinStep=1) if form == "d" else alt.Axis(format=form)
+
+
 def _over_time(
     alt: Any, load: list[dict[str, Any]], unit: str, axis: tuple[str, str], form: str
 ) -> Any:
@@ -176,6 +181,6 @@ def _over_time(
     lines = alt.Chart({"values": load}, width=WIDTH, height=HEIGHT).mark_line(strokeWidth=1.6)
     return lines.encode(
         x=alt.X("at:Q", title=unit),
-        y=alt.Y(f"{field}:Q", title=title, axis=alt.Axis(format=form)),
+        y=alt.Y(f"{field}:Q", title=title, axis=_axis(alt, form)),
         color=alt.Color("line:N", title=None, sort=None, scale=colours, legend=legend),
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
-from sqlalchemy import create_engine, delete, insert, text
+from sqlalchemy import create_engine, delete, insert, text, update
 
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine
@@ -41,6 +41,16 @@ PATHS = {
     "claims": "claims", "rates": "rates", "terms": "terms", "budgets": "budgets",
     "prices": "prices",
 }  # fmt: skip
+BROKEN = """() => [...document.querySelectorAll('.be-rows td:first-child')].flatMap(cell => {
+  const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
+  for (let node = walk.nextNode(); node; node = walk.nextNode())
+    for (const word of node.data.matchAll(/\\S+/g)) {
+      const range = document.createRange();
+      range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map(one => one.top)).size > 1) broken.push(word[0]);
+    }
+  return broken;
+})"""
 START_LIMIT_S = 60
 USD = 10**12
 PALE = (
@@ -307,6 +317,22 @@ def test_a_long_name_is_no_wider_than_the_page(served, browser_page: Page, books
         for path in ("?live=false", f"?live=false&team={name}"):
             open_page(browser_page, address, path)
             assert browser_page.evaluate(ACROSS) <= 0, (width, path[:20])
+
+
+def test_no_word_of_a_card_is_broken_beside_a_long_one(served, browser_page: Page, books) -> None:
+    """What a rate rests on is a sentence; on a phone it left its name a letter or two a line."""
+    filled = books(days=1, peak=2.0)
+    engine = make_engine(filled.url)
+    source = (
+        f"as listed in March by prices.example/{'articles/' * 4}; another page lists another price"
+    )
+    with engine.begin() as connection:
+        connection.execute(update(orm.GpuContract).values(source=source))
+    engine.dispose()
+    browser_page.set_viewport_size({"width": 390, "height": 800})
+    open_page(browser_page, served(filled.url), "rates?live=false")
+    assert browser_page.evaluate(BROKEN) == []
+    assert browser_page.evaluate(ACROSS) <= 0
 
 
 SLOW = """

@@ -8,6 +8,8 @@ from sqlalchemy import create_engine, text
 
 from dashboard.words import money
 from ledger.database import migrate
+from ledger.declared import Contract, declare
+from ledger.identity.vouched import GATEWAY
 
 USD = 10**12
 PRICES = {  # pico-USD per token: input, cached, output
@@ -147,6 +149,27 @@ def test_an_empty_ledger_says_what_to_do(page, tmp_path, text_of) -> None:
     shown = text_of(page("answer", url))
     assert "Nothing has been asked yet" in shown
     assert "breakeven keys create" in shown
+
+
+def test_an_empty_ledger_names_the_gateway_that_it_belongs_to(
+    page, tmp_path, text_of, monkeypatch
+) -> None:
+    monkeypatch.setenv(GATEWAY, "http://127.0.0.1:9000/v1")
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    assert "curl http://127.0.0.1:9000/v1/chat/completions" in text_of(page("answer", url))
+
+
+def test_a_new_house_without_a_rate_reads_words_where_no_chart_is(page, tmp_path, text_of) -> None:
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    migrate(url)
+    engine = create_engine(url)
+    contract = Contract("own", "H100", 1, 1, "owned", None, None, None, None, 0, 0, simulated=False)
+    declare(engine, contracts=[contract], budgets=[], config=("c", "c"), at_us=1)
+    engine.dispose()
+    shown = text_of(page("answer", url))
+    assert "Nothing has a known cost: it takes a rate, a price and an answer." in shown
+    assert "a policy promises by its slo" in shown
 
 
 def test_a_team_sees_its_own_requests(page, month, text_of) -> None:

@@ -49,7 +49,7 @@ def test_a_limit_of_nothing_is_over_as_soon_as_anything_is_spent() -> None:
 
 def test_the_first_page_has_the_budgets_nearest_to_their_limits(books, page, text_of) -> None:
     filled = books(days=1, peak=1.0)
-    assert "Budgets None None is configured" in " ".join(
+    assert "Budgets No budget A budget limits what a team" in " ".join(
         text_of(page("answer", filled.url)).split()
     )
     budgets = [BudgetSpec(f"team:{name}", "day", 50 * USD, hard=True, timezone="UTC")

@@ -56,6 +56,11 @@ def test_an_admin_puts_a_set_in_force_and_the_books_say_who(gateway, looking, te
     assert f"policies {stored.number} by {ADA}" in str(test.get("vega_lite_chart")[-1].proto)
 
 
+def test_without_a_policy_it_says_what_acts(looking, text_of) -> None:
+    test = put(looking(ADA), "policies: []\n")
+    assert "default : every request, and promises nothing" in " ".join(text_of(test).split())
+
+
 def test_what_the_dashboard_believes_of_somebody_opens_nothing(gateway, looking) -> None:
     """Control of the control: the button is there, since the dashboard takes him for an admin."""
     before = gateway.number

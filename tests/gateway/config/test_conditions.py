@@ -36,6 +36,18 @@ def test_what_can_be_said(text, tagged, plain):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("prompt_tokens >> 100", "at 1:16: `>` cannot stand here: conditions are joined by `&&`"),
+        ("team == 'x' and stream", "at 1:13: `and` cannot stand here"),
+        (
+            "not stream",
+            "at 1:5: `stream` cannot stand here: conditions are joined by `&&` and `||`",
+        ),
+        ("prompt_tokens > 10k", "at 1:19: `k` cannot stand here"),
+        ("team = 'x'", "at 1:6: say `==`, not `=`"),
+        ('model == "a" & stream', "at 1:14: say `&&`, not `&`"),
+        ("team == 'x", "at 1:9: a quote is opened and not closed"),
+        ("(team == 'x'", "at 1:13: a `)` is missing"),
+        ("stream;", "at 1:7: `;` has no meaning here"),
         ("prompt_tokens >", "at 1:16: it ends where something must follow"),
         ('team == "x" &&', "at 1:15: it ends where something must follow"),
         ("prompt_tokens > 99999999999999999999", "at 1:17: the number is too large"),

@@ -70,8 +70,8 @@ def test_the_sound_file_has_no_faults():
         ('"openai/small": 0.1}', "}", "max_quality_loss: `openai/small` of `chat` is left out"),
         ("{name: watch, shadow: true}", "{name: watch}",
          "warning: policies[2]: never used: `watch` above it matches every request"),
-        ("name: last", "name: rest, match: {models: [chat]}}\n  - {name: last, match: {models: [chat],"
-         " teams: [search]}",
+        ("{name: last}", """{name: rest, match: {models: [chat]}}
+  - {name: last, match: {models: [chat], teams: [search]}}""",
          "warning: policies[3]: never used: `rest` above it matches all that this one does"),
         ("{name: last}", "{name: second, shadow: true, match: {teams: [search]}}\n  - {name: last}",
          "warning: policies[2]: never used: `watch` above it matches every request"),

@@ -67,6 +67,14 @@ def test_the_demo_replays_a_month_and_then_lives(run_command, ports, tmp_path):
             ask("SELECT count(*) FROM attempts WHERE request_id = :id AND settled_us IS NOT NULL"),
             {"id": answer.headers["x-request-id"]},
         )
+        counted, costs = connection.execute(
+            ask(
+                "SELECT w.spent_pusd, (SELECT sum(cost_pusd) FROM attempts"
+                ' WHERE opened_us >= w."window" * 1000000) FROM budget_windows w'
+                " WHERE w.budget_id = 'global@month' ORDER BY w.\"window\" DESC LIMIT 1"
+            )
+        ).one()
+        assert int(counted) == int(costs) > 0
         assert days in (30, 31)
         assert attempts > 1_000
         assert real.scalar_one() == 0

@@ -9,8 +9,7 @@ from playwright.sync_api import sync_playwright
 from gateway.whatif.page import PlotsMissingError
 from gateway.whatif.page import page as html_of
 
-
-# How far ink stands from paper, as WCAG counts it; every word of the plots, and what is around them.
+# How far ink stands from paper, as WCAG counts it: words of the plots, and those around them.
 CONTRAST = """() => {
   const light = text => {
     const parts = text.match(/[\\d.]+/g).slice(0, 3).map(one => one / 255)
