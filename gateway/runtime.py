@@ -16,6 +16,7 @@ from gateway.targets.eventaddress import kv_events_address
 from gateway.targets.slots import Layout
 
 SEQUENCES, BUDGET = "--max-num-seqs", "--max-num-batched-tokens"
+METRICS_DIR = "metrics"  # in the run directory: what workers count, for any of them to tell
 VLLM_LIMITS = (256, 2048)  # what `serve` starts engines with when nothing else is said
 
 

@@ -36,7 +36,7 @@ from gateway.ids import RequestIds
 from gateway.metrics.host import HostMetrics
 from gateway.news import Ledger
 from gateway.pricing.configured import price_aliases
-from gateway.runtime import Runtime
+from gateway.runtime import METRICS_DIR, Runtime
 from gateway.targets.slots import Board
 from ledger.database import open_readonly
 from ledger.fleet.paidrates import read_rates
@@ -46,7 +46,6 @@ from ledger.overrides import overrides
 from ledger.policies import policies_in_force
 from ledger.prices.stored import load_price_book, newer_prices
 
-METRICS_DIR = "metrics"
 FILES_OWN = 128  # listener, journal, board, ledger, metrics, and what Python keeps open
 STALL_MARGIN_S = 2.0  # who watches the answer itself comes first, and tells the books
 FILES_LIMIT = 1_000_000  # where the system sets none

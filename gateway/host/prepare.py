@@ -26,10 +26,9 @@ from gateway.config.statedir import DIRECTORIES, plainly
 from gateway.errors import ConfigError
 from gateway.host.market import hardware
 from gateway.pricing.configured import store_prices
-from gateway.runtime import Ports, Runtime, resolve
+from gateway.runtime import METRICS_DIR, Ports, Runtime, resolve
 from gateway.supposed import WHAT_IFS
 from gateway.targets.prefixes import PREFIXES_FILE
-from gateway.worker import METRICS_DIR
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
 from ledger.declared import billed_besides, declare
 from ledger.fleet.market import record_market

@@ -35,9 +35,8 @@ from gateway.host.logged import Wanted, words
 from gateway.host.prepare import Prepared, moved, prepare
 from gateway.host.watchdog import watch, watch_peers
 from gateway.peers.row import PeersRow
-from gateway.runtime import Runtime
+from gateway.runtime import METRICS_DIR, Runtime
 from gateway.targets.slots import Board
-from gateway.worker import METRICS_DIR
 from ledger.identity.vouched import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 WRITER_GRACE_S = 20.0
